@@ -1,0 +1,1 @@
+//! pintle-core

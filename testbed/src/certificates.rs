@@ -1,0 +1,97 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+/// Who a client certificate says it is.
+pub(crate) struct Identity {
+    pub(crate) user: &'static str,
+    pub(crate) group: Option<&'static str>,
+}
+
+/// A certificate authority of one instance. Nothing is ever shared between instances, so that a component which reaches a port of
+/// another instance by mistake is refused there.
+pub(crate) struct Authority {
+    directory: PathBuf,
+    name: &'static str,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// The files of a certificate and its private key.
+#[derive(Clone)]
+pub(crate) struct Pair {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Authority {
+    /// Makes `<name>-ca.crt` in `directory`. The key stays in memory: the controllers that would sign with it are of no use here.
+    pub(crate) fn create(directory: &Path, name: &'static str) -> Result<Self> {
+        let mut params = named(name, None);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?;
+        let authority = Self { directory: directory.to_owned(), name, issuer: Issuer::new(params, key) };
+        write(&authority.certificate(), &certificate.pem())?;
+        Ok(authority)
+    }
+
+    /// The file that those who trust this authority are given.
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.directory.join(format!("{}-ca.crt", self.name))
+    }
+
+    /// A certificate with which a client shows who it is.
+    pub(crate) fn client(&self, identity: &Identity) -> Result<Pair> {
+        let params = named(identity.user, identity.group);
+        self.issue(&identity.user.replace(':', "-"), params, ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    /// A certificate of a server known by `hosts`, each a DNS name or an IP address.
+    pub(crate) fn server(&self, name: &str, hosts: &[&str]) -> Result<Pair> {
+        let mut params = named(name, None);
+        params.subject_alt_names =
+            CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?.subject_alt_names;
+        self.issue(name, params, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    fn issue(&self, file: &str, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Result<Pair> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![usage];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let pair = Pair {
+            certificate: self.directory.join(format!("{}-{file}.crt", self.name)),
+            key: self.directory.join(format!("{}-{file}.key", self.name)),
+        };
+        write(&pair.certificate, &certificate.pem())?;
+        write(&pair.key, &key.serialize_pem())?;
+        Ok(pair)
+    }
+}
+
+/// The key that signs service account tokens. ECDSA, which Kubernetes takes as well as RSA and which costs nothing to make; one
+/// file serves to sign and to verify, because the public key is read out of the private one.
+pub(crate) fn service_account_key(directory: &Path) -> Result<PathBuf> {
+    let path = directory.join("service-account.key");
+    write(&path, &KeyPair::generate()?.serialize_pem())?;
+    Ok(path)
+}
+
+fn named(user: &str, group: Option<&str>) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, user);
+    if let Some(group) = group {
+        params.distinguished_name.push(DnType::OrganizationName, group);
+    }
+    params
+}
+
+fn write(path: &Path, pem: &str) -> Result<()> {
+    fs::write(path, pem).with_context(|| format!("writing {}", path.display()))
+}

@@ -1,0 +1,35 @@
+//! A real Kubernetes control plane on loopback, for the tests, the demo and the benchmarks: etcd, kube-apiserver,
+//! kube-controller-manager and kube-scheduler as they are released, and kwok for nodes on which Pods only pretend to run. No
+//! container engine, no privileges.
+//!
+//! ```no_run
+//! use pintle_testbed::{Options, Source};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let source = Source::from_env()?;
+//! let cluster = source.control_plane(&Options::default(), &mut |line| eprintln!("{line}"))?;
+//! println!("KUBECONFIG={}", cluster.kubeconfig().display());
+//! cluster.run_kubectl(&["get", "nodes"], None)?;
+//! cluster.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | variable | effect |
+//! | --- | --- |
+//! | `PINTLE_TESTBED_KUBECONFIG` | [`Source::from_env`] answers with the cluster of that kubeconfig instead of starting one |
+//! | `KUBEBUILDER_ASSETS` | a folder with kube-apiserver, etcd and kubectl, used instead of building them (see [`Binaries`]) |
+//! | `PINTLE_CACHE` | where the built binaries are kept, instead of `$XDG_CACHE_HOME/pintle` or `~/.cache/pintle` |
+//! | `PINTLE_TESTBED_KEEP` | `1` keeps the folder of every instance (logs, data, audit log) and prints where it is |
+
+mod binaries;
+mod certificates;
+mod control_plane;
+mod kubeconfig;
+mod patience;
+mod processes;
+mod source;
+
+pub use binaries::Binaries;
+pub use control_plane::{ControlPlane, Options};
+pub use source::Source;

@@ -1,0 +1,42 @@
+#![allow(clippy::disallowed_methods, reason = "a real control plane runs on the real clock, and nothing here is simulated")]
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long something may still take.
+pub(crate) struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    pub(crate) fn of(duration: Duration) -> Self {
+        Self { until: Instant::now() + duration }
+    }
+
+    /// Sleeps for a moment and says whether it is worth looking again.
+    pub(crate) fn pause(&self, moment: Duration) -> bool {
+        let left = self.until.saturating_duration_since(Instant::now());
+        thread::sleep(moment.min(left));
+        !left.is_zero()
+    }
+}
+
+/// Something that may be done now and then, but not more often.
+pub(crate) struct Rhythm {
+    every: Duration,
+    last: Instant,
+}
+
+impl Rhythm {
+    pub(crate) fn every(every: Duration) -> Self {
+        Self { every, last: Instant::now() }
+    }
+
+    pub(crate) fn due(&mut self) -> bool {
+        let due = self.last.elapsed() >= self.every;
+        if due {
+            self.last = Instant::now();
+        }
+        due
+    }
+}

@@ -1,0 +1,196 @@
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::patience::Patience;
+
+/// How long a component gets between SIGTERM and SIGKILL. The API server was seen to take 4 s.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the watchdog runs, with the folder to remove as its argument. It leads the process group in which every component runs, and
+/// reads a pipe whose only other end this process holds: the end of that pipe means that this process is gone, however it died.
+/// The components get a moment to stop, so that none writes into the folder while it is removed; `kill 0` means the whole group, the
+/// watchdog included.
+const WATCHDOG: &str = "trap '' TERM INT HUP QUIT
+while read -r _; do :; done
+kill -TERM 0
+sleep 2
+[ -z \"$1\" ] || rm -rf -- \"$1\"
+kill -KILL 0";
+
+/// The components of one instance. None of them outlives this value, nor this process.
+pub(crate) struct Processes {
+    directory: PathBuf,
+    watchdog: Child,
+    components: Vec<Component>,
+}
+
+struct Component {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+/// A component exited or did not get ready, and the end of what it logged.
+#[derive(Debug)]
+pub(crate) struct ComponentFailed {
+    name: &'static str,
+    what: String,
+    log: String,
+}
+
+impl ComponentFailed {
+    /// Whether somebody else had the port: worth another start with other ports.
+    pub(crate) fn port_was_taken(&self) -> bool {
+        self.log.contains("address already in use")
+    }
+}
+
+impl fmt::Display for ComponentFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}; the end of its log:\n{}", self.name, self.what, self.log)
+    }
+}
+
+impl std::error::Error for ComponentFailed {}
+
+impl Processes {
+    /// Starts the watchdog, and nothing else yet. The logs go to `directory`/logs; should this process die, the watchdog removes
+    /// `directory`, unless `keep` is set.
+    pub(crate) fn new(directory: &Path, keep: bool) -> Result<Self> {
+        let logs = directory.join("logs");
+        fs::create_dir(&logs).with_context(|| format!("creating {}", logs.display()))?;
+        let watchdog = Command::new("/bin/sh")
+            .args(["-c", WATCHDOG, "pintle-testbed-watchdog"])
+            .arg(if keep { OsString::new() } else { directory.as_os_str().to_owned() })
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .context("starting the watchdog with /bin/sh")?;
+        Ok(Self { directory: directory.to_owned(), watchdog, components: Vec::new() })
+    }
+
+    /// Starts a component. It sees nothing of the environment of this process: etcd and others read settings from there.
+    pub(crate) fn start(&mut self, name: &'static str, program: &Path, args: Vec<OsString>) -> Result<()> {
+        let log = self.directory.join("logs").join(format!("{name}.log"));
+        let out = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+        let child = Command::new(program)
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.directory)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .process_group(i32::try_from(self.watchdog.id())?)
+            .spawn()
+            .with_context(|| format!("starting {name} ({})", program.display()))?;
+        self.components.push(Component { name, child, log });
+        Ok(())
+    }
+
+    /// Fails when a component has exited.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        for component in &mut self.components {
+            if let Some(status) = component.child.try_wait()? {
+                return Err(component.failed(exited(status)).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks until `ready` says yes. The error names `name`, which `ready` waits for, or another component if that exited.
+    pub(crate) fn wait_until(
+        &mut self,
+        name: &str,
+        what: &str,
+        within: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<()> {
+        let patience = Patience::of(within);
+        loop {
+            self.check()?;
+            if ready() {
+                return self.check();
+            }
+            if !patience.pause(Duration::from_millis(50)) {
+                let what = format!("did not come to this within {} s: {what}", within.as_secs());
+                match self.components.iter().find(|component| component.name == name) {
+                    Some(component) => return Err(component.failed(what).into()),
+                    None => bail!("{name} {what}"),
+                }
+            }
+        }
+    }
+
+    /// Stops every component, the last started first, because each needs those before it to stop in order. Fails when one had
+    /// exited before, or had to be killed; all are gone in any case.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        let mut outcome = Ok(());
+        while let Some(mut component) = self.components.pop() {
+            outcome = component.stop().and(outcome);
+        }
+        outcome
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // Whether a component had to be killed is of no interest to someone who only drops.
+        let _ = self.stop();
+        // The watchdog has not been waited for, so the group still bears its number.
+        if let Some(group) = pid(&self.watchdog) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.watchdog.wait();
+    }
+}
+
+impl Component {
+    fn stop(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            return Err(self.failed(exited(status)).into());
+        }
+        if let Some(pid) = pid(&self.child) {
+            kill_process(pid, Signal::TERM)?;
+        }
+        let patience = Patience::of(STOP_WITHIN);
+        while patience.pause(Duration::from_millis(10)) {
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Err(self.failed(format!("did not stop within {} s and was killed", STOP_WITHIN.as_secs())).into())
+    }
+
+    fn failed(&self, what: String) -> ComponentFailed {
+        let log = fs::read(&self.log).unwrap_or_default();
+        ComponentFailed { name: self.name, what, log: last_lines(&String::from_utf8_lossy(&log), 20) }
+    }
+}
+
+/// The last `count` lines of a text.
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+fn exited(status: ExitStatus) -> String {
+    format!("exited with {status}")
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}

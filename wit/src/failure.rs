@@ -1,0 +1,107 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ApiVersion;
+
+/// Why there is no answer. A guest returns it as the error of `reconcile`; the host states its own refusals in the same form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Failure {
+    /// `guest.pintle.dev/v1`.
+    pub api_version: ApiVersion,
+    /// A stable word in CamelCase, at most 128 characters: it becomes the reason of a condition.
+    pub reason: String,
+    /// What is wrong and what to do, for a person.
+    pub message: String,
+    /// The field that is at fault, where there is one: `spec.source.bucket` in the root, `children[2].object.metadata.name` in an
+    /// answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether trying again can help although nothing changes. Otherwise the host waits for a change.
+    #[serde(default)]
+    pub retry: bool,
+}
+
+impl Failure {
+    /// A failure that only a change can end.
+    pub fn terminal(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: reason.into(), message: message.into(), ..Self::default() }
+    }
+
+    /// A failure that the host should retry, with back-off.
+    pub fn transient(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { retry: true, ..Self::terminal(reason, message) }
+    }
+
+    /// The same failure, naming the field at fault.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{}: {path}: {}", self.reason, self.message),
+            None => write!(f, "{}: {}", self.reason, self.message),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The reasons that the host itself gives. They are stable: people match on them.
+pub mod reasons {
+    /// The bytes are not WebAssembly.
+    pub const NOT_WASM: &str = "NotWasm";
+    /// The bytes are a core module, not a component.
+    pub const CORE_MODULE: &str = "CoreModule";
+    /// The bytes are WebAssembly, but not valid, or use a feature that guests may not use.
+    pub const INVALID_WASM: &str = "InvalidWasm";
+    /// The module is larger than the host accepts.
+    pub const MODULE_TOO_LARGE: &str = "ModuleTooLarge";
+    /// The bytes do not have the digest that was asked for.
+    pub const DIGEST_MISMATCH: &str = "DigestMismatch";
+    /// The component imports something.
+    pub const IMPORTS: &str = "ImportsNotAllowed";
+    /// The component lacks an export of the contract.
+    pub const MISSING_EXPORT: &str = "MissingExport";
+    /// An export of the contract has another type.
+    pub const WRONG_TYPE: &str = "WrongExportType";
+    /// The guest's code trapped: it panicked, or did what WebAssembly forbids.
+    pub const TRAP: &str = "GuestTrapped";
+    /// The guest ran longer than its deadline.
+    pub const DEADLINE: &str = "DeadlineExceeded";
+    /// The guest spent its fuel. Only where calls are counted in fuel instead of time.
+    pub const FUEL: &str = "FuelExhausted";
+    /// The guest asked for more memory than its limit.
+    pub const MEMORY: &str = "MemoryLimitExceeded";
+    /// The guest used up its stack.
+    pub const STACK: &str = "StackOverflow";
+    /// The guest answered with a string that lies outside its memory.
+    pub const OUT_OF_BOUNDS: &str = "AnswerOutOfBounds";
+    /// The guest's answer is not UTF-8.
+    pub const NOT_UTF8: &str = "InvalidUtf8";
+    /// The guest's answer is larger than its limit.
+    pub const TOO_LARGE: &str = "ResponseTooLarge";
+    /// The guest's answer is nested too deeply.
+    pub const TOO_DEEP: &str = "ResponseTooDeep";
+    /// The guest's answer is not JSON, or has a key twice.
+    pub const INVALID_JSON: &str = "InvalidJson";
+    /// The guest's answer has a field that the contract does not know.
+    pub const UNKNOWN_FIELD: &str = "UnknownField";
+    /// The guest's answer is JSON, but not the document that it should be.
+    pub const INVALID_DOCUMENT: &str = "InvalidDocument";
+    /// The guest uses, or a manifest declares, what this host does not honour.
+    pub const CAPABILITY_MISSING: &str = "CapabilityMissing";
+    /// The guest kept changing its mind about the same refusals.
+    pub const REFUSALS_UNSTABLE: &str = "RefusalsUnstable";
+    /// The root does not fit the guest's type.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// The config does not fit the guest's type or schema.
+    pub const CONFIG_INVALID: &str = "ConfigInvalid";
+}

@@ -1,0 +1,44 @@
+//! The contract between Pintle's host and its guests: the JSON documents that cross `world.wit`.
+//!
+//! This crate is their single source. Both sides use these types, the JSON Schemas in `schemas/` are generated from them, and a
+//! guest in another language needs nothing but those schemas and `world.wit`.
+//!
+//! * [`Manifest`]: what a guest answers to `describe`.
+//! * [`Request`]: what `reconcile` is asked.
+//! * [`Response`]: what it answers when it could decide.
+//! * [`Failure`]: what it answers when it could not. The host reports its own refusals in the same form.
+//! * [`HostStatus`]: the part of a root's status that the host writes.
+//!
+//! Unknown fields are ignored in a request, so that hosts may grow, and refused by name in everything that a guest says, so that
+//! no typing error is ever taken for silence.
+
+mod failure;
+mod host_status;
+mod kind;
+mod manifest;
+pub mod names;
+mod request;
+mod response;
+#[cfg(feature = "schema")]
+pub mod schema;
+mod strict;
+mod version;
+
+pub use failure::{Failure, reasons};
+pub use host_status::{Condition, ConditionStatus, HostStatus, PintleStatus, UnwatchedChild};
+pub use kind::{Kind, ObjectRef};
+pub use manifest::{ChildKind, Manifest, NeedKind, PatchKind};
+pub use request::{Cause, Host, NeedAnswer, Refusal, Request, capabilities};
+pub use response::{
+    Child, Event, EventType, Eviction, EvictionMode, Evictions, FieldEquals, GuestCondition, LabelSelector,
+    Need, ObjectsNeed, OnRelease, Patch, Readiness, Response, Select, SelectorOperator, SelectorRequirement,
+};
+#[cfg(feature = "host")]
+pub use strict::{Limits, parse_failure, parse_manifest, parse_response};
+pub use version::{API_VERSION, ApiVersion};
+
+/// `world.wit` as text, for tools that build or check components.
+pub const WORLD: &str = include_str!("../world.wit");
+
+/// The interface of `world.wit` that a component must export, as it is named inside a component.
+pub const INTERFACE: &str = "pintle:guest/guest@0.1.0";

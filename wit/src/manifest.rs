@@ -1,0 +1,88 @@
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ApiVersion, Kind};
+
+/// What a guest says of itself, in answer to `describe`.
+///
+/// A manifest declares; it grants nothing. What the guest may really do is the Reconciler's grant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manifest {
+    /// `guest.pintle.dev/v1`.
+    pub api_version: ApiVersion,
+    /// The guest's name: a DNS label, for instance `webserver`.
+    pub name: String,
+    /// The guest's own version, for instance `0.1.0`.
+    pub version: String,
+    /// The kind of custom resource that the guest reconciles: the kind of its roots.
+    pub reconciles: Kind,
+    /// Every kind of child that the guest may answer with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildKind>,
+    /// Every kind of object that the guest may ask to see, besides its root and its children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<NeedKind>,
+    /// Every kind of object that the guest may patch without owning it, with the fields that it may set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<PatchKind>,
+    /// Whether the guest may ask for Pods to be evicted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evictions: bool,
+    /// JSON Schema of the `config` that a Reconciler may carry; absent: no config is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Value>,
+    /// Whether a root must wait, when it is deleted, until the guest has answered `finalized`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finalizer: bool,
+}
+
+/// A kind of child.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChildKind {
+    /// Group and version of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether the guest wants to see the children of this kind as they are in the cluster. A kind that is not observed costs
+    /// less memory, and its changes do not cause a call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observe: bool,
+}
+
+impl ChildKind {
+    /// The kind without the wish to observe it.
+    pub fn kind(&self) -> Kind {
+        Kind::new(&self.api_version, &self.kind)
+    }
+}
+
+/// A kind of object that a guest may ask to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NeedKind {
+    /// Group and version of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Field paths that the host must index, so that objects can be asked for by their value: `spec.rules[].host`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<String>,
+}
+
+/// A kind of object that a guest may patch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PatchKind {
+    /// Group and version of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The field paths that the guest may set: `spec.template.metadata.annotations`.
+    pub fields: Vec<String>,
+}

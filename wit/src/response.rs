@@ -1,0 +1,312 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{ApiVersion, ConditionStatus, strict};
+
+/// What a guest answers: everything that should exist and be said because of the root. What a response leaves out is taken away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Response {
+    /// `guest.pintle.dev/v1`.
+    pub api_version: ApiVersion,
+    /// The children that should exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Child>,
+    /// Partial objects to be applied onto objects that the root does not own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<Patch>,
+    /// Pods to be evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evictions: Option<Evictions>,
+    /// The guest's own status fields. `observedGeneration`, `conditions` and `pintle` are the host's.
+    #[serde(default, skip_serializing_if = "Map::is_empty", deserialize_with = "strict::map")]
+    pub status: Map<String, Value>,
+    /// Status fields that the host sets to its own time in the write in which another field changes: time field to the field
+    /// that it follows, `{"lastRestartTime": "restartCount"}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stamps: BTreeMap<String, String>,
+    /// The guest's own conditions. `Ready`, `Reconciling` and `Stalled` are the host's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<GuestCondition>,
+    /// Events about the root. They are published only when the answer changed something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+    /// Everything that the guest asks to see, whole, every time. When this is not what the request answered, the rest of the
+    /// response is discarded and the guest is called again with these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// In answer to a request with `deleting`: nothing is left to clean up, and the root may go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finalized: bool,
+}
+
+/// One object that should exist because of the root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Child {
+    /// The guest's own short name for the child, unique in the response: `deployment`. Messages use it.
+    pub id: String,
+    /// The stage in which the child is applied. A stage begins when everything in the one before it is ready.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stage: u32,
+    /// When the child counts as ready; absent: the rule that Kubernetes tools have for its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness: Option<Readiness>,
+    /// The object: apiVersion, kind, metadata with name, and every field that the guest cares about. A field that was there
+    /// before and is left out is removed.
+    #[serde(deserialize_with = "strict::value")]
+    pub object: Value,
+}
+
+/// When a child counts as ready.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Readiness {
+    /// As soon as the API server accepted it.
+    Accepted,
+    /// When it has a condition with this status.
+    #[serde(rename_all = "camelCase")]
+    Condition {
+        /// The condition's type.
+        r#type: String,
+        /// The status that it must have.
+        status: ConditionStatus,
+    },
+    /// The guest, which observes the child, has decided.
+    #[serde(rename_all = "camelCase")]
+    Decided {
+        /// Whether it is ready.
+        ready: bool,
+        /// What is waited for, when it is not.
+        #[serde(default)]
+        message: String,
+    },
+}
+
+/// A condition that a guest reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GuestCondition {
+    /// What the condition is about, in CamelCase.
+    pub r#type: String,
+    /// True, False or Unknown.
+    pub status: ConditionStatus,
+    /// Why, in one CamelCase word.
+    pub reason: String,
+    /// Why, for a person.
+    #[serde(default)]
+    pub message: String,
+    /// While the condition is reported, the root is not Ready.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocks_ready: bool,
+}
+
+/// An Event about the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Event {
+    /// Normal or Warning.
+    pub r#type: EventType,
+    /// Why, in one CamelCase word, at most 128 characters.
+    pub reason: String,
+    /// What happened, for a person, at most 1 kB.
+    pub message: String,
+}
+
+/// The type of an Event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EventType {
+    /// Something happened as it should.
+    #[default]
+    Normal,
+    /// Something happened that somebody should look at.
+    Warning,
+}
+
+/// Something that a guest asks to see: objects, or time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Need {
+    /// Objects of one kind.
+    Objects(ObjectsNeed),
+    /// The time, rounded down; the root is reconciled again at the next step.
+    #[serde(rename_all = "camelCase")]
+    Clock {
+        /// The step, in seconds; at least 1.
+        step_seconds: u32,
+    },
+    /// Whether this moment (RFC 3339) was reached; the root is reconciled again when it is.
+    Deadline(String),
+}
+
+impl Default for Need {
+    fn default() -> Self {
+        Self::Objects(ObjectsNeed::default())
+    }
+}
+
+/// Objects of one kind that a guest asks to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectsNeed {
+    /// Group and version of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace to look in; absent: the root's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Which of them.
+    pub select: Select,
+    /// The fields wanted, besides metadata; empty: metadata alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// A change is shown once the objects have been quiet for this long.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settle_milliseconds: u32,
+}
+
+/// Which objects of a kind are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Select {
+    /// The one with this name.
+    Name(String),
+    /// Those whose labels match.
+    Labels(LabelSelector),
+    /// Those that have this value in an indexed field.
+    Field(FieldEquals),
+}
+
+impl Default for Select {
+    fn default() -> Self {
+        Self::Name(String::new())
+    }
+}
+
+/// Selects objects by their labels; all parts must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelSelector {
+    /// Labels that must be there with these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Further requirements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<SelectorRequirement>,
+}
+
+/// One requirement on a label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelectorRequirement {
+    /// The label.
+    pub key: String,
+    /// How its value is compared.
+    pub operator: SelectorOperator,
+    /// The values, for `In` and `NotIn`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// How a label's value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SelectorOperator {
+    /// It is one of the values.
+    In,
+    /// It is none of the values, or the label is absent.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is absent.
+    DoesNotExist,
+}
+
+/// Selects objects by the value of an indexed field.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FieldEquals {
+    /// The field's path, as the manifest's index names it: `spec.rules[].host`.
+    pub path: String,
+    /// The value.
+    pub equals: String,
+}
+
+/// A partial object to be applied onto an object that the root does not own, and that must exist.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Patch {
+    /// The fields to set, with the apiVersion, kind and metadata.name of the object.
+    #[serde(deserialize_with = "strict::value")]
+    pub object: Value,
+    /// What becomes of the fields when the guest stops sending the patch, or its root is deleted.
+    pub on_release: OnRelease,
+}
+
+/// What becomes of a patch's fields when the patch is no longer sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum OnRelease {
+    /// They are taken away.
+    #[default]
+    Remove,
+    /// They stay as they are.
+    Leave,
+}
+
+/// Pods to be evicted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Evictions {
+    /// The Pods, in the order in which they are to go.
+    pub pods: Vec<Eviction>,
+    /// How.
+    #[serde(default)]
+    pub mode: EvictionMode,
+    /// The next one waits until the replacement of the one before is ready.
+    #[serde(default)]
+    pub one_at_a_time: bool,
+}
+
+/// One Pod to be evicted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Eviction {
+    /// The Pod's name.
+    pub name: String,
+    /// The Pod's uid: a successor of the same name is left alone.
+    pub uid: String,
+}
+
+/// How a Pod is made to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EvictionMode {
+    /// Through the Eviction API, so that PodDisruptionBudgets hold.
+    #[default]
+    Evict,
+    /// By deletion.
+    Delete,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

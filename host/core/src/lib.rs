@@ -1,1 +1,41 @@
-//! pintle-core
+//! Pintle's decisions.
+//!
+//! Everything here takes values and returns values: no async, no Kubernetes client, no WebAssembly, no clock. The operator carries
+//! the decisions out against an API server, `pintle render` and `pintle test` against files, and a simulator against faults; so
+//! the same code decides offline and in a cluster.
+//!
+//! * [`Pass`]: one reconcile as a state machine, from a [`Snapshot`] to [`Done`].
+//! * [`gate`]: the one function through which every guest answer passes. Only what comes out of it can become a write.
+//! * [`managed`]: whether an object drifted, read off its managed fields.
+//! * [`readiness`] and [`conditions`]: what the status says.
+//! * [`Queue`]: whose turn it is.
+//! * [`reconciler`]: the spec of a Reconciler, and which module and config are in force.
+
+pub mod conditions;
+pub mod desired;
+pub mod gate;
+pub mod managed;
+pub mod object;
+pub mod observed;
+pub mod pass;
+pub mod queue;
+
+pub mod readiness;
+pub mod reconciler;
+pub mod request;
+pub mod status;
+
+pub use desired::{DesiredHash, SealingKey};
+pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
+pub use observed::Observed;
+pub use pass::{
+    ApiError, Applied, Apply, Binding, Counts, Deletion, Done, Outcome, Pass, RootMemory, Snapshot,
+    StatusWrite, Step,
+};
+
+pub use queue::{Finished, Priority, Queue};
+pub use status::StatusSchema;
+
+/// The version of the rules in [`gate`] and [`pass`]. It enters the memo of every root, so that a host with other rules asks every
+/// guest again after its start; it enters nothing that is written to the cluster. Raise it when a rule changes.
+pub const POLICY_VERSION: u32 = 1;

@@ -1,0 +1,284 @@
+//! The children of an answer: kinds, scope, names, metadata, size.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pintle_wit::{Child, Kind, names};
+use serde_json::{Map, Value, json};
+
+use super::{AllowedChild, GateContext, Violation, Violations, pods, reasons, services};
+use crate::{desired::DesiredHash, object};
+
+/// The largest child in bytes. An object in etcd is at most 1.5 MiB, with managed fields about as large as itself.
+const OBJECT_BYTES_MAX: usize = 256 * 1024;
+
+/// Groups and kinds that no grant gives to a namespaced root: whoever may write them owns the cluster, or more than a namespace.
+/// An empty kind stands for the whole group.
+const FORBIDDEN: [(&str, &str); 14] = [
+    ("rbac.authorization.k8s.io", ""),
+    ("admissionregistration.k8s.io", ""),
+    ("apiextensions.k8s.io", ""),
+    ("apiregistration.k8s.io", ""),
+    ("certificates.k8s.io", ""),
+    ("flowcontrol.apiserver.k8s.io", ""),
+    ("scheduling.k8s.io", ""),
+    ("storage.k8s.io", ""),
+    ("node.k8s.io", ""),
+    ("authentication.k8s.io", ""),
+    ("authorization.k8s.io", ""),
+    ("", "Namespace"),
+    ("", "Node"),
+    ("", "PersistentVolume"),
+];
+
+pub(super) fn check(
+    context: &GateContext<'_>,
+    children: Vec<Child>,
+    found: &mut Violations,
+) -> Vec<AllowedChild> {
+    let limit = context.limits.children as usize;
+    if children.len() > limit {
+        let message = format!("{} children, the limit is {limit}", children.len());
+        found.add(reasons::TOO_MANY_CHILDREN, "children", message);
+        return Vec::new();
+    }
+    // Only what is really of the core group counts: a kind of somebody else's group may also be called Secret.
+    let siblings: BTreeSet<(String, String)> = children
+        .iter()
+        .filter(|child| object::text(&child.object, &["apiVersion"]) == Some("v1"))
+        .map(|child| (object::kind(&child.object).kind, object::name(&child.object).to_owned()))
+        .collect();
+    let (mut ids, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut allowed = Vec::with_capacity(children.len());
+    for (index, child) in children.into_iter().enumerate() {
+        let at = format!("children[{index}]");
+        if child.id.is_empty() || !ids.insert(child.id.clone()) {
+            found.add(
+                reasons::DUPLICATE_CHILD,
+                format!("{at}.id"),
+                format!("the id {:?} is empty or stands twice", child.id),
+            );
+        }
+        let path = format!("{at}.object");
+        let before = found.0.len();
+        let Some(object) = shape(context, child.object, &path, found) else { continue };
+        let kind = object::kind(&object);
+        let name = format!("{} {:?}", kind.kind, object::name(&object));
+        if !seen.insert((kind.group().to_owned(), kind.kind.clone(), object::name(&object).to_owned())) {
+            found.add(
+                reasons::DUPLICATE_CHILD,
+                format!("{path}.metadata.name"),
+                format!("{name} stands twice"),
+            );
+        }
+        kinds(context, &kind, &name, &path, found);
+        services::check(context, &object, &name, &path, found);
+        let references = pods::check(context, &siblings, &object, &name, &path, found);
+        if found.0.len() == before {
+            allowed.push(complete(context, child.id, child.readiness, references, object));
+        }
+    }
+    allowed
+}
+
+/// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
+fn shape(context: &GateContext<'_>, child: Value, path: &str, found: &mut Violations) -> Option<Value> {
+    let size = child.to_string().len();
+    if size > OBJECT_BYTES_MAX {
+        found.add(
+            reasons::OBJECT_TOO_LARGE,
+            path,
+            format!("the object has {size} bytes, the limit is {OBJECT_BYTES_MAX}"),
+        );
+        return None;
+    }
+    let Value::Object(mut fields) = child else {
+        found.add(reasons::OBJECT_INVALID, path, "a child is a JSON object");
+        return None;
+    };
+    for key in ["apiVersion", "kind"] {
+        if fields.get(key).and_then(Value::as_str).is_none_or(str::is_empty) {
+            found.add(reasons::OBJECT_INVALID, format!("{path}.{key}"), format!("the object has no {key}"));
+            return None;
+        }
+    }
+    if fields.contains_key("status") {
+        found.add(
+            reasons::STATUS_FORBIDDEN,
+            format!("{path}.status"),
+            "a child's status is written by its controller",
+        );
+    }
+    string_data(&mut fields, path, found);
+    let Some(Value::Object(metadata)) = fields.get_mut("metadata") else {
+        found.add(reasons::OBJECT_INVALID, format!("{path}.metadata"), "the object has no metadata");
+        return None;
+    };
+    check_metadata(context, metadata, &format!("{path}.metadata"), found)?;
+    Some(Value::Object(fields))
+}
+
+fn check_metadata(
+    context: &GateContext<'_>,
+    metadata: &mut Map<String, Value>,
+    path: &str,
+    found: &mut Violations,
+) -> Option<()> {
+    let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+    if !is_name(name) {
+        let message =
+            format!("{name:?} is no object name: lower-case letters, digits, '-' and '.', at most 253");
+        found.add(reasons::NAME_INVALID, format!("{path}.name"), message);
+        return None;
+    }
+    for (key, value) in metadata.iter() {
+        match key.as_str() {
+            "name" => {}
+            "namespace" => {
+                let root = object::namespace(context.root).unwrap_or_default();
+                if value.as_str() != Some(root) {
+                    let message = format!("a child lives in its root's namespace {root:?}, not in {value}");
+                    found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.namespace"), message);
+                }
+            }
+            "labels" | "annotations" => check_map(value, &format!("{path}.{key}"), found),
+            _ => found.add(
+                reasons::METADATA_FORBIDDEN,
+                format!("{path}.{key}"),
+                format!("metadata.{key} is not a guest's to set; it may set name, namespace, labels and annotations"),
+            ),
+        }
+    }
+    Some(())
+}
+
+fn check_map(map: &Value, path: &str, found: &mut Violations) {
+    let Some(map) = map.as_object() else {
+        return found.add(reasons::OBJECT_INVALID, path, "labels and annotations are maps of strings");
+    };
+    for (key, value) in map {
+        if !value.is_string() {
+            found.add(
+                reasons::OBJECT_INVALID,
+                format!("{path}[{key}]"),
+                "labels and annotations are strings",
+            );
+        }
+        if names::is_ours(key) {
+            let message = format!("{key} belongs to the host: {} is reserved", names::DOMAIN);
+            found.add(reasons::METADATA_RESERVED, format!("{path}[{key}]"), message);
+        }
+    }
+}
+
+/// `stringData` is write-only and leaves no trace in managed fields, so drift in it could not be seen: it becomes `data`.
+fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violations) {
+    if fields.get("kind").and_then(Value::as_str) != Some("Secret") {
+        return;
+    }
+    let Some(strings) = fields.remove("stringData") else { return };
+    let Value::Object(strings) = strings else {
+        return found.add(
+            reasons::OBJECT_INVALID,
+            format!("{path}.stringData"),
+            "stringData is a map of strings",
+        );
+    };
+    let data = fields.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    let Some(data) = data.as_object_mut() else {
+        return found.add(reasons::OBJECT_INVALID, format!("{path}.data"), "data is a map");
+    };
+    for (key, value) in strings {
+        match value {
+            Value::String(text) => {
+                data.insert(key, BASE64_STANDARD.encode(text).into());
+            }
+            _ => found.add(
+                reasons::OBJECT_INVALID,
+                format!("{path}.stringData[{key}]"),
+                "stringData is a map of strings",
+            ),
+        }
+    }
+}
+
+fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: &mut Violations) {
+    let at = format!("{path}.kind");
+    if FORBIDDEN
+        .iter()
+        .any(|(group, forbidden)| *group == kind.group() && (forbidden.is_empty() || *forbidden == kind.kind))
+    {
+        found.add(
+            reasons::KIND_FORBIDDEN,
+            at,
+            format!("{name}: no namespaced root may have a child of kind {kind}"),
+        );
+    } else if !context.manifest.children.iter().any(|child| child.kind() == *kind) {
+        found.add(
+            reasons::KIND_NOT_DECLARED,
+            at,
+            format!("{name}: the manifest does not declare children of kind {kind}"),
+        );
+    } else if !context.grants.allows_child(kind) {
+        let message =
+            format!("{name}: Reconciler {} does not grant children of kind {kind}", context.reconciler);
+        found.add(reasons::KIND_NOT_GRANTED, at, message);
+    } else {
+        match context.kinds.get(kind) {
+            Some(info) if !info.namespaced => {
+                let message =
+                    format!("{name}: {kind} is of cluster scope, and a namespaced root cannot own it");
+                found.add(reasons::CLUSTER_SCOPED, at, message);
+            }
+            Some(_) => {}
+            None => found.0.push(Violation {
+                reason: reasons::KIND_MISSING,
+                path: at,
+                message: format!("{name}: the API server does not serve {kind}; install its CRD"),
+                retry: true,
+            }),
+        }
+    }
+}
+
+/// A DNS subdomain (RFC 1123), as every object name must be at least. Anything else could reach another path of the API.
+fn is_name(name: &str) -> bool {
+    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 253
+        && name.split('.').all(|part| {
+            let bytes = part.as_bytes();
+            bytes.first().copied().is_some_and(is_edge)
+                && bytes.last().copied().is_some_and(is_edge)
+                && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
+        })
+}
+
+/// The object as it will be sent: in the root's namespace, owned by it, labelled, and with its hash.
+fn complete(
+    context: &GateContext<'_>,
+    id: String,
+    readiness: Option<pintle_wit::Readiness>,
+    references: Vec<(String, String)>,
+    mut object: Value,
+) -> AllowedChild {
+    let root = context.root;
+    let owner = object::reference(root);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        if let Some(namespace) = &owner.namespace {
+            metadata.insert("namespace".into(), namespace.as_str().into());
+        }
+        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+        labels[names::LABEL_RECONCILER] = context.reconciler.into();
+        labels[names::LABEL_ROOT] = object::uid(root).into();
+        metadata.insert(
+            "ownerReferences".into(),
+            json!([{
+                "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": object::uid(root),
+                "controller": true, "blockOwnerDeletion": true,
+            }]),
+        );
+    }
+    let desired = DesiredHash::of(&object, context.key);
+    object["metadata"]["annotations"][names::ANNOTATION_DESIRED] = desired.as_str().into();
+    AllowedChild { id, reference: object::reference(&object), object, desired, readiness, references }
+}

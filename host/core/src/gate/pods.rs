@@ -1,0 +1,351 @@
+//! Pod templates of every workload kind: Pod Security *baseline*, and what it leaves open (service accounts, references, nodes).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{GateContext, Violations, reasons};
+use crate::object;
+
+/// Capabilities that baseline lets a container add.
+const CAPABILITIES: [&str; 13] = [
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
+
+/// Sysctls that baseline allows.
+const SYSCTLS: [&str; 11] = [
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+];
+
+/// SELinux types that baseline allows.
+const SELINUX_TYPES: [&str; 5] =
+    ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
+
+/// Volumes that reach neither the node nor credentials of a storage system.
+const VOLUMES: [&str; 8] = [
+    "configMap",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+];
+
+/// Judges the pod template of a child, if it has one. Returns the siblings that the template refers to, as (kind, name).
+pub(super) fn check(
+    context: &GateContext<'_>,
+    siblings: &BTreeSet<(String, String)>,
+    child: &Value,
+    name: &str,
+    path: &str,
+    found: &mut Violations,
+) -> Vec<(String, String)> {
+    let Some(at) = template_path(child) else { return Vec::new() };
+    let Some(template) = at.iter().try_fold(child, |value, key| value.get(key)) else { return Vec::new() };
+    let path = at.iter().fold(path.to_owned(), |path, key| format!("{path}.{key}"));
+    let mut checker = Checker { context, siblings, name, found, references: Vec::new() };
+    checker.annotations(template, &path);
+    if let Some(spec) = template.get("spec") {
+        checker.pod(spec, &format!("{path}.spec"));
+    }
+    checker.references
+}
+
+/// Where a workload kind keeps its pod template.
+fn template_path(child: &Value) -> Option<&'static [&'static str]> {
+    let kind = object::kind(child);
+    match (kind.group(), kind.kind.as_str()) {
+        ("", "Pod") => Some(&[]),
+        ("", "PodTemplate") => Some(&["template"]),
+        ("", "ReplicationController") | ("apps", _) => Some(&["spec", "template"]),
+        ("batch", "CronJob") => Some(&["spec", "jobTemplate", "spec", "template"]),
+        ("batch", _) => Some(&["spec", "template"]),
+        // A kind of somebody else may embed a pod template where such kinds usually do; better judged than passed over.
+        _ if child.pointer("/spec/template/spec/containers").is_some() => Some(&["spec", "template"]),
+        _ => None,
+    }
+}
+
+struct Checker<'a> {
+    context: &'a GateContext<'a>,
+    siblings: &'a BTreeSet<(String, String)>,
+    name: &'a str,
+    found: &'a mut Violations,
+    references: Vec<(String, String)>,
+}
+
+impl Checker<'_> {
+    fn refuse(&mut self, rule: &'static str, path: String, what: impl std::fmt::Display) {
+        if self.context.grants.pod_templates.allow.iter().any(|allowed| allowed == rule) {
+            return;
+        }
+        let message = format!(
+            "{}: {what}; an administrator can except it with podTemplates.allow: [{rule}]",
+            self.name
+        );
+        self.found.add(rule, path, message);
+    }
+
+    fn annotations(&mut self, template: &Value, path: &str) {
+        let annotations = object::at(template, &["metadata", "annotations"]).and_then(Value::as_object);
+        for (key, value) in annotations.into_iter().flatten() {
+            let profile = value.as_str().unwrap_or_default();
+            let at = || format!("{path}.metadata.annotations[{key}]");
+            if key.starts_with("container.apparmor.security.beta.kubernetes.io/")
+                && profile != "runtime/default"
+                && !profile.starts_with("localhost/")
+            {
+                self.refuse(reasons::APP_ARMOR, at(), format_args!("AppArmor profile {profile:?}"));
+            }
+            if key.starts_with("seccomp.security.alpha.kubernetes.io/")
+                || key.starts_with("container.seccomp.security.alpha.kubernetes.io/")
+            {
+                self.refuse(reasons::SECCOMP, at(), "seccomp set by an annotation");
+            }
+        }
+    }
+
+    fn pod(&mut self, spec: &Value, path: &str) {
+        for key in ["hostNetwork", "hostPID", "hostIPC"] {
+            if spec.get(key).is_some_and(is_set) {
+                self.refuse(reasons::HOST_NAMESPACES, format!("{path}.{key}"), format_args!("{key} is set"));
+            }
+        }
+        if spec.get("nodeName").is_some_and(is_set) {
+            self.refuse(
+                reasons::NODE_NAME,
+                format!("{path}.nodeName"),
+                "a Pod is put onto a node by the scheduler",
+            );
+        }
+        for key in ["serviceAccountName", "serviceAccount"] {
+            let account = object::text(spec, &[key]).unwrap_or_default();
+            if !matches!(account, "" | "default") {
+                self.refuse(
+                    reasons::SERVICE_ACCOUNT,
+                    format!("{path}.{key}"),
+                    format_args!("service account {account:?}"),
+                );
+            }
+        }
+        if let Some(security) = spec.get("securityContext") {
+            let at = format!("{path}.securityContext");
+            self.security(security, &at);
+            for (index, sysctl) in list(security, "sysctls").iter().enumerate() {
+                let sysctl = object::text(sysctl, &["name"]).unwrap_or_default();
+                if !SYSCTLS.contains(&sysctl) {
+                    self.refuse(
+                        reasons::SYSCTLS,
+                        format!("{at}.sysctls[{index}].name"),
+                        format_args!("sysctl {sysctl:?}"),
+                    );
+                }
+            }
+        }
+        for (index, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
+            self.reference("Secret", secret.get("name"), format!("{path}.imagePullSecrets[{index}].name"));
+        }
+        for key in ["initContainers", "containers", "ephemeralContainers"] {
+            for (index, container) in list(spec, key).iter().enumerate() {
+                self.container(container, &format!("{path}.{key}[{index}]"));
+            }
+        }
+        for (index, volume) in list(spec, "volumes").iter().enumerate() {
+            self.volume(volume, &format!("{path}.volumes[{index}]"));
+        }
+    }
+
+    /// The parts of a security context that Pods and containers share.
+    fn security(&mut self, security: &Value, path: &str) {
+        if object::at(security, &["windowsOptions", "hostProcess"]).is_some_and(is_set) {
+            self.refuse(
+                reasons::HOST_PROCESS,
+                format!("{path}.windowsOptions.hostProcess"),
+                "a host process",
+            );
+        }
+        if object::text(security, &["seccompProfile", "type"]) == Some("Unconfined") {
+            self.refuse(reasons::SECCOMP, format!("{path}.seccompProfile.type"), "seccomp is switched off");
+        }
+        if object::text(security, &["appArmorProfile", "type"]) == Some("Unconfined") {
+            self.refuse(
+                reasons::APP_ARMOR,
+                format!("{path}.appArmorProfile.type"),
+                "AppArmor is switched off",
+            );
+        }
+        if let Some(options) = security.get("seLinuxOptions") {
+            let text = |key: &str| object::text(options, &[key]).unwrap_or_default();
+            if !SELINUX_TYPES.contains(&text("type")) || !text("user").is_empty() || !text("role").is_empty()
+            {
+                self.refuse(
+                    reasons::SELINUX,
+                    format!("{path}.seLinuxOptions"),
+                    "SELinux options beyond the baseline",
+                );
+            }
+        }
+    }
+
+    fn container(&mut self, container: &Value, path: &str) {
+        if let Some(security) = container.get("securityContext") {
+            let at = format!("{path}.securityContext");
+            self.security(security, &at);
+            if security.get("privileged").is_some_and(is_set) {
+                self.refuse(reasons::PRIVILEGED, format!("{at}.privileged"), "a privileged container");
+            }
+            if !matches!(object::text(security, &["procMount"]), None | Some("" | "Default")) {
+                self.refuse(reasons::PROC_MOUNT, format!("{at}.procMount"), "an unmasked /proc");
+            }
+            let added = object::at(security, &["capabilities", "add"]).and_then(Value::as_array);
+            for (index, capability) in added.into_iter().flatten().enumerate() {
+                let capability = capability.as_str().unwrap_or_default();
+                if !CAPABILITIES.contains(&capability) {
+                    let at = format!("{at}.capabilities.add[{index}]");
+                    self.refuse(reasons::CAPABILITIES, at, format_args!("capability {capability:?}"));
+                }
+            }
+        }
+        for (index, port) in list(container, "ports").iter().enumerate() {
+            if port.get("hostPort").is_some_and(is_set) {
+                self.refuse(
+                    reasons::HOST_PORTS,
+                    format!("{path}.ports[{index}].hostPort"),
+                    "a port of the node",
+                );
+            }
+        }
+        for handler in
+            ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"]
+        {
+            let steps: Vec<&str> = handler.split('.').collect();
+            let Some(probe) = object::at(container, &steps) else { continue };
+            for call in ["httpGet", "tcpSocket"] {
+                if object::text(probe, &[call, "host"]).is_some_and(|host| !host.is_empty()) {
+                    let at = format!("{path}.{handler}.{call}.host");
+                    self.refuse(reasons::HOST_PROBES, at, "a probe or hook that calls another host");
+                }
+            }
+        }
+        for (index, source) in list(container, "envFrom").iter().enumerate() {
+            let at = format!("{path}.envFrom[{index}]");
+            self.reference(
+                "Secret",
+                object::at(source, &["secretRef", "name"]),
+                format!("{at}.secretRef.name"),
+            );
+            self.reference(
+                "ConfigMap",
+                object::at(source, &["configMapRef", "name"]),
+                format!("{at}.configMapRef.name"),
+            );
+        }
+        for (index, variable) in list(container, "env").iter().enumerate() {
+            let at = format!("{path}.env[{index}].valueFrom");
+            let name = |key: &str| object::at(variable, &["valueFrom", key, "name"]);
+            self.reference("Secret", name("secretKeyRef"), format!("{at}.secretKeyRef.name"));
+            self.reference("ConfigMap", name("configMapKeyRef"), format!("{at}.configMapKeyRef.name"));
+        }
+    }
+
+    fn volume(&mut self, volume: &Value, path: &str) {
+        for key in volume.as_object().into_iter().flat_map(|volume| volume.keys()) {
+            if key == "hostPath" {
+                self.refuse(reasons::HOST_PATH, format!("{path}.hostPath"), "a path of the node");
+            } else if key != "name" && !VOLUMES.contains(&key.as_str()) {
+                self.refuse(
+                    reasons::VOLUME_TYPE,
+                    format!("{path}.{key}"),
+                    format_args!("a volume of type {key}"),
+                );
+            }
+        }
+        let name = |steps: &[&str]| object::at(volume, steps).cloned();
+        self.reference(
+            "Secret",
+            name(&["secret", "secretName"]).as_ref(),
+            format!("{path}.secret.secretName"),
+        );
+        self.reference("ConfigMap", name(&["configMap", "name"]).as_ref(), format!("{path}.configMap.name"));
+        let claim = name(&["persistentVolumeClaim", "claimName"]);
+        self.reference(
+            "PersistentVolumeClaim",
+            claim.as_ref(),
+            format!("{path}.persistentVolumeClaim.claimName"),
+        );
+        let sources = object::at(volume, &["projected", "sources"]).and_then(Value::as_array);
+        for (index, source) in sources.into_iter().flatten().enumerate() {
+            let at = format!("{path}.projected.sources[{index}]");
+            for key in ["serviceAccountToken", "podCertificate"] {
+                if source.get(key).is_some() {
+                    self.refuse(reasons::TOKEN_PROJECTION, format!("{at}.{key}"), "a projected credential");
+                }
+            }
+            self.reference("Secret", object::at(source, &["secret", "name"]), format!("{at}.secret.name"));
+            self.reference(
+                "ConfigMap",
+                object::at(source, &["configMap", "name"]),
+                format!("{at}.configMap.name"),
+            );
+        }
+    }
+
+    /// A Pod can read whatever it refers to, so a guest may refer to what its root owns and to what an administrator granted.
+    fn reference(&mut self, kind: &str, name: Option<&Value>, path: String) {
+        let Some(name) = name else { return };
+        let name = name.as_str().unwrap_or_default();
+        let is_child = self.siblings.contains(&(kind.to_owned(), name.to_owned()));
+        let is_granted = self.context.grants.pod_templates.references.iter().any(|grant| {
+            grant.kind == kind
+                && (grant.name.as_deref() == Some(name)
+                    || grant.from_root.as_ref().is_some_and(|path| {
+                        !name.is_empty() && object::strings_at(self.context.root, path).contains(&name)
+                    }))
+        });
+        if is_child && !is_granted {
+            self.references.push((kind.to_owned(), name.to_owned()));
+        }
+        if !is_child && !is_granted {
+            let message = format!(
+                "{}: {kind} {name:?} is neither a child of this root nor granted in podTemplates.references",
+                self.name
+            );
+            self.found.add(reasons::REFERENCE_NOT_GRANTED, path, message);
+        }
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Anything but null, false, zero and the empty string: a value of a wrong type counts as set.
+fn is_set(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false))
+        && value.as_i64() != Some(0)
+        && value.as_str() != Some("")
+}

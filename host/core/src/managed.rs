@@ -1,0 +1,199 @@
+//! Whether an object drifted, read off its managed fields.
+//!
+//! Whenever somebody else changes a field that we own, the field leaves our entry in `metadata.managedFields`. So our entry covers
+//! every leaf that we sent exactly while nothing drifted: no schema and no stored state is needed. What others set beside our
+//! fields is theirs and does not count.
+
+use serde_json::{Map, Value};
+
+/// The part of `metadata.managedFields` that is ours: the `fieldsV1` of the Apply entry of `manager`, on the object itself
+/// (`subresource` `None`) or on a subresource.
+pub fn entry<'a>(object: &'a Value, manager: &str, subresource: Option<&str>) -> Option<&'a Value> {
+    let entries = object.get("metadata")?.get("managedFields")?.as_array()?;
+    entries
+        .iter()
+        .find(|entry| {
+            let field = |key: &str| entry.get(key).and_then(Value::as_str);
+            field("manager") == Some(manager)
+                && field("operation") == Some("Apply")
+                && field("subresource").filter(|name| !name.is_empty()) == subresource
+        })?
+        .get("fieldsV1")
+}
+
+/// Whether `entry` (a fieldsV1 document) covers every leaf of `object` as it was sent. `apiVersion`, `kind`, and the parts of
+/// metadata that name an object are never in managed fields.
+pub fn covers(entry: &Value, object: &Value) -> bool {
+    let Some(fields) = object.as_object() else { return false };
+    fields.iter().all(|(key, value)| match key.as_str() {
+        "apiVersion" | "kind" => true,
+        "metadata" => {
+            let Some(metadata) = value.as_object() else { return true };
+            let named: Map<String, Value> = metadata
+                .iter()
+                .filter(|(key, _)| !matches!(key.as_str(), "name" | "namespace" | "uid" | "resourceVersion"))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            named.is_empty()
+                || field(entry, key).is_some_and(|entry| covers_value(entry, &Value::Object(named)))
+        }
+        _ => value.is_null() || field(entry, key).is_some_and(|entry| covers_value(entry, value)),
+    })
+}
+
+/// Whether everything that `entry` owns still stands in `sent`: false when the last apply set something that this one leaves out.
+pub fn owns_nothing_beyond(entry: &Value, sent: &Value) -> bool {
+    let Some(owned) = entry.as_object() else { return true };
+    owned.iter().all(|(key, below)| {
+        if let Some(name) = key.strip_prefix("f:") {
+            sent.get(name).is_some_and(|value| !value.is_null() && owns_nothing_beyond(below, value))
+        } else if let Some(keys) = key.strip_prefix("k:") {
+            items(sent).iter().any(|item| is_item(keys, item) && owns_nothing_beyond(below, item))
+        } else if let Some(value) = key.strip_prefix("v:") {
+            let value: Option<Value> = serde_json::from_str(value).ok();
+            value.is_some_and(|value| items(sent).contains(&value))
+        } else {
+            // "." says that the map or list itself is owned.
+            true
+        }
+    })
+}
+
+fn covers_value(entry: &Value, value: &Value) -> bool {
+    if is_leaf(entry) {
+        return true;
+    }
+    match value {
+        Value::Object(fields) => fields.iter().all(|(key, value)| {
+            value.is_null() || field(entry, key).is_some_and(|entry| covers_value(entry, value))
+        }),
+        Value::Array(list) => list.iter().all(|item| covers_item(entry, item)),
+        _ => true,
+    }
+}
+
+fn covers_item(entry: &Value, item: &Value) -> bool {
+    let Some(entries) = entry.as_object() else { return false };
+    entries.iter().any(|(key, below)| {
+        if let Some(keys) = key.strip_prefix("k:") {
+            is_item(keys, item) && covers_value(below, item)
+        } else if let Some(value) = key.strip_prefix("v:") {
+            serde_json::from_str::<Value>(value).is_ok_and(|value| &value == item)
+        } else {
+            false
+        }
+    })
+}
+
+/// Whether the keys of a list entry name this item. A key that the item leaves out was filled in by a default (a port's protocol).
+fn is_item(keys: &str, item: &Value) -> bool {
+    let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { return false };
+    keys.iter().all(|(key, value)| item.get(key).is_none_or(|found| found == value))
+}
+
+/// An entry without parts: the field is owned as a whole (a scalar, or an atomic map or list). An entry of only "." owns the
+/// existence of a map or of a list's item, and none of its fields.
+fn is_leaf(entry: &Value) -> bool {
+    entry.as_object().is_none_or(serde_json::Map::is_empty)
+}
+
+fn field<'a>(entry: &'a Value, name: &str) -> Option<&'a Value> {
+    entry.get(format!("f:{name}"))
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What an API server 1.36 recorded for an apply of the object below.
+    fn fixture() -> (Value, Value) {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "a", "labels": {"pintle.dev/root": "u"},
+                "ownerReferences": [{"uid": "u", "name": "r", "kind": "R", "apiVersion": "x/v1", "controller": true}]},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i", "args": ["x"],
+                    "ports": [{"containerPort": 80, "name": "http"}]}]}}},
+        });
+        let entry = json!({
+            "f:metadata": {"f:labels": {"f:pintle.dev/root": {}}, "f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}},
+            "f:spec": {"f:replicas": {}, "f:selector": {}, "f:template": {
+                "f:metadata": {"f:labels": {"f:app": {}}},
+                "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:name": {}, "f:image": {}, "f:args": {},
+                    "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}, "f:name": {}}}}}}}},
+        });
+        (object, entry)
+    }
+
+    fn without(mut entry: Value, pointer: &str, key: &str) -> Value {
+        entry.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(key).unwrap();
+        entry
+    }
+
+    #[test]
+    fn an_untouched_object_is_covered() {
+        let (object, entry) = fixture();
+        assert!(covers(&entry, &object));
+    }
+
+    #[test]
+    fn every_leaf_that_somebody_took_over_is_drift() {
+        let (object, entry) = fixture();
+        for (pointer, key) in [
+            ("/f:spec", "f:replicas"),
+            ("/f:spec", "f:selector"),
+            ("/f:metadata", "f:labels"),
+            ("/f:metadata/f:ownerReferences", "k:{\"uid\":\"u\"}"),
+            ("/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"c\"}", "f:image"),
+            ("/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"c\"}", "f:args"),
+            ("/f:spec/f:template/f:spec/f:containers", "k:{\"name\":\"c\"}"),
+            ("", "f:metadata"),
+        ] {
+            assert!(!covers(&without(entry.clone(), pointer, key), &object), "{pointer} {key}");
+        }
+    }
+
+    #[test]
+    fn owning_that_an_item_exists_is_not_owning_its_fields() {
+        let object = json!({"kind": "X", "spec": {"ports": [{"port": 80, "name": "a"}]}});
+        assert!(!covers(&json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}}}}}), &object));
+        assert!(covers(&json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}, "f:name": {}}}}}), &object));
+    }
+
+    #[test]
+    fn a_null_and_an_empty_map_are_no_leaves_of_their_own() {
+        let object = json!({"kind": "X", "metadata": {"name": "a"}, "spec": {"a": null, "emptyDir": {}}});
+        assert!(covers(&json!({"f:spec": {"f:emptyDir": {}}}), &object));
+        assert!(!covers(&json!({"f:spec": {"f:other": {}}}), &object));
+    }
+
+    #[test]
+    fn what_a_next_apply_would_remove_is_seen() {
+        let entry = json!({"f:status": {"f:a": {}, "f:conditions": {".": {}, "k:{\"type\":\"Ready\"}": {".": {}, "f:type": {}}}}});
+        let full = json!({"status": {"a": 1, "conditions": [{"type": "Ready"}]}});
+        assert!(owns_nothing_beyond(&entry, &full));
+        assert!(!owns_nothing_beyond(&entry, &json!({"status": {"conditions": [{"type": "Ready"}]}})));
+        assert!(!owns_nothing_beyond(
+            &entry,
+            &json!({"status": {"a": 1, "conditions": [{"type": "Stalled"}]}})
+        ));
+    }
+
+    #[test]
+    fn only_our_apply_entry_counts() {
+        let object = json!({"metadata": {"managedFields": [
+            {"manager": "m", "operation": "Update", "fieldsV1": {"f:a": {}}},
+            {"manager": "m", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:b": {}}},
+            {"manager": "m", "operation": "Apply", "fieldsV1": {"f:c": {}}},
+        ]}});
+        assert_eq!(entry(&object, "m", None), Some(&json!({"f:c": {}})));
+        assert_eq!(entry(&object, "m", Some("status")), Some(&json!({"f:b": {}})));
+        assert_eq!(entry(&object, "n", None), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! Reading Kubernetes objects that are plain JSON.
+
+use pintle_wit::{Kind, ObjectRef};
+use serde_json::Value;
+
+/// A string inside a value, by its keys.
+pub fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
+    at(value, path)?.as_str()
+}
+
+/// A value inside a value, by its keys.
+pub fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, key| value.get(key))
+}
+
+/// The object's kind, as far as it says one.
+pub fn kind(object: &Value) -> Kind {
+    Kind::new(text(object, &["apiVersion"]).unwrap_or_default(), text(object, &["kind"]).unwrap_or_default())
+}
+
+/// The object's name, or nothing.
+pub fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"]).unwrap_or_default()
+}
+
+/// The object's namespace.
+pub fn namespace(object: &Value) -> Option<&str> {
+    text(object, &["metadata", "namespace"]).filter(|namespace| !namespace.is_empty())
+}
+
+/// The object's uid, or nothing.
+pub fn uid(object: &Value) -> &str {
+    text(object, &["metadata", "uid"]).unwrap_or_default()
+}
+
+/// The object's generation, where its kind has one.
+pub fn generation(object: &Value) -> Option<i64> {
+    at(object, &["metadata", "generation"])?.as_i64()
+}
+
+/// Whether the object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    text(object, &["metadata", "deletionTimestamp"]).is_some()
+}
+
+/// How the object is named.
+pub fn reference(object: &Value) -> ObjectRef {
+    let Kind { api_version, kind } = kind(object);
+    ObjectRef { api_version, kind, namespace: namespace(object).map(Into::into), name: name(object).into() }
+}
+
+/// Every string that a dotted path leads to, `[]` standing for each element of a list: `spec.rules[].host`.
+pub fn strings_at<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
+    let mut found = vec![object];
+    for step in path.split('.') {
+        let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
+        found = found.into_iter().filter_map(|value| value.get(key)).collect();
+        if each {
+            found = found.into_iter().filter_map(Value::as_array).flatten().collect();
+        }
+    }
+    found.into_iter().filter_map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_reaches_through_lists() {
+        let object = json!({"spec": {"rules": [{"host": "a"}, {"host": "b"}, {}], "name": "c"}});
+        assert_eq!(strings_at(&object, "spec.rules[].host"), ["a", "b"]);
+        assert_eq!(strings_at(&object, "spec.name"), ["c"]);
+        assert!(strings_at(&object, "spec.missing.deep").is_empty());
+    }
+}

@@ -1,0 +1,122 @@
+//! What the host remembers of a live child.
+
+use pintle_wit::{Condition, ConditionStatus, ObjectRef, names};
+use serde_json::Value;
+
+use crate::{
+    desired, managed, object,
+    readiness::{self, Ready},
+};
+
+/// A child as it was last seen: a small fixed part, and the object itself only where the guest wants to observe it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Its name.
+    pub reference: ObjectRef,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub resource_version: String,
+    /// The uid of its controller, as its owner references say.
+    pub controller: Option<String>,
+    /// The uid in its label `pintle.dev/root`. It says where to look and proves nothing.
+    pub root_label: Option<String>,
+    /// The name in its label `pintle.dev/reconciler`.
+    pub reconciler_label: Option<String>,
+    /// Its annotation `pintle.dev/desired`.
+    pub desired: Option<String>,
+    /// Its annotation `pintle.dev/adopt`.
+    pub adopt: Option<String>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Our entry of its managed fields.
+    pub entry: Option<Value>,
+    /// The hash of that entry.
+    pub entry_hash: [u8; 32],
+    /// Whether it is ready by the rule of its kind.
+    pub ready: Ready,
+    /// Its conditions, for a readiness rule that names one.
+    pub conditions: Vec<(String, ConditionStatus, String)>,
+    /// The object as a guest sees it, where the guest observes its kind.
+    pub object: Option<Value>,
+}
+
+impl Observed {
+    /// Reduces a live object. `observe` keeps what a guest would see of it.
+    pub fn of(live: &Value, manager: &str, observe: bool) -> Self {
+        let label = |key: &str| object::text(live, &["metadata", "labels", key]).map(Into::into);
+        let annotation = |key: &str| object::text(live, &["metadata", "annotations", key]).map(Into::into);
+        let entry = managed::entry(live, manager, None).cloned();
+        Self {
+            reference: object::reference(live),
+            uid: object::uid(live).into(),
+            resource_version: object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().into(),
+            controller: controller(live).map(Into::into),
+            root_label: label(names::LABEL_ROOT),
+            reconciler_label: label(names::LABEL_RECONCILER),
+            desired: annotation(names::ANNOTATION_DESIRED),
+            adopt: annotation(names::ANNOTATION_ADOPT),
+            deleting: object::is_deleting(live),
+            entry_hash: desired::hash_parts(&[&entry.as_ref().map(desired::canonical).unwrap_or_default()]),
+            entry,
+            ready: readiness::of(live),
+            conditions: conditions(live),
+            object: observe.then(|| crate::request::project(live)),
+        }
+    }
+
+    /// Whether this object is, provably, a child of the root with this uid: by its controller, not by its labels.
+    pub fn is_owned_by(&self, root_uid: &str) -> bool {
+        self.controller.as_deref() == Some(root_uid)
+    }
+
+    /// Whether somebody with rights on the object allowed the root to take it over.
+    pub fn may_be_adopted_by(&self, root_uid: &str) -> bool {
+        self.controller.is_none() && self.adopt.as_deref() == Some(root_uid)
+    }
+
+    /// Whether this is a later sight of the same object than `other`, or a sight of another object. Versions of one kind can be
+    /// compared as numbers (KEP 5504); one that is no number counts as new.
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        match (self.resource_version.parse::<u64>(), other.resource_version.parse::<u64>()) {
+            (Ok(mine), Ok(others)) => mine >= others,
+            _ => true,
+        }
+    }
+}
+
+/// The uid of an object's controller.
+pub fn controller(live: &Value) -> Option<&str> {
+    object::at(live, &["metadata", "ownerReferences"])?
+        .as_array()?
+        .iter()
+        .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
+        .and_then(|owner| object::text(owner, &["uid"]))
+}
+
+fn conditions(live: &Value) -> Vec<(String, ConditionStatus, String)> {
+    let found = object::at(live, &["status", "conditions"]).and_then(Value::as_array);
+    found
+        .into_iter()
+        .flatten()
+        .filter_map(|condition| {
+            let text = |key: &str| object::text(condition, &[key]);
+            let status = match text("status")? {
+                "True" => ConditionStatus::True,
+                "False" => ConditionStatus::False,
+                _ => ConditionStatus::Unknown,
+            };
+            Some((text("type")?.to_owned(), status, text("message").unwrap_or_default().to_owned()))
+        })
+        .collect()
+}
+
+/// The conditions in a status, as far as they can be read.
+pub fn status_conditions(status: &Value) -> Vec<Condition> {
+    let found = status.get("conditions").and_then(Value::as_array);
+    found
+        .into_iter()
+        .flatten()
+        .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
+        .collect()
+}

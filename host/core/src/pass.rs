@@ -1,0 +1,620 @@
+//! One reconcile as a state machine without I/O.
+//!
+//! A [`Pass`] is made from a [`Snapshot`] and driven by [`Pass::step`]: it says what is to be done next, and is told what came of it.
+//! The operator carries the steps out with a Kubernetes client, `pintle render` and `pintle test` with files. Everything that makes a
+//! reconcile right or wrong is decided here: the order (children, prune, status, events), what is created and what is updated, what
+//! a refusal leads to, and what the status says.
+
+mod api_error;
+mod children;
+mod memory;
+mod say;
+mod writes;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response, reasons};
+use serde_json::Value;
+
+pub use api_error::ApiError;
+pub use memory::RootMemory;
+pub use writes::{Apply, Deletion, StatusWrite};
+
+use crate::{
+    POLICY_VERSION,
+    conditions::Blocker,
+    desired::{self, SealingKey},
+    gate::{self, Allowed, GateContext, KindInfo},
+    object,
+    observed::Observed,
+    reconciler::{CAPABILITIES, Grants, Limits},
+    request,
+    status::StatusSchema,
+};
+use children::ChildState;
+use memory::{Memo, MemoChild};
+
+/// How often a guest is called in one pass while it and the API server disagree. The first call, one with the refusals that it
+/// led to, and one more for a guest that works around them.
+const GUEST_CALLS_MAX: u32 = 3;
+
+/// Everything about a reconciler that holds for a whole pass: a pass runs on one module from start to end.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// The Reconciler's name.
+    pub reconciler: String,
+    /// The Reconciler's generation: with it, grants, limits and config change.
+    pub generation: i64,
+    /// The field manager of every write.
+    pub field_manager: String,
+    /// What the guest may do.
+    pub grants: Grants,
+    /// The limits of its calls and answers.
+    pub limits: Limits,
+    /// Its config.
+    pub config: Value,
+    /// The digest of the module in force.
+    pub digest: String,
+    /// The manifest of the module in force.
+    pub manifest: Manifest,
+    /// The child kinds that the API server serves.
+    pub kinds: BTreeMap<Kind, KindInfo>,
+    /// What the root's CRD lets a status say.
+    pub status: StatusSchema,
+    /// The key that hashes of Secrets are sealed with.
+    pub key: SealingKey,
+}
+
+/// What is known at the start of a pass.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The reconciler.
+    pub binding: Arc<Binding>,
+    /// The live root.
+    pub root: Arc<Value>,
+    /// Every object known to carry the root's uid as controller or label.
+    pub children: Vec<Observed>,
+    /// What the last pass over this root left.
+    pub memory: RootMemory,
+    /// The time, one value for the whole pass.
+    pub now: Timestamp,
+}
+
+/// What a pass asks for next.
+#[derive(Debug)]
+pub enum Step {
+    /// Call the guest; answer with [`Outcome::Answered`].
+    CallGuest(Box<Request>),
+    /// Read these objects live; answer with [`Outcome::Got`], in the same order.
+    Get(Vec<ObjectRef>),
+    /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
+    Apply(Vec<Apply>),
+    /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
+    Delete(Vec<Deletion>),
+    /// Write the root's status; answer with [`Outcome::StatusWritten`].
+    WriteStatus(StatusWrite),
+    /// Publish these events about the root; answer with [`Outcome::Emitted`]. A failure to publish fails nothing.
+    Emit(Vec<Event>),
+    /// The pass is over.
+    Done(Box<Done>),
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing yet: the first step.
+    Start,
+    /// The guest's answer.
+    Answered(Result<Response, Failure>),
+    /// The objects as they are; `None` for one that is not there.
+    Got(Vec<Result<Option<Observed>, ApiError>>),
+    /// What the API server said to each apply.
+    Applied(Vec<Result<Applied, ApiError>>),
+    /// What the API server said to each deletion; an object that is not there counts as deleted.
+    Deleted(Vec<Result<(), ApiError>>),
+    /// What the API server said to the status.
+    StatusWritten(Result<(), ApiError>),
+    /// The events were handed over.
+    Emitted,
+}
+
+/// An apply that was accepted.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The object did not exist before.
+    pub created: bool,
+    /// The object as the API server returned it.
+    pub observed: Observed,
+}
+
+/// The end of a pass.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// To be handed to the next pass over this root.
+    pub memory: RootMemory,
+    /// Whether the root is to be reconciled again although nothing changes: after a back-off, but not before this long.
+    pub retry: Option<Duration>,
+    /// The root's `Ready`, as the status now says it.
+    pub ready: bool,
+    /// Why the pass did not get all of its work done, in one CamelCase word.
+    pub error: Option<String>,
+    /// What it cost.
+    pub counts: Counts,
+}
+
+/// What a pass cost and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls of the guest.
+    pub guest_calls: u32,
+    /// Children created.
+    pub created: u32,
+    /// Children updated.
+    pub updated: u32,
+    /// Children deleted.
+    pub deleted: u32,
+    /// Status writes.
+    pub status_writes: u32,
+}
+
+impl Counts {
+    fn changed_children(&self) -> bool {
+        self.created + self.updated + self.deleted > 0
+    }
+}
+
+/// One reconcile of one root.
+#[derive(Debug)]
+pub struct Pass {
+    binding: Arc<Binding>,
+    root: Arc<Value>,
+    now: Timestamp,
+    memory: RootMemory,
+    /// Live objects by group, kind, namespace and name.
+    live: BTreeMap<Key, Observed>,
+    /// The answer in force, once the gate let one through.
+    answer: Option<Answer>,
+    /// Why there is no answer.
+    failure: Option<Failure>,
+    /// The refusals that the current call of the guest was told.
+    told: Vec<Refusal>,
+    request_hash: [u8; 32],
+    /// The first error that only a retry can help.
+    unsure: Option<ApiError>,
+    phase: Phase,
+    counts: Counts,
+    ready: bool,
+    /// The status whose write is under way changed the guest's own fields.
+    status_changed: bool,
+    /// Children of kinds that are not watched that this pass has named in the status.
+    recorded_now: Vec<ObjectRef>,
+}
+
+/// A gated answer and how far each of its children is.
+#[derive(Debug)]
+struct Answer {
+    allowed: Allowed,
+    states: Vec<ChildState>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Begin,
+    CallingGuest,
+    /// Reading children of kinds that are not watched, as the root's status lists them.
+    ReadingUnwatched(Vec<ObjectRef>),
+    /// Naming such children in the status, before their first create.
+    RecordingUnwatched,
+    /// Applying the children with these indexes.
+    Applying(Vec<usize>),
+    /// Reading what stands in the way of the children with these indexes.
+    Resolving(Vec<usize>),
+    /// Reading what is to be pruned.
+    ReadingPrunable(Vec<ObjectRef>),
+    Pruning(Vec<ObjectRef>),
+    WritingStatus(Vec<Event>),
+    Emitting,
+    Over,
+}
+
+/// An object without the version of its kind: one object may be known by two.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    group: String,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+}
+
+impl From<&ObjectRef> for Key {
+    fn from(reference: &ObjectRef) -> Self {
+        Self {
+            group: reference.kind().group().into(),
+            kind: reference.kind.clone(),
+            namespace: reference.namespace.clone(),
+            name: reference.name.clone(),
+        }
+    }
+}
+
+impl Pass {
+    /// A pass over a root.
+    pub fn new(snapshot: Snapshot) -> Self {
+        let Snapshot { binding, root, children, mut memory, now } = snapshot;
+        memory.forget_unless(&binding, &root);
+        let live = children.into_iter().map(|child| (Key::from(&child.reference), child)).collect();
+        Self {
+            binding,
+            root,
+            now,
+            memory,
+            live,
+            answer: None,
+            failure: None,
+            told: Vec::new(),
+            request_hash: [0; 32],
+            unsure: None,
+            phase: Phase::Begin,
+            counts: Counts::default(),
+            ready: false,
+            status_changed: false,
+            recorded_now: Vec::new(),
+        }
+    }
+
+    /// Takes what came of the last step and says the next one. An outcome that does not belong to the last step ends the pass
+    /// with an error: it is a mistake of the driver.
+    pub fn step(&mut self, outcome: Outcome) -> Step {
+        match (std::mem::replace(&mut self.phase, Phase::Over), outcome) {
+            (Phase::Begin, Outcome::Start) => self.begin(),
+            (Phase::CallingGuest, Outcome::Answered(answer)) => self.answered(answer),
+            (Phase::ReadingUnwatched(asked), Outcome::Got(found)) => self.read_unwatched(asked, found),
+            (Phase::RecordingUnwatched, Outcome::StatusWritten(result)) => match result {
+                Ok(()) => self.apply_children(),
+                Err(error) => self.give_up(error),
+            },
+            (Phase::Applying(indexes), Outcome::Applied(results)) => self.applied(&indexes, results),
+            (Phase::Resolving(indexes), Outcome::Got(found)) => self.resolved(&indexes, found),
+            (Phase::ReadingPrunable(asked), Outcome::Got(found)) => self.read_prunable(asked, found),
+            (Phase::Pruning(asked), Outcome::Deleted(results)) => self.pruned(&asked, results),
+            (Phase::WritingStatus(events), Outcome::StatusWritten(result)) => {
+                self.status_written(events, result)
+            }
+            (Phase::Emitting, Outcome::Emitted) => self.over(),
+            (phase, outcome) => {
+                let message = format!("{outcome:?} does not answer {phase:?}");
+                self.unsure = Some(ApiError { reason: "DriverError".into(), message, ..ApiError::default() });
+                self.over()
+            }
+        }
+    }
+
+    fn uid(&self) -> &str {
+        object::uid(&self.root)
+    }
+
+    // === From the start to an answer ===
+
+    fn begin(&mut self) -> Step {
+        if object::is_deleting(&self.root) {
+            // The garbage collector does the rest; an apply now would re-create what it takes away.
+            return self.over();
+        }
+        let request = self.request();
+        self.request_hash = self.hash(&request);
+        if self.nothing_changed() {
+            return self.write_status();
+        }
+        self.call_guest(request)
+    }
+
+    fn request(&mut self) -> Request {
+        self.told = self.memory.refusals();
+        let mut children: Vec<Value> = self
+            .live
+            .values()
+            .filter(|child| child.is_owned_by(self.uid()))
+            .filter_map(|child| child.object.clone())
+            .collect();
+        request::sort(&mut children);
+        Request {
+            object: request::project_root(&self.root),
+            config: self.binding.config.clone(),
+            children,
+            refusals: self.told.clone(),
+            host: Host { capabilities: CAPABILITIES.map(Into::into).into() },
+            ..Request::default()
+        }
+    }
+
+    fn hash(&self, request: &Request) -> [u8; 32] {
+        // A request is plain data with string keys, so that writing it as JSON cannot fail.
+        let text = serde_json::to_vec(request).unwrap_or_default();
+        let generation = self.binding.generation.to_le_bytes();
+        desired::hash_parts(&[
+            self.binding.digest.as_bytes(),
+            &generation,
+            &POLICY_VERSION.to_le_bytes(),
+            &text,
+        ])
+    }
+
+    /// Whether the last pass already did everything that this one would: the request is the same, and no child drifted, came or went.
+    fn nothing_changed(&self) -> bool {
+        let Some(memo) = &self.memory.memo else { return false };
+        memo.request_hash == self.request_hash
+            && self.unread_unwatched().is_empty()
+            && memo.children.iter().all(|child| child.is_as_it_was(self.live.get(&child.key)))
+            && self
+                .live
+                .iter()
+                .filter(|(_, child)| child.is_owned_by(self.uid()))
+                .all(|(key, _)| memo.children.iter().any(|child| child.key == *key))
+    }
+
+    fn call_guest(&mut self, request: Request) -> Step {
+        self.counts.guest_calls += 1;
+        self.phase = Phase::CallingGuest;
+        Step::CallGuest(Box::new(request))
+    }
+
+    fn answered(&mut self, answer: Result<Response, Failure>) -> Step {
+        let binding = Arc::clone(&self.binding);
+        let context = GateContext {
+            root: &self.root,
+            manifest: &binding.manifest,
+            reconciler: &binding.reconciler,
+            grants: &binding.grants,
+            limits: &binding.limits,
+            kinds: &binding.kinds,
+            status: &binding.status,
+            key: &binding.key,
+        };
+        match answer
+            .and_then(|response| gate::gate(&context, response).map_err(|found| gate::failure(&found)))
+        {
+            Ok(allowed) => {
+                let states = allowed.children().iter().map(|_| ChildState::Pending).collect();
+                self.answer = Some(Answer { allowed, states });
+                match self.unread_unwatched() {
+                    unread if unread.is_empty() => self.apply_children(),
+                    unread => {
+                        self.phase = Phase::ReadingUnwatched(unread.clone());
+                        Step::Get(unread)
+                    }
+                }
+            }
+            Err(failure) => {
+                self.answer = None;
+                self.fail(failure)
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) -> Step {
+        self.failure = Some(failure);
+        self.memory.memo = None;
+        self.write_status()
+    }
+
+    /// Ends the pass on an error that says nothing about the answer.
+    fn give_up(&mut self, error: ApiError) -> Step {
+        self.memory.memo = None;
+        self.unsure = Some(error);
+        self.over()
+    }
+
+    // === Children of kinds that are not watched ===
+
+    /// Those that the status names and that nobody has looked at since the host started.
+    fn unread_unwatched(&self) -> Vec<ObjectRef> {
+        let namespace = object::namespace(&self.root);
+        say::recorded_unwatched(&self.root)
+            .into_iter()
+            .filter(|entry| !self.memory.read.contains(entry))
+            .map(|entry| ObjectRef {
+                api_version: entry.api_version,
+                kind: entry.kind,
+                namespace: namespace.map(Into::into),
+                name: entry.name,
+            })
+            .collect()
+    }
+
+    fn read_unwatched(
+        &mut self,
+        asked: Vec<ObjectRef>,
+        found: Vec<Result<Option<Observed>, ApiError>>,
+    ) -> Step {
+        for (reference, found) in asked.into_iter().zip(found) {
+            match found {
+                Ok(found) => self.saw(&reference, found),
+                Err(error) => return self.give_up(error),
+            }
+        }
+        self.apply_children()
+    }
+
+    /// Takes note of an object that was read live.
+    fn saw(&mut self, reference: &ObjectRef, found: Option<Observed>) {
+        let key = Key::from(reference);
+        self.memory.read.insert(memory::unwatched(reference));
+        match found {
+            Some(child) => self.live.insert(key, child),
+            None => self.live.remove(&key),
+        };
+    }
+
+    // === After the children ===
+
+    /// Everything that can be applied is. When the API server refused other things than the guest was told, it is asked again.
+    fn settle(&mut self) -> Step {
+        let states: Vec<(ObjectRef, desired::DesiredHash, ChildState)> =
+            self.answer.as_ref().map_or_else(Vec::new, |answer| {
+                let children = answer.allowed.children().iter();
+                children
+                    .zip(&answer.states)
+                    .map(|(child, state)| (child.reference().clone(), child.desired().clone(), state.clone()))
+                    .collect()
+            });
+        for (reference, desired, state) in &states {
+            match state {
+                ChildState::Accepted => self.memory.accept(reference, desired),
+                ChildState::Refused(standing) => self.memory.refuse(standing.clone()),
+                _ => {}
+            }
+        }
+        if self.memory.refusals() != self.told {
+            if self.counts.guest_calls >= GUEST_CALLS_MAX {
+                let message = format!(
+                    "the guest's answer and what the API server refuses did not settle in {GUEST_CALLS_MAX} calls"
+                );
+                return self.fail(Failure::terminal(reasons::REFUSALS_UNSTABLE, message));
+            }
+            let request = self.request();
+            self.request_hash = self.hash(&request);
+            return self.call_guest(request);
+        }
+        let complete = states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted));
+        if !complete {
+            self.memory.memo = None;
+            return self.write_status();
+        }
+        match self.prunable() {
+            prunable if prunable.is_empty() => self.converged(),
+            prunable => {
+                self.phase = Phase::ReadingPrunable(prunable.clone());
+                Step::Get(prunable)
+            }
+        }
+    }
+
+    /// Children of the root that the answer no longer has.
+    fn prunable(&self) -> Vec<ObjectRef> {
+        let wanted: Vec<Key> = self.wanted();
+        self.live
+            .iter()
+            .filter(|(key, child)| child.is_owned_by(self.uid()) && !child.deleting && !wanted.contains(key))
+            .map(|(_, child)| child.reference.clone())
+            .collect()
+    }
+
+    fn wanted(&self) -> Vec<Key> {
+        let children = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
+        children.iter().map(|child| Key::from(child.reference())).collect()
+    }
+
+    fn read_prunable(
+        &mut self,
+        asked: Vec<ObjectRef>,
+        found: Vec<Result<Option<Observed>, ApiError>>,
+    ) -> Step {
+        let mut deletions = Vec::new();
+        for (reference, found) in asked.into_iter().zip(found) {
+            match found {
+                Err(error) => return self.give_up(error),
+                Ok(found) => {
+                    // The live owner reference decides. What is not, or no longer, the root's is left alone.
+                    let ours =
+                        found.as_ref().filter(|child| child.is_owned_by(self.uid()) && !child.deleting);
+                    deletions.extend(ours.map(Deletion::of));
+                    self.saw(&reference, found);
+                }
+            }
+        }
+        if deletions.is_empty() {
+            return self.converged();
+        }
+        self.phase = Phase::Pruning(deletions.iter().map(|deletion| deletion.reference().clone()).collect());
+        Step::Delete(deletions)
+    }
+
+    fn pruned(&mut self, asked: &[ObjectRef], results: Vec<Result<(), ApiError>>) -> Step {
+        for (reference, result) in asked.iter().zip(results) {
+            match result {
+                Ok(()) => {
+                    self.counts.deleted += 1;
+                    self.live.remove(&Key::from(reference));
+                }
+                Err(error) => self.unsure = Some(error),
+            }
+        }
+        if self.unsure.is_some() {
+            self.memory.memo = None;
+            return self.write_status();
+        }
+        self.converged()
+    }
+
+    /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.
+    fn converged(&mut self) -> Step {
+        if let Some(answer) = &self.answer {
+            let children = answer
+                .allowed
+                .children()
+                .iter()
+                .filter_map(|child| {
+                    let key = Key::from(child.reference());
+                    let live = self.live.get(&key)?;
+                    Some(MemoChild::of(key, live, child.readiness().cloned()))
+                })
+                .collect();
+            self.memory.memo = Some(Memo {
+                request_hash: self.request_hash,
+                children,
+                status: answer.allowed.status().clone(),
+                conditions: answer.allowed.conditions().to_vec(),
+            });
+        }
+        self.write_status()
+    }
+
+    fn status_written(&mut self, events: Vec<Event>, result: Result<(), ApiError>) -> Step {
+        match result {
+            Ok(()) => {}
+            // The root is gone, or another has taken its name: nobody is left to be told.
+            Err(error) if error.code == 404 || error.is_uid_mismatch() => return self.over(),
+            Err(error) => {
+                self.memory.memo = None;
+                self.unsure = Some(error);
+            }
+        }
+        self.counts.status_writes += 1;
+        self.emit(events)
+    }
+
+    fn emit(&mut self, events: Vec<Event>) -> Step {
+        if events.is_empty() {
+            return self.over();
+        }
+        self.phase = Phase::Emitting;
+        Step::Emit(events)
+    }
+
+    fn over(&mut self) -> Step {
+        self.phase = Phase::Over;
+        let refused = self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed));
+        let retried = refused.iter().find(|standing| standing.retry);
+        let error = match (&self.failure, &self.unsure, refused.first()) {
+            (Some(failure), ..) => Some(failure.reason.clone()),
+            (None, Some(error), _) => Some(error.reason_word()),
+            (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
+            (None, None, None) => None,
+        };
+        let waits = self.failure.as_ref().is_some_and(|failure| failure.retry)
+            || self.unsure.is_some()
+            || retried.is_some();
+        let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
+        Step::Done(Box::new(Done {
+            retry: waits.then_some(at_least),
+            ready: self.ready,
+            error,
+            counts: self.counts,
+            memory: std::mem::take(&mut self.memory),
+        }))
+    }
+}
+
+/// Why a root is not ready, in the order of weight.
+type Blockers = Vec<Blocker>;

@@ -1,0 +1,60 @@
+use std::{fmt, time::Duration};
+
+use pintle_wit::Cause;
+
+/// What the API server, or the way to it, said instead of yes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiError {
+    /// The HTTP status code; 0 when there was no reply, so that nobody knows whether the request was carried out.
+    pub code: u16,
+    /// The reason in the API server's words.
+    pub reason: String,
+    /// The message in the API server's words.
+    pub message: String,
+    /// What was wrong, field by field.
+    pub causes: Vec<Cause>,
+    /// How long the API server asked to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl ApiError {
+    /// Whether the request was judged and refused. Otherwise it may or may not have been carried out, and only a retry tells.
+    pub(crate) fn is_refusal(&self) -> bool {
+        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
+    }
+
+    /// Whether a refusal may end without any change of the object: it depends on rights, quota, or other objects.
+    pub(crate) fn depends_on_others(&self) -> bool {
+        matches!(self.code, 403 | 404 | 409) || self.is_allocation()
+    }
+
+    /// A port or address that another object holds; nothing wakes anyone when it is freed.
+    fn is_allocation(&self) -> bool {
+        self.code == 422 && self.causes.iter().any(|cause| cause.message.contains("already allocated"))
+    }
+
+    /// The object has another uid than the one that was sent, or is not there at all.
+    pub(crate) fn is_uid_mismatch(&self) -> bool {
+        (self.code == 422 && self.causes.iter().any(|cause| cause.field == "metadata.uid"))
+            || (self.code == 409 && self.message.contains("uid mismatch"))
+    }
+
+    /// One CamelCase word for a condition.
+    pub(crate) fn reason_word(&self) -> String {
+        match (self.reason.as_str(), self.code) {
+            ("", 0) => "NoReply".into(),
+            ("", 429) => "TooManyRequests".into(),
+            ("", _) => "ApiError".into(),
+            (reason, _) => reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            0 => write!(f, "no reply from the API server: {}", self.message),
+            code => write!(f, "{} ({code} {})", self.message, self.reason_word()),
+        }
+    }
+}

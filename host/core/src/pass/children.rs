@@ -1,0 +1,307 @@
+//! Bringing the children to what the answer wants: what is created, updated, left alone, refused or held back.
+
+use pintle_wit::{Cause, ObjectRef, Refusal};
+
+use super::{Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, memory, memory::Standing};
+use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
+
+/// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The reason of a refusal by the host: the object exists and is somebody else's.
+pub(super) const ADOPTION_CONFLICT: &str = "AdoptionConflict";
+
+/// How far a child of the answer is.
+#[derive(Clone, Debug)]
+pub(super) enum ChildState {
+    /// Nothing was done yet.
+    Pending,
+    /// An apply met another object than expected; what is there must be read, for the nth time.
+    InTheWay(u32),
+    /// What is there was read; to be decided anew.
+    Looked(u32),
+    /// It is as the answer wants it.
+    Accepted,
+    /// The API server, or the rule against adoption, refuses it.
+    Refused(Standing),
+    /// It waits for another object.
+    Held(String),
+    /// Nobody knows whether it was carried out.
+    Unsure,
+}
+
+enum Decision {
+    Keep,
+    Create,
+    Update(String),
+    Refuse(Standing),
+    Hold(String),
+}
+
+impl Pass {
+    /// Decides every child that is still open, and applies those that need it. What pod templates refer to goes first, so that no
+    /// Pod starts before its Secret, nor reads somebody else's.
+    pub(super) fn apply_children(&mut self) -> Step {
+        let Some(mut answer) = self.answer.take() else { return self.settle() };
+        let mut due = Vec::new();
+        for referred in [true, false] {
+            due = self.decide_open(&mut answer, referred);
+            if !due.is_empty() {
+                break;
+            }
+        }
+        if due.is_empty() {
+            self.answer = Some(answer);
+            return self.settle();
+        }
+        let unrecorded = self.unrecorded(&answer, &due);
+        if !unrecorded.is_empty() {
+            self.answer = Some(answer);
+            return self.record_unwatched(&unrecorded);
+        }
+        let manager = self.binding.field_manager.clone();
+        let children = answer.allowed.children();
+        let applies = due
+            .iter()
+            .filter_map(|(index, uid)| {
+                let child = children.get(*index)?;
+                Some(uid.as_ref().map_or_else(
+                    || Apply::create(child, &manager),
+                    |uid| Apply::update(child, &manager, uid),
+                ))
+            })
+            .collect();
+        self.phase = Phase::Applying(due.into_iter().map(|(index, _)| index).collect());
+        self.answer = Some(answer);
+        Step::Apply(applies)
+    }
+
+    /// Decides the open children that are, or are not, referred to by pod templates; returns those to be applied with the uid that
+    /// they must have, or none for a first apply.
+    fn decide_open(&self, answer: &mut Answer, referred: bool) -> Vec<(usize, Option<String>)> {
+        let mut due = Vec::new();
+        for (index, child) in answer.allowed.children().iter().enumerate() {
+            let open = matches!(answer.states.get(index), Some(ChildState::Pending | ChildState::Looked(_)));
+            if !open || is_referred(child.reference()) != referred {
+                continue;
+            }
+            let decision = match self.missing_reference(answer, child) {
+                Some(missing) => Decision::Hold(missing),
+                None => self.decide(child),
+            };
+            let state = match decision {
+                Decision::Keep => ChildState::Accepted,
+                Decision::Refuse(standing) => ChildState::Refused(standing),
+                Decision::Hold(message) => ChildState::Held(message),
+                Decision::Create => {
+                    due.push((index, None));
+                    continue;
+                }
+                Decision::Update(uid) => {
+                    due.push((index, Some(uid)));
+                    continue;
+                }
+            };
+            if let Some(slot) = answer.states.get_mut(index) {
+                *slot = state;
+            }
+        }
+        due
+    }
+
+    fn decide(&self, child: &AllowedChild) -> Decision {
+        if let Some(standing) = self.memory.against(child.reference(), child.desired())
+            && (!standing.retry || self.was_told(&standing.refusal) && self.counts.guest_calls > 1)
+        {
+            // Refused for good, or refused a moment ago in this very pass.
+            return Decision::Refuse(standing.clone());
+        }
+        let Some(live) = self.live.get(&Key::from(child.reference())) else { return Decision::Create };
+        if live.is_owned_by(self.uid()) {
+            if live.deleting {
+                Decision::Hold(format!("{} is being deleted", child.reference()))
+            } else if is_as_wanted(child, live) {
+                Decision::Keep
+            } else {
+                Decision::Update(live.uid.clone())
+            }
+        } else if live.may_be_adopted_by(self.uid()) && !live.deleting {
+            Decision::Update(live.uid.clone())
+        } else {
+            Decision::Refuse(self.adoption_conflict(child, live))
+        }
+    }
+
+    fn was_told(&self, refusal: &Refusal) -> bool {
+        self.told.contains(refusal)
+    }
+
+    /// A child that the pod template refers to and that is not the root's yet.
+    fn missing_reference(&self, answer: &Answer, child: &AllowedChild) -> Option<String> {
+        child.references().iter().find_map(|(kind, name)| {
+            let position = answer.allowed.children().iter().position(|other| {
+                let reference = other.reference();
+                reference.api_version == "v1" && reference.kind == *kind && reference.name == *name
+            })?;
+            let accepted = matches!(answer.states.get(position), Some(ChildState::Accepted));
+            (!accepted).then(|| {
+                format!("{} waits for {kind} {name}, which its pod template refers to", child.reference())
+            })
+        })
+    }
+
+    fn adoption_conflict(&self, child: &AllowedChild, live: &Observed) -> Standing {
+        let reference = child.reference();
+        let holder = match &live.controller {
+            Some(uid) => format!("it is controlled by the object with uid {uid}"),
+            None => format!(
+                "nothing controls it; to let this root take it over: kubectl annotate {} {} pintle.dev/adopt={}",
+                reference.kind.to_lowercase(),
+                reference
+                    .namespace
+                    .as_ref()
+                    .map_or_else(|| reference.name.clone(), |ns| format!("-n {ns} {}", reference.name)),
+                self.uid()
+            ),
+        };
+        let message = format!("{reference} exists and is not this root's: {holder}");
+        let refusal = Refusal {
+            child: reference.clone(),
+            code: 409,
+            reason: ADOPTION_CONFLICT.into(),
+            message,
+            causes: Vec::new(),
+        };
+        Standing { refusal, form: child.desired().clone(), retry: true }
+    }
+
+    pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Step {
+        let Some(mut answer) = self.answer.take() else { return self.settle() };
+        for (index, result) in indexes.iter().zip(results) {
+            let (Some(child), Some(state)) =
+                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
+            else {
+                continue;
+            };
+            let attempts = match state {
+                ChildState::Looked(attempts) => *attempts,
+                _ => 0,
+            };
+            *state = match result {
+                Ok(Applied { created, observed }) => {
+                    if created {
+                        self.counts.created += 1;
+                    } else {
+                        self.counts.updated += 1;
+                    }
+                    if !reconciler::is_watchable(&child.reference().kind()) {
+                        self.memory.read.insert(memory::unwatched(child.reference()));
+                    }
+                    self.live.insert(Key::from(child.reference()), observed);
+                    ChildState::Accepted
+                }
+                Err(error) if (error.code == 409 || error.is_uid_mismatch()) && attempts < ATTEMPTS_MAX => {
+                    ChildState::InTheWay(attempts + 1)
+                }
+                Err(error) if error.is_refusal() => ChildState::Refused(refused(child, error)),
+                Err(error) => {
+                    self.unsure.get_or_insert(error);
+                    ChildState::Unsure
+                }
+            };
+        }
+        let in_the_way: Vec<usize> = indexes
+            .iter()
+            .copied()
+            .filter(|index| matches!(answer.states.get(*index), Some(ChildState::InTheWay(_))))
+            .collect();
+        let references = in_the_way
+            .iter()
+            .filter_map(|index| answer.allowed.children().get(*index))
+            .map(|child| child.reference().clone())
+            .collect();
+        self.answer = Some(answer);
+        if in_the_way.is_empty() {
+            return self.apply_children();
+        }
+        self.phase = Phase::Resolving(in_the_way);
+        Step::Get(references)
+    }
+
+    /// What stood in the way was read live: a lost reply of our own, somebody else's object, or nothing any more.
+    pub(super) fn resolved(
+        &mut self,
+        indexes: &[usize],
+        found: Vec<Result<Option<Observed>, ApiError>>,
+    ) -> Step {
+        let Some(mut answer) = self.answer.take() else { return self.settle() };
+        for (index, found) in indexes.iter().zip(found) {
+            let (Some(child), Some(state)) =
+                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
+            else {
+                continue;
+            };
+            let ChildState::InTheWay(attempts) = *state else { continue };
+            *state = match found {
+                Err(error) => {
+                    self.unsure.get_or_insert(error);
+                    ChildState::Unsure
+                }
+                Ok(found) => {
+                    let key = Key::from(child.reference());
+                    match found {
+                        Some(live) => self.live.insert(key, live),
+                        None => self.live.remove(&key),
+                    };
+                    ChildState::Looked(attempts)
+                }
+            };
+        }
+        self.answer = Some(answer);
+        self.apply_children()
+    }
+
+    /// Children that are about to be created, of kinds that are not watched, and that the status does not name yet.
+    fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
+        let recorded = super::say::recorded_unwatched(&self.root);
+        due.iter()
+            .filter(|(_, uid)| uid.is_none())
+            .filter_map(|(index, _)| answer.allowed.children().get(*index))
+            .map(AllowedChild::reference)
+            .filter(|child| !reconciler::is_watchable(&child.kind()))
+            .filter(|child| {
+                !recorded.contains(&memory::unwatched(child)) && !self.recorded_now.contains(child)
+            })
+            .cloned()
+            .collect()
+    }
+}
+
+/// Kinds that pod templates refer to.
+fn is_referred(child: &ObjectRef) -> bool {
+    child.api_version == "v1"
+        && matches!(child.kind.as_str(), "Secret" | "ConfigMap" | "PersistentVolumeClaim" | "ServiceAccount")
+}
+
+/// Nothing is to be done for a child that carries the hash of what is wanted and on which nobody took a field from us.
+fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
+    live.desired.as_deref() == Some(child.desired().as_str())
+        && live.entry.as_ref().is_some_and(|entry| managed::covers(entry, child.object()))
+}
+
+fn refused(child: &AllowedChild, error: ApiError) -> Standing {
+    let retry = error.depends_on_others();
+    let reason = error.reason_word();
+    let causes = error
+        .causes
+        .into_iter()
+        .map(|cause| Cause { message: crate::conditions::message(&cause.message), ..cause });
+    let refusal = Refusal {
+        child: child.reference().clone(),
+        code: error.code,
+        reason,
+        message: crate::conditions::message(&error.message),
+        causes: causes.collect(),
+    };
+    Standing { refusal, form: child.desired().clone(), retry }
+}

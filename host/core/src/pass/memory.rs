@@ -1,0 +1,127 @@
+use std::collections::BTreeSet;
+
+use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, UnwatchedChild};
+use serde_json::{Map, Value};
+
+use super::{Binding, Key};
+use crate::{desired::DesiredHash, gate::Allowed, object, observed::Observed};
+
+/// What one pass over a root leaves for the next. It lives in memory only: a host that starts without it does more work, never
+/// other work.
+#[derive(Clone, Debug, Default)]
+pub struct RootMemory {
+    /// What the last pass without error saw and decided.
+    pub(super) memo: Option<Memo>,
+    /// What the API server refuses, sorted by child.
+    standing: Vec<Standing>,
+    /// What the refusals hold for: root uid and generation, Reconciler generation, module digest.
+    holds_for: Option<(String, Option<i64>, i64, String)>,
+    /// Children of kinds that are not watched that were looked at since the host started.
+    pub(super) read: BTreeSet<UnwatchedChild>,
+}
+
+/// What the last pass without error saw and decided.
+#[derive(Clone, Debug)]
+pub(super) struct Memo {
+    pub(super) request_hash: [u8; 32],
+    pub(super) children: Vec<MemoChild>,
+    pub(super) status: Map<String, Value>,
+    pub(super) conditions: Vec<GuestCondition>,
+}
+
+/// A child as the last pass left it.
+#[derive(Clone, Debug)]
+pub(super) struct MemoChild {
+    pub(super) key: Key,
+    uid: String,
+    desired: Option<String>,
+    /// The hash of our managed fields, which that pass judged to cover everything that was sent.
+    entry_hash: [u8; 32],
+    pub(super) readiness: Option<Readiness>,
+}
+
+impl MemoChild {
+    pub(super) fn of(key: Key, live: &Observed, readiness: Option<Readiness>) -> Self {
+        Self {
+            key,
+            uid: live.uid.clone(),
+            desired: live.desired.clone(),
+            entry_hash: live.entry_hash,
+            readiness,
+        }
+    }
+
+    pub(super) fn is_as_it_was(&self, live: Option<&Observed>) -> bool {
+        live.is_some_and(|live| {
+            live.uid == self.uid
+                && live.desired == self.desired
+                && live.entry_hash == self.entry_hash
+                && !live.deleting
+        })
+    }
+}
+
+/// A refusal that stands until that child in that very form is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) refusal: Refusal,
+    pub(super) form: DesiredHash,
+    /// It may end by itself, so that the form is sent again in a later pass.
+    pub(super) retry: bool,
+}
+
+impl RootMemory {
+    /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with.
+    pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) {
+        let holds_for = Some((
+            object::uid(root).to_owned(),
+            object::generation(root),
+            binding.generation,
+            binding.digest.clone(),
+        ));
+        if self.holds_for != holds_for {
+            self.standing.clear();
+            self.holds_for = holds_for;
+        }
+    }
+
+    /// The refusals as the guest is told them.
+    pub(super) fn refusals(&self) -> Vec<Refusal> {
+        self.standing.iter().map(|standing| standing.refusal.clone()).collect()
+    }
+
+    /// What stands against a child in this form.
+    pub(super) fn against(&self, child: &ObjectRef, form: &DesiredHash) -> Option<&Standing> {
+        self.standing.iter().find(|standing| standing.refusal.child == *child && standing.form == *form)
+    }
+
+    pub(super) fn accept(&mut self, child: &ObjectRef, form: &DesiredHash) {
+        self.standing.retain(|standing| standing.refusal.child != *child || standing.form != *form);
+    }
+
+    pub(super) fn refuse(&mut self, standing: Standing) {
+        self.accept(&standing.refusal.child, &standing.form);
+        self.standing.push(standing);
+        self.standing.sort_by(|a, b| (&a.refusal.child, &a.form).cmp(&(&b.refusal.child, &b.form)));
+    }
+
+    /// The refusals of forms that the answer still has. One that the guest has worked around blocks nothing.
+    pub(super) fn blocking(&self, answer: Option<&Allowed>) -> Vec<&Standing> {
+        let wanted = answer.map_or(&[][..], Allowed::children);
+        let is_wanted = |standing: &&Standing| {
+            wanted.iter().any(|child| {
+                *child.reference() == standing.refusal.child && *child.desired() == standing.form
+            })
+        };
+        self.standing.iter().filter(is_wanted).collect()
+    }
+}
+
+/// A child as the root's status names it.
+pub(super) fn unwatched(reference: &ObjectRef) -> UnwatchedChild {
+    UnwatchedChild {
+        api_version: reference.api_version.clone(),
+        kind: reference.kind.clone(),
+        name: reference.name.clone(),
+    }
+}

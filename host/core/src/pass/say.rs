@@ -1,0 +1,356 @@
+//! What the status and the events say.
+
+use pintle_wit::{
+    Condition, ConditionStatus, Event, EventType, GuestCondition, HostStatus, ObjectRef, PintleStatus,
+    UnwatchedChild,
+};
+use serde_json::{Map, Value};
+
+use super::{Blockers, Key, Pass, Phase, StatusWrite, Step, children::ChildState, memory};
+use crate::{
+    conditions::{self, Blocker},
+    managed, object,
+    observed::status_conditions,
+    readiness::{self, Ready},
+    reconciler,
+    request::HOST_STATUS,
+    status::StatusSchema,
+};
+
+impl Pass {
+    /// Names these children in the status before they are created, so that a host that dies in between knows where to look.
+    pub(super) fn record_unwatched(&mut self, children: &[ObjectRef]) -> Step {
+        self.recorded_now.extend(children.iter().cloned());
+        let blocker = Blocker {
+            reason: "Progressing".into(),
+            message: "the children are being applied".into(),
+            terminal: false,
+        };
+        let (fields, guest) = self.last_words();
+        let status = self.status(fields, &guest, &[blocker], None);
+        if matches!(self.binding.status, StatusSchema::Nothing) {
+            return self.apply_children();
+        }
+        self.counts.status_writes += 1;
+        self.phase = Phase::RecordingUnwatched;
+        Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
+    }
+
+    /// The last step but the events: the status, where it differs from what is there.
+    pub(super) fn write_status(&mut self) -> Step {
+        let blockers = self.blockers();
+        let (fields, guest) = self.words();
+        let before = guest_fields(&self.root);
+        self.status_changed = self.failure.is_none() && fields != before;
+        let did_change = self.counts.changed_children() || self.status_changed;
+        let status =
+            self.status(fields, &guest, &blockers, did_change.then_some(self.binding.digest.as_str()));
+        self.ready = blockers.is_empty();
+        let events = self.events(&blockers, did_change);
+        let writable = !matches!(self.binding.status, StatusSchema::Nothing)
+            && status.as_object().is_some_and(|s| !s.is_empty());
+        if !writable || !self.differs(&status) {
+            return self.emit(events);
+        }
+        self.phase = Phase::WritingStatus(events);
+        Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
+    }
+
+    /// The guest's fields and conditions: of this pass's answer, of the remembered one, or, when the guest failed, its last ones as
+    /// the root shows them, since fields that an apply leaves out would vanish.
+    fn words(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
+        if self.failure.is_none() {
+            if let Some(answer) = &self.answer {
+                return (answer.allowed.status().clone(), answer.allowed.conditions().to_vec());
+            }
+            if let Some(memo) = &self.memory.memo {
+                return (memo.status.clone(), memo.conditions.clone());
+            }
+        }
+        self.last_words()
+    }
+
+    fn last_words(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
+        let observed = self.root.get("status").map(status_conditions).unwrap_or_default();
+        let guest = observed
+            .into_iter()
+            .filter(|condition| {
+                !conditions::HOST_CONDITIONS.contains(&condition.r#type.as_str())
+                    && self.owns_condition(condition)
+            })
+            .map(|condition| GuestCondition {
+                r#type: condition.r#type,
+                status: condition.status,
+                reason: condition.reason,
+                message: condition.message,
+                blocks_ready: false,
+            })
+            .collect();
+        (guest_fields(&self.root), guest)
+    }
+
+    /// Whether a condition on the root was written by us: others may keep theirs in the same list.
+    fn owns_condition(&self, condition: &Condition) -> bool {
+        let Some(entry) = self.status_entry() else { return false };
+        let key = format!("k:{{\"type\":{}}}", Value::from(condition.r#type.as_str()));
+        let list = entry.get("f:status").and_then(|status| status.get("f:conditions"));
+        list.is_some_and(|list| {
+            list.as_object().is_none_or(|parts| parts.is_empty() || parts.contains_key(&key))
+        })
+    }
+
+    fn status_entry(&self) -> Option<&Value> {
+        managed::entry(&self.root, &self.binding.field_manager, Some("status"))
+    }
+
+    /// The whole status as it is sent: the guest's fields and the host's, as far as the CRD declares them.
+    fn status(
+        &self,
+        fields: Map<String, Value>,
+        guest: &[GuestCondition],
+        blockers: &[Blocker],
+        changed_by: Option<&str>,
+    ) -> Value {
+        let before = self.root.get("status").map(status_conditions).unwrap_or_default();
+        let generation = object::generation(&self.root);
+        let recorded_digest = object::text(&self.root, &["status", "pintle", "moduleDigest"]);
+        // A failure that may pass says nothing about this generation yet.
+        let undecided = self.failure.as_ref().is_some_and(|failure| failure.retry);
+        let observed = object::at(&self.root, &["status", "observedGeneration"]).and_then(Value::as_i64);
+        let host = HostStatus {
+            observed_generation: if undecided { observed } else { generation },
+            conditions: conditions::compute(blockers, guest, generation, &before, self.now),
+            pintle: Some(PintleStatus {
+                module_digest: changed_by.or(recorded_digest).map(Into::into),
+                unwatched: self.unwatched(),
+                ..PintleStatus::default()
+            }),
+        };
+        let mut status = fields;
+        if let Ok(Value::Object(host)) = serde_json::to_value(host) {
+            status.extend(
+                self.binding.status.prune(Value::Object(host)).as_object().cloned().unwrap_or_default(),
+            );
+        }
+        Value::Object(status)
+    }
+
+    /// The children of kinds that are not watched that exist, may exist, or are about to.
+    fn unwatched(&self) -> Vec<UnwatchedChild> {
+        let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
+        let wanted = wanted
+            .iter()
+            .map(|child| child.reference())
+            .filter(|child| !reconciler::is_watchable(&child.kind()));
+        let namespace = object::namespace(&self.root);
+        let recorded = recorded_unwatched(&self.root).into_iter().filter(|entry| {
+            let key = Key {
+                group: pintle_wit::Kind::new(&entry.api_version, &entry.kind).group().into(),
+                kind: entry.kind.clone(),
+                namespace: namespace.map(Into::into),
+                name: entry.name.clone(),
+            };
+            // An entry goes when the object was looked for and is not there, or is somebody else's.
+            !self.memory.read.contains(entry)
+                || self.live.get(&key).is_some_and(|child| child.is_owned_by(self.uid()))
+        });
+        let mut all: Vec<UnwatchedChild> = recorded
+            .chain(wanted.map(memory::unwatched))
+            .chain(self.recorded_now.iter().map(memory::unwatched))
+            .collect();
+        if self
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.states.iter().all(|state| matches!(state, ChildState::Accepted)))
+        {
+            // Everything wanted exists, so what was recorded for an earlier answer of this pass and never came to be can go.
+            all.retain(|entry| {
+                self.live.values().any(|child| {
+                    child.is_owned_by(self.uid()) && memory::unwatched(&child.reference) == *entry
+                }) || !self.memory.read.contains(entry)
+                    && !self.recorded_now.iter().any(|child| memory::unwatched(child) == *entry)
+            });
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Why the root is not ready, in the order of weight: no answer, no certainty, refusals, what waits, what is left to prune,
+    /// children that are not ready, and what the guest itself says.
+    fn blockers(&self) -> Blockers {
+        let mut blockers = Vec::new();
+        let mut add = |reason: &str, message: String, terminal: bool| {
+            blockers.push(Blocker {
+                reason: reason.into(),
+                message: conditions::message(&message),
+                terminal,
+            });
+        };
+        if let Some(failure) = &self.failure {
+            let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+            add(&word(&failure.reason, "GuestFailed"), format!("{at}{}", failure.message), !failure.retry);
+            return blockers;
+        }
+        if let Some(error) = &self.unsure {
+            add(&error.reason_word(), error.to_string(), false);
+        }
+        for standing in self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)) {
+            let refusal = &standing.refusal;
+            let message = match refusal.reason.as_str() {
+                super::children::ADOPTION_CONFLICT => refusal.message.clone(),
+                _ => format!("{}: {}", refusal.child, refusal.message),
+            };
+            add(&word(&refusal.reason, "ChildRefused"), message, !standing.retry);
+        }
+        if let Some(answer) = &self.answer {
+            for state in &answer.states {
+                if let ChildState::Held(message) = state {
+                    add("ChildHeld", message.clone(), false);
+                }
+            }
+        }
+        if self.answer.is_some() || self.memory.memo.is_some() {
+            let wanted = self.wanted_keys();
+            for child in self.live.values().filter(|child| {
+                child.is_owned_by(self.uid()) && !wanted.contains(&Key::from(&child.reference))
+            }) {
+                let doing =
+                    if child.deleting { "is being deleted" } else { "is no longer wanted and still there" };
+                add(conditions::REASON_PRUNING, format!("{} {doing}", child.reference), false);
+            }
+        }
+        let mut waiting = Vec::new();
+        for (reference, ready) in self.readiness() {
+            match ready {
+                Ready::Yes => {}
+                Ready::Waiting(message) | Ready::Failed(message) => {
+                    waiting.push(format!("{reference}: {message}"))
+                }
+            }
+        }
+        if !waiting.is_empty() {
+            add(conditions::REASON_WAITING, waiting.join("; "), false);
+        }
+        for condition in self.words().1.iter().filter(|condition| condition.blocks_ready) {
+            add(&condition.reason, condition.message.clone(), false);
+        }
+        blockers
+    }
+
+    fn wanted_keys(&self) -> Vec<Key> {
+        match (&self.answer, &self.memory.memo) {
+            (Some(_), _) => self.wanted(),
+            (None, Some(memo)) => memo.children.iter().map(|child| child.key.clone()).collect(),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// Every wanted child that exists, and whether it is ready.
+    fn readiness(&self) -> Vec<(ObjectRef, Ready)> {
+        let rules: Vec<(Key, Option<pintle_wit::Readiness>)> = match (&self.answer, &self.memory.memo) {
+            (Some(answer), _) => {
+                let children = answer.allowed.children().iter();
+                children.map(|child| (Key::from(child.reference()), child.readiness().cloned())).collect()
+            }
+            (None, Some(memo)) => {
+                memo.children.iter().map(|child| (child.key.clone(), child.readiness.clone())).collect()
+            }
+            (None, None) => Vec::new(),
+        };
+        rules
+            .into_iter()
+            .filter_map(|(key, rule)| {
+                let child = self.live.get(&key).filter(|child| child.is_owned_by(self.uid()))?;
+                Some((child.reference.clone(), readiness::of_child(child, rule.as_ref())))
+            })
+            .collect()
+    }
+
+    /// Whether the status that is there is another than the one to be sent: a field differs, or the last write had one that this
+    /// one leaves out.
+    fn differs(&self, status: &Value) -> bool {
+        let nothing = Value::Object(Map::new());
+        let observed = self.root.get("status").unwrap_or(&nothing);
+        let leftover = self
+            .status_entry()
+            .and_then(|entry| entry.get("f:status"))
+            .is_some_and(|entry| !managed::owns_nothing_beyond(entry, status));
+        leftover || !shows(observed, status)
+    }
+
+    /// The guest's events, when the pass changed something, and the host's own when the root began or ceased to fail.
+    fn events(&self, blockers: &[Blocker], did_change: bool) -> Vec<Event> {
+        let mut events = match &self.answer {
+            Some(answer) if did_change && self.failure.is_none() => answer.allowed.events().to_vec(),
+            _ => Vec::new(),
+        };
+        let before = self.root.get("status").map(status_conditions).unwrap_or_default();
+        let find = |name: &str| before.iter().find(|condition| condition.r#type == name);
+        let worth = |blocker: &&Blocker| {
+            blocker.terminal
+                || blocker.reason != conditions::REASON_WAITING
+                    && blocker.reason != conditions::REASON_PRUNING
+        };
+        let refused = self.failure.is_some()
+            || !self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
+        if let Some(blocker) = blockers.first().filter(|_| refused).filter(worth) {
+            let told = find(conditions::READY).is_some_and(|ready| {
+                ready.status == ConditionStatus::False
+                    && ready.reason == blocker.reason
+                    && ready.message == blocker.message
+            });
+            if !told {
+                let message = crate::gate::clean(&blocker.message, 1024);
+                events.push(Event { r#type: EventType::Warning, reason: blocker.reason.clone(), message });
+            }
+        } else if blockers.is_empty()
+            && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
+        {
+            let message = "the root is ready again".into();
+            events.push(Event { r#type: EventType::Normal, reason: "Recovered".into(), message });
+        }
+        events
+    }
+}
+
+/// Children that the root's status names because their kinds are not watched.
+pub(super) fn recorded_unwatched(root: &Value) -> Vec<UnwatchedChild> {
+    let entries = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
+    entries.into_iter().flatten().filter_map(|entry| serde_json::from_value(entry.clone()).ok()).collect()
+}
+
+fn guest_fields(root: &Value) -> Map<String, Value> {
+    let mut fields = root.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+    fields.retain(|key, _| !HOST_STATUS.contains(&key.as_str()));
+    fields
+}
+
+/// Whether `observed` shows everything in `sent`. Conditions are compared by type; what others keep beside ours does not count.
+fn shows(observed: &Value, sent: &Value) -> bool {
+    match (observed, sent) {
+        (Value::Object(observed), Value::Object(sent)) => sent.iter().all(|(key, value)| {
+            observed.get(key).map_or(value.is_null() || is_empty(value), |observed| {
+                match (key.as_str(), observed, value) {
+                    ("conditions", Value::Array(observed), Value::Array(sent)) => {
+                        sent.iter().all(|condition| observed.iter().any(|other| shows(other, condition)))
+                    }
+                    _ => shows(observed, value),
+                }
+            })
+        }),
+        _ => observed == sent,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
+}
+
+/// A reason that the API takes: one CamelCase word, or the fallback.
+fn word(reason: &str, otherwise: &str) -> String {
+    let fits = reason.starts_with(|first: char| first.is_ascii_alphabetic())
+        && reason.chars().all(|letter| letter.is_ascii_alphanumeric())
+        && reason.len() <= 128;
+    if fits { reason.into() } else { otherwise.into() }
+}

@@ -1,0 +1,114 @@
+//! The requests that change something. Their fields are private and made here alone, of what the gate let through: there is no other
+//! way to a write.
+
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+
+use crate::{gate::AllowedChild, object, observed::Observed};
+
+/// A server-side apply of a child.
+#[derive(Clone, Debug)]
+pub struct Apply {
+    reference: ObjectRef,
+    object: Value,
+    manager: String,
+    create_only: bool,
+}
+
+impl Apply {
+    /// The child's first apply. It carries `resourceVersion: "1"`, which the API server takes as "only if absent": 201, or 409 where
+    /// the object exists, also where it would have joined somebody else's object without a conflict.
+    pub(super) fn create(child: &AllowedChild, manager: &str) -> Self {
+        Self::of(child, manager, true, ("resourceVersion", "1"))
+    }
+
+    /// A later apply. It carries the observed uid, so that it can neither re-create the object nor hit a successor of its name.
+    pub(super) fn update(child: &AllowedChild, manager: &str, uid: &str) -> Self {
+        Self::of(child, manager, false, ("uid", uid))
+    }
+
+    fn of(child: &AllowedChild, manager: &str, create_only: bool, (key, value): (&str, &str)) -> Self {
+        let mut object = child.object().clone();
+        object["metadata"][key] = value.into();
+        Self { reference: child.reference().clone(), object, manager: manager.into(), create_only }
+    }
+
+    /// What is applied.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+    /// The body of the request.
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+    /// The field manager.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+    /// Whether conflicts are overridden: on every apply but the first, since the fields are ours to set.
+    pub fn force(&self) -> bool {
+        !self.create_only
+    }
+}
+
+/// A deletion of a child, by the uid that was read a moment ago.
+#[derive(Clone, Debug)]
+pub struct Deletion {
+    reference: ObjectRef,
+    uid: String,
+    resource_version: String,
+}
+
+impl Deletion {
+    pub(super) fn of(live: &Observed) -> Self {
+        Self {
+            reference: live.reference.clone(),
+            uid: live.uid.clone(),
+            resource_version: live.resource_version.clone(),
+        }
+    }
+
+    /// What is deleted.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+    /// The uid that the object must have.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+    /// The version that was read. The owner reference that proves the object ours was read with it, so it is a precondition too.
+    pub fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+}
+
+/// An apply of a root's status.
+#[derive(Clone, Debug)]
+pub struct StatusWrite {
+    object: Value,
+    manager: String,
+}
+
+impl StatusWrite {
+    pub(super) fn of(root: &Value, status: Value, manager: &str) -> Self {
+        let reference = object::reference(root);
+        let mut object = json!({
+            "apiVersion": reference.api_version, "kind": reference.kind,
+            "metadata": {"name": reference.name, "uid": object::uid(root)},
+            "status": status,
+        });
+        if let Some(namespace) = reference.namespace {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        Self { object, manager: manager.into() }
+    }
+
+    /// The body of the request.
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+    /// The field manager.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+}

@@ -1,0 +1,367 @@
+//! Whose turn it is.
+//!
+//! The queue holds each key once. Keys belong to lanes, one a reconciler, and lanes take turns, so that a flood in one does not starve
+//! another. Within a lane a user's edit overtakes a resync. A key is never handed out twice at once: what arrives while it is in
+//! work waits until it is done. A key that failed comes back after a back-off of its own.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+/// The first back-off. Long enough for a neighbour to be served, short enough for a person not to notice.
+const BACKOFF_FIRST: Duration = Duration::from_millis(200);
+/// The longest back-off: what depends on other objects is looked at at least once a minute.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// How urgent a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// A resync, a swap, the first list after a start: nobody is waiting.
+    Background,
+    /// Somebody changed something.
+    Edit,
+}
+
+/// Keys that wait for a worker, keys in work, and keys in back-off. Time is a duration since any fixed moment, given by the caller.
+#[derive(Debug)]
+pub struct Queue<L, K> {
+    lanes: BTreeMap<L, Lane<K>>,
+    /// The lanes that have a key waiting, in the order of their turns.
+    turns: VecDeque<L>,
+    /// Keys that come back at a time.
+    delayed: BTreeSet<(Duration, L, K)>,
+    jitter: Jitter,
+}
+
+#[derive(Debug)]
+struct Lane<K> {
+    edits: VecDeque<K>,
+    background: VecDeque<K>,
+    state: BTreeMap<K, KeyState>,
+}
+
+impl<K> Default for Lane<K> {
+    fn default() -> Self {
+        Self { edits: VecDeque::new(), background: VecDeque::new(), state: BTreeMap::new() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct KeyState {
+    waiting: Option<Priority>,
+    in_work: bool,
+    /// It arrived again while it was in work.
+    again: Option<Priority>,
+    failures: u32,
+    due: Option<Duration>,
+}
+
+/// What became of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// Nothing is left to do until something changes.
+    Settled,
+    /// It failed: it comes back after its back-off, but not before this long.
+    Failed(Duration),
+    /// Its object is gone.
+    Gone,
+}
+
+impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
+    /// An empty queue. The seed is for the jitter of back-offs alone.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            turns: VecDeque::new(),
+            delayed: BTreeSet::new(),
+            jitter: Jitter(seed),
+        }
+    }
+
+    /// Puts a key in. One that waits already is only made more urgent; one in work comes again afterwards; one in back-off is
+    /// looked at at once when somebody changed something, and left to its back-off otherwise.
+    pub fn add(&mut self, lane: &L, key: K, priority: Priority) {
+        let slot = self.lanes.entry(lane.clone()).or_default();
+        let state = slot.state.entry(key.clone()).or_default();
+        if state.in_work {
+            state.again = state.again.max(Some(priority));
+            return;
+        }
+        if let Some(due) = state.due {
+            if priority == Priority::Background {
+                return;
+            }
+            state.due = None;
+            self.delayed.remove(&(due, lane.clone(), key.clone()));
+        }
+        if state.waiting >= Some(priority) {
+            return;
+        }
+        // A key that was waiting in the background stays there too; when its turn comes it is found to be no longer waiting there.
+        state.waiting = Some(priority);
+        match priority {
+            Priority::Edit => slot.edits.push_back(key),
+            Priority::Background => slot.background.push_back(key),
+        }
+        if !self.turns.contains(lane) {
+            self.turns.push_back(lane.clone());
+        }
+    }
+
+    /// The next key to be worked on, if there is one: the lanes take turns.
+    pub fn pop(&mut self, now: Duration) -> Option<(L, K)> {
+        self.wake(now);
+        while let Some(lane) = self.turns.pop_front() {
+            let Some(slot) = self.lanes.get_mut(&lane) else { continue };
+            let found = slot.pop();
+            if !slot.edits.is_empty() || !slot.background.is_empty() {
+                self.turns.push_back(lane.clone());
+            }
+            if let Some(key) = found {
+                return Some((lane, key));
+            }
+        }
+        None
+    }
+
+    /// Gives back a key that was popped.
+    pub fn finish(&mut self, lane: &L, key: &K, finished: Finished, now: Duration) {
+        let Some(slot) = self.lanes.get_mut(lane) else { return };
+        let Some(state) = slot.state.get_mut(key) else { return };
+        state.in_work = false;
+        let again = state.again.take();
+        let delay = match finished {
+            Finished::Failed(at_least) => {
+                let backoff = BACKOFF_FIRST.saturating_mul(1 << state.failures.min(16)).min(BACKOFF_MAX);
+                state.failures = state.failures.saturating_add(1);
+                Some(self.jitter.spread(backoff).max(at_least))
+            }
+            Finished::Settled | Finished::Gone => {
+                state.failures = 0;
+                None
+            }
+        };
+        match (again, delay) {
+            (Some(Priority::Edit), _) | (Some(Priority::Background), None) => {
+                let priority = again.unwrap_or(Priority::Background);
+                self.add(lane, key.clone(), priority);
+            }
+            (_, Some(delay)) => {
+                let due = now + delay;
+                state.due = Some(due);
+                self.delayed.insert((due, lane.clone(), key.clone()));
+            }
+            (None, None) => {
+                slot.state.remove(key);
+            }
+        }
+    }
+
+    /// When the next back-off ends.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.delayed.first().map(|(due, ..)| *due)
+    }
+
+    /// Forgets a lane and everything in it. A key in work finishes into nothing.
+    pub fn remove_lane(&mut self, lane: &L) {
+        self.lanes.remove(lane);
+        self.turns.retain(|other| other != lane);
+        self.delayed.retain(|(_, other, _)| other != lane);
+    }
+
+    /// How many keys wait for a worker, in a lane.
+    pub fn depth(&self, lane: &L) -> usize {
+        self.lanes
+            .get(lane)
+            .map_or(0, |slot| slot.state.values().filter(|state| state.waiting.is_some()).count())
+    }
+
+    /// How many keys are in back-off, in a lane.
+    pub fn backing_off(&self, lane: &L) -> usize {
+        self.lanes.get(lane).map_or(0, |slot| slot.state.values().filter(|state| state.due.is_some()).count())
+    }
+
+    /// How many times in a row a key has failed.
+    pub fn failures(&self, lane: &L, key: &K) -> u32 {
+        self.lanes.get(lane).and_then(|slot| slot.state.get(key)).map_or(0, |state| state.failures)
+    }
+
+    fn wake(&mut self, now: Duration) {
+        while let Some((due, lane, key)) = self.delayed.first().cloned().filter(|(due, ..)| *due <= now) {
+            self.delayed.remove(&(due, lane.clone(), key.clone()));
+            if let Some(state) = self.lanes.get_mut(&lane).and_then(|slot| slot.state.get_mut(&key)) {
+                state.due = None;
+            }
+            self.add(&lane, key, Priority::Background);
+        }
+    }
+}
+
+impl<K: Ord + Clone> Lane<K> {
+    fn pop(&mut self) -> Option<K> {
+        while let Some((key, priority)) = self
+            .edits
+            .pop_front()
+            .map(|key| (key, Priority::Edit))
+            .or_else(|| self.background.pop_front().map(|key| (key, Priority::Background)))
+        {
+            if let Some(state) = self.state.get_mut(&key)
+                && state.waiting == Some(priority)
+            {
+                state.waiting = None;
+                state.in_work = true;
+                return Some(key);
+            }
+        }
+        None
+    }
+}
+
+/// Randomness for back-offs, from a seed (splitmix64): the operator seeds it from the OS, a simulator from its plan.
+#[derive(Debug)]
+struct Jitter(u64);
+
+impl Jitter {
+    /// Between three quarters of a delay and the whole, so that what failed together does not come back together.
+    fn spread(&mut self, delay: Duration) -> Duration {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let quarter = delay.as_millis() as u64 / 4;
+        let take = if quarter == 0 { 0 } else { (bits ^ (bits >> 31)) % quarter };
+        delay - Duration::from_millis(take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ZERO: Duration = Duration::ZERO;
+
+    fn queue() -> Queue<&'static str, u32> {
+        Queue::new(7)
+    }
+
+    fn drain(queue: &mut Queue<&'static str, u32>) -> Vec<(&'static str, u32)> {
+        std::iter::from_fn(|| queue.pop(ZERO)).collect()
+    }
+
+    #[test]
+    fn a_key_is_held_once_and_an_edit_overtakes_the_background() {
+        let mut queue = queue();
+        for key in [1, 2, 3, 2, 1] {
+            queue.add(&"a", key, Priority::Background);
+        }
+        queue.add(&"a", 3, Priority::Edit);
+        assert_eq!(queue.depth(&"a"), 3);
+        assert_eq!(drain(&mut queue), [("a", 3), ("a", 1), ("a", 2)]);
+    }
+
+    #[test]
+    fn lanes_take_turns_however_full_one_is() {
+        let mut queue = queue();
+        (0..100).for_each(|key| queue.add(&"flood", key, Priority::Edit));
+        queue.add(&"calm", 1, Priority::Background);
+        let order = drain(&mut queue);
+        assert!(order.iter().position(|(lane, _)| *lane == "calm") <= Some(1), "{order:?}");
+    }
+
+    #[test]
+    fn what_arrives_while_a_key_is_in_work_comes_again_afterwards() {
+        let mut queue = queue();
+        queue.add(&"a", 1, Priority::Edit);
+        assert_eq!(queue.pop(ZERO), Some(("a", 1)));
+        queue.add(&"a", 1, Priority::Edit);
+        assert_eq!(queue.pop(ZERO), None, "it is in work");
+        queue.finish(&"a", &1, Finished::Settled, ZERO);
+        assert_eq!(queue.pop(ZERO), Some(("a", 1)));
+        queue.finish(&"a", &1, Finished::Settled, ZERO);
+        assert_eq!(queue.pop(ZERO), None);
+    }
+
+    #[test]
+    fn a_failure_backs_off_longer_each_time_and_a_success_forgives_all() {
+        let mut queue = queue();
+        let mut now = ZERO;
+        let mut delays = Vec::new();
+        queue.add(&"a", 1, Priority::Edit);
+        for _ in 0..12 {
+            assert_eq!(queue.pop(now), Some(("a", 1)));
+            queue.finish(&"a", &1, Finished::Failed(ZERO), now);
+            let due = queue.next_due().expect("it is in back-off");
+            assert_eq!(queue.pop(due - Duration::from_millis(1)), None);
+            delays.push(due - now);
+            now = due;
+        }
+        assert!(delays[0] <= BACKOFF_FIRST && delays[0] >= BACKOFF_FIRST * 3 / 4, "{delays:?}");
+        assert!(delays.windows(2).take(6).all(|pair| pair[1] > pair[0]), "{delays:?}");
+        assert!(delays.iter().all(|delay| *delay <= BACKOFF_MAX), "{delays:?}");
+        assert_eq!(queue.pop(now), Some(("a", 1)));
+        queue.finish(&"a", &1, Finished::Settled, now);
+        assert_eq!(queue.failures(&"a", &1), 0);
+    }
+
+    #[test]
+    fn an_edit_ends_a_back_off_and_a_resync_does_not() {
+        let mut queue = queue();
+        queue.add(&"a", 1, Priority::Edit);
+        queue.pop(ZERO);
+        queue.finish(&"a", &1, Finished::Failed(Duration::from_secs(30)), ZERO);
+        queue.add(&"a", 1, Priority::Background);
+        assert_eq!(queue.pop(ZERO), None);
+        assert!(queue.next_due() >= Some(Duration::from_secs(30)), "the server asked for 30 s");
+        queue.add(&"a", 1, Priority::Edit);
+        assert_eq!(queue.pop(ZERO), Some(("a", 1)));
+        assert_eq!(queue.next_due(), None);
+    }
+
+    #[test]
+    fn a_removed_lane_leaves_nothing_behind() {
+        let mut queue = queue();
+        queue.add(&"a", 1, Priority::Edit);
+        queue.add(&"a", 2, Priority::Edit);
+        queue.pop(ZERO);
+        queue.remove_lane(&"a");
+        queue.finish(&"a", &1, Finished::Failed(ZERO), ZERO);
+        assert_eq!((queue.pop(ZERO), queue.next_due()), (None, None));
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order, no key is in work twice, and none that was added is forgotten.
+        #[test]
+        fn no_key_is_in_work_twice_and_none_is_lost(steps in prop::collection::vec((0u8..4, 0u32..4, 0usize..2), 0..200)) {
+            let lanes = ["a", "b"];
+            let mut queue = queue();
+            let mut in_work: BTreeSet<(&str, u32)> = BTreeSet::new();
+            let mut owed: BTreeSet<(&str, u32)> = BTreeSet::new();
+            let mut now = ZERO;
+            for (step, key, lane) in steps {
+                let lane = lanes[lane];
+                now += Duration::from_millis(50);
+                match step {
+                    0 => { queue.add(&lane, key, Priority::Edit); owed.insert((lane, key)); }
+                    1 => { queue.add(&lane, key, Priority::Background); owed.insert((lane, key)); }
+                    2 => if let Some(popped) = queue.pop(now) {
+                        prop_assert!(in_work.insert(popped));
+                        owed.remove(&popped);
+                    },
+                    _ => if let Some((lane, key)) = in_work.pop_first() {
+                        let finished = if key % 2 == 0 { Finished::Settled } else { Finished::Failed(ZERO) };
+                        queue.finish(&lane, &key, finished, now);
+                        if key % 2 == 1 { owed.insert((lane, key)); }
+                    },
+                }
+            }
+            for (lane, key) in in_work {
+                queue.finish(&lane, &key, Finished::Settled, now);
+            }
+            let later = now + BACKOFF_MAX * 2;
+            let rest: BTreeSet<_> = std::iter::from_fn(|| queue.pop(later)).collect();
+            prop_assert!(owed.is_subset(&rest), "owed {owed:?}, came {rest:?}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The parts of a Reconciler's spec that decide what its guest may do.
+
+use pintle_wit::{Failure, Kind, Manifest, reasons};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What an administrator allows a Reconciler. What is not granted is refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Grants {
+    /// The kinds of children that the guest may have.
+    #[serde(default)]
+    pub children: Vec<KindGrant>,
+    /// The kinds of objects that the guest may be shown besides its children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<NeedGrant>,
+    /// The kinds of objects that the guest may patch, and which of their fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<PatchGrant>,
+    /// Whether the guest may have Pods evicted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evictions: bool,
+    /// What the pod templates of children may do beyond Pod Security baseline, and which objects they may refer to.
+    #[serde(default)]
+    pub pod_templates: PodTemplateGrants,
+    /// What Services may be.
+    #[serde(default)]
+    pub services: ServiceGrants,
+    /// Annotations that an Ingress may carry although they can inject configuration into a controller (snippets).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingress_annotations: Vec<String>,
+}
+
+/// Kinds of one API version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KindGrant {
+    /// Group and version: `apps/v1`, or `v1` for the core group.
+    pub api_version: String,
+    /// The kinds.
+    pub kinds: Vec<String>,
+    /// The namespaces in which they are granted besides the root's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+}
+
+/// Kinds that a guest may be shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NeedGrant {
+    /// Group and version.
+    pub api_version: String,
+    /// The kinds.
+    pub kinds: Vec<String>,
+    /// In the root's namespace alone, or everywhere.
+    #[serde(default)]
+    pub scope: NeedScope,
+    /// The names; none means any, except for Secrets, which are granted by name only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+/// How far a need may look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NeedScope {
+    /// The root's namespace.
+    #[default]
+    Namespace,
+    /// All namespaces, and cluster scope.
+    All,
+}
+
+/// Kinds and fields that a guest may patch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PatchGrant {
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The field paths that may be set.
+    pub fields: Vec<String>,
+}
+
+/// What pod templates may do and refer to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodTemplateGrants {
+    /// Secrets, ConfigMaps and PersistentVolumeClaims that are not the root's children and that pod templates may refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceGrant>,
+    /// Exceptions, by the name of the rule that would refuse them, for instance `HostPath`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+}
+
+/// An object that pod templates may refer to: by name, or by a field of the root that holds its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReferenceGrant {
+    /// Secret, ConfigMap or PersistentVolumeClaim.
+    pub kind: String,
+    /// The name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The field of the root that holds the name: `spec.source.credentialsSecretRef.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_root: Option<String>,
+}
+
+/// What Services may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ServiceGrants {
+    /// The types: ClusterIP, NodePort, LoadBalancer, ExternalName.
+    #[serde(default = "default_service_types")]
+    pub types: Vec<String>,
+    /// Whether `externalIPs` may be set.
+    #[serde(default)]
+    pub external_ips: bool,
+}
+
+impl Default for ServiceGrants {
+    fn default() -> Self {
+        Self { types: default_service_types(), external_ips: false }
+    }
+}
+
+fn default_service_types() -> Vec<String> {
+    vec!["ClusterIP".into(), "NodePort".into()]
+}
+
+impl Grants {
+    /// Whether children of this kind are granted.
+    pub fn allows_child(&self, kind: &Kind) -> bool {
+        self.children.iter().any(|grant| {
+            grant.api_version == kind.api_version && grant.kinds.iter().any(|name| name == &kind.kind)
+        })
+    }
+
+    /// What `manifest` asks for and no more: the grants of an offline run without a Reconciler.
+    pub fn as_declared(manifest: &Manifest) -> Self {
+        let children = manifest
+            .children
+            .iter()
+            .map(|child| KindGrant {
+                api_version: child.api_version.clone(),
+                kinds: vec![child.kind.clone()],
+                namespaces: Vec::new(),
+            })
+            .collect();
+        Self { children, ..Self::default() }
+    }
+}
+
+/// The limits of every call of a guest and of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Limits {
+    /// How long a call may take. 100 ms: a thousand times what the sample guests need, and short enough for a worker to be held up.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub timeout_milliseconds: u32,
+    /// How much memory a call may use. 64 MiB: the sample guests need less than 1.
+    #[schemars(range(min = 1, max = 1024))]
+    pub memory_mebibytes: u32,
+    /// How large an answer may be. 1 MiB: one object in etcd is at most 1.5.
+    #[schemars(range(min = 1, max = 16_384))]
+    pub response_kibibytes: u32,
+    /// How many children an answer may have. 100: each costs a write when it changes, and a hundred are a second of one API server.
+    #[schemars(range(min = 0, max = 1000))]
+    pub children: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { timeout_milliseconds: 100, memory_mebibytes: 64, response_kibibytes: 1024, children: 100 }
+    }
+}
+
+impl Limits {
+    /// The limits on reading an answer.
+    pub fn response(&self) -> pintle_wit::Limits {
+        pintle_wit::Limits { bytes: self.response_kibibytes as usize * 1024, ..pintle_wit::Limits::default() }
+    }
+}
+
+/// What this host honours in a response, as a request tells it.
+pub const CAPABILITIES: [&str; 5] = [
+    pintle_wit::capabilities::CHILDREN,
+    pintle_wit::capabilities::STATUS,
+    pintle_wit::capabilities::CONDITIONS,
+    pintle_wit::capabilities::EVENTS,
+    pintle_wit::capabilities::REFUSALS,
+];
+
+/// Kinds that the host may not list or watch. RBAC knows neither label selectors nor metadata-only access, so watching the few
+/// Secrets that are children would mean reading all of them.
+pub fn is_watchable(kind: &Kind) -> bool {
+    !(kind.group().is_empty() && kind.kind == "Secret")
+}
+
+/// Whether this host can run a guest with this manifest.
+///
+/// # Errors
+/// `CapabilityMissing`, or `ObserveForbidden`, naming the manifest's field.
+pub fn supports(manifest: &Manifest) -> Result<(), Failure> {
+    let missing = |what: &str, path: &str| {
+        Err(Failure::terminal(reasons::CAPABILITY_MISSING, format!("this host does not honour {what}"))
+            .at(path))
+    };
+    if !manifest.needs.is_empty() {
+        return missing("needs", "needs");
+    }
+    if !manifest.patches.is_empty() {
+        return missing("patches", "patches");
+    }
+    if manifest.evictions {
+        return missing("evictions", "evictions");
+    }
+    if manifest.finalizer {
+        return missing("a finalizer", "finalizer");
+    }
+    for (index, child) in manifest.children.iter().enumerate() {
+        if child.observe && !is_watchable(&child.kind()) {
+            let message = format!("the host may not watch {}, so a guest cannot observe it", child.kind());
+            return Err(
+                Failure::terminal("ObserveForbidden", message).at(format!("children[{index}].observe"))
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_wit::{ChildKind, NeedKind, PatchKind};
+
+    #[test]
+    fn a_manifest_that_asks_for_more_than_the_host_honours_is_refused_by_name() {
+        let refused = |change: fn(&mut Manifest)| {
+            let mut manifest = Manifest::default();
+            change(&mut manifest);
+            let failure = supports(&manifest).expect_err("refused");
+            (failure.reason, failure.path.unwrap_or_default())
+        };
+        let missing = |path: &str| ("CapabilityMissing".to_owned(), path.to_owned());
+        assert_eq!(refused(|m| m.needs.push(NeedKind::default())), missing("needs"));
+        assert_eq!(refused(|m| m.patches.push(PatchKind::default())), missing("patches"));
+        assert_eq!(refused(|m| m.evictions = true), missing("evictions"));
+        assert_eq!(refused(|m| m.finalizer = true), missing("finalizer"));
+        let secret = ChildKind { api_version: "v1".into(), kind: "Secret".into(), observe: true };
+        let mut manifest = Manifest { children: vec![secret], ..Manifest::default() };
+        assert_eq!(supports(&manifest).map_err(|f| f.reason), Err("ObserveForbidden".into()));
+        manifest.children[0].observe = false;
+        assert_eq!(supports(&manifest), Ok(()));
+    }
+}

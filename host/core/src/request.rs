@@ -1,0 +1,92 @@
+//! Objects as guests see them.
+
+use pintle_wit::names;
+use serde_json::{Map, Value};
+
+use crate::object;
+
+/// The parts of metadata that cross to a guest.
+const METADATA: [&str; 6] =
+    ["name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp"];
+
+/// What kubectl keeps on objects; a guest that saw it would see every edit twice.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The status fields that the host owns on a root.
+pub const HOST_STATUS: [&str; 3] = ["observedGeneration", "conditions", "pintle"];
+
+/// An object as a guest sees it: without resourceVersion, managedFields, owner references, and the host's labels and annotations.
+pub fn project(live: &Value) -> Value {
+    let mut object = Map::new();
+    let Some(fields) = live.as_object() else { return Value::Null };
+    for (key, value) in fields {
+        let value = if key == "metadata" { metadata(value) } else { value.clone() };
+        object.insert(key.clone(), value);
+    }
+    Value::Object(object)
+}
+
+/// A root as its guest sees it: projected, and of its status only the guest's own fields.
+pub fn project_root(live: &Value) -> Value {
+    let mut root = project(live);
+    if let Some(status) = root.get_mut("status").and_then(Value::as_object_mut) {
+        for field in HOST_STATUS {
+            status.remove(field);
+        }
+        if status.is_empty()
+            && let Some(root) = root.as_object_mut()
+        {
+            root.remove("status");
+        }
+    }
+    root
+}
+
+fn metadata(live: &Value) -> Value {
+    let mut metadata = Map::new();
+    for key in METADATA {
+        if let Some(value) = live.get(key) {
+            metadata.insert(key.into(), value.clone());
+        }
+    }
+    for key in ["labels", "annotations"] {
+        let Some(entries) = live.get(key).and_then(Value::as_object) else { continue };
+        let kept: Map<String, Value> = entries
+            .iter()
+            .filter(|(key, _)| !names::is_ours(key) && *key != LAST_APPLIED)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if !kept.is_empty() {
+            metadata.insert(key.into(), Value::Object(kept));
+        }
+    }
+    Value::Object(metadata)
+}
+
+/// Sorts objects by apiVersion, kind, namespace and name, as requests have them.
+pub fn sort(objects: &mut [Value]) {
+    objects.sort_by_cached_key(object::reference);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_guest_sees_neither_versions_nor_what_is_the_hosts() {
+        let live = json!({
+            "apiVersion": "x/v1", "kind": "X",
+            "metadata": {"name": "a", "namespace": "n", "uid": "u", "generation": 3, "resourceVersion": "7", "managedFields": [{}],
+                "ownerReferences": [{}], "labels": {"app": "a", "pintle.dev/root": "u"},
+                "annotations": {"pintle.dev/desired": "v1:", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+            "spec": {"a": 1},
+            "status": {"observedGeneration": 3, "conditions": [], "pintle": {}, "domains": ["d"]},
+        });
+        assert_eq!(
+            project_root(&live),
+            json!({"apiVersion": "x/v1", "kind": "X", "spec": {"a": 1}, "status": {"domains": ["d"]},
+                "metadata": {"name": "a", "namespace": "n", "uid": "u", "generation": 3, "labels": {"app": "a"}}})
+        );
+    }
+}

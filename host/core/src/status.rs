@@ -1,0 +1,184 @@
+//! What a root's CRD lets a status say.
+
+use serde_json::{Map, Value};
+
+use crate::request::HOST_STATUS;
+
+/// The status part of a root's CRD.
+///
+/// A status apply with an undeclared field is refused whole by the API server, with a 500 that names nobody's mistake. So the host
+/// writes what is declared and nothing else, and refuses a guest that says more.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum StatusSchema {
+    /// Everything goes: offline, where no CRD is given.
+    #[default]
+    Anything,
+    /// The CRD has no status subresource: nothing can be said there.
+    Nothing,
+    /// What the OpenAPI schema of `status` declares.
+    Declared(Value),
+}
+
+impl StatusSchema {
+    /// Reads the status schema of one version of a CRD (an element of `spec.versions`).
+    pub fn of_crd_version(version: &Value) -> Self {
+        if version.pointer("/subresources/status").is_none() {
+            return Self::Nothing;
+        }
+        let schema = version.pointer("/schema/openAPIV3Schema");
+        if schema.is_some_and(preserves) {
+            return Self::Anything;
+        }
+        match schema.and_then(|schema| schema.pointer("/properties/status")) {
+            Some(status) => Self::Declared(status.clone()),
+            None => Self::Declared(Value::Object(Map::new())),
+        }
+    }
+
+    /// The paths of a guest's status that are not declared: `status.domains[0].name`.
+    pub fn undeclared(&self, status: &Map<String, Value>) -> Vec<String> {
+        let mut found = Vec::new();
+        match self {
+            Self::Anything => {}
+            Self::Nothing => found.extend(status.keys().map(|key| format!("status.{key}"))),
+            Self::Declared(schema) => {
+                for (key, value) in status.iter().filter(|(key, _)| !HOST_STATUS.contains(&key.as_str())) {
+                    match below(schema, key) {
+                        Below::Declared(schema) => {
+                            undeclared(schema, value, format!("status.{key}"), &mut found)
+                        }
+                        Below::Anything => {}
+                        Below::Undeclared => found.push(format!("status.{key}")),
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// A status without what is not declared. Used for the host's own fields; a guest's are refused instead.
+    pub fn prune(&self, status: Value) -> Value {
+        match self {
+            Self::Anything => status,
+            Self::Nothing => Value::Object(Map::new()),
+            Self::Declared(schema) => prune(schema, status),
+        }
+    }
+
+    /// The parts of HostStatus that the CRD lacks: what the condition `StatusSchemaIncomplete` lists.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        HOST_STATUS.into_iter().filter(|field| !self.declares(field)).collect()
+    }
+
+    fn declares(&self, field: &str) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Nothing => false,
+            Self::Declared(schema) => !matches!(below(schema, field), Below::Undeclared),
+        }
+    }
+}
+
+enum Below<'a> {
+    Declared(&'a Value),
+    Anything,
+    Undeclared,
+}
+
+fn preserves(schema: &Value) -> bool {
+    schema.get("x-kubernetes-preserve-unknown-fields").and_then(Value::as_bool) == Some(true)
+}
+
+fn below<'a>(schema: &'a Value, key: &str) -> Below<'a> {
+    if let Some(declared) = schema.get("properties").and_then(|properties| properties.get(key)) {
+        return Below::Declared(declared);
+    }
+    match schema.get("additionalProperties") {
+        Some(Value::Bool(true)) => Below::Anything,
+        Some(declared @ Value::Object(_)) => Below::Declared(declared),
+        _ if preserves(schema) => Below::Anything,
+        _ => Below::Undeclared,
+    }
+}
+
+fn undeclared(schema: &Value, value: &Value, path: String, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match below(schema, key) {
+                    Below::Declared(schema) => undeclared(schema, value, format!("{path}.{key}"), found),
+                    Below::Anything => {}
+                    Below::Undeclared => found.push(format!("{path}.{key}")),
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = schema.get("items") else { return };
+            for (index, item) in items.iter().enumerate() {
+                undeclared(schema, item, format!("{path}[{index}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn prune(schema: &Value, value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .filter_map(|(key, value)| match below(schema, &key) {
+                    Below::Declared(schema) => Some((key, prune(schema, value))),
+                    Below::Anything => Some((key, value)),
+                    Below::Undeclared => None,
+                })
+                .collect(),
+        ),
+        Value::Array(items) => match schema.get("items") {
+            Some(schema) => items.into_iter().map(|item| prune(schema, item)).collect(),
+            None => Value::Array(items),
+        },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> StatusSchema {
+        StatusSchema::of_crd_version(&json!({
+            "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object", "properties": {
+                "domains": {"type": "array", "items": {"type": "object", "properties": {"host": {"type": "string"}}}},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "conditions": {"type": "array", "items": {"type": "object", "properties": {"type": {}, "status": {}}}},
+            }}}}},
+        }))
+    }
+
+    #[test]
+    fn an_undeclared_field_is_named_by_its_path() {
+        let Value::Object(status) = json!({"domains": [{"host": "a"}, {"hots": "b"}], "labels": {"x": "y"}, "free": {"z": {}}, "other": 1})
+        else {
+            unreachable!()
+        };
+        assert_eq!(schema().undeclared(&status), ["status.domains[1].hots", "status.other"]);
+        assert_eq!(StatusSchema::Nothing.undeclared(&status).len(), 4);
+        assert!(StatusSchema::Anything.undeclared(&status).is_empty());
+    }
+
+    #[test]
+    fn the_host_writes_what_is_declared_and_nothing_else() {
+        let status = json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]});
+        assert_eq!(schema().prune(status), json!({"conditions": [{"type": "Ready", "status": "True"}]}));
+        assert_eq!(schema().lacks(), ["observedGeneration", "pintle"]);
+    }
+
+    #[test]
+    fn a_crd_without_the_subresource_takes_nothing() {
+        assert_eq!(StatusSchema::of_crd_version(&json!({"schema": {}})), StatusSchema::Nothing);
+    }
+}

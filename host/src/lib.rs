@@ -1,1 +1,7 @@
-//! host
+//! Pintle: a Kubernetes operator whose reconcile logic is WebAssembly.
+
+pub mod api;
+pub mod clock;
+pub mod config_schema;
+pub mod kubernetes;
+pub mod operator;

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 /// Who a client certificate says it is.
@@ -55,11 +56,17 @@ impl Authority {
     pub(crate) fn server(&self, name: &str, hosts: &[&str]) -> Result<Pair> {
         let mut params = named(name, None);
         params.subject_alt_names =
-            CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?.subject_alt_names;
+            CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?
+                .subject_alt_names;
         self.issue(name, params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    fn issue(&self, file: &str, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Result<Pair> {
+    fn issue(
+        &self,
+        file: &str,
+        mut params: CertificateParams,
+        usage: ExtendedKeyUsagePurpose,
+    ) -> Result<Pair> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![usage];
         params.use_authority_key_identifier_extension = true;
@@ -75,12 +82,24 @@ impl Authority {
     }
 }
 
-/// The key that signs service account tokens. ECDSA, which Kubernetes takes as well as RSA and which costs nothing to make; one
-/// file serves to sign and to verify, because the public key is read out of the private one.
-pub(crate) fn service_account_key(directory: &Path) -> Result<PathBuf> {
-    let path = directory.join("service-account.key");
-    write(&path, &KeyPair::generate()?.serialize_pem())?;
-    Ok(path)
+/// The keys that sign and verify service account tokens. ECDSA, which Kubernetes takes as well as RSA and which costs nothing to make.
+pub(crate) struct ServiceAccountKeys {
+    pub(crate) private: PathBuf,
+    pub(crate) public: PathBuf,
+}
+
+impl ServiceAccountKeys {
+    pub(crate) fn create(directory: &Path) -> Result<Self> {
+        let keys = Self {
+            private: directory.join("service-account.key"),
+            public: directory.join("service-account.pub"),
+        };
+        let pair = KeyPair::generate()?;
+        write(&keys.private, &pair.serialize_pem())?;
+        // The API server does not find the public key in a PKCS#8 file of the private one.
+        write(&keys.public, &pair.public_key_pem())?;
+        Ok(keys)
+    }
 }
 
 fn named(user: &str, group: Option<&str>) -> CertificateParams {

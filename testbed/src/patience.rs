@@ -1,4 +1,7 @@
-#![allow(clippy::disallowed_methods, reason = "a real control plane runs on the real clock, and nothing here is simulated")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a real control plane runs on the real clock, and nothing here is simulated"
+)]
 
 use std::thread;
 use std::time::{Duration, Instant};

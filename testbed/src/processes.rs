@@ -26,12 +26,14 @@ sleep 2
 kill -KILL 0";
 
 /// The components of one instance. None of them outlives this value, nor this process.
+#[derive(Debug)]
 pub(crate) struct Processes {
     directory: PathBuf,
     watchdog: Child,
     components: Vec<Component>,
 }
 
+#[derive(Debug)]
 struct Component {
     name: &'static str,
     child: Child,
@@ -145,12 +147,14 @@ impl Processes {
 }
 
 impl Drop for Processes {
+    /// What has not been stopped by now has no time to lose: a component that never got ready may not heed SIGTERM at all.
     fn drop(&mut self) {
-        // Whether a component had to be killed is of no interest to someone who only drops.
-        let _ = self.stop();
         // The watchdog has not been waited for, so the group still bears its number.
         if let Some(group) = pid(&self.watchdog) {
             let _ = kill_process_group(group, Signal::KILL);
+        }
+        for component in &mut self.components {
+            let _ = component.child.wait();
         }
         let _ = self.watchdog.wait();
     }

@@ -24,7 +24,11 @@ impl Source {
             None => Ok(Self::Own),
             Some(value) => {
                 let path = PathBuf::from(value);
-                ensure!(path.is_file(), "PINTLE_TESTBED_KUBECONFIG names {}, which is not a file", path.display());
+                ensure!(
+                    path.is_file(),
+                    "PINTLE_TESTBED_KUBECONFIG names {}, which is not a file",
+                    path.display()
+                );
                 Ok(Self::Existing(path))
             }
         }

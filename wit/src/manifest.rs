@@ -38,6 +38,13 @@ pub struct Manifest {
     pub finalizer: bool,
 }
 
+impl Manifest {
+    /// A manifest that declares nothing but whom it is about.
+    pub fn new(name: impl Into<String>, version: impl Into<String>, reconciles: Kind) -> Self {
+        Self { name: name.into(), version: version.into(), reconciles, ..Self::default() }
+    }
+}
+
 /// A kind of child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -54,6 +61,18 @@ pub struct ChildKind {
 }
 
 impl ChildKind {
+    /// A kind of child that the guest creates and does not look at.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), observe: false }
+    }
+
+    /// The same kind, observed.
+    #[must_use]
+    pub fn observed(mut self) -> Self {
+        self.observe = true;
+        self
+    }
+
     /// The kind without the wish to observe it.
     pub fn kind(&self) -> Kind {
         Kind::new(&self.api_version, &self.kind)

@@ -38,6 +38,34 @@ pub struct Request<Root = Value, Config: Default = Value> {
     pub host: Host,
 }
 
+impl<Root, Config: Default> Request<Root, Config> {
+    /// A request about this root and nothing else: the first of a root's life, with the default config.
+    pub fn about(object: Root) -> Self {
+        Self {
+            api_version: ApiVersion,
+            object,
+            config: Config::default(),
+            children: Vec::new(),
+            needs: Vec::new(),
+            refusals: Vec::new(),
+            deleting: false,
+            host: Host::default(),
+        }
+    }
+
+    /// The observed child of this kind and name, in whatever version of its API the guest knows it.
+    pub fn child(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.children.iter().find(|child| {
+            child["kind"].as_str() == Some(kind) && child["metadata"]["name"].as_str() == Some(name)
+        })
+    }
+
+    /// What the API server refused of the child of this kind and name.
+    pub fn refusal(&self, kind: &str, name: &str) -> Option<&Refusal> {
+        self.refusals.iter().find(|refusal| refusal.child.kind == kind && refusal.child.name == name)
+    }
+}
+
 /// What a host can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -114,6 +142,16 @@ pub struct Refusal {
     pub causes: Vec<Cause>,
 }
 
+impl Refusal {
+    /// The reason for which the host refuses to take over an object that is somebody else's.
+    pub const ADOPTION_CONFLICT: &str = "AdoptionConflict";
+
+    /// The cause that is about this field, where the API server named one.
+    pub fn cause(&self, field: &str) -> Option<&Cause> {
+        self.causes.iter().find(|cause| cause.field == field)
+    }
+}
+
 /// One reason of a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -130,6 +168,8 @@ pub struct Cause {
     pub message: String,
 }
 
-fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -62,6 +62,13 @@ pub struct Child {
     pub object: Value,
 }
 
+impl Child {
+    /// A child with this id, in the first stage, ready by the rule of its kind.
+    pub fn new(id: impl Into<String>, object: Value) -> Self {
+        Self { id: id.into(), object, ..Self::default() }
+    }
+}
+
 /// When a child counts as ready.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -107,6 +114,31 @@ pub struct GuestCondition {
     pub blocks_ready: bool,
 }
 
+impl GuestCondition {
+    /// A condition that leaves readiness alone.
+    pub fn new(
+        r#type: impl Into<String>,
+        status: impl Into<ConditionStatus>,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            r#type: r#type.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            blocks_ready: false,
+        }
+    }
+
+    /// The same condition; while it is reported, the root is not Ready.
+    #[must_use]
+    pub fn blocking(mut self) -> Self {
+        self.blocks_ready = true;
+        self
+    }
+}
+
 /// An Event about the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -118,6 +150,18 @@ pub struct Event {
     pub reason: String,
     /// What happened, for a person, at most 1 kB.
     pub message: String,
+}
+
+impl Event {
+    /// Something happened as it should.
+    pub fn normal(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { r#type: EventType::Normal, reason: reason.into(), message: message.into() }
+    }
+
+    /// Something happened that somebody should look at.
+    pub fn warning(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { r#type: EventType::Warning, ..Self::normal(reason, message) }
+    }
 }
 
 /// The type of an Event.

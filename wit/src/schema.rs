@@ -12,7 +12,10 @@ pub fn published() -> Vec<(&'static str, Value)> {
         ("request.schema.json", document::<Request>("https://pintle.dev/schemas/guest/v1/request.json")),
         ("response.schema.json", document::<Response>("https://pintle.dev/schemas/guest/v1/response.json")),
         ("failure.schema.json", document::<Failure>("https://pintle.dev/schemas/guest/v1/failure.json")),
-        ("host-status.schema.json", document::<HostStatus>("https://pintle.dev/schemas/guest/v1/host-status.json")),
+        (
+            "host-status.schema.json",
+            document::<HostStatus>("https://pintle.dev/schemas/guest/v1/host-status.json"),
+        ),
     ]
 }
 
@@ -33,13 +36,15 @@ pub fn structural<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// Takes from a schema what the API server does not accept, or what says nothing: `nullable` of optional fields, formats of
-/// unsigned integers, titles, `$schema`, and `anyOf`/`oneOf` of mere constants.
+/// Takes from a schema what the API server does not accept, or what says nothing: `nullable` and the default `null` of optional
+/// fields, annotations of JSON Schema, formats of unsigned integers, titles, `$schema`, and `oneOf` of mere constants.
 fn clean(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else { return };
-    for key in ["$schema", "title", "nullable", "additionalProperties"] {
-        let drop = key != "additionalProperties" || object.get(key) == Some(&Value::Bool(false));
-        if drop {
+    for key in ["$schema", "title", "nullable", "deprecated", "examples", "readOnly", "writeOnly"] {
+        object.remove(key);
+    }
+    for (key, says_nothing) in [("additionalProperties", Value::Bool(false)), ("default", Value::Null)] {
+        if object.get(key) == Some(&says_nothing) {
             object.remove(key);
         }
     }
@@ -50,7 +55,8 @@ fn clean(schema: &mut schemars::Schema) {
     }
     // A Rust enum with a doc comment on each variant becomes oneOf of constants; a structural schema wants a plain enum.
     if let Some(Value::Array(branches)) = object.get("oneOf") {
-        let constants: Option<Vec<Value>> = branches.iter().map(constants).collect::<Option<Vec<_>>>().map(|all| all.concat());
+        let constants: Option<Vec<Value>> =
+            branches.iter().map(constants).collect::<Option<Vec<_>>>().map(|all| all.concat());
         if let Some(constants) = constants {
             object.remove("oneOf");
             object.insert("type".into(), "string".into());

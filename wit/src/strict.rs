@@ -186,13 +186,14 @@ mod parse {
             }
         };
         let message = error.to_string();
-        let reason = if !error.is_data() || message.starts_with("duplicate") || message.contains("is beyond 2^53") {
-            reasons::INVALID_JSON
-        } else if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-            reasons::UNKNOWN_FIELD
-        } else {
-            reasons::INVALID_DOCUMENT
-        };
+        let reason =
+            if !error.is_data() || message.starts_with("duplicate") || message.contains("is beyond 2^53") {
+                reasons::INVALID_JSON
+            } else if message.starts_with("unknown field") || message.starts_with("unknown variant") {
+                reasons::UNKNOWN_FIELD
+            } else {
+                reasons::INVALID_DOCUMENT
+            };
         let failure = Failure::terminal(reason, format!("the {document}: {message}"));
         if path == "." { failure } else { failure.at(path) }
     }
@@ -243,7 +244,10 @@ mod parse {
         #[test]
         fn a_key_that_stands_twice_is_refused_at_any_depth() {
             let text = with(r#""children":[{"id":"a","object":{"spec":{"a":1,"a":2}}}]"#);
-            assert_eq!(refused(&text), (reasons::INVALID_JSON.into(), Some("children[0].object.spec".into())));
+            assert_eq!(
+                refused(&text),
+                (reasons::INVALID_JSON.into(), Some("children[0].object.spec".into()))
+            );
             assert_eq!(refused(&with(r#""events":[],"events":[]"#)).0, reasons::INVALID_JSON);
         }
 
@@ -261,7 +265,10 @@ mod parse {
             let endless = "[".repeat(100_000);
             assert_eq!(refused(&endless).0, reasons::TOO_DEEP);
             let small = Limits { bytes: 10, depth: 64 };
-            assert_eq!(parse_response(&with(r#""status":{}"#), small).map_err(|f| f.reason), Err("ResponseTooLarge".into()));
+            assert_eq!(
+                parse_response(&with(r#""status":{}"#), small).map_err(|f| f.reason),
+                Err("ResponseTooLarge".into())
+            );
         }
 
         #[test]

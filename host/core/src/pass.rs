@@ -618,3 +618,10 @@ impl Pass {
 
 /// Why a root is not ready, in the order of weight.
 type Blockers = Vec<Blocker>;
+
+impl Binding {
+    /// The kind of the roots.
+    pub fn root_kind(&self) -> Kind {
+        self.manifest.reconciles.clone()
+    }
+}

@@ -65,6 +65,23 @@ pub fn of(live: &Value) -> Ready {
     }
 }
 
+/// Whether the readiness of a kind is in its status. Of other kinds the metadata is enough to know.
+pub fn needs_status(kind: &pintle_wit::Kind) -> bool {
+    const WITHOUT: [(&str, &str); 10] = [
+        ("", "ConfigMap"),
+        ("", "Secret"),
+        ("", "ServiceAccount"),
+        ("", "LimitRange"),
+        ("", "Endpoints"),
+        ("networking.k8s.io", "NetworkPolicy"),
+        ("networking.k8s.io", "Ingress"),
+        ("rbac.authorization.k8s.io", "Role"),
+        ("rbac.authorization.k8s.io", "RoleBinding"),
+        ("discovery.k8s.io", "EndpointSlice"),
+    ];
+    !WITHOUT.contains(&(kind.group(), kind.kind.as_str()))
+}
+
 fn number(live: &Value, path: &[&str]) -> i64 {
     object::at(live, path).and_then(Value::as_i64).unwrap_or(0)
 }

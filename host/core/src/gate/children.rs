@@ -52,6 +52,8 @@ pub(super) fn check(
     let mut allowed = Vec::with_capacity(children.len());
     for (index, child) in children.into_iter().enumerate() {
         let at = format!("children[{index}]");
+        let before = found.0.len();
+        let label = label(&child);
         if child.id.is_empty() || !ids.insert(child.id.clone()) {
             found.add(
                 reasons::DUPLICATE_CHILD,
@@ -60,10 +62,12 @@ pub(super) fn check(
             );
         }
         let path = format!("{at}.object");
-        let before = found.0.len();
-        let Some(object) = shape(context, child.object, &path, found) else { continue };
+        let Some(object) = shape(context, child.object, &path, found) else {
+            name_object(&label, &mut found.0[before..]);
+            continue;
+        };
         let kind = object::kind(&object);
-        let name = format!("{} {:?}", kind.kind, object::name(&object));
+        let name = label.as_str();
         if !seen.insert((kind.group().to_owned(), kind.kind.clone(), object::name(&object).to_owned())) {
             found.add(
                 reasons::DUPLICATE_CHILD,
@@ -71,14 +75,29 @@ pub(super) fn check(
                 format!("{name} stands twice"),
             );
         }
-        kinds(context, &kind, &name, &path, found);
-        services::check(context, &object, &name, &path, found);
-        let references = pods::check(context, &siblings, &object, &name, &path, found);
+        kinds(context, &kind, name, &path, found);
+        services::check(context, &object, name, &path, found);
+        let references = pods::check(context, &siblings, &object, name, &path, found);
+        name_object(name, &mut found.0[before..]);
         if found.0.len() == before {
             allowed.push(complete(context, child.id, child.readiness, references, object));
         }
     }
     allowed
+}
+
+/// How messages name a child: by kind and name, or by the guest's id for it where it has none.
+fn label(child: &Child) -> String {
+    let kind = object::text(&child.object, &["kind"]).filter(|kind| !kind.is_empty()).unwrap_or("child");
+    let name = Some(object::name(&child.object)).filter(|name| !name.is_empty()).unwrap_or(&child.id);
+    format!("{kind} {name:?}")
+}
+
+/// A path names a child by its index alone; people look for its name.
+fn name_object(label: &str, found: &mut [Violation]) {
+    for violation in found.iter_mut().filter(|violation| !violation.message.contains(label)) {
+        violation.message = format!("{label}: {}", violation.message);
+    }
 }
 
 /// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
@@ -173,7 +192,9 @@ fn check_map(map: &Value, path: &str, found: &mut Violations) {
 
 /// `stringData` is write-only and leaves no trace in managed fields, so drift in it could not be seen: it becomes `data`.
 fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violations) {
-    if fields.get("kind").and_then(Value::as_str) != Some("Secret") {
+    // Only of the core group: in a kind of somebody else's the field is an ordinary one.
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    if (text("apiVersion"), text("kind")) != (Some("v1"), Some("Secret")) {
         return;
     }
     let Some(strings) = fields.remove("stringData") else { return };

@@ -64,10 +64,20 @@ pub(super) fn check(
     path: &str,
     found: &mut Violations,
 ) -> Vec<(String, String)> {
+    let mut checker = Checker { context, siblings, name, found, references: Vec::new() };
+    let kind = object::kind(child);
+    if let ("", "PersistentVolumeClaim", Some(spec)) = (kind.group(), kind.kind.as_str(), child.get("spec")) {
+        checker.claim(spec, &format!("{path}.spec"));
+    }
+    let claims = object::at(child, &["spec", "volumeClaimTemplates"]).and_then(Value::as_array);
+    for (index, claim) in claims.into_iter().flatten().enumerate() {
+        if let Some(spec) = claim.get("spec") {
+            checker.claim(spec, &format!("{path}.spec.volumeClaimTemplates[{index}].spec"));
+        }
+    }
     let Some(at) = template_path(child) else { return Vec::new() };
     let Some(template) = at.iter().try_fold(child, |value, key| value.get(key)) else { return Vec::new() };
     let path = at.iter().fold(path.to_owned(), |path, key| format!("{path}.{key}"));
-    let mut checker = Checker { context, siblings, name, found, references: Vec::new() };
     checker.annotations(template, &path);
     if let Some(spec) = template.get("spec") {
         checker.pod(spec, &format!("{path}.spec"));
@@ -297,6 +307,9 @@ impl Checker<'_> {
             claim.as_ref(),
             format!("{path}.persistentVolumeClaim.claimName"),
         );
+        if let Some(spec) = object::at(volume, &["ephemeral", "volumeClaimTemplate", "spec"]) {
+            self.claim(spec, &format!("{path}.ephemeral.volumeClaimTemplate.spec"));
+        }
         let sources = object::at(volume, &["projected", "sources"]).and_then(Value::as_array);
         for (index, source) in sources.into_iter().flatten().enumerate() {
             let at = format!("{path}.projected.sources[{index}]");
@@ -314,18 +327,46 @@ impl Checker<'_> {
         }
     }
 
-    /// A Pod can read whatever it refers to, so a guest may refer to what its root owns and to what an administrator granted.
-    fn reference(&mut self, kind: &str, name: Option<&Value>, path: String) {
-        let Some(name) = name else { return };
-        let name = name.as_str().unwrap_or_default();
-        let is_child = self.siblings.contains(&(kind.to_owned(), name.to_owned()));
-        let is_granted = self.context.grants.pod_templates.references.iter().any(|grant| {
+    /// A claim filled from another claim or a snapshot holds a copy of it: mounting it reads the other. Even of a sibling, since
+    /// nothing holds the copy back while the sibling's name is somebody else's.
+    fn claim(&mut self, spec: &Value, path: &str) {
+        for key in ["dataSource", "dataSourceRef"] {
+            let Some(source) = spec.get(key).filter(|source| !source.is_null()) else { continue };
+            let text = |key: &str| object::text(source, &[key]).unwrap_or_default();
+            let kind = match text("apiGroup") {
+                "" => text("kind").to_owned(),
+                group => format!("{}.{group}", text("kind")),
+            };
+            let name = match text("namespace") {
+                "" => text("name").to_owned(),
+                namespace => format!("{namespace}/{}", text("name")),
+            };
+            if !self.is_granted(&kind, &name) {
+                let message = format!(
+                    "{}: a claim that is a copy of {kind} {name:?}, which podTemplates.references does not grant",
+                    self.name
+                );
+                self.found.add(reasons::REFERENCE_NOT_GRANTED, format!("{path}.{key}"), message);
+            }
+        }
+    }
+
+    fn is_granted(&self, kind: &str, name: &str) -> bool {
+        self.context.grants.pod_templates.references.iter().any(|grant| {
             grant.kind == kind
                 && (grant.name.as_deref() == Some(name)
                     || grant.from_root.as_ref().is_some_and(|path| {
                         !name.is_empty() && object::strings_at(self.context.root, path).contains(&name)
                     }))
-        });
+        })
+    }
+
+    /// A Pod can read whatever it refers to, so a guest may refer to what its root owns and to what an administrator granted.
+    fn reference(&mut self, kind: &str, name: Option<&Value>, path: String) {
+        let Some(name) = name else { return };
+        let name = name.as_str().unwrap_or_default();
+        let is_child = self.siblings.contains(&(kind.to_owned(), name.to_owned()));
+        let is_granted = self.is_granted(kind, name);
         if is_child && !is_granted {
             self.references.push((kind.to_owned(), name.to_owned()));
         }

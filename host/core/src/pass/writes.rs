@@ -1,13 +1,15 @@
 //! The requests that change something. Their fields are private and made here alone, of what the gate let through: there is no other
 //! way to a write.
 
+use std::fmt;
+
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use crate::{gate::AllowedChild, object, observed::Observed};
 
 /// A server-side apply of a child.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Apply {
     reference: ObjectRef,
     object: Value,
@@ -48,6 +50,13 @@ impl Apply {
     /// Whether conflicts are overridden: on every apply but the first, since the fields are ours to set.
     pub fn force(&self) -> bool {
         !self.create_only
+    }
+}
+
+impl fmt::Debug for Apply {
+    /// Without the object: it may be a Secret, and steps are logged.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Apply({}, createOnly: {})", self.reference, self.create_only)
     }
 }
 

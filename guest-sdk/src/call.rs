@@ -1,0 +1,199 @@
+//! What the exports of a component do: text in, text out. Native tests use them to see exactly what a host sees.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    API_VERSION, ApiVersion, Failure, Guest, Request, plain,
+    read::{Misfit, read},
+    reasons,
+};
+
+/// The text of the guest's manifest, with the schema of its config where the guest does not state one itself.
+pub fn describe<G: Guest>(config_schema: Option<&str>) -> String {
+    let mut manifest = G::manifest();
+    if manifest.config_schema.is_none() {
+        manifest.config_schema = config_schema.and_then(|text| serde_json::from_str(text).ok());
+    }
+    text(&manifest)
+}
+
+/// Answers a request.
+///
+/// # Errors
+/// The text of a failure: the guest's own, or that the request does not fit the guest's types.
+pub fn reconcile<G: Guest>(request: &str) -> Result<String, String> {
+    match parse::<G>(request).and_then(G::reconcile) {
+        Ok(response) => Ok(text(&response)),
+        Err(failure) => Err(text(&failure)),
+    }
+}
+
+/// Reads a request into the guest's types.
+fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
+    let invalid = |message: &str| Failure::terminal("InvalidRequest", message);
+    let mut fields = match serde_json::from_str(text) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) => return Err(invalid("must be an object")),
+        Err(_) => return Err(invalid("must be JSON")),
+    };
+    // Part by part, so that what is wrong with the config is said of the Reconciler, and the rest of the root.
+    let mut part = |name: &str| fields.get_mut(name).map(Value::take).unwrap_or_default();
+    if part("apiVersion") != API_VERSION {
+        return Err(invalid("must be of version guest.pintle.dev/v1").at("apiVersion"));
+    }
+    let object = read(part("object")).map_err(|misfit| blame(reasons::INVALID_SPEC, "", &misfit))?;
+    let config = match part("config") {
+        Value::Null => G::Config::default(),
+        config => read(config).map_err(|misfit| blame(reasons::CONFIG_INVALID, "", &misfit))?,
+    };
+    let needs = match part("needs") {
+        Value::Null => Vec::new(),
+        needs if G::READS_NEEDS => read(needs).map_err(|misfit| blame("InvalidRequest", "needs", &misfit))?,
+        Value::Array(needs) if !needs.is_empty() => {
+            return Err(invalid(
+                "the guest asks for needs, but does not read them: set READS_NEEDS in its impl of Guest",
+            ));
+        }
+        _ => Vec::new(),
+    };
+    Ok(Request {
+        api_version: ApiVersion,
+        object,
+        config,
+        children: plain::list(part("children"), |child| child),
+        needs,
+        refusals: plain::list(part("refusals"), plain::refusal),
+        deleting: part("deleting") == true,
+        host: plain::host(part("host")),
+    })
+}
+
+/// The failure about a misfit in a part of the request; the root's and the config's paths do not name the part.
+fn blame(reason: &str, part: &str, misfit: &Misfit) -> Failure {
+    let failure = Failure::terminal(reason, misfit.message());
+    let path = match (part, misfit.path()) {
+        (part, path) if path.is_empty() => part.to_owned(),
+        ("", path) => path,
+        (part, path) => format!("{part}{}{path}", if path.starts_with('[') { "" } else { "." }),
+    };
+    if path.is_empty() { failure } else { failure.at(path) }
+}
+
+fn text(document: &impl Serialize) -> String {
+    // The contract's documents always serialise: their keys are strings and their numbers finite.
+    serde_json::to_string(document).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Manifest, NoConfig, Object, Response, json};
+
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        replicas: u32,
+        #[serde(default)]
+        ports: Vec<Port>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Port {
+        number: u16,
+    }
+
+    #[derive(Default, serde::Deserialize)]
+    struct Status {
+        seen: u32,
+    }
+
+    struct Sample;
+
+    impl Guest for Sample {
+        type Root = Object<Spec, Status>;
+        type Config = NoConfig;
+        fn manifest() -> Manifest {
+            Manifest::new("sample", "0.1.0", Kind::new("example.com/v1", "Sample"))
+        }
+        fn reconcile(request: Request<Self::Root, NoConfig>) -> Result<Response, Failure> {
+            let ports = request.object.spec.ports.iter().map(|port| port.number).collect::<Vec<_>>();
+            let status = json!({"replicas": request.object.spec.replicas, "ports": ports, "seen": request.object.status.seen});
+            Ok(Response { status: serde_json::from_value(status).unwrap(), ..Response::default() })
+        }
+    }
+
+    fn call(object: Value) -> Result<Value, Value> {
+        call_with(json!({"apiVersion": "guest.pintle.dev/v1", "object": object}))
+    }
+
+    fn call_with(request: Value) -> Result<Value, Value> {
+        let read = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+        reconcile::<Sample>(&request.to_string()).map(read).map_err(read)
+    }
+
+    #[test]
+    fn a_root_that_fits_is_answered() {
+        let answer =
+            call(json!({"metadata": {"name": "a"}, "spec": {"replicas": 2, "ports": [{"number": 80}]}}))
+                .unwrap();
+        assert_eq!(answer["status"], json!({"replicas": 2, "ports": [80], "seen": 0}));
+    }
+
+    #[test]
+    fn a_status_of_another_version_reads_as_the_default() {
+        let answer =
+            call(json!({"metadata": {"name": "a"}, "spec": {"replicas": 2}, "status": {"seen": "never"}}))
+                .unwrap();
+        assert_eq!(answer["status"]["seen"], 0);
+    }
+
+    #[test]
+    fn a_root_that_does_not_fit_is_a_terminal_failure_that_names_the_field() {
+        let failure = call(json!({"metadata": {"name": "a"}, "spec": {"replicas": -1}})).unwrap_err();
+        assert_eq!(failure["reason"], "InvalidSpec");
+        assert_eq!(failure["path"], "spec.replicas");
+        assert_eq!(failure["retry"], false);
+        assert_eq!(failure["message"], "must be u32, not -1");
+        let failure = call(
+            json!({"metadata": {"name": "a"}, "spec": {"replicas": 1, "ports": [{"number": 1}, {"number": "http"}]}}),
+        );
+        assert_eq!(failure.unwrap_err()["path"], "spec.ports[1].number");
+    }
+
+    #[test]
+    fn a_field_that_is_missing_is_named_with_its_path() {
+        let failure = call(json!({"metadata": {"name": "a"}, "spec": {"ports": []}})).unwrap_err();
+        assert_eq!(failure["path"], "spec.replicas");
+        assert_eq!(failure["message"], "is required");
+        let failure = call(json!({"metadata": {"name": "a"}})).unwrap_err();
+        assert_eq!(failure["path"], "spec");
+    }
+
+    #[test]
+    fn a_config_that_does_not_fit_says_so() {
+        let failure = call_with(json!({
+            "apiVersion": "guest.pintle.dev/v1",
+            "config": {"domainSufix": "x"},
+            "object": {"metadata": {"name": "a"}, "spec": {"replicas": 1}},
+        }));
+        let failure = failure.unwrap_err();
+        assert_eq!(failure["reason"], "ConfigInvalid");
+        assert_eq!(failure["path"], "domainSufix");
+    }
+
+    #[test]
+    fn a_request_of_another_version_is_not_blamed_on_the_root() {
+        let failure = call_with(json!({"apiVersion": "guest.pintle.dev/v9", "object": {}})).unwrap_err();
+        assert_eq!(failure["reason"], "InvalidRequest");
+        assert_eq!(failure["path"], "apiVersion");
+    }
+
+    #[test]
+    fn the_manifest_carries_the_schema_of_the_config() {
+        let manifest: Value =
+            serde_json::from_str(&describe::<Sample>(Some(r#"{"type": "object"}"#))).unwrap();
+        assert_eq!(manifest["configSchema"], json!({"type": "object"}));
+        assert_eq!(manifest["reconciles"]["kind"], "Sample");
+    }
+}

@@ -1,0 +1,29 @@
+/// Whether a name is a DNS label as RFC 1035 has it: what a Service may be called.
+pub fn dns_1035_label(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && dns_1123_label(name)
+}
+
+/// Whether a name is a DNS label as RFC 1123 has it: one part of a host name.
+pub fn dns_1123_label(name: &str) -> bool {
+    let letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=63).contains(&name.len())
+        && name.bytes().all(|byte| letter_or_digit(&byte) || byte == b'-')
+        && name.as_bytes().first().is_some_and(letter_or_digit)
+        && name.as_bytes().last().is_some_and(letter_or_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_letters_digits_and_inner_hyphens() {
+        for good in ["a", "a1", "a-1", "a--b", &"a".repeat(63)] {
+            assert!(dns_1035_label(good) && dns_1123_label(good), "{good}");
+        }
+        for bad in ["", "-", "a-", "-a", "A", "a.b", "a_b", "ä", &"a".repeat(64)] {
+            assert!(!dns_1035_label(bad) && !dns_1123_label(bad), "{bad}");
+        }
+        assert!(dns_1123_label("1a") && !dns_1035_label("1a"));
+    }
+}

@@ -1,0 +1,19 @@
+//! Generates a guest's `crd.yaml` and `config.schema.json` from its types, so that neither can say anything else than the code.
+//!
+//! A guest implements [`CustomResource`] for its spec, beside the type, and has a native binary of one line that calls [`run`]:
+//!
+//! ```text
+//! fn main() -> std::process::ExitCode {
+//!     pintle_guest::schema::run::<my_guest::Greeting>(env!("CARGO_MANIFEST_DIR"))
+//! }
+//! ```
+//!
+//! `cargo run --features schema` then writes both files; `-- --check` compares them, and exits with 1 when one is stale.
+
+mod crd;
+mod files;
+mod resource;
+
+pub use crd::{Invalid, crd};
+pub use files::{config_schema, generated, run};
+pub use resource::{Column, Crd, CustomResource, Root, Rule, Scale};

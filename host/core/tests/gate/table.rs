@@ -1,0 +1,416 @@
+//! The table. A row changes a good answer in one place and says what the gate must say to it.
+
+use pintle_core::gate::reasons;
+use serde_json::{Value, json};
+
+use crate::fixture::{FORBIDDEN, set};
+
+pub(crate) struct Row {
+    /// The reason that is expected.
+    pub(crate) reason: &'static str,
+    /// The path that is expected.
+    pub(crate) path: String,
+    /// How the object is expected to be named.
+    pub(crate) says: &'static str,
+    /// What is changed in a good answer.
+    pub(crate) change: Box<dyn Fn(&mut Value)>,
+    /// It may end by itself.
+    pub(crate) retry: bool,
+}
+
+/// A row that sets one value.
+fn row(reason: &'static str, path: &str, says: &'static str, pointer: &str, value: Value) -> Row {
+    let pointer = pointer.to_owned();
+    let change = Box::new(move |answer: &mut Value| set(answer, &pointer, value.clone()));
+    Row { reason, path: path.into(), says, change, retry: false }
+}
+
+/// A row that adds a sixth child, called `more`.
+fn more(reason: &'static str, path: &str, api_version: &str, kind: &str, rest: Value) -> Row {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "more"}});
+    if let (Some(object), Value::Object(rest)) = (object.as_object_mut(), rest) {
+        object.extend(rest);
+    }
+    let at = format!("children[5].object{path}");
+    row(reason, &at, "\"more\"", "/children/-", json!({"id": "more", "object": object}))
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = capabilities();
+    rows.extend(forms());
+    rows.extend(kinds());
+    rows.extend(openings());
+    rows.extend(words());
+    rows.extend(pods());
+    rows.extend(["containers", "initContainers", "ephemeralContainers"].into_iter().flat_map(containers));
+    rows.extend(workloads());
+    rows
+}
+
+fn capabilities() -> Vec<Row> {
+    let missing = |path: &str, pointer: &str, says, value| row("CapabilityMissing", path, says, pointer, value);
+    let patch = json!({"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}, "onRelease": "Remove"});
+    vec![
+        missing("needs", "/needs", "needs", json!([{"clock": {"stepSeconds": 60}}])),
+        missing("patches", "/patches", "patches", json!([patch])),
+        missing("evictions", "/evictions", "evictions", json!({"pods": []})),
+        missing("stamps", "/stamps", "stamps", json!({"at": "count"})),
+        missing("finalized", "/finalized", "finalizer", json!(true)),
+        missing("children[1].stage", "/children/1/stage", "stage", json!(1)),
+    ]
+}
+
+fn forms() -> Vec<Row> {
+    use reasons::*;
+    let web = "Deployment \"web\"";
+    let at = |rest: &str| format!("children[0].object{rest}");
+    let many: Vec<Value> = (0..9)
+        .map(|n| json!({"id": format!("{n}"), "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{n}")}}}))
+        .collect();
+    let twin = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}});
+    let mut rows = vec![
+        row(OBJECT_INVALID, &at(""), "\"web\"", "/children/0/object", json!("text")),
+        row(OBJECT_INVALID, &at(".apiVersion"), "\"web\"", "/children/0/object/apiVersion", Value::Null),
+        row(OBJECT_INVALID, &at(".kind"), "\"web\"", "/children/0/object/kind", json!("")),
+        row(OBJECT_INVALID, &at(".metadata"), "Deployment", "/children/0/object/metadata", json!([])),
+        row(OBJECT_INVALID, &at(".metadata.labels"), web, "/children/0/object/metadata/labels", json!(["a"])),
+        row(OBJECT_INVALID, &at(".metadata.labels[app]"), web, "/children/0/object/metadata/labels/app", json!(1)),
+        row(
+            OBJECT_INVALID,
+            "children[3].object.stringData",
+            "Secret \"keys\"",
+            "/children/3/object/stringData",
+            json!("text"),
+        ),
+        row(
+            OBJECT_INVALID,
+            "children[3].object.stringData[a]",
+            "Secret \"keys\"",
+            "/children/3/object/stringData",
+            json!({"a": 1}),
+        ),
+        row(OBJECT_TOO_LARGE, &at(""), web, "/children/0/object/spec/blob", json!("x".repeat(300 * 1024))),
+        row(TOO_MANY_CHILDREN, "children", "9 children", "/children", json!(many)),
+        row(DUPLICATE_CHILD, "children[1].id", "Service \"web\"", "/children/1/id", json!("web")),
+        row(DUPLICATE_CHILD, &at("").replace(".object", ".id"), web, "/children/0/id", json!("")),
+        row(
+            DUPLICATE_CHILD,
+            "children[5].object.metadata.name",
+            "ConfigMap \"page\"",
+            "/children/-",
+            json!({"id": "twin", "object": twin}),
+        ),
+        row(STATUS_FORBIDDEN, &at(".status"), web, "/children/0/object/status", json!({"replicas": 1})),
+        row(
+            NAMESPACE_FORBIDDEN,
+            &at(".metadata.namespace"),
+            web,
+            "/children/0/object/metadata/namespace",
+            json!("kube-system"),
+        ),
+        row(NAMESPACE_FORBIDDEN, &at(".metadata.namespace"), web, "/children/0/object/metadata/namespace", json!("")),
+    ];
+    for name in ["", "../secrets", "a/b", "Web", "a_b", "-a", "a-", "a..b", "a%2fb", "ä"] {
+        let says = "Deployment";
+        rows.push(row(NAME_INVALID, &at(".metadata.name"), says, "/children/0/object/metadata/name", json!(name)));
+    }
+    rows.push(row(
+        NAME_INVALID,
+        &at(".metadata.name"),
+        "Deployment",
+        "/children/0/object/metadata/name",
+        json!("a".repeat(254)),
+    ));
+    rows.push(row(NAME_INVALID, &at(".metadata.name"), "Deployment", "/children/0/object/metadata", json!({})));
+    for key in [
+        "uid",
+        "resourceVersion",
+        "ownerReferences",
+        "managedFields",
+        "finalizers",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generateName",
+        "generation",
+        "creationTimestamp",
+        "selfLink",
+    ] {
+        let pointer = format!("/children/0/object/metadata/{key}");
+        rows.push(row(METADATA_FORBIDDEN, &at(&format!(".metadata.{key}")), web, &pointer, json!("x")));
+    }
+    for (map, key) in [
+        ("labels", "pintle.dev/root"),
+        ("labels", "pintle.dev/reconciler"),
+        ("annotations", "pintle.dev/desired"),
+        ("annotations", "pintle.dev/adopt"),
+        ("annotations", "pintle.dev/anything"),
+    ] {
+        let pointer = format!("/children/0/object/metadata/{map}/{}", key.replace('/', "~1"));
+        rows.push(row(METADATA_RESERVED, &at(&format!(".metadata.{map}[{key}]")), web, &pointer, json!("x")));
+    }
+    rows
+}
+
+fn kinds() -> Vec<Row> {
+    use reasons::*;
+    let mut rows = vec![
+        more(KIND_NOT_DECLARED, ".kind", "example.com/v1", "Undeclared", Value::Null),
+        more(KIND_NOT_DECLARED, ".kind", "apps/v1beta1", "Deployment", Value::Null),
+        more(KIND_NOT_GRANTED, ".kind", "example.com/v1", "Ungranted", Value::Null),
+        Row { retry: true, ..more(KIND_MISSING, ".kind", "example.com/v1", "Unserved", Value::Null) },
+        more(CLUSTER_SCOPED, ".kind", "example.com/v1", "Planet", Value::Null),
+    ];
+    rows.extend(
+        FORBIDDEN.map(|(api_version, kind)| more(KIND_FORBIDDEN, ".kind", api_version, kind, Value::Null)),
+    );
+    rows.push(more(KIND_FORBIDDEN, ".kind", "rbac.authorization.k8s.io/v2", "Role", Value::Null));
+    rows
+}
+
+/// Services, Ingresses and Secrets.
+fn openings() -> Vec<Row> {
+    use reasons::*;
+    let service = |reason, path: &str, pointer: &str, value| {
+        row(
+            reason,
+            &format!("children[1].object.spec.{path}"),
+            "Service \"web\"",
+            &format!("/children/1/object/spec/{pointer}"),
+            value,
+        )
+    };
+    let mut rows = vec![
+        service(SERVICE_TYPE_NOT_GRANTED, "type", "type", json!("LoadBalancer")),
+        service(SERVICE_TYPE_NOT_GRANTED, "type", "type", json!("ExternalName")),
+        service(EXTERNAL_IPS_NOT_GRANTED, "externalIPs", "externalIPs", json!(["1.2.3.4"])),
+    ];
+    for key in ["nginx.ingress.kubernetes.io/configuration-snippet", "nginx.org/Server-Snippets"] {
+        rows.push(row(
+            INGRESS_ANNOTATION_NOT_GRANTED,
+            &format!("children[2].object.metadata.annotations[{key}]"),
+            "Ingress \"web\"",
+            &format!("/children/2/object/metadata/annotations/{}", key.replace('/', "~1")),
+            json!("x"),
+        ));
+    }
+    for value in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"] {
+        rows.push(row(
+            SECRET_TYPE_FORBIDDEN,
+            "children[3].object.type",
+            "Secret \"keys\"",
+            "/children/3/object/type",
+            json!(value),
+        ));
+    }
+    rows
+}
+
+/// What the guest says of the root: the path names the field.
+fn words() -> Vec<Row> {
+    use reasons::*;
+    let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason});
+    let event = |reason: &str, message: &str| json!({"type": "Normal", "reason": reason, "message": message});
+    let mut rows = Vec::new();
+    for field in ["observedGeneration", "conditions", "pintle"] {
+        let path = format!("status.{field}");
+        rows.push(row(STATUS_FIELD_RESERVED, &path, "status", &format!("/status/{field}"), json!(1)));
+    }
+    for kind in ["Ready", "Reconciling", "Stalled"] {
+        rows.push(row(CONDITION_RESERVED, "conditions[0].type", "condition", "/conditions/0/type", json!(kind)));
+    }
+    let twins = json!([condition("A", "R"), condition("A", "R")]);
+    rows.push(row(CONDITION_RESERVED, "conditions[1].type", "condition A", "/conditions", twins));
+    let flood: Vec<Value> = (0..33).map(|n| condition(&format!("C{n}"), "R")).collect();
+    rows.push(row(CONDITION_INVALID, "conditions", "33", "/conditions", json!(flood)));
+    let flood: Vec<Value> = (0..17).map(|_| event("R", "m")).collect();
+    rows.push(row(EVENT_INVALID, "events", "17", "/events", json!(flood)));
+    rows.extend([
+        row(STATUS_FIELD_UNDECLARED, "status.other", "status.other", "/status/other", json!(1)),
+        row(
+            STATUS_FIELD_UNDECLARED,
+            "status.parts[1].nam",
+            "status.parts[1].nam",
+            "/status/parts",
+            json!([{"name": "a"}, {"nam": "b"}]),
+        ),
+        row(STATUS_TOO_LARGE, "status", "status", "/status/phase", json!("x".repeat(70_000))),
+        row(CONDITION_INVALID, "conditions[0].type", "condition", "/conditions/0/type", json!("Not a word")),
+        row(CONDITION_INVALID, "conditions[0].reason", "Progressing", "/conditions/0/reason", json!("not a word")),
+        row(CONDITION_INVALID, "conditions[0].reason", "Progressing", "/conditions/0/reason", json!("")),
+        row(EVENT_INVALID, "events[0].reason", "event", "/events/0/reason", json!("No good")),
+        row(EVENT_INVALID, "events[0].message", "event", "/events/0/message", json!("  ")),
+    ]);
+    rows
+}
+
+const POD: &str = "children[0].object.spec.template.spec";
+const POD_POINTER: &str = "/children/0/object/spec/template/spec";
+const WEB: &str = "Deployment \"web\"";
+
+/// What a whole Pod may not do.
+fn pods() -> Vec<Row> {
+    use reasons::*;
+    let pod = |reason, path: &str, pointer: &str, value| {
+        row(reason, &format!("{POD}.{path}"), WEB, &format!("{POD_POINTER}/{pointer}"), value)
+    };
+    let annotation = |reason, key: &str, value: &str| {
+        let path = format!("children[0].object.spec.template.metadata.annotations[{key}]");
+        let pointer =
+            format!("/children/0/object/spec/template/metadata/annotations/{}", key.replace('/', "~1"));
+        row(reason, &path, WEB, &pointer, json!(value))
+    };
+    let security = |reason, path: &str, value| {
+        pod(reason, &format!("securityContext.{path}"), &format!("securityContext/{}", path.replace('.', "/")), value)
+    };
+    let volume = |reason, path: &str, value: Value| {
+        let mut volume = value;
+        volume["name"] = "v".into();
+        pod(reason, &format!("volumes[5].{path}"), "volumes/-", volume)
+    };
+    let source = |reason, path: &str, value: Value| {
+        volume(reason, &format!("projected.sources[0].{path}"), json!({"projected": {"sources": [value]}}))
+    };
+    let mut rows = vec![
+        pod(HOST_NAMESPACES, "hostNetwork", "hostNetwork", json!(true)),
+        pod(HOST_NAMESPACES, "hostNetwork", "hostNetwork", json!("true")),
+        pod(HOST_NAMESPACES, "hostPID", "hostPID", json!(true)),
+        pod(HOST_NAMESPACES, "hostIPC", "hostIPC", json!(true)),
+        pod(NODE_NAME, "nodeName", "nodeName", json!("node-1")),
+        pod(SERVICE_ACCOUNT, "serviceAccountName", "serviceAccountName", json!("admin")),
+        pod(SERVICE_ACCOUNT, "serviceAccount", "serviceAccount", json!("admin")),
+        pod(
+            SYSCTLS,
+            "securityContext.sysctls[1].name",
+            "securityContext/sysctls/-",
+            json!({"name": "kernel.msgmax", "value": "1"}),
+        ),
+        security(HOST_PROCESS, "windowsOptions.hostProcess", json!(true)),
+        security(SECCOMP, "seccompProfile.type", json!("Unconfined")),
+        security(APP_ARMOR, "appArmorProfile.type", json!("Unconfined")),
+        annotation(APP_ARMOR, "container.apparmor.security.beta.kubernetes.io/main", "unconfined"),
+        annotation(SECCOMP, "seccomp.security.alpha.kubernetes.io/pod", "unconfined"),
+        annotation(SECCOMP, "container.seccomp.security.alpha.kubernetes.io/main", "unconfined"),
+        volume(HOST_PATH, "hostPath", json!({"hostPath": {"path": "/"}})),
+        source(TOKEN_PROJECTION, "serviceAccountToken", json!({"serviceAccountToken": {"path": "token"}})),
+        source(TOKEN_PROJECTION, "podCertificate", json!({"podCertificate": {"signerName": "x"}})),
+        source(REFERENCE_NOT_GRANTED, "secret.name", json!({"secret": {"name": "other"}})),
+        source(REFERENCE_NOT_GRANTED, "configMap.name", json!({"configMap": {"name": "other"}})),
+        volume(REFERENCE_NOT_GRANTED, "secret.secretName", json!({"secret": {"secretName": "other"}})),
+        volume(REFERENCE_NOT_GRANTED, "configMap.name", json!({"configMap": {"name": "other"}})),
+        volume(
+            REFERENCE_NOT_GRANTED,
+            "persistentVolumeClaim.claimName",
+            json!({"persistentVolumeClaim": {"claimName": "other"}}),
+        ),
+        pod(REFERENCE_NOT_GRANTED, "imagePullSecrets[0].name", "imagePullSecrets", json!([{"name": "other"}])),
+    ];
+    for (key, value) in [("type", "spc_t"), ("user", "root"), ("role", "unconfined_r")] {
+        let options = json!({key: value});
+        rows.push(pod(SELINUX, "securityContext.seLinuxOptions", "securityContext/seLinuxOptions", options));
+    }
+    for key in ["nfs", "iscsi", "csi", "flexVolume", "glusterfs", "rbd", "cephfs", "azureFile", "gitRepo", "somethingNew"] {
+        rows.push(volume(VOLUME_TYPE, key, json!({key: {}})));
+    }
+    for key in ["dataSource", "dataSourceRef"] {
+        let claim = json!({"spec": {key: {"kind": "PersistentVolumeClaim", "name": "other"}}});
+        let path = format!("ephemeral.volumeClaimTemplate.spec.{key}");
+        rows.push(volume(REFERENCE_NOT_GRANTED, &path, json!({"ephemeral": {"volumeClaimTemplate": claim}})));
+    }
+    rows
+}
+
+/// What a container may not do, in each of the lists of containers.
+fn containers(list: &'static str) -> Vec<Row> {
+    use reasons::*;
+    let container = |reason, path: &str, pointer: &str, value| {
+        let at = format!("{POD}.{list}[0].{path}");
+        row(reason, &at, WEB, &format!("{POD_POINTER}/{list}/0/{pointer}"), value)
+    };
+    let security = |reason, path: &str, value| {
+        container(
+            reason,
+            &format!("securityContext.{path}"),
+            &format!("securityContext/{}", path.replace('.', "/")),
+            value,
+        )
+    };
+    let mut rows = vec![
+        security(PRIVILEGED, "privileged", json!(true)),
+        security(PRIVILEGED, "privileged", json!("yes")),
+        security(PROC_MOUNT, "procMount", json!("Unmasked")),
+        security(HOST_PROCESS, "windowsOptions.hostProcess", json!(true)),
+        security(SECCOMP, "seccompProfile.type", json!("Unconfined")),
+        security(APP_ARMOR, "appArmorProfile.type", json!("Unconfined")),
+        container(HOST_PORTS, "ports[1].hostPort", "ports/-", json!({"containerPort": 81, "hostPort": 81})),
+    ];
+    for capability in ["SYS_ADMIN", "NET_RAW", "NET_ADMIN", "ALL", "net_bind_service"] {
+        rows.push(container(
+            CAPABILITIES,
+            "securityContext.capabilities.add[1]",
+            "securityContext/capabilities/add/-",
+            json!(capability),
+        ));
+    }
+    for (key, value) in [("type", "spc_t"), ("user", "root"), ("role", "unconfined_r")] {
+        rows.push(security(SELINUX, "seLinuxOptions", json!({key: value})));
+    }
+    for handler in
+        ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"]
+    {
+        for call in ["httpGet", "tcpSocket"] {
+            let path = format!("{handler}.{call}.host");
+            let probe = json!({"port": 80, "host": "169.254.169.254"});
+            let pointer = format!("{}/{call}", handler.replace('.', "/"));
+            rows.push(container(HOST_PROBES, &path, &pointer, probe));
+        }
+    }
+    for key in ["secretRef", "configMapRef"] {
+        let path = format!("envFrom[1].{key}.name");
+        rows.push(container(REFERENCE_NOT_GRANTED, &path, "envFrom/-", json!({key: {"name": "other"}})));
+    }
+    for key in ["secretKeyRef", "configMapKeyRef"] {
+        let path = format!("env[3].valueFrom.{key}.name");
+        let variable = json!({"name": "X", "valueFrom": {key: {"name": "other", "key": "k"}}});
+        rows.push(container(REFERENCE_NOT_GRANTED, &path, "env/-", variable));
+    }
+    rows
+}
+
+/// Every kind that carries a pod template, judged where it keeps it.
+fn workloads() -> Vec<Row> {
+    use reasons::*;
+    let mut rows = Vec::new();
+    for (api_version, kind, at) in [
+        ("v1", "Pod", ""),
+        ("v1", "PodTemplate", ".template"),
+        ("v1", "ReplicationController", ".spec.template"),
+        ("apps/v1", "Deployment", ".spec.template"),
+        ("apps/v1", "StatefulSet", ".spec.template"),
+        ("apps/v1", "DaemonSet", ".spec.template"),
+        ("apps/v1", "ReplicaSet", ".spec.template"),
+        ("batch/v1", "Job", ".spec.template"),
+        ("batch/v1", "CronJob", ".spec.jobTemplate.spec.template"),
+        ("example.com/v1", "Runner", ".spec.template"),
+    ] {
+        let nested = |template: Value| {
+            at.split('.').skip(1).collect::<Vec<_>>().into_iter().rev().fold(template, |below, key| json!({key: below}))
+        };
+        let bad = json!({"spec": {"hostNetwork": true, "containers": [{"name": "c"}]}});
+        rows.push(more(HOST_NAMESPACES, &format!("{at}.spec.hostNetwork"), api_version, kind, nested(bad)));
+        for list in ["containers", "initContainers", "ephemeralContainers"] {
+            let mut spec = json!({"containers": [{"name": "c"}]});
+            spec[list] = json!([{"name": "c", "securityContext": {"privileged": true}}]);
+            let path = format!("{at}.spec.{list}[0].securityContext.privileged");
+            rows.push(more(PRIVILEGED, &path, api_version, kind, nested(json!({"spec": spec}))));
+        }
+    }
+    for key in ["dataSource", "dataSourceRef"] {
+        let source = json!({key: {"kind": "PersistentVolumeClaim", "name": "other"}});
+        let template = json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": source}]}});
+        let path = format!(".spec.volumeClaimTemplates[0].spec.{key}");
+        rows.push(more(REFERENCE_NOT_GRANTED, &path, "apps/v1", "StatefulSet", template));
+        let path = format!(".spec.{key}");
+        rows.push(more(REFERENCE_NOT_GRANTED, &path, "v1", "PersistentVolumeClaim", json!({"spec": source})));
+    }
+    rows
+}

@@ -1,0 +1,240 @@
+//! What a call costs: `cargo bench -p pintle-engine`.
+//!
+//! Needs compiled guests: those of `cargo xtask guests` in `target/guests`, or of the folder that `PINTLE_GUEST_DIR` names. The
+//! same function is measured natively beside them. One run measures one thread and two in turns, since machines change their mind.
+
+use std::{
+    env, fs, hint,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use guest_webserver::WebServer;
+use pintle_engine::{CallLimits, Engine, EngineConfig, Meter, Module, fixtures};
+use serde_json::{Value, json};
+
+/// How long each turn lasts, and how many there are: long enough for a median, short enough for a shared machine.
+const TURN: Duration = Duration::from_millis(300);
+const TURNS: usize = 9;
+
+/// How often a module is loaded.
+const LOADS: usize = 15;
+
+#[allow(clippy::disallowed_methods, reason = "a benchmark is about time on the wall")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn main() {
+    let folder = env::var_os("PINTLE_GUEST_DIR").map_or_else(default_folder, PathBuf::from);
+    floor();
+    let Ok(bytes) = fs::read(folder.join("webserver.wasm")) else {
+        println!("no webserver.wasm in {}: run `cargo xtask guests`", folder.display());
+        return;
+    };
+    println!("webserver.wasm, {} bytes", bytes.len());
+    load(&bytes);
+    for (name, request) in requests() {
+        println!("{name}, a request of {} bytes", request.len());
+        let native = || pintle_guest::call::reconcile::<WebServer>(&request).map(|text| text.len());
+        print_row("native", 1, &median_run(1, &native));
+        for meter in [Meter::Deadline, Meter::Fuel] {
+            let module = module(&engine(meter), &bytes);
+            measure(meter, &module, &request);
+        }
+    }
+}
+
+/// The cost of a sandbox in which nothing is done.
+fn floor() {
+    let manifest = fixtures::manifest("nothing", "example.com/v1", "Nothing", &[]);
+    let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
+    println!("a guest that answers nothing, {} bytes", bytes.len());
+    measure(Meter::Deadline, &module(&engine(Meter::Deadline), &bytes), "{}");
+}
+
+fn default_folder() -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")), PathBuf::from);
+    target.join("guests")
+}
+
+fn engine(meter: Meter) -> Engine {
+    let start = now();
+    let config = EngineConfig { concurrent_calls: 2, ..EngineConfig::new(meter, move || start.elapsed()) };
+    or_exit(Engine::new(config))
+}
+
+fn module(engine: &Engine, bytes: &[u8]) -> Module {
+    or_exit(engine.load(bytes, None))
+}
+
+fn or_exit<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        std::process::exit(1)
+    })
+}
+
+fn load(bytes: &[u8]) {
+    let engine = engine(Meter::Deadline);
+    let mut loads = Vec::new();
+    let mut compiles = Vec::new();
+    for _ in 0..LOADS {
+        let started = now();
+        // Dropped at once, or the next load would find it.
+        let module = module(&engine, bytes);
+        loads.push(started.elapsed());
+        compiles.push(module.compile_duration());
+    }
+    loads.sort_unstable();
+    compiles.sort_unstable();
+    println!("  load     p50 {:>9.1?}, of which compiling {:.1?}", loads[LOADS / 2], compiles[LOADS / 2]);
+}
+
+fn measure(meter: Meter, module: &Module, request: &str) {
+    let limits = CallLimits::default();
+    let call = || module.reconcile(request, &limits).map(|answer| answer.text.len());
+    let stats = or_exit(module.reconcile(request, &limits)).stats;
+    let name = match meter {
+        Meter::Deadline => "deadline",
+        Meter::Fuel => "fuel",
+    };
+    let mut ratios = Vec::new();
+    let mut runs = [Vec::new(), Vec::new()];
+    for _ in 0..TURNS {
+        let [one, two] = [1, 2].map(|threads| run(threads, &call));
+        ratios.push(two.per_second / one.per_second);
+        runs[0].push(one);
+        runs[1].push(two);
+    }
+    for (runs, threads) in runs.into_iter().zip(1..) {
+        print_row(name, threads, &median(runs));
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    let (median, best) = (ratios[TURNS / 2], ratios[TURNS - 1]);
+    let fuel = stats.fuel.map_or(String::new(), |fuel| format!(", fuel {fuel}"));
+    let memory_kib = stats.peak_memory_bytes / 1024;
+    println!(
+        "           2 threads : 1 = {median:.2} (best {best:.2}); answer {} bytes, memory {memory_kib} KiB{fuel}",
+        stats.response_bytes
+    );
+}
+
+/// One turn.
+struct Run {
+    p50: Duration,
+    p99: Duration,
+    per_second: f64,
+}
+
+fn median_run<T, E: std::fmt::Debug>(threads: usize, call: &(impl Fn() -> Result<T, E> + Sync)) -> Run {
+    median((0..TURNS).map(|_| run(threads, call)).collect())
+}
+
+fn median(mut runs: Vec<Run>) -> Run {
+    runs.sort_unstable_by_key(|run| run.p50);
+    runs.swap_remove(runs.len() / 2)
+}
+
+fn run<T, E: std::fmt::Debug>(threads: usize, call: &(impl Fn() -> Result<T, E> + Sync)) -> Run {
+    let started = now();
+    let mut durations: Vec<Duration> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut durations = Vec::with_capacity(100_000);
+                    while started.elapsed() < TURN {
+                        let start = now();
+                        let answer = hint::black_box(call());
+                        durations.push(start.elapsed());
+                        assert!(answer.is_ok(), "{:?}", answer.err());
+                    }
+                    durations
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    let per_second = durations.len() as f64 / started.elapsed().as_secs_f64();
+    durations.sort_unstable();
+    Run { p50: durations[durations.len() / 2], p99: durations[durations.len() * 99 / 100], per_second }
+}
+
+fn print_row(name: &str, threads: usize, run: &Run) {
+    let Run { p50, p99, per_second } = run;
+    println!("  {name:<8} {threads} thread(s): p50 {p50:>9.1?}  p99 {p99:>9.1?}  {per_second:>7.0}/s");
+}
+
+/// A new root, one at rest, and one as large as they get.
+fn requests() -> [(&'static str, String); 3] {
+    let root = |annotations: Value, status: Value| {
+        json!({
+            "apiVersion": "my.domain/v1",
+            "kind": "WebServer",
+            "metadata": {
+                "name": "webserver-sample",
+                "namespace": "default",
+                "uid": "5f2b7c1e-0b53-4b8e-9a59-2f9c6a1d7a10",
+                "generation": 1,
+                "creationTimestamp": "2026-11-20T10:00:00Z",
+                "labels": {"app.kubernetes.io/name": "webserver", "app.kubernetes.io/managed-by": "kustomize"},
+                "annotations": annotations,
+            },
+            "spec": {"replicas": 3, "image": "nginx:1.27.3", "nodePort": 30010},
+            "status": status,
+        })
+    };
+    let request = |object: Value, children: Value| {
+        json!({"apiVersion": "guest.pintle.dev/v1", "object": object, "children": children}).to_string()
+    };
+    let meta = |name: &str| {
+        json!({
+            "name": name,
+            "namespace": "default",
+            "uid": "0c9f0d52-7f0a-4a53-93a5-6f4f6a8a2b11",
+            "generation": 1,
+            "creationTimestamp": "2026-11-20T10:00:01Z",
+            "labels": {"app": "webserver", "webserver_cr": "webserver-sample"},
+        })
+    };
+    let selector = json!({"app": "webserver", "webserver_cr": "webserver-sample"});
+    let container = json!({
+        "name": "webserver", "image": "nginx:1.27.3", "imagePullPolicy": "IfNotPresent",
+        "ports": [{"containerPort": 80, "protocol": "TCP"}], "terminationMessagePath": "/dev/termination-log",
+    });
+    let condition = |kind: &str, reason: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": reason, "message": "as it should be",
+            "lastTransitionTime": "2026-11-20T10:00:05Z", "lastUpdateTime": "2026-11-20T10:00:05Z",
+        })
+    };
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta("webserver-sample"),
+        "spec": {
+            "replicas": 3, "selector": {"matchLabels": selector}, "revisionHistoryLimit": 10,
+            "template": {"metadata": {"labels": selector}, "spec": {"containers": [container], "restartPolicy": "Always"}},
+        },
+        "status": {
+            "observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "availableReplicas": 3,
+            "conditions": [condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable")],
+        },
+    });
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": meta("webserver-sample-service"),
+        "spec": {
+            "type": "NodePort", "selector": selector, "clusterIP": "10.0.0.17", "ipFamilies": ["IPv4"],
+            "ports": [{"port": 80, "targetPort": 80, "nodePort": 30010, "protocol": "TCP"}],
+        },
+        "status": {"loadBalancer": {}},
+    });
+    let status = json!({"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "selector": "app=webserver", "nodePort": 30010});
+    let large: Value =
+        (0..600).map(|n| (format!("example.com/annotation-{n}"), Value::from("x".repeat(80)))).collect();
+    [
+        ("a new root", request(root(json!({}), json!({})), json!([]))),
+        ("a root at rest with its children", request(root(json!({}), status), json!([deployment, service]))),
+        ("a root of 64 KB", request(root(large, json!({})), json!([]))),
+    ]
+}

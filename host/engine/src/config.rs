@@ -1,0 +1,157 @@
+use std::{fmt, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+
+use wasmtime::{Config, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
+
+/// A clock that only runs forward, for durations. The engine has none of its own, so that the simulator can replace it.
+pub type Monotonic = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// What a call is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meter {
+    /// Time on the wall, bounded by [`CallLimits::timeout`](crate::CallLimits::timeout): for the operator, where roots wait.
+    Deadline,
+    /// Instructions, bounded by [`CallLimits::fuel`](crate::CallLimits::fuel): the same on every machine and at every load, so
+    /// that offline tests end alike everywhere. There is no deadline, and no thread.
+    Fuel,
+}
+
+/// Where the memory of calls comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// A pool that was set aside at the start: a call costs no system call.
+    Pool,
+    /// Mapped for every call, because the address space has no room for the pool. Slower, otherwise the same.
+    OnDemand,
+}
+
+/// How an [`Engine`](crate::Engine) is built.
+#[derive(Clone)]
+pub struct EngineConfig {
+    /// How many calls may run at once; further ones wait their turn. Default: one a processor, since a call does nothing but
+    /// compute.
+    pub concurrent_calls: usize,
+    /// The largest module, in bytes. Default: 8 MiB, some fifty times a guest in Rust and enough for a language that brings a
+    /// runtime.
+    pub module_bytes_max: usize,
+    /// The most memory that any call may be given, in bytes, whatever its limits say. Default: 512 MiB, so that a Reconciler
+    /// can raise its limit eightfold. It costs address space, not memory.
+    pub memory_bytes_max: usize,
+    /// What calls are counted in.
+    pub meter: Meter,
+    /// The clock for durations.
+    pub monotonic: Monotonic,
+}
+
+impl EngineConfig {
+    /// The defaults, with this meter and this clock.
+    pub fn new(meter: Meter, monotonic: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self {
+            concurrent_calls: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            module_bytes_max: 8 << 20,
+            memory_bytes_max: 512 << 20,
+            meter,
+            monotonic: Arc::new(monotonic),
+        }
+    }
+}
+
+impl fmt::Debug for EngineConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineConfig")
+            .field("concurrent_calls", &self.concurrent_calls)
+            .field("module_bytes_max", &self.module_bytes_max)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("meter", &self.meter)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The deepest stack of a guest, in bytes: wasmtime's own default, a quarter of the smallest stack that a thread of the host has.
+/// Rust guests keep 64 KiB beside it in their memory.
+const STACK_BYTES_MAX: usize = 512 << 10;
+
+/// How much of a memory stays mapped between calls, in bytes. Above it a call costs page faults, below it clearing. A guest with a
+/// 64 KiB stack and the SDK's bump allocator keeps everything it touches in here for roots up to some 50 KB.
+const MEMORY_KEEP_RESIDENT_BYTES: usize = 256 << 10;
+
+/// The same for tables, in bytes: 2000 entries, where guest-webserver has 57.
+const TABLE_KEEP_RESIDENT_BYTES: usize = 16 << 10;
+
+/// How many core instances, memories and tables one guest may be made of. `wit-component` makes four instances at most, and one
+/// component wrapped in another (an emulation of WASI, say) doubles that.
+pub(crate) const CORE_INSTANCES_MAX: usize = 8;
+pub(crate) const MEMORIES_MAX: usize = 2;
+pub(crate) const TABLES_MAX: usize = 4;
+
+/// The largest table, in entries: wasmtime's own default.
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
+
+/// What guests may use of WebAssembly: what `rustc` emits for `wasm32-unknown-unknown`, and nothing that another language must
+/// have. Every further proposal is surface without a user; threads and relaxed SIMD would let answers differ. The first check of a
+/// module, [`verify`](crate::verify), and the compiler, [`wasmtime_config`], must agree.
+pub(crate) fn features() -> wasmparser::WasmFeatures {
+    use wasmparser::WasmFeatures as F;
+    F::MUTABLE_GLOBAL
+        | F::SATURATING_FLOAT_TO_INT
+        | F::SIGN_EXTENSION
+        | F::REFERENCE_TYPES
+        | F::MULTI_VALUE
+        | F::BULK_MEMORY
+        | F::EXTENDED_CONST
+        | F::FLOATS
+        | F::COMPONENT_MODEL
+}
+
+pub(crate) fn wasmtime_config(config: &EngineConfig, allocation: Allocation) -> Config {
+    let mut wasmtime = Config::new();
+    wasmtime
+        .strategy(Strategy::Cranelift)
+        .cranelift_opt_level(OptLevel::Speed)
+        // A NaN may have many bit patterns; equal requests must give byte-equal answers on every processor.
+        .cranelift_nan_canonicalization(true)
+        .concurrency_support(false)
+        .epoch_interruption(config.meter == Meter::Deadline)
+        .consume_fuel(config.meter == Meter::Fuel)
+        .max_wasm_stack(STACK_BYTES_MAX)
+        // Names of functions are enough to find a panic. Reading DWARF would be work on untrusted input.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .generate_address_map(false)
+        .native_unwind_info(false)
+        .wasm_tail_call(false)
+        .wasm_multi_memory(false)
+        .wasm_memory64(false)
+        .wasm_simd(false)
+        .wasm_relaxed_simd(false)
+        .wasm_wide_arithmetic(false)
+        .wasm_custom_page_sizes(false);
+    match allocation {
+        Allocation::Pool => {
+            wasmtime.allocation_strategy(pool(config));
+        }
+        Allocation::OnDemand => {
+            // Where there was no room for the pool there is none for 4 GiB a call either, which would spare the bounds checks.
+            let bytes = config.memory_bytes_max as u64;
+            wasmtime.memory_reservation(bytes).memory_guard_size(64 << 10).memory_reservation_for_growth(0);
+        }
+    }
+    wasmtime
+}
+
+fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
+    let calls = config.concurrent_calls.max(1);
+    let each = |count: usize| u32::try_from(calls.saturating_mul(count)).unwrap_or(u32::MAX);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(each(1))
+        .total_core_instances(each(CORE_INSTANCES_MAX))
+        .total_memories(each(MEMORIES_MAX))
+        .total_tables(each(TABLES_MAX))
+        .max_core_instances_per_component(CORE_INSTANCES_MAX as u32)
+        .max_memories_per_component(MEMORIES_MAX as u32)
+        .max_tables_per_component(TABLES_MAX as u32)
+        .max_tables_per_module(TABLES_MAX as u32)
+        .table_elements(TABLE_ELEMENTS_MAX)
+        .max_memory_size(config.memory_bytes_max)
+        .linear_memory_keep_resident(MEMORY_KEEP_RESIDENT_BYTES)
+        .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES);
+    pool
+}

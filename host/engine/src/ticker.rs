@@ -1,0 +1,162 @@
+use std::{
+    io,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// How often a running call is checked against its deadline: a fiftieth of the default deadline. A tick costs some microseconds.
+pub const TICK: Duration = Duration::from_millis(2);
+
+/// How many ticks must pass before a call has run for `timeout`. The first tick may follow the call's start at once, so one more
+/// than fit; a call is never ended early.
+pub(crate) fn ticks(timeout: Duration) -> u64 {
+    let ticks = timeout.as_nanos().div_ceil(TICK.as_nanos());
+    // Half of the range, for wasmtime adds it to the ticks that were.
+    u64::try_from(ticks).unwrap_or(u64::MAX).min(u64::MAX / 2).saturating_add(1)
+}
+
+/// The calls in flight, and the thread that ticks while there are any.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Signalled when a call ends while another waits for its turn.
+    turn: Condvar,
+    /// Signalled when the thread must wake up: a call began, or the engine goes.
+    wake: Condvar,
+    ticks: AtomicU64,
+    slots: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    in_flight: usize,
+    waiting: usize,
+    parked: bool,
+    ended: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and every state in it is sound.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, tick: impl Fn()) {
+        let mut state = self.lock();
+        loop {
+            // Parking waits for a tick without a call, so calls in close succession do not wake the thread one by one.
+            while state.in_flight == 0 && !state.ended {
+                state.parked = true;
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.parked = false;
+            if state.ended {
+                return;
+            }
+            let (locked, timeout) =
+                self.wake.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner);
+            state = locked;
+            if timeout.timed_out() && state.in_flight > 0 {
+                self.ticks.fetch_add(1, Ordering::Relaxed);
+                tick();
+            }
+        }
+    }
+}
+
+impl Ticker {
+    /// Room for this many calls at once, and a thread that calls `tick` every [`TICK`] while one is in flight.
+    pub(crate) fn start(slots: usize, tick: impl Fn() + Send + 'static) -> io::Result<Self> {
+        let mut ticker = Self::without_thread(slots);
+        let shared = Arc::clone(&ticker.shared);
+        let thread = thread::Builder::new().name("pintle-ticker".into()).spawn(move || shared.run(tick))?;
+        ticker.thread = Some(thread);
+        Ok(ticker)
+    }
+
+    /// Room for this many calls at once, and no ticks.
+    pub(crate) fn without_thread(slots: usize) -> Self {
+        let state = State { in_flight: 0, waiting: 0, parked: false, ended: false };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            turn: Condvar::new(),
+            wake: Condvar::new(),
+            ticks: AtomicU64::new(0),
+            slots: slots.max(1),
+        });
+        Self { shared, thread: None }
+    }
+
+    /// Waits for a free slot and takes it.
+    pub(crate) fn enter(&self) -> InFlight<'_> {
+        let mut state = self.shared.lock();
+        while state.in_flight == self.shared.slots {
+            state.waiting += 1;
+            state = self.shared.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+        state.in_flight += 1;
+        if state.parked {
+            state.parked = false;
+            self.shared.wake.notify_one();
+        }
+        InFlight { shared: &self.shared }
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.shared.ticks.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.shared.lock().in_flight
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // It panicked, if at all, in the tick; there is nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A slot that a call holds.
+pub(crate) struct InFlight<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.in_flight -= 1;
+        if state.waiting > 0 {
+            self.shared.turn.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_never_rounded_down() {
+        assert_eq!(ticks(Duration::ZERO), 1);
+        assert_eq!(ticks(TICK), 2);
+        assert_eq!(ticks(TICK + Duration::from_nanos(1)), 3);
+        assert_eq!(ticks(Duration::MAX), u64::MAX / 2 + 1);
+    }
+}

@@ -1,0 +1,220 @@
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use pintle_engine::{CallLimits, Engine, EngineConfig, Meter, TICK, fixtures};
+use pintle_wit::reasons;
+
+use crate::support::{EMPTY_RESPONSE, call_error, config, engine, load, manifest};
+
+#[allow(clippy::disallowed_methods, reason = "these tests are about time on the wall")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods, reason = "these tests are about time on the wall")]
+fn rest(duration: Duration) {
+    thread::sleep(duration);
+}
+
+#[test]
+fn an_endless_loop_ends_at_its_deadline_and_not_before() {
+    let engine = engine(Meter::Deadline);
+    let module = load(&engine, &fixtures::loops(&manifest()));
+    for milliseconds in [0, 1, 20, 100] {
+        let limits = CallLimits { timeout: Duration::from_millis(milliseconds), ..CallLimits::default() };
+        let error = call_error(&module, &limits);
+        assert_eq!(error.failure.reason, reasons::DEADLINE);
+        assert!(error.failure.retry);
+        assert!(error.failure.message.contains(&format!(" {milliseconds} ms")), "{error}");
+        assert!(error.stats.duration >= limits.timeout, "{error:?}");
+        // Far more than the two ticks that it may take, for the machines that tests run on.
+        assert!(error.stats.duration < limits.timeout + Duration::from_secs(2), "{error:?}");
+    }
+}
+
+#[test]
+fn a_deadline_fires_right_after_rest() {
+    for rest_milliseconds in [0, 30] {
+        let engine = engine(Meter::Deadline);
+        let module = load(&engine, &fixtures::loops(&manifest()));
+        rest(Duration::from_millis(rest_milliseconds));
+        let error = call_error(&module, &CallLimits::default());
+        assert_eq!(error.failure.reason, reasons::DEADLINE);
+    }
+}
+
+#[test]
+fn every_engine_proves_that_its_limit_holds() {
+    for meter in [Meter::Deadline, Meter::Fuel] {
+        engine(meter).self_test().unwrap();
+    }
+}
+
+#[test]
+fn the_ticker_stands_still_while_no_call_runs() {
+    let engine = engine(Meter::Deadline);
+    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let loops = load(&engine, &fixtures::loops(&manifest()));
+    for _ in 0..2 {
+        let before = engine.ticks();
+        call_error(&loops, &CallLimits::default());
+        let during = engine.ticks() - before;
+        assert!(during >= 50, "{during} ticks in 100 ms");
+        healthy.reconcile("{}", &CallLimits::default()).unwrap();
+
+        assert_eq!(engine.calls_in_flight(), 0);
+        // A tick that was on its way may still arrive.
+        rest(2 * TICK);
+        let before = engine.ticks();
+        rest(25 * TICK);
+        assert_eq!(engine.ticks(), before);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_ticker_ends_with_the_engine() {
+    let count = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        tasks.filter_map(|task| name(task.ok()?).ok()).filter(|name| name == "pintle-ticker\n").count()
+    };
+    // A thread takes its name, and leaves the list, a moment after it began and ended.
+    let eventually = |met: &dyn Fn() -> bool| {
+        let started = now();
+        while !met() {
+            assert!(started.elapsed() < Duration::from_secs(20), "{} tickers", count());
+            rest(TICK);
+        }
+    };
+    // Other tests have tickers too, so many engines are made, and fewer threads than that must be left.
+    let engines: Vec<Engine> = (0..100).map(|_| engine(Meter::Deadline)).collect();
+    eventually(&|| count() >= 100);
+    drop(engines);
+    eventually(&|| count() < 100);
+}
+
+#[test]
+fn the_offline_meter_needs_no_ticks() {
+    let engine = engine(Meter::Fuel);
+    let module = load(&engine, &fixtures::loops(&manifest()));
+    let limits = CallLimits { fuel: 1_000_000, ..CallLimits::default() };
+    let error = call_error(&module, &limits);
+    assert_eq!(error.failure.reason, reasons::FUEL);
+    assert!(!error.failure.retry, "the same fuel is spent every time");
+    assert_eq!(error.stats.fuel, Some(1_000_000));
+    assert_eq!(engine.ticks(), 0);
+}
+
+#[test]
+fn equal_requests_have_equal_answers_and_equal_fuel() {
+    let request =
+        format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":"{}"}}}}"#, "x".repeat(5000));
+    let bytes = fixtures::echoes(&manifest());
+    let first = load(&engine(Meter::Fuel), &bytes).reconcile(&request, &CallLimits::default()).unwrap();
+    let engine = engine(Meter::Fuel);
+    let module = load(&engine, &bytes);
+    for _ in 0..100 {
+        let answer = module.reconcile(&request, &CallLimits::default()).unwrap();
+        assert_eq!(answer.text, first.text);
+        assert_eq!(answer.stats.fuel, first.stats.fuel);
+        assert_eq!(answer.stats.peak_memory_bytes, first.stats.peak_memory_bytes);
+    }
+}
+
+#[test]
+fn a_thousand_failures_leak_nothing() {
+    let config = EngineConfig { concurrent_calls: 2, ..config(Meter::Deadline) };
+    let engine = Engine::new(config).unwrap();
+    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let bad = [
+        fixtures::traps(&manifest()),
+        fixtures::recurses(&manifest()),
+        fixtures::allocates(&manifest()),
+        fixtures::out_of_bounds(&manifest()),
+        fixtures::invalid_utf8(&manifest()),
+        fixtures::returns_big(&manifest(), 2 << 20),
+        fixtures::loops(&manifest()),
+    ]
+    .map(|bytes| load(&engine, &bytes));
+    let limits =
+        CallLimits { timeout: Duration::from_millis(1), memory_bytes: 8 << 20, ..CallLimits::default() };
+    for n in 0..1000 {
+        call_error(&bad[n % bad.len()], &limits);
+    }
+    assert_eq!(engine.calls_in_flight(), 0);
+    assert!(healthy.reconcile("{}", &CallLimits::default()).is_ok());
+}
+
+#[test]
+fn a_guest_never_sees_what_another_call_left_in_memory() {
+    // One slot, so that all calls share it.
+    let config = EngineConfig { concurrent_calls: 1, ..config(Meter::Deadline) };
+    let engine = Engine::new(config).unwrap();
+    let writes = load(&engine, &fixtures::echoes(&manifest()));
+    let reads = load(&engine, &fixtures::reads_unwritten(&manifest()));
+    let secret =
+        format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":"{}"}}}}"#, "s".repeat(200_000));
+    let own_secret = "s".repeat(400_000);
+    for _ in 0..10 {
+        writes.reconcile(&secret, &CallLimits::default()).unwrap();
+        for _ in 0..2 {
+            let error = call_error(&reads, &CallLimits::default());
+            // A byte that is not zero would be text that gets counted as JSON, or be named.
+            assert_eq!(error.failure.reason, reasons::INVALID_JSON);
+            assert_eq!(error.failure.message, "the response: expected value at line 1 column 1");
+            assert_eq!(error.stats.response_bytes, 60_000);
+            // Fills its memory, and then looks behind it.
+            let error = reads.reconcile(&own_secret, &CallLimits::default()).unwrap_err();
+            assert_eq!(error.failure.reason, reasons::OUT_OF_BOUNDS);
+        }
+    }
+}
+
+#[test]
+fn calls_from_many_threads_wait_their_turn() {
+    for (slots, threads) in [(4, 4), (1, 4)] {
+        let config = EngineConfig { concurrent_calls: slots, ..config(Meter::Deadline) };
+        let engine = Engine::new(config).unwrap();
+        let module = load(&engine, &fixtures::echoes(&manifest()));
+        let traps = load(&engine, &fixtures::traps(&manifest()));
+        thread::scope(|scope| {
+            for thread in 0..threads {
+                let (engine, module, traps) = (&engine, &module, &traps);
+                scope.spawn(move || {
+                    let request =
+                        format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":{thread}}}}}"#);
+                    for _ in 0..500 {
+                        let answer = module.reconcile(&request, &CallLimits::default()).unwrap();
+                        assert_eq!(answer.text, request);
+                        assert_eq!(call_error(traps, &CallLimits::default()).failure.reason, reasons::TRAP);
+                        assert!(engine.calls_in_flight() <= slots);
+                    }
+                });
+            }
+        });
+        assert_eq!(engine.calls_in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_neighbour_answers_while_a_guest_loops() {
+    let engine = engine(Meter::Deadline);
+    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let loops = load(&engine, &fixtures::loops(&manifest()));
+    thread::scope(|scope| {
+        let limits = CallLimits { timeout: Duration::from_millis(500), ..CallLimits::default() };
+        let looping = scope.spawn(move || call_error(&loops, &limits));
+        while engine.calls_in_flight() == 0 {
+            thread::yield_now();
+        }
+        let started = now();
+        for _ in 0..100 {
+            healthy.reconcile("{}", &CallLimits::default()).unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_millis(500));
+        assert_eq!(looping.join().unwrap().failure.reason, reasons::DEADLINE);
+    });
+}

@@ -1,0 +1,405 @@
+//! The host's own custom resources: `Module` and `Reconciler` of group `pintle.dev`, both of cluster scope.
+
+#![allow(unreachable_pub, reason = "KubeSchema writes each struct once more, inside a block of its own")]
+
+use kube::{CustomResource, KubeSchema};
+use pintle_core::reconciler::{Grants, Limits};
+use pintle_wit::{Condition, Failure, Kind, Manifest, reasons};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The namespace that the host lives in.
+pub const NAMESPACE: &str = "pintle-system";
+
+/// One immutable guest binary, known by its digest.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "pintle.dev",
+    version = "v1alpha1",
+    kind = "Module",
+    status = "ModuleStatus",
+    shortname = "pmod",
+    category = "pintle",
+    doc = "One immutable guest binary, known by its digest.",
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
+    printcolumn(name = "Guest", type_ = "string", json_path = ".status.manifest.name"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.manifest.version"),
+    printcolumn(name = "Size", type_ = "integer", json_path = ".status.size", priority = 1),
+    printcolumn(name = "Digest", type_ = "string", json_path = ".spec.digest", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.spec == oldSelf.spec").message("a Module is immutable: push the new bytes under another name, and swap")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ModuleSpec {
+    /// The digest of the bytes: `sha256:` and 64 hex digits. They are checked against it at every load.
+    #[schemars(regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    pub digest: String,
+    /// Where the bytes are.
+    pub source: ModuleSource,
+}
+
+/// Where a module's bytes are. Exactly one of its fields is set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.configMap)").message("a source is needed: configMap"))]
+pub struct ModuleSource {
+    /// In a ConfigMap, or in several when they are large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapSource>,
+}
+
+/// Bytes in the `binaryData` of ConfigMaps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapSource {
+    /// The namespace of the ConfigMap; the host may read those in its own.
+    pub namespace: String,
+    /// The name of the ConfigMap. Further parts are in `<name>.1`, `<name>.2`, and so on.
+    pub name: String,
+    /// The key that holds the bytes.
+    pub key: String,
+    /// How many ConfigMaps the bytes are spread over: one holds at most 1 MiB.
+    #[serde(default = "one_part", skip_serializing_if = "is_one_part")]
+    #[schemars(range(min = 1, max = 64))]
+    pub parts: u32,
+}
+
+fn one_part() -> u32 {
+    1
+}
+
+fn is_one_part(parts: &u32) -> bool {
+    *parts == 1
+}
+
+impl ConfigMapSource {
+    /// The names of the ConfigMaps, in the order of their bytes.
+    pub fn names(&self) -> Vec<String> {
+        (0..self.parts).map(|part| if part == 0 { self.name.clone() } else { format!("{}.{part}", self.name) }).collect()
+    }
+}
+
+/// What the host found out about a module.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModuleStatus {
+    /// The generation that the status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The size of the bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The contract that the component exports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<String>,
+    /// What the guest declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub manifest: Option<Value>,
+    /// How long compiling took, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_milliseconds: Option<u64>,
+    /// Fetched, Verified, Compiled and Ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// The binding of one kind of custom resource to a module, with what its guest may do.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "pintle.dev",
+    version = "v1alpha1",
+    kind = "Reconciler",
+    status = "ReconcilerStatus",
+    shortname = "prec",
+    category = "pintle",
+    doc = "The binding of one kind of custom resource to a module, with what its guest may do.",
+    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.for.kind"),
+    printcolumn(name = "Module", type_ = "string", json_path = ".status.active.module"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
+    printcolumn(name = "Roots", type_ = "integer", json_path = ".status.roots.total"),
+    printcolumn(name = "Failing", type_ = "integer", json_path = ".status.roots.failing"),
+    printcolumn(name = "Wanted", type_ = "string", json_path = ".spec.module", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("size(self.metadata.name) <= 63").message("a Reconciler's name becomes a label on every child, so it has at most 63 characters")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.fieldManager) == has(oldSelf.fieldManager) && (!has(self.fieldManager) || self.fieldManager == oldSelf.fieldManager)")
+        .message("fieldManager is immutable: under another name every field that was set would be left behind")
+)]
+pub struct ReconcilerSpec {
+    /// The kind of custom resource that is reconciled: the kind of the roots.
+    #[x_kube(validation = Rule::new("self == oldSelf").message("for is immutable: make another Reconciler"))]
+    pub r#for: Kind,
+    /// The Module that is wanted. It comes into force when it is ready; until then the one before stays.
+    #[schemars(length(min = 1))]
+    pub module: String,
+    /// The namespaces whose roots are reconciled: `All`, or a list.
+    #[serde(default)]
+    pub namespaces: Namespaces,
+    /// What the guest may do.
+    #[serde(default)]
+    pub grants: Grants,
+    /// The limits of the guest's calls and answers.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How a new module comes into force.
+    #[serde(default)]
+    pub rollout: Rollout,
+    /// The account that writes are made as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<ServiceAccountRef>,
+    /// The field manager of the children; default `pintle-<name>`. It may not be shared with another Reconciler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub field_manager: Option<String>,
+    /// The guest's config, as its module's manifest has the schema of.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "any_object")]
+    pub config: Value,
+    /// Stop working, and leave everything as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+}
+
+/// The namespaces whose roots are reconciled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Namespaces {
+    /// Every namespace.
+    #[default]
+    #[serde(with = "all")]
+    All,
+    /// These.
+    Listed(Vec<String>),
+}
+
+mod all {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("All")
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "All" => Ok(()),
+            other => Err(de::Error::invalid_value(de::Unexpected::Str(other), &"`All` or a list of namespaces")),
+        }
+    }
+}
+
+impl schemars::JsonSchema for Namespaces {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Namespaces".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    // A structural schema cannot say "a string or a list", so the type is left open and a rule says it.
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-validations": [{
+                "rule": "type(self) == string ? self == 'All' : (type(self) == list && size(self) > 0 && self.all(n, type(n) == string))",
+                "message": "namespaces is All, or a list of names"
+            }]
+        })
+    }
+}
+
+impl Namespaces {
+    /// Whether roots of this namespace are reconciled.
+    pub fn includes(&self, namespace: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(names) => namespace.is_some_and(|namespace| names.iter().any(|name| name == namespace)),
+        }
+    }
+}
+
+/// How a new module comes into force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    /// Immediate: for all roots at once, as soon as it is ready.
+    #[serde(default)]
+    pub strategy: RolloutStrategy,
+}
+
+/// The ways in which a new module can come into force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum RolloutStrategy {
+    /// For all roots at once.
+    #[default]
+    Immediate,
+    /// It is evaluated for all roots and only reported.
+    Shadow,
+    /// For a share of the roots first.
+    Canary,
+}
+
+/// A ServiceAccount: by name, or by a field of the root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceAccountRef {
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The field of the root that names it, in the root's namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_root: Option<String>,
+}
+
+impl ReconcilerSpec {
+    /// The field manager of every write for this Reconciler.
+    pub fn manager(&self, name: &str) -> String {
+        self.field_manager.clone().unwrap_or_else(|| format!("pintle-{name}"))
+    }
+
+    /// Whether this host can do what the Reconciler asks for. What it cannot is refused by name, never passed over.
+    ///
+    /// # Errors
+    /// `CapabilityMissing` with the field's path.
+    pub fn supported(&self) -> Result<(), Failure> {
+        let missing = |used: bool, path: &str, what: &str| match used {
+            true => {
+                let message = format!("this host does not honour {what}");
+                Err(Failure::terminal(reasons::CAPABILITY_MISSING, message).at(path))
+            }
+            false => Ok(()),
+        };
+        missing(self.service_account.is_some(), "spec.serviceAccount", "a service account of a Reconciler")?;
+        missing(!self.grants.needs.is_empty(), "spec.grants.needs", "needs")?;
+        missing(!self.grants.patches.is_empty(), "spec.grants.patches", "patches")?;
+        missing(self.grants.evictions, "spec.grants.evictions", "evictions")?;
+        for (index, grant) in self.grants.children.iter().enumerate() {
+            let path = format!("spec.grants.children[{index}].namespaces");
+            missing(!grant.namespaces.is_empty(), &path, "children in other namespaces")?;
+        }
+        let other_rollout = self.rollout.strategy != RolloutStrategy::Immediate;
+        missing(other_rollout, "spec.rollout.strategy", "a rollout other than Immediate")
+    }
+}
+
+/// What the host made of a Reconciler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReconcilerStatus {
+    /// The generation that the status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveModule>,
+    /// What is wanted and not in force yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<CandidateModule>,
+    /// Every kind that may have live children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_kinds: Vec<Kind>,
+    /// How the roots are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roots: Option<RootCounts>,
+    /// Ready, and what else is to be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// The module and config in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveModule {
+    /// The Module's name.
+    pub module: String,
+    /// Its digest.
+    pub digest: String,
+    /// The config in force with it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "any_object")]
+    pub config: Value,
+    /// Since when (RFC 3339).
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+}
+
+/// A module that is wanted and not in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateModule {
+    /// The Module's name.
+    pub module: String,
+    /// Why it is not in force, in one CamelCase word.
+    pub reason: String,
+    /// Why it is not in force, for a person.
+    pub message: String,
+}
+
+/// How many roots there are, and how they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RootCounts {
+    /// All of them.
+    pub total: u32,
+    /// Those whose Ready is True.
+    pub ready: u32,
+    /// Those whose last pass ended with an error or a refusal.
+    pub failing: u32,
+}
+
+fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// The manifest as a Module's status shows it. The API server allows no `$schema` or such to be pruned: the field is open.
+pub fn manifest_value(manifest: &Manifest) -> Option<Value> {
+    serde_json::to_value(manifest).ok()
+}
+
+/// The host's CRDs, in the order in which they are applied.
+pub fn crds() -> Vec<Value> {
+    use kube::CustomResourceExt;
+    [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn namespaces_are_all_or_a_list() {
+        let read = |value: Value| serde_json::from_value::<Namespaces>(value);
+        assert_eq!(read(json!("All")).unwrap(), Namespaces::All);
+        assert_eq!(read(json!(["a"])).unwrap(), Namespaces::Listed(vec!["a".into()]));
+        assert!(read(json!("Some")).is_err());
+        assert_eq!(serde_json::to_value(Namespaces::All).unwrap(), json!("All"));
+        assert!(Namespaces::Listed(vec!["a".into()]).includes(Some("a")));
+        assert!(!Namespaces::Listed(vec!["a".into()]).includes(Some("b")));
+    }
+
+    #[test]
+    fn what_this_host_cannot_do_is_refused_with_the_fields_path() {
+        let spec = |extra: Value| {
+            let mut spec = json!({"for": {"apiVersion": "x/v1", "kind": "X"}, "module": "m"});
+            spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            serde_json::from_value::<ReconcilerSpec>(spec).unwrap().supported().map_err(|f| (f.reason, f.path.unwrap()))
+        };
+        assert_eq!(spec(json!({})), Ok(()));
+        let missing = |path: &str| Err(("CapabilityMissing".to_owned(), path.to_owned()));
+        assert_eq!(spec(json!({"serviceAccount": {"name": "a", "namespace": "b"}})), missing("spec.serviceAccount"));
+        assert_eq!(spec(json!({"rollout": {"strategy": "Canary"}})), missing("spec.rollout.strategy"));
+        assert_eq!(spec(json!({"grants": {"evictions": true}})), missing("spec.grants.evictions"));
+        assert_eq!(spec(json!({"grants": {"needs": [{"apiVersion": "v1", "kinds": ["Pod"]}]}})), missing("spec.grants.needs"));
+        let elsewhere = json!({"grants": {"children": [{"apiVersion": "v1", "kinds": ["Pod"], "namespaces": ["n"]}]}});
+        assert_eq!(spec(elsewhere), missing("spec.grants.children[0].namespaces"));
+    }
+}

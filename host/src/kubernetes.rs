@@ -1,0 +1,259 @@
+//! The way to the API server.
+//!
+//! Every request of the operator that is not a watch goes through [`Cluster`]: JSON in, JSON out, one deadline each, and no retry.
+//! What is retried, and when, is decided in `pintle-core`; a client that retries by itself could park a pass for minutes.
+
+pub mod connect;
+mod discover;
+
+use std::time::Duration;
+
+use http::{Method, Request, header};
+use kube::{Client, client::Body};
+use pintle_core::{ApiError, Apply, Deletion, StatusWrite};
+use pintle_wit::{Cause, Kind, ObjectRef};
+use serde_json::{Value, json};
+
+pub use discover::Resource;
+
+/// How long one request may take. The API server itself gives up on a write after 34 s; an operator that waits longer than ten is
+/// better off asking again.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest reply that is read, in bytes: one object is at most 1.5 MiB in etcd, and about as much again in managed fields.
+const REPLY_BYTES_MAX: usize = 8 << 20;
+
+/// An API server.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+}
+
+/// What the API server replied to a request that it accepted.
+#[derive(Debug)]
+pub struct Reply {
+    /// The object.
+    pub object: Value,
+    /// Whether it was created by the request.
+    pub created: bool,
+}
+
+impl Cluster {
+    /// The API server that a client talks to. Its own retry must be off.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The client, for watches.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Reads an object; `None` when it is not there.
+    ///
+    /// # Errors
+    /// Whatever the API server says but 404.
+    pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
+        self.read(resource, reference, "application/json").await
+    }
+
+    /// Reads an object's metadata alone: the rest, a Secret's data for instance, does not leave the API server.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn get_metadata(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
+        let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        let found = self.read(resource, reference, accept).await?;
+        Ok(found.map(|mut object| {
+            object["apiVersion"] = reference.api_version.as_str().into();
+            object["kind"] = reference.kind.as_str().into();
+            object
+        }))
+    }
+
+    async fn read(&self, resource: &Resource, reference: &ObjectRef, accept: &str) -> Result<Option<Value>, ApiError> {
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
+        match self.send(request.body(Vec::new())).await {
+            Ok(reply) => Ok(Some(reply.object)),
+            Err(error) if error.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Carries out an apply that a pass decided.
+    ///
+    /// # Errors
+    /// Whatever the API server says, or that it says nothing.
+    pub async fn apply(&self, resource: &Resource, apply: &Apply) -> Result<Reply, ApiError> {
+        let reference = apply.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        self.server_side_apply(path, apply.manager(), apply.force(), apply.object()).await
+    }
+
+    /// Carries out a deletion that a pass decided. An object that is not there counts as deleted.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`].
+    pub async fn delete(&self, resource: &Resource, deletion: &Deletion) -> Result<(), ApiError> {
+        let reference = deletion.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+            "preconditions": {"uid": deletion.uid(), "resourceVersion": deletion.resource_version()},
+        });
+        match self.send(json_request(Method::DELETE, path, &options)).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.code == 404 => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a status that a pass decided, and returns the root as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`].
+    pub async fn write_status(&self, resource: &Resource, write: &StatusWrite) -> Result<Value, ApiError> {
+        let reference = pintle_core::object::reference(write.object());
+        let path = format!("{}/status", resource.path(reference.namespace.as_deref(), Some(&reference.name)));
+        Ok(self.server_side_apply(path, write.manager(), true, write.object()).await?.object)
+    }
+
+    /// Writes the status of one of the host's own resources.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`].
+    pub async fn write_own_status(&self, resource: &Resource, name: &str, status: &Value) -> Result<(), ApiError> {
+        let object = json!({
+            "apiVersion": resource.kind.api_version, "kind": resource.kind.kind,
+            "metadata": {"name": name}, "status": status,
+        });
+        let path = format!("{}/status", resource.path(None, Some(name)));
+        self.server_side_apply(path, "pintle", true, &object).await.map(|_| ())
+    }
+
+    /// Sets or clears the host's finalizers on one of its own resources, provided that it is still as it was read.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 or 422 when it has changed meanwhile.
+    pub async fn set_finalizers(&self, resource: &Resource, name: &str, version: &str, finalizers: &[String]) -> Result<(), ApiError> {
+        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{}?fieldManager=pintle", resource.path(None, Some(name))))
+            .header(header::CONTENT_TYPE, "application/merge-patch+json")
+            .body(patch.to_string().into_bytes());
+        self.send(request).await.map(|_| ())
+    }
+
+    /// Creates an object of the host's own.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 when it exists.
+    pub async fn create(&self, resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+        let path = resource.path(pintle_core::object::namespace(object), None);
+        Ok(self.send(json_request(Method::POST, format!("{path}?fieldManager=pintle"), object)).await?.object)
+    }
+
+    async fn server_side_apply(&self, path: String, manager: &str, force: bool, object: &Value) -> Result<Reply, ApiError> {
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
+            .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
+            .header(header::ACCEPT, "application/json")
+            .body(object.to_string().into_bytes());
+        self.send(request).await
+    }
+
+    async fn send(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Reply, ApiError> {
+        let request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).await {
+            Ok(reply) => reply,
+            Err(_) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
+        }
+    }
+
+    async fn exchange(&self, request: Request<Body>) -> Result<Reply, ApiError> {
+        let response = self.client.send(request).await.map_err(|error| no_reply(chain(&error)))?;
+        let (parts, body) = response.into_parts();
+        let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
+        let bytes = http_body_util::BodyExt::collect(body).await.map_err(|error| no_reply(error.to_string()))?.to_bytes();
+        if parts.status.is_success() {
+            let object = serde_json::from_slice(&bytes).map_err(|error| no_reply(format!("the reply is not JSON: {error}")))?;
+            return Ok(Reply { object, created: parts.status.as_u16() == 201 });
+        }
+        let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
+    }
+}
+
+fn json_request(method: Method, path: String, body: &Value) -> Result<Request<Vec<u8>>, http::Error> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json")
+        .body(body.to_string().into_bytes())
+}
+
+fn no_reply(message: String) -> ApiError {
+    ApiError { message, ..ApiError::default() }
+}
+
+/// An error with its causes: hyper's own words rarely say what happened.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// A reply that is not a success, as the Status that it usually is.
+fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
+    let status: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut message = text(&status, "message");
+    if message.is_empty() {
+        message = String::from_utf8_lossy(body).chars().take(500).collect();
+    }
+    let causes = status.pointer("/details/causes").and_then(Value::as_array);
+    let causes = causes.into_iter().flatten().map(|cause| Cause {
+        field: text(cause, "field"),
+        reason: text(cause, "reason"),
+        message: text(cause, "message"),
+    });
+    ApiError { code, reason: text(&status, "reason"), message, causes: causes.collect(), retry_after }
+}
+
+/// A value in a query: whatever is not plainly harmless is escaped.
+fn escape(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// The kinds of the host itself and of the core group that it uses by name.
+pub fn builtin(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
+    Resource { kind: Kind::new(api_version, kind), plural: plural.into(), namespaced }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read_with_its_causes() {
+        let body = json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": [
+            {"field": "spec.ports[0].nodePort", "reason": "FieldValueInvalid", "message": "provided port is already allocated"}]}});
+        let error = refused(422, body.to_string().as_bytes(), None);
+        assert_eq!((error.code, error.reason.as_str(), error.message.as_str()), (422, "Invalid", "m"));
+        assert_eq!(error.causes[0].field, "spec.ports[0].nodePort");
+        assert_eq!(refused(502, b"bad gateway", None).message, "bad gateway");
+    }
+
+    #[test]
+    fn what_goes_into_a_query_cannot_leave_it() {
+        assert_eq!(escape("a-b.c&force=true"), "a-b.c%26force%3Dtrue");
+    }
+}

@@ -1,0 +1,49 @@
+//! Which cluster, and as whom.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use kube::{Client, Config, config::{KubeConfigOptions, Kubeconfig}};
+
+/// The flags that name a cluster.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct Connect {
+    /// Path of the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the Pod's own account]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Name of the context in the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME", global = true)]
+    pub context: Option<String>,
+}
+
+impl Connect {
+    /// How to reach the cluster.
+    ///
+    /// # Errors
+    /// When there is no usable kubeconfig and this is no Pod either.
+    pub async fn config(&self) -> anyhow::Result<Config> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let mut config = match &self.kubeconfig {
+            Some(path) => {
+                let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+                Config::from_custom_kubeconfig(file, &options)
+                    .await
+                    .with_context(|| format!("the kubeconfig {} names no usable cluster", path.display()))?
+            }
+            None if self.context.is_some() => Config::from_kubeconfig(&options).await.context("the kubeconfig has no such context")?,
+            None => Config::infer().await.context("no cluster: set KUBECONFIG, pass --kubeconfig, or run in a Pod")?,
+        };
+        // What is retried is decided where the meaning of a request is known. The client's own retry can hold a call for minutes.
+        config.default_retry = false;
+        Ok(config)
+    }
+
+    /// A client of the cluster.
+    ///
+    /// # Errors
+    /// As [`Connect::config`].
+    pub async fn client(&self) -> anyhow::Result<Client> {
+        Client::try_from(self.config().await?).context("cannot make a client of the cluster")
+    }
+}

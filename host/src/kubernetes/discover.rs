@@ -1,0 +1,66 @@
+use kube::discovery;
+use pintle_core::{ApiError, KindInfo};
+use pintle_wit::Kind;
+
+use super::Cluster;
+
+/// A kind as the API server serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The kind.
+    pub kind: Kind,
+    /// Its name in paths.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl Resource {
+    /// The path of an object, or of the kind's collection.
+    pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+        let root = if self.kind.group().is_empty() { "/api" } else { "/apis" };
+        let mut path = format!("{root}/{}", self.kind.api_version);
+        if let Some(namespace) = namespace.filter(|_| self.namespaced) {
+            path.push_str(&format!("/namespaces/{namespace}"));
+        }
+        path.push_str(&format!("/{}", self.plural));
+        if let Some(name) = name {
+            path.push_str(&format!("/{name}"));
+        }
+        path
+    }
+
+    /// What the gate wants to know of the kind.
+    pub fn info(&self) -> KindInfo {
+        KindInfo { namespaced: self.namespaced }
+    }
+
+    /// The kind as kube's watchers want it.
+    pub fn api_resource(&self) -> kube::core::ApiResource {
+        let gvk = kube::core::GroupVersionKind::gvk(self.kind.group(), self.kind.version(), &self.kind.kind);
+        kube::core::ApiResource::from_gvk_with_plural(&gvk, &self.plural)
+    }
+}
+
+impl Cluster {
+    /// Asks the API server how it serves a kind; `None` when it does not. One kind at a time: a whole discovery fails when any
+    /// aggregated API is down.
+    ///
+    /// # Errors
+    /// When the API server did not say.
+    pub async fn discover(&self, kind: &Kind) -> Result<Option<Resource>, ApiError> {
+        let gvk = kube::core::GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+        let found = tokio::time::timeout(super::REQUEST_TIMEOUT, discovery::pinned_kind(&self.client, &gvk)).await;
+        match found {
+            Ok(Ok((resource, capabilities))) => Ok(Some(Resource {
+                kind: kind.clone(),
+                plural: resource.plural,
+                namespaced: capabilities.scope == discovery::Scope::Namespaced,
+            })),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            Ok(Err(kube::Error::Discovery(_))) => Ok(None),
+            Ok(Err(error)) => Err(ApiError { message: super::chain(&error), ..ApiError::default() }),
+            Err(_) => Err(ApiError { message: "discovery took too long".into(), ..ApiError::default() }),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What the API server does with an object of a CRD before a guest sees it: it refuses what does not fit the schema, and fills in
+//! the defaults. CEL rules are not evaluated here.
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use pintle_core::object;
+use pintle_wit::Failure;
+use serde_json::{Map, Value, json};
+
+/// The word of the API server for an object that does not fit its schema.
+const INVALID: &str = "Invalid";
+
+/// A version of a CRD.
+#[derive(Clone, Debug)]
+pub struct CrdVersion {
+    /// The element of `spec.versions`.
+    pub version: Value,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl CrdVersion {
+    /// The version of `crd` that objects of this apiVersion have.
+    pub fn of(crd: &Value, api_version: &str) -> Option<Self> {
+        let group = object::text(crd, &["spec", "group"])?;
+        let versions = object::at(crd, &["spec", "versions"])?.as_array()?;
+        let version = versions
+            .iter()
+            .find(|version| {
+                object::text(version, &["name"]).is_some_and(|name| format!("{group}/{name}") == api_version)
+            })?
+            .clone();
+        let namespaced = object::text(crd, &["spec", "scope"]) != Some("Cluster");
+        Some(Self { version, namespaced })
+    }
+
+    /// Fills in the defaults of the schema, and says what does not fit it.
+    ///
+    /// # Errors
+    /// `Invalid`, with the field's path.
+    pub fn admit(&self, object: &mut Value) -> Result<(), Failure> {
+        let Some(schema) = self.version.pointer("/schema/openAPIV3Schema") else { return Ok(()) };
+        fill_in(schema, object);
+        let mut unknown = Vec::new();
+        unknown_fields(schema, object, "", true, &mut unknown);
+        if let Some(path) = unknown.into_iter().next() {
+            return Err(Failure::terminal(INVALID, "the CRD knows no such field").at(path));
+        }
+        validate(&json_schema(schema), object, Draft::Draft4).map_err(|misfit| {
+            let failure = Failure::terminal(INVALID, misfit.message);
+            if misfit.path.is_empty() { failure } else { failure.at(misfit.path) }
+        })
+    }
+}
+
+/// The first place where a value does not fit its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The field, `spec.ports[0].name`; empty for the value itself.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Whether a value fits a JSON Schema. Patterns are matched in linear time, and nothing is fetched: schemas come from guests.
+///
+/// # Errors
+/// The first misfit; also for a schema that is none.
+pub fn validate(schema: &Value, value: &Value, draft: Draft) -> Result<(), Misfit> {
+    let no_schema = |message: String| Misfit { path: String::new(), message };
+    let validator: Validator = jsonschema::options()
+        .with_draft(draft)
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| no_schema(format!("the schema is no JSON Schema: {error}")))?;
+    match validator.iter_errors(value).next() {
+        None => Ok(()),
+        Some(error) => Err(Misfit {
+            path: dotted(error.instance_path().as_str()),
+            message: error.to_string(),
+        }),
+    }
+}
+
+/// A JSON pointer as Kubernetes writes paths: `/spec/ports/0/name` is `spec.ports[0].name`.
+fn dotted(pointer: &str) -> String {
+    let mut path = String::new();
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        if step.bytes().all(|byte| byte.is_ascii_digit()) && !step.is_empty() {
+            path.push_str(&format!("[{step}]"));
+        } else if step.contains(['.', '/']) {
+            path.push_str(&format!("[{step}]"));
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&step);
+        }
+    }
+    path
+}
+
+/// A structural schema as a JSON Schema: `nullable` becomes a type.
+fn json_schema(schema: &Value) -> Value {
+    match schema {
+        Value::Array(items) => items.iter().map(json_schema).collect(),
+        Value::Object(fields) => {
+            let mut out: Map<String, Value> =
+                fields.iter().map(|(key, value)| (key.clone(), json_schema(value))).collect();
+            if fields.get("nullable") == Some(&Value::Bool(true))
+                && let Some(Value::String(name)) = fields.get("type")
+            {
+                out.insert("type".into(), json!([name, "null"]));
+            }
+            Value::Object(out)
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+fn fill_in(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (key, schema) in properties.into_iter().flatten() {
+                if !fields.contains_key(key)
+                    && let Some(default) = schema.get("default")
+                {
+                    fields.insert(key.clone(), default.clone());
+                }
+            }
+            for (key, value) in fields.iter_mut() {
+                if let Some(schema) = below(schema, key) {
+                    fill_in(schema, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                items.iter_mut().for_each(|item| fill_in(schema, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn below<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
+    let property = schema.get("properties").and_then(|properties| properties.get(key));
+    property.or_else(|| schema.get("additionalProperties").filter(|schema| schema.is_object()))
+}
+
+fn unknown_fields(schema: &Value, value: &Value, path: &str, is_root: bool, found: &mut Vec<String>) {
+    let preserves = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                // The API server knows these of every object, and a schema says nothing about the inside of metadata.
+                if is_root && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
+                    continue;
+                }
+                let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                match below(schema, key) {
+                    Some(schema) => unknown_fields(schema, value, &at, false, found),
+                    None if preserves || schema.get("additionalProperties") == Some(&Value::Bool(true)) => {}
+                    None => found.push(at),
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                for (index, item) in items.iter().enumerate() {
+                    unknown_fields(schema, item, &format!("{path}[{index}]"), false, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version() -> CrdVersion {
+        let crd = json!({"spec": {"group": "example.com", "scope": "Namespaced", "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+            "type": "object", "required": ["spec"], "properties": {"spec": {"type": "object", "properties": {
+                "replicas": {"type": "integer", "minimum": 0, "exclusiveMinimum": true, "default": 1},
+                "ports": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string", "nullable": true}}}},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            }}},
+        }}}]}});
+        CrdVersion::of(&crd, "example.com/v1").unwrap()
+    }
+
+    fn admit(spec: Value) -> Result<Value, String> {
+        let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
+        version().admit(&mut object).map(|()| object["spec"].take()).map_err(|failure| failure.path.unwrap_or_default())
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        assert_eq!(admit(json!({})), Ok(json!({"replicas": 1})));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_path() {
+        assert_eq!(admit(json!({"replicas": 0})), Err("spec.replicas".into()));
+        assert_eq!(admit(json!({"ports": [{"name": null}, {"name": 1}]})), Err("spec.ports[1].name".into()));
+        assert_eq!(admit(json!({"replicsa": 1})), Err("spec.replicsa".into()));
+        assert_eq!(admit(json!({"labels": {"example.com/a": 1}})), Err("spec.labels[example.com/a]".into()));
+    }
+}

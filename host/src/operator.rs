@@ -1,0 +1,356 @@
+//! The operator: watches, a queue, workers, and the control loop that decides which module is in force for which kind.
+//!
+//! Everything that the operator knows is in [`State`], plain maps behind one lock that is never held across an await. Watches and
+//! workers change it; the control loop and the workers are woken when it did.
+
+mod bind;
+mod control;
+mod events;
+pub mod flags;
+mod load;
+mod metrics;
+mod own_status;
+mod server;
+mod store;
+mod watch;
+mod worker;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::{AtomicBool, Ordering}},
+};
+
+use anyhow::Context;
+use pintle_core::{Binding, Finished, Priority, Queue, SealingKey, StatusSchema, object};
+use pintle_engine::{Engine, EngineConfig, Meter, Module};
+use pintle_wit::{Kind, ObjectRef};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+
+pub use flags::Flags;
+
+use crate::{
+    api, clock,
+    kubernetes::{Cluster, Resource},
+};
+use metrics::Metrics;
+use store::{Children, ListMark, RootKey, Roots};
+use watch::{Role, Watch, WatchKey, WatchState};
+
+/// What all parts of the operator share.
+pub(crate) struct Shared {
+    cluster: Cluster,
+    engine: Engine,
+    key: SealingKey,
+    metrics: Metrics,
+    recorder: events::Recorder,
+    state: Mutex<State>,
+    /// There is work for a worker.
+    work: Notify,
+    /// There is something for the control loop to decide.
+    control: Notify,
+    stopping: AtomicBool,
+}
+
+/// What the operator knows.
+pub(crate) struct State {
+    roots: Roots,
+    children: Children,
+    queue: Queue<String, RootKey>,
+    /// What is in force, by the Reconciler's name.
+    active: BTreeMap<String, Active>,
+    /// How the API server serves the kinds that are in use.
+    resources: BTreeMap<Kind, Resource>,
+    watches: BTreeMap<WatchKey, (Watch, WatchState)>,
+    /// The host's own objects, and CRDs, by name.
+    modules: BTreeMap<String, api::Module>,
+    reconcilers: BTreeMap<String, api::Reconciler>,
+    crds: BTreeMap<String, CrdInfo>,
+    own: OwnWatches,
+    /// How children are read, by their Reconciler: the field manager, and the kinds that its guest observes.
+    readings: BTreeMap<String, (String, BTreeSet<Kind>)>,
+    /// Loaded modules and failed loads, by the Module's name.
+    loads: BTreeMap<String, load::Load>,
+    /// Kinds that the API server was asked about and does not serve, with the time to ask again.
+    missing: BTreeMap<Kind, std::time::Duration>,
+    /// Reconcilers whose root counts changed since they were last written.
+    counts_changed: BTreeSet<String>,
+}
+
+/// Whether the host's own watches have shown everything once.
+#[derive(Clone, Debug, Default)]
+struct OwnWatches {
+    modules: bool,
+    reconcilers: bool,
+    crds: bool,
+    error: Option<String>,
+}
+
+/// What is in force for a Reconciler.
+#[derive(Clone)]
+struct Active {
+    binding: Arc<Binding>,
+    module: Module,
+    resource: Resource,
+    namespaces: api::Namespaces,
+}
+
+/// What the operator keeps of a CRD.
+#[derive(Clone, Debug, PartialEq)]
+struct CrdInfo {
+    group: String,
+    kind: String,
+    plural: String,
+    namespaced: bool,
+    established: bool,
+    /// The status part of each served version.
+    versions: BTreeMap<String, StatusSchema>,
+}
+
+impl State {
+    fn new(seed: u64) -> Self {
+        Self {
+            roots: Roots::default(),
+            children: Children::default(),
+            queue: Queue::new(seed),
+            active: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            reconcilers: BTreeMap::new(),
+            crds: BTreeMap::new(),
+            own: OwnWatches::default(),
+            readings: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            counts_changed: BTreeSet::new(),
+        }
+    }
+
+    /// The Reconciler that works on a kind.
+    fn reconciler_of(&self, kind: &Kind) -> Option<(&String, &Active)> {
+        self.active.iter().find(|(_, active)| active.binding.manifest.reconciles == *kind)
+    }
+
+    /// Queues a root for the Reconciler that works on its kind, if there is one and it may.
+    fn enqueue(&mut self, kind: &Kind, key: &RootKey, priority: Priority) -> bool {
+        let lane = match self.reconciler_of(kind) {
+            Some((lane, active)) if active.namespaces.includes(key.namespace.as_deref()) => lane.clone(),
+            _ => return false,
+        };
+        self.queue.add(&lane, key.clone(), priority);
+        true
+    }
+
+    fn enqueue_by_uid(&mut self, uids: BTreeSet<String>, priority: Priority) -> bool {
+        let mut any = false;
+        for uid in uids {
+            if let Some((kind, key)) = self.roots.by_uid(&uid).cloned() {
+                any |= self.enqueue(&kind, &key, priority);
+            }
+        }
+        any
+    }
+
+    /// What a child's Reconciler writes as, and whether its guest observes the kind.
+    fn reading_of(&self, live: &Value, kind: &Kind) -> (String, bool) {
+        let name = object::text(live, &["metadata", "labels", pintle_wit::names::LABEL_RECONCILER]).unwrap_or_default();
+        let reading = self.readings.get(name);
+        let manager = reading.map_or_else(String::new, |(manager, _)| manager.clone());
+        (manager, reading.is_some_and(|(_, observed)| observed.contains(kind)))
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in State is left half-changed by a panic: every change is one insertion or removal.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.work.notify_waiters();
+        self.work.notify_one();
+        self.control.notify_one();
+    }
+
+    // === What watches bring ===
+
+    fn saw(&self, key: &WatchKey, live: Value, listing: bool) {
+        // What a first list brings nobody is waiting for; what comes later somebody changed.
+        let priority = if listing { Priority::Background } else { Priority::Edit };
+        let mut state = self.state();
+        let any = match key.role {
+            Role::Roots => {
+                let root = RootKey::of(&live);
+                state.roots.put(&key.kind, watch::reduced_root(live)) && {
+                    let any = state.enqueue(&key.kind, &root, priority);
+                    if let Some((lane, _)) = state.reconciler_of(&key.kind) {
+                        let lane = lane.clone();
+                        state.counts_changed.insert(lane);
+                    }
+                    any
+                }
+            }
+            Role::Children | Role::ChildrenMetadata => {
+                let (manager, observe) = state.reading_of(&live, &key.kind);
+                let concerned = state.children.saw(pintle_core::Observed::of(&live, &manager, observe));
+                state.enqueue_by_uid(concerned, priority)
+            }
+        };
+        drop(state);
+        if any {
+            self.work.notify_one();
+        }
+    }
+
+    fn gone(&self, key: &WatchKey, live: &Value) {
+        let mut state = self.state();
+        let any = match key.role {
+            Role::Roots => {
+                state.roots.remove(&key.kind, live);
+                if let Some((lane, _)) = state.reconciler_of(&key.kind) {
+                    let lane = lane.clone();
+                    state.counts_changed.insert(lane);
+                }
+                false
+            }
+            Role::Children | Role::ChildrenMetadata => {
+                let (manager, observe) = state.reading_of(live, &key.kind);
+                let last = pintle_core::Observed::of(live, &manager, observe);
+                let concerned = state.children.gone(&last.reference, Some(&last));
+                state.enqueue_by_uid(concerned, Priority::Edit)
+            }
+        };
+        drop(state);
+        if any {
+            self.work.notify_one();
+        }
+    }
+
+    fn list_begins(&self) -> ListMark {
+        self.state().children.list_begins()
+    }
+
+    fn list_ended(&self, key: &WatchKey, mark: ListMark, seen: &BTreeSet<String>) {
+        let mut state = self.state();
+        match key.role {
+            Role::Roots => state.roots.keep_only(&key.kind, seen),
+            Role::Children | Role::ChildrenMetadata => {
+                let concerned = state.children.list_ended(&key.kind, mark, seen);
+                state.enqueue_by_uid(concerned, Priority::Edit);
+            }
+        }
+        drop(state);
+        self.work.notify_one();
+    }
+
+    fn watch_is(&self, key: &WatchKey, now: WatchState) {
+        let mut state = self.state();
+        let Some((_, before)) = state.watches.get_mut(key) else { return };
+        if *before != now {
+            match &now {
+                WatchState::Failing(message) => warn!(kind = %key.kind, role = ?key.role, error = message, "A watch fails"),
+                state => info!(kind = %key.kind, role = ?key.role, ?state, "A watch is up"),
+            }
+            *before = now;
+            drop(state);
+            self.control.notify_one();
+        }
+    }
+
+    // === What workers bring ===
+
+    fn enqueue_root(&self, kind: &Kind, key: &RootKey, priority: Priority) {
+        if self.state().enqueue(kind, key, priority) {
+            self.work.notify_one();
+        }
+    }
+
+    fn finish(&self, lane: &str, key: &RootKey, finished: Finished) {
+        self.state().queue.finish(&lane.to_owned(), key, finished, clock::monotonic());
+        self.work.notify_one();
+    }
+
+    fn counts_changed(&self, lane: &str) {
+        if self.state().counts_changed.insert(lane.to_owned()) {
+            self.control.notify_one();
+        }
+    }
+
+    async fn emit(&self, about: &Value, events: &[pintle_wit::Event]) {
+        self.recorder.emit(&object::reference(about), object::uid(about), events).await;
+    }
+}
+
+/// Runs the operator until it is told to stop.
+///
+/// # Errors
+/// When it cannot start: no API server, no engine, no address to listen on.
+pub async fn run(flags: Flags) -> anyhow::Result<()> {
+    flags.start_logging();
+    let cluster = Cluster::new(flags.connect.client().await?);
+    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).context("the WebAssembly engine does not start")?;
+    let check = engine.clone();
+    // An engine whose deadline does not fire would let one guest hold a worker for ever.
+    tokio::task::spawn_blocking(move || check.self_test()).await?.context("the engine's deadline does not fire")?;
+    let server = server::Server::bind(flags.bind).await?;
+    info!(version = env!("CARGO_PKG_VERSION"), address = %server.address(), allocation = ?engine.allocation(), "Pintle starts");
+    let seed = u64::from_le_bytes(clock::random()?);
+    let ready = server.readiness();
+    let stop = stop_signal()?;
+    tokio::pin!(stop);
+    let serving = server.start();
+
+    let key = tokio::select! {
+        key = load::sealing_key(&cluster, &flags.namespace) => key,
+        () = &mut stop => return Ok(()),
+    };
+    let recorder = events::Recorder::new(cluster.client(), &flags.identity());
+    let shared = Arc::new(Shared {
+        cluster,
+        engine,
+        key,
+        metrics: Metrics::new(),
+        recorder,
+        state: Mutex::new(State::new(seed)),
+        work: Notify::new(),
+        control: Notify::new(),
+        stopping: AtomicBool::new(false),
+    });
+    ready.follow(&shared);
+    let control = tokio::spawn(control::run(Arc::clone(&shared)));
+    let workers = tokio::spawn(worker::dispatch(Arc::clone(&shared), flags.workers));
+    tokio::select! {
+        () = &mut stop => info!("Stopping"),
+        ended = control => error!(?ended, "The control loop ended"),
+        ended = serving => error!(?ended, "The server ended"),
+    }
+    shared.stop();
+    workers.await?;
+    info!("Stopped");
+    Ok(())
+}
+
+/// Ends when the process is told to stop.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// How an object of the host's own is named.
+fn own(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef { api_version: "pintle.dev/v1alpha1".into(), kind: kind.into(), namespace: None, name: name.into() }
+}

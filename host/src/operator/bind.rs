@@ -1,0 +1,173 @@
+//! Which module and config are in force for a Reconciler, or why none is. A decision without I/O.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use pintle_core::{StatusSchema, conditions};
+use pintle_engine::Module;
+use pintle_wit::{Failure, reasons};
+
+use super::{CrdInfo, load::{Load, Progress}};
+use crate::{api, config_schema, kubernetes::Resource};
+
+/// What the decision is made of.
+pub(crate) struct World<'a> {
+    pub(crate) modules: &'a BTreeMap<String, api::Module>,
+    pub(crate) loads: &'a BTreeMap<String, Load>,
+    pub(crate) reconcilers: &'a BTreeMap<String, api::Reconciler>,
+    pub(crate) crds: &'a BTreeMap<String, CrdInfo>,
+    pub(crate) now: Timestamp,
+}
+
+/// What a Reconciler is to do.
+#[derive(Clone)]
+pub(crate) enum Verdict {
+    /// Work, with this.
+    Work(Box<InForce>),
+    /// Nothing, for this reason.
+    Rest(Failure),
+}
+
+/// The module and config in force.
+#[derive(Clone)]
+pub(crate) struct InForce {
+    pub(crate) active: api::ActiveModule,
+    pub(crate) module: Module,
+    pub(crate) resource: Resource,
+    pub(crate) status: StatusSchema,
+    /// What is wanted instead, and why it is not in force.
+    pub(crate) candidate: Option<api::CandidateModule>,
+}
+
+/// Decides for the Reconciler `name`; `before` is what was in force until now.
+pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Verdict {
+    match try_decide(world, name, before) {
+        Ok(in_force) => Verdict::Work(Box::new(in_force)),
+        Err(failure) => Verdict::Rest(failure),
+    }
+}
+
+fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, Failure> {
+    let Some(reconciler) = world.reconcilers.get(name) else {
+        return Err(Failure::transient("NotFound", "there is no such Reconciler"));
+    };
+    let spec = &reconciler.spec;
+    if spec.suspend {
+        return Err(Failure::terminal("Suspended", "spec.suspend is set: children and statuses stay as they are"));
+    }
+    spec.supported()?;
+    is_first(world, name, reconciler)?;
+    let (active, module, candidate) = match ready_module(world, &spec.module, reconciler) {
+        Ok(module) => {
+            let digest = module.digest().to_string();
+            let same = |active: &&api::ActiveModule| {
+                active.module == spec.module && active.digest == digest && active.config == spec.config
+            };
+            let since = before.filter(same).map_or_else(|| conditions::time(world.now), |active| active.since.clone());
+            (api::ActiveModule { module: spec.module.clone(), digest, config: spec.config.clone(), since }, module, None)
+        }
+        Err(failure) => {
+            let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else { return Err(failure) };
+            let candidate =
+                api::CandidateModule { module: spec.module.clone(), reason: failure.reason.clone(), message: said(&failure) };
+            (active.clone(), module, Some(candidate))
+        }
+    };
+    let (resource, status) = root_kind(world, spec)?;
+    Ok(InForce { active, module, resource, status, candidate })
+}
+
+/// A failure for a message: with its path.
+pub(crate) fn said(failure: &Failure) -> String {
+    match &failure.path {
+        Some(path) => format!("{path}: {}", failure.message),
+        None => failure.message.clone(),
+    }
+}
+
+/// Of two Reconcilers for one kind, or with one field manager, the older works; the other takes over when it goes.
+fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Result<(), Failure> {
+    let age = |reconciler: &api::Reconciler| {
+        (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
+    };
+    let older = world.reconcilers.iter().filter(|(other, found)| {
+        *other != name && found.metadata.deletion_timestamp.is_none() && age(found) < age(reconciler)
+    });
+    for (other, found) in older {
+        let (mine, theirs) = (&reconciler.spec.r#for, &found.spec.r#for);
+        if mine.kind == theirs.kind && mine.group() == theirs.group() {
+            let message = format!("Reconciler {other} is older and already reconciles {mine}; this one takes over when it is deleted");
+            return Err(Failure::terminal("KindTaken", message).at("spec.for"));
+        }
+        let manager = reconciler.spec.manager(name);
+        if manager == found.spec.manager(other) {
+            let message = format!("Reconciler {other} already writes as field manager {manager}; two would undo each other's fields");
+            return Err(Failure::terminal("FieldManagerTaken", message).at("spec.fieldManager"));
+        }
+    }
+    Ok(())
+}
+
+/// The wanted module, if it can come into force: loaded, for this kind, and with a config that it takes.
+fn ready_module(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Result<Module, Failure> {
+    let at = "spec.module";
+    let Some(object) = world.modules.get(name) else {
+        let message = format!("there is no Module {name}; push it with: pintle push {name} FILE");
+        return Err(Failure::transient("ModuleMissing", message).at(at));
+    };
+    let load = world.loads.get(name).filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
+    let module = match load.map(|load| &load.progress) {
+        Some(Progress::Loaded(module)) => module,
+        Some(Progress::Refused(failure)) => {
+            let message = format!("Module {name} cannot be loaded: {failure}");
+            return Err(Failure::terminal("ModuleNotReady", message).at(at));
+        }
+        Some(Progress::NotFetched(failure, _)) => {
+            let message = format!("Module {name} cannot be fetched: {failure}");
+            return Err(Failure::transient("ModuleNotReady", message).at(at));
+        }
+        Some(Progress::Loading) | None => {
+            return Err(Failure::transient("ModuleLoading", format!("Module {name} is being loaded")).at(at));
+        }
+    };
+    let (reconciles, wanted) = (&module.manifest().reconciles, &reconciler.spec.r#for);
+    if reconciles != wanted {
+        let message = format!("Module {name} reconciles {reconciles}, not {wanted}");
+        return Err(Failure::terminal("KindMismatch", message).at(at));
+    }
+    config_schema::check(module.manifest(), &reconciler.spec.config)?;
+    Ok(module.clone())
+}
+
+/// What was in force, if its module is still there with the same bytes.
+fn last_good<'a>(
+    world: &World<'_>,
+    active: &'a api::ActiveModule,
+    spec: &api::ReconcilerSpec,
+) -> Option<(&'a api::ActiveModule, Module)> {
+    match &world.loads.get(&active.module)?.progress {
+        Progress::Loaded(module) if module.digest().to_string() == active.digest && module.manifest().reconciles == spec.r#for => {
+            Some((active, module.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// How the API server serves the roots, and what their status may say.
+fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource, StatusSchema), Failure> {
+    let wanted = &spec.r#for;
+    let missing = |message: String| Failure::transient("KindMissing", message).at("spec.for");
+    let found = world.crds.values().find(|crd| crd.group == wanted.group() && crd.kind == wanted.kind);
+    let Some(crd) = found else {
+        return Err(missing(format!("the API server does not serve {wanted}; apply its CRD (pintle crds DIR prints a guest's)")));
+    };
+    let Some(status) = crd.versions.get(wanted.version()).filter(|_| crd.established) else {
+        let served: Vec<&str> = crd.versions.keys().map(String::as_str).collect();
+        return Err(missing(format!("the CRD of {} does not serve version {}, only {}", wanted.kind, wanted.version(), served.join(", "))));
+    };
+    if !crd.namespaced {
+        let message = format!("{wanted} is of cluster scope, and this host does not honour roots of cluster scope");
+        return Err(Failure::terminal(reasons::CAPABILITY_MISSING, message).at("spec.for"));
+    }
+    Ok((Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: true }, status.clone()))
+}

@@ -1,0 +1,45 @@
+//! Events. Losing one loses nothing that is not also in a status, so that nothing fails because an Event did.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{
+    Client,
+    runtime::events::{self, Event, EventType, Reporter},
+};
+use pintle_wit::ObjectRef;
+use tracing::debug;
+
+/// Publishes Events under the host's name. Repeated ones are counted instead of written anew.
+pub(crate) struct Recorder(events::Recorder);
+
+impl Recorder {
+    pub(crate) fn new(client: Client, instance: &str) -> Self {
+        let reporter = Reporter { controller: "pintle.dev/operator".into(), instance: Some(instance.into()) };
+        Self(events::Recorder::new(client, reporter))
+    }
+
+    pub(crate) async fn emit(&self, about: &ObjectRef, uid: &str, events: &[pintle_wit::Event]) {
+        let regarding = ObjectReference {
+            api_version: Some(about.api_version.clone()),
+            kind: Some(about.kind.clone()),
+            namespace: about.namespace.clone(),
+            name: Some(about.name.clone()),
+            uid: Some(uid.into()),
+            ..ObjectReference::default()
+        };
+        for event in events {
+            let event = Event {
+                type_: match event.r#type {
+                    pintle_wit::EventType::Normal => EventType::Normal,
+                    pintle_wit::EventType::Warning => EventType::Warning,
+                },
+                reason: event.reason.clone(),
+                note: Some(event.message.clone()),
+                action: "Reconcile".into(),
+                secondary: None,
+            };
+            if let Err(error) = self.0.publish(&event, &regarding).await {
+                debug!(object = %about, reason = event.reason, %error, "An Event was not published");
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The flags of `pintle operator`.
+
+use std::net::SocketAddr;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::{api, kubernetes::connect::Connect};
+
+/// The flags of `pintle operator`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Flags {
+    #[command(flatten)]
+    pub(crate) connect: Connect,
+    /// Address for /healthz, /readyz and /metrics
+    #[arg(long, env = "PINTLE_BIND", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    pub(crate) bind: SocketAddr,
+    /// The namespace of the host: its key and the ConfigMaps of modules are there
+    #[arg(long, env = "PINTLE_NAMESPACE", default_value = api::NAMESPACE, value_name = "NAME")]
+    pub(crate) namespace: String,
+    /// How many roots are worked on at once
+    // Sixteen passes keep an API server busy that needs 2 ms a write; more only queue there.
+    #[arg(long, env = "PINTLE_WORKERS", default_value_t = 16, value_name = "N", value_parser = positive)]
+    pub(crate) workers: usize,
+    /// What is logged: a level (error, warn, info, debug, trace) or tracing directives
+    #[arg(long, env = "PINTLE_LOG", default_value = "info", value_name = "LEVEL")]
+    pub(crate) log: String,
+    /// How it is logged
+    #[arg(long, env = "PINTLE_LOG_FORMAT", default_value = "json", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| (1..=1024).contains(number)).ok_or_else(|| "a number from 1 to 1024".into())
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line
+    Json,
+    /// For people
+    Text,
+}
+
+impl Flags {
+    /// The name under which this host reports Events: the Pod's, where it runs in one.
+    pub(crate) fn identity(&self) -> String {
+        std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "pintle".into())
+    }
+
+    pub(crate) fn start_logging(&self) {
+        let filter = EnvFilter::try_new(&self.log).unwrap_or_else(|_| EnvFilter::new("info"));
+        let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        // A second initialisation is a test that runs two operators in one process; the first one's format stays.
+        let _ = match self.log_format {
+            LogFormat::Json => logs.json().flatten_event(true).try_init(),
+            LogFormat::Text => logs.try_init(),
+        };
+    }
+}

@@ -1,0 +1,163 @@
+//! Watches: one a kind and role, shared by all reconcilers that claim it, each with its own back-off.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures::StreamExt;
+use kube::{
+    Api,
+    core::{DynamicObject, PartialObjectMeta},
+    runtime::{WatchStreamExt, watcher},
+};
+use pintle_core::object;
+use pintle_wit::{Kind, names};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::{Shared, store::ListMark};
+use crate::kubernetes::Resource;
+
+/// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
+/// section 3), and kube takes a connection that is silent for longer than this as dead.
+const WATCH_SECONDS: u32 = 200;
+
+/// What a watch is for, and so what it selects and how much of each object it brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// All objects of a kind, whole.
+    Roots,
+    /// Objects that carry our label, metadata alone: enough to see drift.
+    ChildrenMetadata,
+    /// Objects that carry our label, whole: their readiness is in their status, or a guest observes them.
+    Children,
+}
+
+/// A watch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WatchKey {
+    pub(crate) kind: Kind,
+    pub(crate) role: Role,
+}
+
+/// How a watch is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WatchState {
+    /// Its first list is under way.
+    #[default]
+    Starting,
+    /// It has listed everything, and brings changes.
+    Synced,
+    /// The last attempt failed.
+    Failing(String),
+}
+
+/// A running watch. Dropping it ends the watch.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    task: JoinHandle<()>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Starts a watch that brings what it sees into the shared state.
+pub(crate) fn start(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> Watch {
+    let client = shared.cluster.client();
+    let resource = resource.api_resource();
+    let config = watcher::Config::default().timeout(WATCH_SECONDS);
+    let children = || config.clone().labels(names::LABEL_RECONCILER);
+    let task = match key.role {
+        Role::Roots => {
+            let api: Api<DynamicObject> = Api::all_with(client, &resource);
+            tokio::spawn(follow(shared, key, watcher(api, config)))
+        }
+        Role::Children => {
+            let api: Api<DynamicObject> = Api::all_with(client, &resource);
+            tokio::spawn(follow(shared, key, watcher(api, children())))
+        }
+        Role::ChildrenMetadata => {
+            let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
+            tokio::spawn(follow(shared, key, watcher(api, children())))
+        }
+    };
+    Watch { task }
+}
+
+async fn follow<K: serde::Serialize + Send>(
+    shared: Arc<Shared>,
+    key: WatchKey,
+    stream: impl futures::Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
+) {
+    let mut list: Option<(ListMark, BTreeSet<String>)> = None;
+    let mut stream = std::pin::pin!(stream.default_backoff());
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => {
+                take(&shared, &key, event, &mut list);
+            }
+            Err(error) => shared.watch_is(&key, WatchState::Failing(describe(&error))),
+        }
+    }
+}
+
+fn take<K: serde::Serialize>(
+    shared: &Shared,
+    key: &WatchKey,
+    event: watcher::Event<K>,
+    list: &mut Option<(ListMark, BTreeSet<String>)>,
+) {
+    match event {
+        watcher::Event::Init => *list = Some((shared.list_begins(), BTreeSet::new())),
+        watcher::Event::InitApply(object) => {
+            let Some(live) = stamped(&object, &key.kind) else { return };
+            if let Some((_, seen)) = list {
+                seen.insert(object::uid(&live).into());
+            }
+            shared.saw(key, live, true);
+        }
+        watcher::Event::InitDone => {
+            if let Some((mark, seen)) = list.take() {
+                shared.list_ended(key, mark, &seen);
+            }
+            shared.watch_is(key, WatchState::Synced);
+        }
+        watcher::Event::Apply(object) => {
+            if let Some(live) = stamped(&object, &key.kind) {
+                shared.saw(key, live, false);
+            }
+        }
+        watcher::Event::Delete(object) => {
+            if let Some(live) = stamped(&object, &key.kind) {
+                shared.gone(key, &live);
+            }
+        }
+    }
+}
+
+/// An object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
+fn stamped<K: serde::Serialize>(object: &K, kind: &Kind) -> Option<Value> {
+    let mut live = serde_json::to_value(object).ok()?;
+    let fields = live.as_object_mut()?;
+    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
+    fields.insert("kind".into(), kind.kind.as_str().into());
+    Some(live)
+}
+
+/// What is wrong with a watch, for a condition.
+fn describe(error: &watcher::Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// A root as it is kept: of its managed fields only the status entries, which say what the last status apply set.
+pub(crate) fn reduced_root(mut live: Value) -> Value {
+    if let Some(entries) = live.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
+        entries.retain(|entry| {
+            let text = |key: &str| entry.get(key).and_then(Value::as_str);
+            text("subresource") == Some("status") && text("operation") == Some("Apply")
+        });
+    }
+    live
+}

@@ -1,0 +1,127 @@
+mod build;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use build::GoModule;
+
+/// The control plane as released by Kubernetes. The release is named again in the module's go.mod, which says how to change it.
+const CONTROL_PLANE: GoModule = GoModule {
+    name: "kubernetes",
+    version: "v1.36.3",
+    // Without its version the server calls itself v0.0.0-master, and some of its checks go wrong.
+    linker_flags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+                   -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36",
+    go_mod: include_str!("../control-plane/go.mod"),
+    go_sum: include_str!("../control-plane/go.sum"),
+    // The package of etcd is called server.
+    renamed: &[("server", "etcd")],
+};
+
+const KWOK: GoModule = GoModule {
+    name: "kwok",
+    version: "v0.8.0",
+    linker_flags: "-s -w",
+    go_mod: include_str!("../kwok/go.mod"),
+    go_sum: include_str!("../kwok/go.sum"),
+    renamed: &[],
+};
+
+/// The programs that a control plane is made of.
+///
+/// They are built from Go modules, once: the result is kept in a cache folder (`$PINTLE_CACHE`, else `$XDG_CACHE_HOME/pintle`, else
+/// `~/.cache/pintle`) under a name that changes with the versions and with the module files, so a build is never stale.
+///
+/// When `KUBEBUILDER_ASSETS` names a folder, kube-apiserver, etcd and kubectl are taken from there and must be there;
+/// kube-controller-manager, kube-scheduler and kwok are taken from there too when they are there, and are built otherwise. A folder
+/// as other projects have it, with the three alone, therefore still costs the build, and the controllers may then be of another
+/// release than the server.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    pub(crate) etcd: PathBuf,
+    pub(crate) kube_apiserver: PathBuf,
+    pub(crate) kube_controller_manager: PathBuf,
+    pub(crate) kube_scheduler: PathBuf,
+    pub(crate) kubectl: PathBuf,
+    pub(crate) kwok: PathBuf,
+}
+
+impl Binaries {
+    /// Finds the programs, and builds those that are not there, which takes minutes; `progress` gets a line now and then meanwhile.
+    /// Of several that come at the same time, one builds and the others wait for it.
+    ///
+    /// # Errors
+    /// When `go` is not installed, a build fails, the cache cannot be written, or `KUBEBUILDER_ASSETS` lacks one of its three.
+    pub fn locate_or_build(progress: &mut dyn FnMut(&str)) -> Result<Self> {
+        let assets = assets()?;
+        let given =
+            |name: &str| assets.as_ref().map(|folder| folder.join(name)).filter(|path| path.is_file());
+        let mut find = |name: &str, module: &GoModule| match given(name) {
+            Some(path) => Ok(path),
+            None => Ok::<_, anyhow::Error>(module.locate_or_build(&cache()?, progress)?.join(name)),
+        };
+        Ok(Self {
+            etcd: find("etcd", &CONTROL_PLANE)?,
+            kube_apiserver: find("kube-apiserver", &CONTROL_PLANE)?,
+            kube_controller_manager: find("kube-controller-manager", &CONTROL_PLANE)?,
+            kube_scheduler: find("kube-scheduler", &CONTROL_PLANE)?,
+            kubectl: find("kubectl", &CONTROL_PLANE)?,
+            kwok: find("kwok", &KWOK)?,
+        })
+    }
+
+    /// kubectl alone, and never by a build: whoever has a cluster to name has one. Looked for in `KUBEBUILDER_ASSETS`, in what was
+    /// built before, and on `PATH`.
+    pub(crate) fn locate_kubectl() -> Result<PathBuf> {
+        if let Some(folder) = assets()? {
+            return Ok(folder.join("kubectl"));
+        }
+        let built =
+            cache().ok().and_then(|cache| CONTROL_PLANE.locate(&cache)).map(|folder| folder.join("kubectl"));
+        let on_path = || {
+            let path = env::var_os("PATH")?;
+            env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|path| path.is_file())
+        };
+        built
+            .or_else(on_path)
+            .context("no kubectl: put one on PATH, or name its folder in KUBEBUILDER_ASSETS")
+    }
+}
+
+fn assets() -> Result<Option<PathBuf>> {
+    let Some(folder) = directory_variable("KUBEBUILDER_ASSETS") else { return Ok(None) };
+    for name in ["kube-apiserver", "etcd", "kubectl"] {
+        ensure!(
+            folder.join(name).is_file(),
+            "KUBEBUILDER_ASSETS names {}, but {name} is not there",
+            folder.display()
+        );
+    }
+    // Components start in a folder of their own, so a relative path would lead them elsewhere.
+    Ok(Some(fs::canonicalize(folder)?))
+}
+
+fn cache() -> Result<PathBuf> {
+    let cache = if let Some(own) = directory_variable("PINTLE_CACHE") {
+        own
+    } else if let Some(caches) = directory_variable("XDG_CACHE_HOME") {
+        caches.join("pintle")
+    } else if let Some(home) = directory_variable("HOME") {
+        home.join(".cache").join("pintle")
+    } else {
+        bail!("no place for the built control plane: set PINTLE_CACHE to a folder");
+    };
+    create(&cache)?;
+    Ok(fs::canonicalize(cache)?)
+}
+
+fn create(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))
+}
+
+fn directory_variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}

@@ -1,0 +1,140 @@
+use std::env::consts::{ARCH, OS};
+use std::fmt::Write as _;
+use std::fs::{self, File, TryLockError};
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
+
+use crate::patience::Rhythm;
+use crate::processes::last_lines;
+
+/// A Go module whose tools are built and kept. Its files are part of this program, so that it builds wherever it runs.
+pub(super) struct GoModule {
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    pub(super) linker_flags: &'static str,
+    pub(super) go_mod: &'static str,
+    pub(super) go_sum: &'static str,
+    /// Tools that are to be called otherwise than their packages.
+    pub(super) renamed: &'static [(&'static str, &'static str)],
+}
+
+impl GoModule {
+    /// The folder of the built tools, if they have been built before.
+    pub(super) fn locate(&self, cache: &Path) -> Option<PathBuf> {
+        // The folder gets this name only when it is complete, so its presence says all.
+        Some(cache.join(self.key())).filter(|folder| folder.is_dir())
+    }
+
+    pub(super) fn locate_or_build(&self, cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+        if let Some(folder) = self.locate(cache) {
+            return Ok(folder);
+        }
+        let lock = cache.join(format!("{}.lock", self.name));
+        let lock = File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                progress(&format!("waiting for another process that builds {} {}", self.name, self.version));
+                lock.lock().context("waiting for the other build")?;
+            }
+            Err(TryLockError::Error(error)) => return Err(error).context("locking the cache"),
+        }
+        match self.locate(cache) {
+            Some(folder) => Ok(folder),
+            None => self.build(cache, progress),
+        }
+    }
+
+    /// Builds next to the final place, and moves there what is complete. Only the holder of the lock may.
+    fn build(&self, cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+        let Self { name, version, .. } = self;
+        let partial = cache.join(format!("{name}.partial"));
+        if partial.exists() {
+            // Left by a build that was interrupted.
+            fs::remove_dir_all(&partial)?;
+        }
+        let bin = partial.join("bin");
+        fs::create_dir_all(&bin).with_context(|| format!("creating {}", bin.display()))?;
+        fs::write(partial.join("go.mod"), self.go_mod)?;
+        fs::write(partial.join("go.sum"), self.go_sum)?;
+
+        progress(&format!("building {name} {version} from its Go modules, once; a cold build takes minutes"));
+        let mut go = Command::new("go")
+            .args([
+                "build",
+                "-v",
+                "-trimpath",
+                "-buildvcs=false",
+                "-mod=readonly",
+                "-ldflags",
+                self.linker_flags,
+                "-o",
+            ])
+            .arg(&bin)
+            .arg("tool")
+            .current_dir(&partial)
+            .env("CGO_ENABLED", "0")
+            .env("GOWORK", "off")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
+                let missing = error.kind() == ErrorKind::NotFound;
+                anyhow::Error::from(error).context(if missing { GO_IS_MISSING } else { "starting go" })
+            })?;
+        let said = self.follow(&mut go, progress);
+        let status = go.wait()?;
+        ensure!(status.success(), "building {name} {version} failed ({status}):\n{}", last_lines(&said, 20));
+
+        for (from, to) in self.renamed {
+            fs::rename(bin.join(from), bin.join(to))?;
+        }
+        let folder = cache.join(self.key());
+        fs::rename(&bin, &folder).with_context(|| format!("moving the build to {}", folder.display()))?;
+        fs::remove_dir_all(&partial)?;
+        progress(&format!("built {name} {version}"));
+        Ok(folder)
+    }
+
+    /// Reads what go says until it ends, reports how far it is, and returns all of it.
+    fn follow(&self, go: &mut Child, progress: &mut dyn FnMut(&str)) -> String {
+        let mut said = String::new();
+        let mut compiled = 0_usize;
+        let mut rhythm = Rhythm::every(Duration::from_secs(5));
+        let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
+        for line in lines.map_while(Result::ok) {
+            // With -v, go names each package that it compiles, and speaks of its downloads as `go: downloading`.
+            compiled += usize::from(!line.contains(' '));
+            if rhythm.due() {
+                progress(&format!("building {}: {compiled} packages so far, now {line}", self.name));
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        said
+    }
+
+    fn key(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.go_mod, self.go_sum, self.linker_flags] {
+            hash.update(part);
+            hash.update([0]);
+        }
+        let digest = hash.finalize().iter().take(6).fold(String::new(), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        format!("{}-{}-{OS}-{ARCH}-{digest}", self.name, self.version)
+    }
+}
+
+const GO_IS_MISSING: &str = "`go` is not on PATH, and the test control plane is built from Go modules. Install Go 1.26 or newer, \
+     or set KUBEBUILDER_ASSETS to a folder with kube-apiserver, etcd, kubectl, kube-controller-manager, kube-scheduler and kwok, \
+     or set PINTLE_TESTBED_KUBECONFIG to the kubeconfig of a cluster that may be used for tests";

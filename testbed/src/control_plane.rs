@@ -1,0 +1,215 @@
+mod start;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+use crate::Binaries;
+use crate::kubeconfig;
+use crate::processes::{ComponentFailed, Processes};
+
+/// What a control plane is to consist of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many nodes there are, called `node-0` and so on. kwok plays them, and the Pods that the scheduler puts there: they become
+    /// Running and Ready and go when deleted, but nothing runs in them, so nothing answers on their addresses. With 0 there is no kwok.
+    pub nodes: usize,
+    /// Whether kube-controller-manager and kube-scheduler run. Without them nothing is garbage-collected, no Deployment gets Pods and
+    /// no namespace gets its default ServiceAccount, but the start is faster and nobody but the caller writes.
+    pub controllers: bool,
+    /// Whether the folder of the instance (logs, data, audit log) stays when it stops or fails to start. Its path is then printed to stderr.
+    pub keep: bool,
+}
+
+impl Default for Options {
+    /// Three nodes, all controllers, and nothing kept unless `PINTLE_TESTBED_KEEP` is `1`.
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            controllers: true,
+            keep: std::env::var_os("PINTLE_TESTBED_KEEP").is_some_and(|value| value == "1"),
+        }
+    }
+}
+
+/// A Kubernetes cluster to test against, reached as its administrator.
+///
+/// One that was started here ends with this value: the processes stop and their folder goes, on [`ControlPlane::stop`], on drop, on a
+/// panic that unwinds, and also when this process is killed, in which case a watchdog does it a few seconds later.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Before the folder, so that it is dropped before it: nothing may write into the folder when that is removed.
+    processes: Option<Processes>,
+    directory: TempDir,
+    kubeconfig: PathBuf,
+    kubectl: PathBuf,
+    audit_log: Option<PathBuf>,
+}
+
+impl ControlPlane {
+    /// Starts a control plane on free ports of the loopback interface, with everything it writes in a temporary folder, and returns
+    /// when it is usable: the API server is ready and, as far as `options` ask for them, the ServiceAccount `default` of the namespace
+    /// `default` exists and all nodes take Pods. Any number may run side by side.
+    ///
+    /// # Errors
+    /// When a component exits or is not ready in time; the error ends with what that component logged last.
+    pub fn start(binaries: &Binaries, options: &Options) -> Result<Self> {
+        // Another process may get a port between its choice and its use. Five in a row have another reason.
+        let mut attempts = 5;
+        loop {
+            attempts -= 1;
+            match start::start(binaries, options, start::Ports::choose()?) {
+                Err(error) if attempts > 0 && port_was_taken(&error) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Uses the cluster of a kubeconfig's current context, which only the user may choose: see [`Source::from_env`](crate::Source::from_env). Nothing in it is
+    /// started, stopped or cleaned.
+    ///
+    /// # Errors
+    /// When there is no kubectl, or the cluster does not answer.
+    pub fn existing(kubeconfig: &Path) -> Result<Self> {
+        let cluster = Self {
+            processes: None,
+            directory: new_directory(false)?,
+            kubeconfig: fs::canonicalize(kubeconfig)
+                .with_context(|| format!("reading {}", kubeconfig.display()))?,
+            kubectl: Binaries::locate_kubectl()?,
+            audit_log: None,
+        };
+        cluster
+            .run_kubectl(&["get", "--raw=/version"], None)
+            .context("asking the existing cluster for its version")?;
+        Ok(cluster)
+    }
+
+    /// The administrator's kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A new kubeconfig for a ServiceAccount that exists, good for as long as the cluster allows, at most a year. It lies in the folder of
+    /// this instance and goes with it.
+    ///
+    /// # Errors
+    /// When the ServiceAccount does not exist, or the cluster refuses the token.
+    pub fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        let token =
+            self.run_kubectl(&["create", "token", name, "--namespace", namespace, "--duration=8760h"], None)?;
+        let current =
+            self.run_kubectl(&["config", "view", "--raw", "--flatten", "--minify", "--output=json"], None)?;
+        let path = self.directory.path().join(format!("{namespace}-{name}.kubeconfig"));
+        kubeconfig::with_token(&path, &serde_json::from_str(&current)?, namespace, name, token.trim())?;
+        Ok(path)
+    }
+
+    /// The kubectl that belongs to this cluster.
+    #[must_use]
+    pub fn kubectl(&self) -> &Path {
+        &self.kubectl
+    }
+
+    /// A kubectl that speaks to this cluster as its administrator, and neither reads nor writes the user's own settings and caches.
+    #[must_use]
+    pub fn kubectl_command(&self) -> Command {
+        start::kubectl_command(&self.kubectl, &self.kubeconfig, self.directory.path())
+    }
+
+    /// Runs [`ControlPlane::kubectl_command`] with these arguments and this input, and returns what it printed.
+    ///
+    /// # Errors
+    /// When kubectl fails; the error is what it complained about.
+    pub fn run_kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<String> {
+        run(self.kubectl_command().args(args), stdin)
+    }
+
+    /// Every request that the API server has answered, as audit events of level Metadata, one JSON object a line; a watch has two, of
+    /// stages ResponseStarted and ResponseComplete. An event may come a moment after the answer of which it tells. None for an
+    /// existing cluster.
+    #[must_use]
+    pub fn audit_log(&self) -> Option<&Path> {
+        self.audit_log.as_deref()
+    }
+
+    /// The folder of this instance. What its components log is in its subfolder `logs`.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Says whether every component still runs: when a test fails for no apparent reason, ask this first.
+    ///
+    /// # Errors
+    /// When a component has exited; the error ends with what it logged last.
+    pub fn check(&mut self) -> Result<()> {
+        self.processes.as_mut().map_or(Ok(()), Processes::check)
+    }
+
+    /// Stops all components in order, and removes the folder. Dropping does the same, but cannot say what went wrong.
+    ///
+    /// # Errors
+    /// When a component had exited before, or had to be killed. All are gone in any case.
+    pub fn stop(mut self) -> Result<()> {
+        self.processes.as_mut().map_or(Ok(()), Processes::stop)
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // What went wrong is of no interest to someone who only drops.
+        let _ = self.processes.as_mut().map_or(Ok(()), Processes::stop);
+    }
+}
+
+/// Runs a command to its end, and returns what it printed; an error holds what it complained about.
+fn run(command: &mut Command, stdin: Option<&str>) -> Result<String> {
+    let described = format!("{command:?}");
+    let mut child = command
+        .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting {described}"))?;
+    let pipe = child.stdin.take();
+    let output = thread::scope(|scope| {
+        // Beside the reading, because kubectl answers while it still reads.
+        scope.spawn(move || {
+            if let (Some(mut pipe), Some(text)) = (pipe, stdin) {
+                // kubectl stops reading when it does not like what it reads; its complaint says more than a broken pipe.
+                let _ = pipe.write_all(text.as_bytes());
+            }
+        });
+        child.wait_with_output()
+    })?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{described} failed ({}): {}", output.status, complaint.trim());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn port_was_taken(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<ComponentFailed>().is_some_and(ComponentFailed::port_was_taken)
+}
+
+/// The folder of an instance, readable by its owner alone, because there are private keys in it.
+fn new_directory(keep: bool) -> Result<TempDir> {
+    let mut directory = tempfile::Builder::new()
+        .prefix("pintle-testbed-")
+        .tempdir()
+        .context("creating a folder for the control plane")?;
+    if keep {
+        directory.disable_cleanup(true);
+        eprintln!("the control plane's folder will be kept: {}", directory.path().display());
+    }
+    Ok(directory)
+}
+
+#[cfg(test)]
+mod tests;

@@ -88,7 +88,7 @@ fn text(document: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Manifest, NoConfig, Object, Response, json};
+    use crate::{Cause, Host, Kind, Manifest, Need, NeedAnswer, NoConfig, Object, Refusal, Response, json};
 
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -195,5 +195,44 @@ mod tests {
             serde_json::from_str(&describe::<Sample>(Some(r#"{"type": "object"}"#))).unwrap();
         assert_eq!(manifest["configSchema"], json!({"type": "object"}));
         assert_eq!(manifest["reconciles"]["kind"], "Sample");
+    }
+
+    struct Asking;
+
+    impl Guest for Asking {
+        type Root = Value;
+        type Config = Value;
+        const READS_NEEDS: bool = true;
+        fn manifest() -> Manifest {
+            Sample::manifest()
+        }
+        fn reconcile(_: Request) -> Result<Response, Failure> {
+            Ok(Response::default())
+        }
+    }
+
+    /// Everything is set, so that a part of the request that the contract gains and this module does not read fails the test.
+    #[test]
+    fn a_request_is_read_as_the_contract_writes_it() {
+        let need = Need::Deadline("2000-01-01T00:00:00Z".to_owned());
+        let written = Request {
+            children: vec![json!({"kind": "Deployment"})],
+            needs: vec![NeedAnswer { need, objects: vec![json!({})], time: None, reached: Some(true) }],
+            refusals: vec![Refusal { code: 422, causes: vec![Cause::default()], ..Refusal::default() }],
+            deleting: true,
+            host: Host { capabilities: vec!["needs".to_owned()] },
+            config: json!({"a": 1}),
+            ..Request::about(json!({"metadata": {"name": "a"}}))
+        };
+        assert_eq!(parse::<Asking>(&text(&written)).unwrap(), written);
+    }
+
+    #[test]
+    fn a_guest_that_does_not_read_needs_is_told_so_when_it_gets_some() {
+        let need = json!({"need": {"clock": {"stepSeconds": 60}}, "time": "2000-01-01T00:00:00Z"});
+        let mut request = json!({"apiVersion": "guest.pintle.dev/v1", "needs": [need]});
+        request["object"] = json!({"metadata": {"name": "a"}, "spec": {"replicas": 1}});
+        let failure = call_with(request).unwrap_err();
+        assert!(failure["message"].as_str().unwrap().contains("READS_NEEDS"), "{failure}");
     }
 }

@@ -46,7 +46,10 @@ pub fn compute(
             r#type: name.into(),
             status,
             observed_generation: generation,
-            last_transition_time: old.map_or_else(|| time(now), |old| old.last_transition_time.clone()),
+            last_transition_time: old
+                .map(|old| old.last_transition_time.clone())
+                .filter(|time| !time.is_empty())
+                .unwrap_or_else(|| time(now)),
             reason: reason.into(),
             message: message.into(),
         });

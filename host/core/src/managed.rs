@@ -34,19 +34,19 @@ pub fn covers(entry: &Value, object: &Value) -> bool {
                 .filter(|(key, _)| !matches!(key.as_str(), "name" | "namespace" | "uid" | "resourceVersion"))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect();
-            named.is_empty()
-                || field(entry, key).is_some_and(|entry| covers_value(entry, &Value::Object(named)))
+            named.is_empty() || covers_field(entry, key, &Value::Object(named))
         }
-        _ => value.is_null() || field(entry, key).is_some_and(|entry| covers_value(entry, value)),
+        _ => covers_field(entry, key, value),
     })
 }
 
 /// Whether everything that `entry` owns still stands in `sent`: false when the last apply set something that this one leaves out.
+/// A null counts as sent: an API server that keeps it keeps it as a field of ours.
 pub fn owns_nothing_beyond(entry: &Value, sent: &Value) -> bool {
     let Some(owned) = entry.as_object() else { return true };
     owned.iter().all(|(key, below)| {
         if let Some(name) = key.strip_prefix("f:") {
-            sent.get(name).is_some_and(|value| !value.is_null() && owns_nothing_beyond(below, value))
+            sent.get(name).is_some_and(|value| owns_nothing_beyond(below, value))
         } else if let Some(keys) = key.strip_prefix("k:") {
             items(sent).iter().any(|item| is_item(keys, item) && owns_nothing_beyond(below, item))
         } else if let Some(value) = key.strip_prefix("v:") {
@@ -64,11 +64,24 @@ fn covers_value(entry: &Value, value: &Value) -> bool {
         return true;
     }
     match value {
-        Value::Object(fields) => fields.iter().all(|(key, value)| {
-            value.is_null() || field(entry, key).is_some_and(|entry| covers_value(entry, value))
-        }),
+        Value::Object(fields) => fields.iter().all(|(key, value)| covers_field(entry, key, value)),
         Value::Array(list) => list.iter().all(|item| covers_item(entry, item)),
         _ => true,
+    }
+}
+
+fn covers_field(entry: &Value, key: &str, value: &Value) -> bool {
+    field(entry, key).map_or_else(|| is_traceless(value), |entry| covers_value(entry, value))
+}
+
+/// Whether a value leaves nothing in managed fields: a null, a list of nothing (a keyed list is owned by its items alone), and a
+/// map of nothing but these. An empty map is a leaf.
+fn is_traceless(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => !fields.is_empty() && fields.values().all(is_traceless),
+        _ => false,
     }
 }
 

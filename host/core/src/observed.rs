@@ -101,11 +101,7 @@ fn conditions(live: &Value) -> Vec<(String, ConditionStatus, String)> {
         .flatten()
         .filter_map(|condition| {
             let text = |key: &str| object::text(condition, &[key]);
-            let status = match text("status")? {
-                "True" => ConditionStatus::True,
-                "False" => ConditionStatus::False,
-                _ => ConditionStatus::Unknown,
-            };
+            let status = condition_status(text("status")?);
             Some((text("type")?.to_owned(), status, text("message").unwrap_or_default().to_owned()))
         })
         .collect()
@@ -114,9 +110,26 @@ fn conditions(live: &Value) -> Vec<(String, ConditionStatus, String)> {
 /// The conditions in a status, as far as they can be read.
 pub fn status_conditions(status: &Value) -> Vec<Condition> {
     let found = status.get("conditions").and_then(Value::as_array);
-    found
-        .into_iter()
-        .flatten()
-        .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
-        .collect()
+    found.into_iter().flatten().filter_map(status_condition).collect()
+}
+
+/// A CRD need not declare every field of a condition; what it lacks reads as empty.
+fn status_condition(condition: &Value) -> Option<Condition> {
+    let text = |key: &str| object::text(condition, &[key]);
+    Some(Condition {
+        r#type: text("type")?.into(),
+        status: condition_status(text("status")?),
+        observed_generation: condition.get("observedGeneration").and_then(Value::as_i64),
+        last_transition_time: text("lastTransitionTime").unwrap_or_default().into(),
+        reason: text("reason").unwrap_or_default().into(),
+        message: text("message").unwrap_or_default().into(),
+    })
+}
+
+fn condition_status(text: &str) -> ConditionStatus {
+    match text {
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
+    }
 }

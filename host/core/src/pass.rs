@@ -28,7 +28,7 @@ use crate::{
     gate::{self, Allowed, GateContext, KindInfo},
     object,
     observed::Observed,
-    reconciler::{CAPABILITIES, Grants, Limits},
+    reconciler::{CAPABILITIES, Grants, Limits, is_watchable},
     request,
     status::StatusSchema,
 };
@@ -185,10 +185,10 @@ pub struct Pass {
     phase: Phase,
     counts: Counts,
     ready: bool,
-    /// The status whose write is under way changed the guest's own fields.
-    status_changed: bool,
-    /// Children of kinds that are not watched that this pass has named in the status.
+    /// Children of kinds that are not watched that this pass names in the status.
     recorded_now: Vec<ObjectRef>,
+    /// The status was written on the way, so that it is to be written at the end whatever the root shows.
+    recorded: bool,
 }
 
 /// A gated answer and how far each of its children is.
@@ -243,7 +243,9 @@ impl Pass {
     pub fn new(snapshot: Snapshot) -> Self {
         let Snapshot { binding, root, children, mut memory, now } = snapshot;
         memory.forget_unless(&binding, &root);
-        let live = children.into_iter().map(|child| (Key::from(&child.reference), child)).collect();
+        // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
+        let known = std::mem::take(&mut memory.unwatched).into_iter().chain(children);
+        let live = known.map(|child| (Key::from(&child.reference), child)).collect();
         Self {
             binding,
             root,
@@ -258,8 +260,8 @@ impl Pass {
             phase: Phase::Begin,
             counts: Counts::default(),
             ready: false,
-            status_changed: false,
             recorded_now: Vec::new(),
+            recorded: false,
         }
     }
 
@@ -269,23 +271,32 @@ impl Pass {
         match (std::mem::replace(&mut self.phase, Phase::Over), outcome) {
             (Phase::Begin, Outcome::Start) => self.begin(),
             (Phase::CallingGuest, Outcome::Answered(answer)) => self.answered(answer),
-            (Phase::ReadingUnwatched(asked), Outcome::Got(found)) => self.read_unwatched(asked, found),
+            (Phase::ReadingUnwatched(asked), Outcome::Got(found)) if asked.len() == found.len() => {
+                self.read_unwatched(asked, found)
+            }
             (Phase::RecordingUnwatched, Outcome::StatusWritten(result)) => match result {
                 Ok(()) => self.apply_children(),
                 Err(error) => self.give_up(error),
             },
-            (Phase::Applying(indexes), Outcome::Applied(results)) => self.applied(&indexes, results),
-            (Phase::Resolving(indexes), Outcome::Got(found)) => self.resolved(&indexes, found),
-            (Phase::ReadingPrunable(asked), Outcome::Got(found)) => self.read_prunable(asked, found),
-            (Phase::Pruning(asked), Outcome::Deleted(results)) => self.pruned(&asked, results),
+            (Phase::Applying(indexes), Outcome::Applied(results)) if indexes.len() == results.len() => {
+                self.applied(&indexes, results)
+            }
+            (Phase::Resolving(indexes), Outcome::Got(found)) if indexes.len() == found.len() => {
+                self.resolved(&indexes, found)
+            }
+            (Phase::ReadingPrunable(asked), Outcome::Got(found)) if asked.len() == found.len() => {
+                self.read_prunable(asked, found)
+            }
+            (Phase::Pruning(asked), Outcome::Deleted(results)) if asked.len() == results.len() => {
+                self.pruned(&asked, results)
+            }
             (Phase::WritingStatus(events), Outcome::StatusWritten(result)) => {
                 self.status_written(events, result)
             }
             (Phase::Emitting, Outcome::Emitted) => self.over(),
             (phase, outcome) => {
                 let message = format!("{outcome:?} does not answer {phase:?}");
-                self.unsure = Some(ApiError { reason: "DriverError".into(), message, ..ApiError::default() });
-                self.over()
+                self.give_up(ApiError { reason: "DriverError".into(), message, ..ApiError::default() })
             }
         }
     }
@@ -398,10 +409,18 @@ impl Pass {
         self.write_status()
     }
 
-    /// Ends the pass on an error that says nothing about the answer.
+    /// Stops before anything else is changed, on an error that says nothing about the answer, and says so in the status.
+    fn stop(&mut self, error: ApiError) -> Step {
+        self.memory.memo = None;
+        doubt(&mut self.unsure, error);
+        self.write_status()
+    }
+
+    /// Ends the pass on an error that the status cannot tell.
     fn give_up(&mut self, error: ApiError) -> Step {
         self.memory.memo = None;
-        self.unsure = Some(error);
+        doubt(&mut self.unsure, error);
+        self.ready = false;
         self.over()
     }
 
@@ -430,7 +449,7 @@ impl Pass {
         for (reference, found) in asked.into_iter().zip(found) {
             match found {
                 Ok(found) => self.saw(&reference, found),
-                Err(error) => return self.give_up(error),
+                Err(error) => return self.stop(error),
             }
         }
         self.apply_children()
@@ -513,7 +532,7 @@ impl Pass {
         let mut deletions = Vec::new();
         for (reference, found) in asked.into_iter().zip(found) {
             match found {
-                Err(error) => return self.give_up(error),
+                Err(error) => return self.stop(error),
                 Ok(found) => {
                     // The live owner reference decides. What is not, or no longer, the root's is left alone.
                     let ours =
@@ -537,7 +556,7 @@ impl Pass {
                     self.counts.deleted += 1;
                     self.live.remove(&Key::from(reference));
                 }
-                Err(error) => self.unsure = Some(error),
+                Err(error) => doubt(&mut self.unsure, error),
             }
         }
         if self.unsure.is_some() {
@@ -577,7 +596,8 @@ impl Pass {
             Err(error) if error.code == 404 || error.is_uid_mismatch() => return self.over(),
             Err(error) => {
                 self.memory.memo = None;
-                self.unsure = Some(error);
+                doubt(&mut self.unsure, error);
+                self.ready = false;
             }
         }
         self.counts.status_writes += 1;
@@ -595,16 +615,31 @@ impl Pass {
     fn over(&mut self) -> Step {
         self.phase = Phase::Over;
         let refused = self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed));
-        let retried = refused.iter().find(|standing| standing.retry);
+        // A terminal failure is no refusal's to end.
+        let retried = refused.iter().find(|standing| standing.retry && self.failure.is_none());
         let error = match (&self.failure, &self.unsure, refused.first()) {
             (Some(failure), ..) => Some(failure.reason.clone()),
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
             (None, None, None) => None,
         };
-        let waits = self.failure.as_ref().is_some_and(|failure| failure.retry)
+        // No watch tells when an object of a kind that is not watched is gone.
+        let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
+            let children = answer.allowed.children().iter().zip(&answer.states);
+            children.into_iter().any(|(child, state)| {
+                matches!(state, ChildState::Held(_)) && !is_watchable(&child.reference().kind())
+            })
+        });
+        let waits = waits_unseen
+            || self.failure.as_ref().is_some_and(|failure| failure.retry)
             || self.unsure.is_some()
             || retried.is_some();
+        // One that is going is looked at again.
+        let going = self.live.values().filter(|child| child.deleting).map(|child| memory::unwatched(&child.reference));
+        let going: Vec<_> = going.collect();
+        self.memory.read.retain(|entry| !going.contains(entry));
+        self.memory.unwatched =
+            self.live.values().filter(|child| !is_watchable(&child.reference.kind())).cloned().collect();
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
@@ -614,6 +649,12 @@ impl Pass {
             memory: std::mem::take(&mut self.memory),
         }))
     }
+}
+
+/// Keeps the first error, which is the one to tell, and the longest time that the API server asked for.
+fn doubt(unsure: &mut Option<ApiError>, error: ApiError) {
+    let first = unsure.get_or_insert_with(|| error.clone());
+    first.retry_after = first.retry_after.max(error.retry_after);
 }
 
 /// Why a root is not ready, in the order of weight.

@@ -25,12 +25,14 @@ impl ApiError {
 
     /// Whether a refusal may end without any change of the object: it depends on rights, quota, or other objects.
     pub(crate) fn depends_on_others(&self) -> bool {
-        matches!(self.code, 403 | 404 | 409) || self.is_allocation()
+        matches!(self.code, 403 | 404 | 409) || self.is_allocation() || self.is_uid_mismatch()
     }
 
     /// A port or address that another object holds; nothing wakes anyone when it is freed.
     fn is_allocation(&self) -> bool {
-        self.code == 422 && self.causes.iter().any(|cause| cause.message.contains("already allocated"))
+        let says_so = |message: &str| message.contains("already allocated");
+        self.code == 422
+            && (says_so(&self.message) || self.causes.iter().any(|cause| says_so(&cause.message)))
     }
 
     /// The object has another uid than the one that was sent, or is not there at all.
@@ -39,15 +41,22 @@ impl ApiError {
             || (self.code == 409 && self.message.contains("uid mismatch"))
     }
 
-    /// One CamelCase word for a condition.
+    /// One CamelCase word for a condition. A proxy's error page has no such reason.
     pub(crate) fn reason_word(&self) -> String {
-        match (self.reason.as_str(), self.code) {
-            ("", 0) => "NoReply".into(),
-            ("", 429) => "TooManyRequests".into(),
-            ("", _) => "ApiError".into(),
-            (reason, _) => reason.into(),
+        match self.code {
+            _ if is_word(&self.reason) => self.reason.clone(),
+            0 => "NoReply".into(),
+            429 => "TooManyRequests".into(),
+            _ => "ApiError".into(),
         }
     }
+}
+
+/// Whether the API takes this as a reason: one CamelCase word.
+pub(super) fn is_word(reason: &str) -> bool {
+    reason.len() <= 128
+        && reason.starts_with(|first: char| first.is_ascii_alphabetic())
+        && reason.chars().all(|letter| letter.is_ascii_alphanumeric())
 }
 
 impl fmt::Display for ApiError {

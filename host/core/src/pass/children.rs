@@ -2,7 +2,7 @@
 
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
-use super::{Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, memory, memory::Standing};
+use super::{Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt, memory, memory::Standing};
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
 
 /// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
@@ -205,7 +205,7 @@ impl Pass {
                 }
                 Err(error) if error.is_refusal() => ChildState::Refused(refused(child, error)),
                 Err(error) => {
-                    self.unsure.get_or_insert(error);
+                    doubt(&mut self.unsure, error);
                     ChildState::Unsure
                 }
             };
@@ -244,7 +244,7 @@ impl Pass {
             let ChildState::InTheWay(attempts) = *state else { continue };
             *state = match found {
                 Err(error) => {
-                    self.unsure.get_or_insert(error);
+                    doubt(&mut self.unsure, error);
                     ChildState::Unsure
                 }
                 Ok(found) => {

@@ -18,6 +18,10 @@ pub struct RootMemory {
     holds_for: Option<(String, Option<i64>, i64, String)>,
     /// Children of kinds that are not watched that were looked at since the host started.
     pub(super) read: BTreeSet<UnwatchedChild>,
+    /// Those of them that are there, as they were last seen: no cache shows them.
+    pub(super) unwatched: Vec<Observed>,
+    /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
+    pub(super) warned: Option<(String, String)>,
 }
 
 /// What the last pass without error saw and decided.
@@ -71,8 +75,12 @@ pub(super) struct Standing {
 }
 
 impl RootMemory {
-    /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with.
+    /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with, and
+    /// everything when the root is another one of the same name.
     pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) {
+        if self.holds_for.as_ref().is_some_and(|(uid, ..)| uid != object::uid(root)) {
+            *self = Self::default();
+        }
         let holds_for = Some((
             object::uid(root).to_owned(),
             object::generation(root),

@@ -4,9 +4,11 @@ use pintle_wit::{
     Condition, ConditionStatus, Event, EventType, GuestCondition, HostStatus, ObjectRef, PintleStatus,
     UnwatchedChild,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Blockers, Key, Pass, Phase, StatusWrite, Step, children::ChildState, memory};
+use super::{
+    Blockers, Key, Pass, Phase, StatusWrite, Step, api_error::is_word, children::ChildState, memory,
+};
 use crate::{
     conditions::{self, Blocker},
     managed, object,
@@ -28,9 +30,14 @@ impl Pass {
         };
         let (fields, guest) = self.last_words();
         let status = self.status(fields, &guest, &[blocker], None);
-        if matches!(self.binding.status, StatusSchema::Nothing) {
+        let names = recorded_unwatched(&json!({"status": status}));
+        if matches!(self.binding.status, StatusSchema::Nothing)
+            || !children.iter().all(|child| names.contains(&memory::unwatched(child)))
+        {
+            // The CRD has no place for it, as `StatusSchemaIncomplete` on the Reconciler says.
             return self.apply_children();
         }
+        self.recorded = true;
         self.counts.status_writes += 1;
         self.phase = Phase::RecordingUnwatched;
         Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
@@ -40,16 +47,15 @@ impl Pass {
     pub(super) fn write_status(&mut self) -> Step {
         let blockers = self.blockers();
         let (fields, guest) = self.words();
-        let before = guest_fields(&self.root);
-        self.status_changed = self.failure.is_none() && fields != before;
-        let did_change = self.counts.changed_children() || self.status_changed;
+        let status_changed = self.failure.is_none() && self.fields_differ(&fields);
+        let did_change = self.counts.changed_children() || status_changed;
         let status =
             self.status(fields, &guest, &blockers, did_change.then_some(self.binding.digest.as_str()));
         self.ready = blockers.is_empty();
         let events = self.events(&blockers, did_change);
         let writable = !matches!(self.binding.status, StatusSchema::Nothing)
             && status.as_object().is_some_and(|s| !s.is_empty());
-        if !writable || !self.differs(&status) {
+        if !writable || !(self.recorded || self.differs(&status)) {
             return self.emit(events);
         }
         self.phase = Phase::WritingStatus(events);
@@ -86,7 +92,20 @@ impl Pass {
                 blocks_ready: false,
             })
             .collect();
-        (guest_fields(&self.root), guest)
+        let mut fields = self.root.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+        fields.retain(|key, _| !HOST_STATUS.contains(&key.as_str()) && self.owns_field(key));
+        (fields, guest)
+    }
+
+    /// Whether a status field on the root was written by us: sending somebody else's again would take it over. A root without
+    /// managed fields comes from a file.
+    fn owns_field(&self, key: &str) -> bool {
+        match self.status_entry() {
+            Some(entry) => {
+                entry.get("f:status").is_some_and(|status| status.get(format!("f:{key}")).is_some())
+            }
+            None => object::at(&self.root, &["metadata", "managedFields"]).is_none(),
+        }
     }
 
     /// Whether a condition on the root was written by us: others may keep theirs in the same list.
@@ -272,15 +291,23 @@ impl Pass {
     fn differs(&self, status: &Value) -> bool {
         let nothing = Value::Object(Map::new());
         let observed = self.root.get("status").unwrap_or(&nothing);
-        let leftover = self
-            .status_entry()
-            .and_then(|entry| entry.get("f:status"))
-            .is_some_and(|entry| !managed::owns_nothing_beyond(entry, status));
-        leftover || !shows(observed, status)
+        let entry = self.status_entry().and_then(|entry| entry.get("f:status"));
+        entry.is_some_and(|entry| is_leftover(entry, observed, status)) || !shows(observed, status)
+    }
+
+    /// The same for the guest's fields alone.
+    fn fields_differ(&self, fields: &Map<String, Value>) -> bool {
+        let mut entry = self.status_entry().and_then(|entry| entry.get("f:status")).cloned();
+        if let Some(entry) = entry.as_mut().and_then(Value::as_object_mut) {
+            entry.retain(|key, _| !HOST_STATUS.iter().any(|field| key.strip_prefix("f:") == Some(field)));
+        }
+        let (nothing, fields) = (Value::Object(Map::new()), Value::Object(fields.clone()));
+        let observed = self.root.get("status").unwrap_or(&nothing);
+        entry.is_some_and(|entry| is_leftover(&entry, observed, &fields)) || !shows(observed, &fields)
     }
 
     /// The guest's events, when the pass changed something, and the host's own when the root began or ceased to fail.
-    fn events(&self, blockers: &[Blocker], did_change: bool) -> Vec<Event> {
+    fn events(&mut self, blockers: &[Blocker], did_change: bool) -> Vec<Event> {
         let mut events = match &self.answer {
             Some(answer) if did_change && self.failure.is_none() => answer.allowed.events().to_vec(),
             _ => Vec::new(),
@@ -294,36 +321,77 @@ impl Pass {
         };
         let refused = self.failure.is_some()
             || !self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
+        if !refused {
+            self.memory.warned = None;
+        }
         if let Some(blocker) = blockers.first().filter(|_| refused).filter(worth) {
             let told = find(conditions::READY).is_some_and(|ready| {
                 ready.status == ConditionStatus::False
                     && ready.reason == blocker.reason
                     && ready.message == blocker.message
             });
-            if !told {
+            let warning = Some((blocker.reason.clone(), blocker.message.clone()));
+            let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
+            if !told && warned != warning {
                 let message = crate::gate::clean(&blocker.message, 1024);
                 events.push(Event { r#type: EventType::Warning, reason: blocker.reason.clone(), message });
             }
-        } else if blockers.is_empty()
-            && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
-        {
-            let message = "the root is ready again".into();
-            events.push(Event { r#type: EventType::Normal, reason: "Recovered".into(), message });
+        } else if blockers.is_empty() {
+            if find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True) {
+                let message = "the root is ready again".into();
+                events.push(Event { r#type: EventType::Normal, reason: "Recovered".into(), message });
+            }
         }
         events
     }
 }
 
-/// Children that the root's status names because their kinds are not watched.
+/// Children that the root's status names because their kinds are not watched. Whoever may write the status may write anything
+/// there, so no other kind is looked for.
 pub(super) fn recorded_unwatched(root: &Value) -> Vec<UnwatchedChild> {
     let entries = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
-    entries.into_iter().flatten().filter_map(|entry| serde_json::from_value(entry.clone()).ok()).collect()
+    entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| serde_json::from_value(entry.clone()).ok())
+        .filter(|entry: &UnwatchedChild| {
+            !reconciler::is_watchable(&pintle_wit::Kind::new(&entry.api_version, &entry.kind))
+        })
+        .collect()
 }
 
-fn guest_fields(root: &Value) -> Map<String, Value> {
-    let mut fields = root.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
-    fields.retain(|key, _| !HOST_STATUS.contains(&key.as_str()));
-    fields
+/// Whether the last write left something that this one leaves out. What we own as a whole (an atomic list or map) has no parts in
+/// the entry, so it is compared itself.
+fn is_leftover(entry: &Value, observed: &Value, sent: &Value) -> bool {
+    !managed::owns_nothing_beyond(entry, sent) || has_stale_part(entry, observed, sent)
+}
+
+fn has_stale_part(entry: &Value, observed: &Value, sent: &Value) -> bool {
+    let Some(owned) = entry.as_object() else { return false };
+    if owned.is_empty() {
+        let is_whole = matches!((observed, sent), (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)));
+        return is_whole && !is_same(observed, sent);
+    }
+    let fields = owned.iter().filter_map(|(key, below)| Some((key.strip_prefix("f:")?, below)));
+    fields.into_iter().any(|(name, below)| match (observed.get(name), sent.get(name)) {
+        (Some(observed), Some(sent)) => has_stale_part(below, observed, sent),
+        _ => false,
+    })
+}
+
+/// Whether two values are the same JSON to every reader: 1.0 is 1, and a field that is null may be left out.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(a), Value::Object(b)) => {
+            let within = |a: &Map<String, Value>, b: &Map<String, Value>| {
+                a.iter().all(|(key, value)| b.get(key).map_or(value.is_null(), |other| is_same(value, other)))
+            };
+            within(a, b) && within(b, a)
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        _ => one == other,
+    }
 }
 
 /// Whether `observed` shows everything in `sent`. Conditions are compared by type; what others keep beside ours does not count.
@@ -339,7 +407,7 @@ fn shows(observed: &Value, sent: &Value) -> bool {
                 }
             })
         }),
-        _ => observed == sent,
+        _ => is_same(observed, sent),
     }
 }
 
@@ -349,8 +417,5 @@ fn is_empty(value: &Value) -> bool {
 
 /// A reason that the API takes: one CamelCase word, or the fallback.
 fn word(reason: &str, otherwise: &str) -> String {
-    let fits = reason.starts_with(|first: char| first.is_ascii_alphabetic())
-        && reason.chars().all(|letter| letter.is_ascii_alphanumeric())
-        && reason.len() <= 128;
-    if fits { reason.into() } else { otherwise.into() }
+    if is_word(reason) { reason.into() } else { otherwise.into() }
 }

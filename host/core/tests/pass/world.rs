@@ -21,7 +21,11 @@ pub(crate) struct World {
     pub(crate) root: ObjectRef,
     pub(crate) memory: RootMemory,
     pub(crate) now: i64,
+    hook: Option<Hook>,
 }
+
+/// What others do right before a request.
+type Hook = Box<dyn FnMut(&mut Api, &str)>;
 
 /// What a pass did.
 pub(crate) struct Run {
@@ -57,7 +61,7 @@ impl World {
             key: SealingKey::new([7; 32]),
         };
         let mut world =
-            Self { api: Api::default(), binding, root: ObjectRef::default(), memory: RootMemory::default(), now: 0 };
+            Self { api: Api::default(), binding, root: ObjectRef::default(), memory: RootMemory::default(), now: 0, hook: None };
         world.root = world.add_root("shop");
         world
     }
@@ -73,6 +77,22 @@ impl World {
     /// The pass over the root, with a guest that gives this answer whatever it is asked.
     pub(crate) fn pass(&mut self, answer: &Response) -> Run {
         self.pass_with(|_| Ok(answer.clone()))
+    }
+
+    /// The pass over the root, where others act right before a request.
+    pub(crate) fn pass_between(&mut self, answer: &Response, hook: impl FnMut(&mut Api, &str) + 'static) -> Run {
+        self.hook = Some(Box::new(hook));
+        let run = self.pass(answer);
+        self.hook = None;
+        run
+    }
+
+    fn begin(&mut self, run: &mut Run, verb: &str, reference: &ObjectRef) {
+        let step = format!("{verb} {} {}", reference.kind, reference.name);
+        if let Some(hook) = &mut self.hook {
+            hook(&mut self.api, &step);
+        }
+        run.steps.push(step);
     }
 
     pub(crate) fn pass_with(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
@@ -118,7 +138,6 @@ impl World {
         run: &mut Run,
         guest: &mut impl FnMut(&Request) -> Result<Response, Failure>,
     ) -> Outcome {
-        let named = |verb: &str, reference: &ObjectRef| format!("{verb} {} {}", reference.kind, reference.name);
         match step {
             Step::CallGuest(request) => {
                 run.steps.push("call".into());
@@ -127,8 +146,8 @@ impl World {
                 Outcome::Answered(answer)
             }
             Step::Get(references) => {
-                run.steps.extend(references.iter().map(|reference| named("get", reference)));
                 let found = references.iter().map(|reference| {
+                    self.begin(run, "get", reference);
                     let found = self.api.get(reference)?;
                     Ok(found.map(|live| self.observed(&live)))
                 });
@@ -136,15 +155,18 @@ impl World {
             }
             Step::Apply(applies) => {
                 let applied = applies.iter().map(|apply| {
-                    run.steps.push(named(if apply.force() { "update" } else { "create" }, apply.reference()));
+                    self.begin(run, if apply.force() { "update" } else { "create" }, apply.reference());
                     let (created, live) = self.api.apply(apply.object(), apply.manager(), apply.force())?;
                     Ok(Applied { created, observed: self.observed(&live) })
                 });
                 Outcome::Applied(applied.collect())
             }
             Step::Delete(deletions) => {
-                run.steps.extend(deletions.iter().map(|deletion| named("delete", deletion.reference())));
-                Outcome::Deleted(deletions.iter().map(|deletion| self.api.delete(deletion)).collect())
+                let deleted = deletions.iter().map(|deletion| {
+                    self.begin(run, "delete", deletion.reference());
+                    self.api.delete(deletion)
+                });
+                Outcome::Deleted(deleted.collect())
             }
             Step::WriteStatus(write) => {
                 run.steps.push("status".into());

@@ -1,0 +1,239 @@
+//! Whatever comes of its steps, a pass ends, deletes nothing that it did not see to be the root's, and takes nothing over.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use pintle_core::{ApiError, Applied, Apply, Observed, Outcome, Pass, RootMemory, Snapshot, Step, object};
+use pintle_wit::{Failure, ObjectRef, Refusal, Response};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::{
+    api::{cause, error, no_reply, port_taken},
+    world::{MANAGER, World, answer, config_map, deployment, reference, secret, service},
+};
+
+/// The most steps of a pass, from the limits in its code: three calls of the guest, and for each of them two rounds of children,
+/// in which one child is tried four times.
+const STEPS_MAX: usize = 60;
+
+/// Choices of a driver that may do anything.
+struct Driver {
+    choices: std::vec::IntoIter<u8>,
+    root: String,
+    /// Uids that were shown as the root's, or as free for it to adopt.
+    may_update: Vec<(ObjectRef, String)>,
+    /// What the last Get showed as the root's.
+    last_read: BTreeMap<ObjectRef, String>,
+}
+
+impl Driver {
+    fn choose(&mut self, of: u8) -> u8 {
+        self.choices.next().unwrap_or(0) % of
+    }
+
+    fn error(&mut self) -> ApiError {
+        let mut found = match self.choose(11) {
+            0 => error(409, "Conflict", "exists"),
+            1 => error(409, "Conflict", "uid mismatch"),
+            2 => ApiError { causes: vec![cause("metadata.uid", "immutable")], ..error(422, "Invalid", "m") },
+            3 => port_taken(),
+            4 => error(422, "Invalid", "no"),
+            5 => error(403, "Forbidden", "no"),
+            6 => error(404, "NotFound", "no"),
+            7 => error(401, "Unauthorized", "no"),
+            8 => error(500, "not one word", "no"),
+            9 => no_reply(),
+            _ => ApiError { retry_after: Some(Duration::from_secs(1)), ..error(429, "TooManyRequests", "no") },
+        };
+        if self.choose(4) == 0 {
+            found.message = format!("{} ({})", found.message, self.choose(255));
+        }
+        found
+    }
+
+    /// Some live object of this name: the root's, an orphan, one to adopt, another's; drifted or not, deleting or not.
+    fn live(&mut self, reference: &ObjectRef, sent: Option<&Apply>) -> Observed {
+        let mut live = sent.map_or_else(|| json!({"metadata": {}}), |apply| apply.object().clone());
+        live["apiVersion"] = reference.api_version.as_str().into();
+        live["kind"] = reference.kind.as_str().into();
+        live["metadata"]["name"] = reference.name.as_str().into();
+        live["metadata"]["namespace"] = reference.namespace.clone().into();
+        live["metadata"]["uid"] = format!("uid-{}", self.choose(3)).into();
+        live["metadata"]["resourceVersion"] = self.choose(9).to_string().into();
+        let controller = match self.choose(4) {
+            0 | 1 => Some(self.root.clone()),
+            2 => Some("another".into()),
+            _ => None,
+        };
+        let owners = controller.map(|uid| json!({"uid": uid, "controller": true}));
+        live["metadata"]["ownerReferences"] = owners.into_iter().collect();
+        if self.choose(3) == 0 {
+            live["metadata"]["annotations"]["pintle.dev/adopt"] = self.root.as_str().into();
+        }
+        if self.choose(5) == 0 {
+            live["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
+        }
+        let observed = Observed::of(&live, MANAGER, false);
+        self.shown(&observed);
+        observed
+    }
+
+    fn shown(&mut self, observed: &Observed) {
+        let owned = observed.is_owned_by(&self.root);
+        if owned || observed.may_be_adopted_by(&self.root) {
+            self.may_update.push((observed.reference.clone(), observed.uid.clone()));
+        }
+    }
+
+    fn answer(&mut self) -> Result<Response, Failure> {
+        let port = 30000 + u32::from(self.choose(4));
+        let text = ["a", "b"][self.choose(2) as usize];
+        match self.choose(8) {
+            0 => Err(Failure::terminal("InvalidSpec", "bad")),
+            1 => Err(Failure::transient("DeadlineExceeded", "slow")),
+            2 => Ok(answer(vec![json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "not-granted"}})])),
+            3 => Ok(answer(vec![config_map("page", text)])),
+            4 => Ok(answer(vec![secret("keys", text), service("web", port)])),
+            _ => Ok(answer(vec![deployment("web", &["keys"]), secret("keys", text), config_map("page", text), service("web", port)])),
+        }
+    }
+
+    fn carry_out(&mut self, step: Step) -> Outcome {
+        match step {
+            Step::CallGuest(request) => {
+                let mut sorted: Vec<Refusal> = request.refusals.clone();
+                sorted.sort_by(|a, b| a.child.cmp(&b.child));
+                assert_eq!(sorted, request.refusals, "refusals are sorted");
+                Outcome::Answered(self.answer())
+            }
+            Step::Get(references) => {
+                self.last_read.clear();
+                let found = references.iter().map(|reference| match self.choose(4) {
+                    0 => Err(self.error()),
+                    1 => Ok(None),
+                    _ => {
+                        let live = self.live(reference, None);
+                        if live.is_owned_by(&self.root) {
+                            self.last_read.insert(reference.clone(), live.uid.clone());
+                        }
+                        Ok(Some(live))
+                    }
+                });
+                Outcome::Got(found.collect())
+            }
+            Step::Apply(applies) => {
+                assert!(!applies.is_empty());
+                let applied = applies.iter().map(|apply| {
+                    self.check(apply);
+                    if self.choose(2) == 0 {
+                        return Err(self.error());
+                    }
+                    let observed = self.live(apply.reference(), Some(apply));
+                    Ok(Applied { created: !apply.force(), observed })
+                });
+                Outcome::Applied(applied.collect())
+            }
+            Step::Delete(deletions) => {
+                assert!(!deletions.is_empty());
+                for deletion in &deletions {
+                    let seen = self.last_read.get(deletion.reference());
+                    assert_eq!(seen.map(String::as_str), Some(deletion.uid()), "deletes what the last read did not show");
+                }
+                let done = deletions.iter().map(|_| if self.choose(2) == 0 { Err(self.error()) } else { Ok(()) });
+                Outcome::Deleted(done.collect())
+            }
+            Step::WriteStatus(write) => {
+                for condition in write.object()["status"]["conditions"].as_array().into_iter().flatten() {
+                    let reason = condition["reason"].as_str().unwrap_or_default();
+                    assert!(!reason.is_empty() && reason.chars().all(char::is_alphanumeric), "{condition}");
+                }
+                Outcome::StatusWritten(if self.choose(4) == 0 { Err(self.error()) } else { Ok(()) })
+            }
+            Step::Emit(events) => {
+                assert!(!events.is_empty());
+                Outcome::Emitted
+            }
+            Step::Done(_) => unreachable!("the loop ends there"),
+        }
+    }
+
+    /// An apply is create-only, or aims at an object that was shown as the root's or as free for it.
+    fn check(&self, apply: &Apply) {
+        let text = |key: &str| object::text(apply.object(), &["metadata", key]);
+        if apply.force() {
+            let uid = text("uid").expect("a forced apply carries a uid").to_owned();
+            assert!(self.may_update.contains(&(apply.reference().clone(), uid)), "takes over {apply:?}");
+            assert_eq!(text("resourceVersion"), None);
+        } else {
+            assert_eq!((text("resourceVersion"), text("uid")), (Some("1"), None));
+        }
+    }
+}
+
+/// A few passes over one root, each handing its memory to the next.
+fn run(choices: Vec<u8>, root: &Value, world: &World) {
+    let binding = Arc::new(world.binding.clone());
+    let uid = object::uid(root).to_owned();
+    let mut driver =
+        Driver { choices: choices.into_iter(), root: uid, may_update: vec![], last_read: BTreeMap::new() };
+    let mut memory = RootMemory::default();
+    for now in 0..3 {
+        let mut children = Vec::new();
+        for (kind, name) in [("ConfigMap", "page"), ("Service", "web"), ("Deployment", "web"), ("ConfigMap", "old")] {
+            if driver.choose(2) == 0 {
+                children.push(driver.live(&reference(kind, name), None));
+            }
+        }
+        let now = jiff::Timestamp::from_second(now).unwrap();
+        let snapshot = Snapshot { binding: Arc::clone(&binding), root: Arc::new(root.clone()), children, memory, now };
+        let (mut pass, mut outcome, mut steps) = (Pass::new(snapshot), Outcome::Start, 0);
+        memory = loop {
+            steps += 1;
+            assert!(steps <= STEPS_MAX, "the pass does not end");
+            match pass.step(outcome) {
+                Step::Done(done) => break done.memory,
+                step => outcome = driver.carry_out(step),
+            }
+        };
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_pass_ends_and_harms_nobody_whatever_its_driver_answers(
+        choices in prop::collection::vec(any::<u8>(), 0..800),
+        recorded in any::<bool>(),
+    ) {
+        let world = World::new();
+        let mut root = world.api.objects[&world.root].clone();
+        if recorded {
+            let entry = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
+            root["status"]["pintle"]["unwatched"] = json!([entry("keys"), entry("old-keys")]);
+        }
+        run(choices, &root, &world);
+    }
+}
+
+#[test]
+fn a_driver_that_answers_another_step_or_too_little_ends_the_pass_with_an_error() {
+    for outcome in [Outcome::Emitted, Outcome::Applied(vec![])] {
+        let mut world = World::new();
+        let shop = answer(vec![config_map("page", "a")]);
+        world.settle(&shop);
+        let snapshot = Snapshot {
+            binding: Arc::new(World::new().binding),
+            root: Arc::new(World::new().api.objects[&world.root].clone()),
+            children: vec![],
+            memory: RootMemory::default(),
+            now: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let mut pass = Pass::new(snapshot);
+        assert!(matches!(pass.step(Outcome::Start), Step::CallGuest(_)));
+        assert!(matches!(pass.step(Outcome::Answered(Ok(shop))), Step::Apply(_)));
+        let Step::Done(done) = pass.step(outcome) else { panic!("not done") };
+        assert_eq!(done.error.as_deref(), Some("DriverError"));
+        assert!(done.retry.is_some() && !done.ready);
+    }
+}

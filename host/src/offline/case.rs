@@ -1,0 +1,283 @@
+//! Golden cases: a root, what is observed and refused, and the answer that is expected.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use pintle_engine::Module;
+use pintle_wit::{Event, Failure, GuestCondition};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    cluster::CaseRefusal,
+    documents::{self, Document},
+    run::{self, Report},
+    setting::{NOW, Setting},
+};
+
+/// A case as it stands in its file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// The root, what is observed, and optionally a Reconciler and the CRD.
+    pub objects: Vec<Value>,
+    /// What the API server refuses.
+    #[serde(default)]
+    pub refusals: Vec<CaseRefusal>,
+    /// The clock (RFC 3339).
+    #[serde(default)]
+    pub now: Option<String>,
+    /// The answer after the gate; absent in a case that `--update` is to fill in.
+    #[serde(default)]
+    pub expect: Option<Expect>,
+}
+
+/// The answer that a case expects. What it leaves out is expected to be empty.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expect {
+    /// The children, without what the host adds.
+    #[serde(default)]
+    pub children: Vec<Value>,
+    /// The guest's status fields.
+    #[serde(default)]
+    pub status: Map<String, Value>,
+    /// The guest's conditions.
+    #[serde(default)]
+    pub conditions: Vec<GuestCondition>,
+    /// The guest's events.
+    #[serde(default)]
+    pub events: Vec<Event>,
+    /// The root's condition `Ready` after the pass: status, reason, message. Compared as far as it is given.
+    #[serde(default)]
+    pub ready: Option<Map<String, Value>>,
+    /// Instead of an answer: the reason and the path of a failure, and optionally its message.
+    #[serde(default)]
+    pub failure: Option<ExpectFailure>,
+}
+
+/// A failure that a case expects.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExpectFailure {
+    /// The reason.
+    pub reason: String,
+    /// The field at fault.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// The message; compared when it is given.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// An answer, or why there is none, in the form in which it is printed and expected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    /// The children.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<Vec<Value>>,
+    /// The guest's status fields.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub status: Map<String, Value>,
+    /// The guest's conditions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Value>,
+    /// The guest's events.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Value>,
+    /// The root's condition `Ready`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Value>,
+    /// The failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Value>,
+}
+
+fn values<T: Serialize>(items: &[T]) -> Vec<Value> {
+    // Conditions and events are plain data, so that turning them into JSON cannot fail.
+    items.iter().filter_map(|item| serde_json::to_value(item).ok()).collect()
+}
+
+impl Shown {
+    /// What a run found: the answer, or the failure with its reason and path alone.
+    pub fn of(report: &Report) -> Self {
+        let failure = report.failure.as_ref().map(|(_, failure)| failure).or(report.violation.as_ref());
+        if let Some(failure) = failure {
+            return Self { failure: Some(short(failure)), ..Self::default() };
+        }
+        let answer = report.answer.clone().unwrap_or_default();
+        Self {
+            children: Some(answer.plain_children()),
+            status: answer.status.clone(),
+            conditions: values(&answer.conditions),
+            events: values(&answer.events),
+            ..Self::default()
+        }
+    }
+
+    fn expected(expect: &Expect) -> Self {
+        let ready = expect.ready.clone().map(Value::Object);
+        if let Some(failure) = &expect.failure {
+            let mut shown = json!({"reason": failure.reason});
+            if let Some(path) = &failure.path {
+                shown["path"] = path.as_str().into();
+            }
+            if let Some(message) = &failure.message {
+                shown["message"] = message.as_str().into();
+            }
+            return Self { failure: Some(shown), ready, ..Self::default() };
+        }
+        Self {
+            children: Some(expect.children.clone()),
+            status: expect.status.clone(),
+            conditions: values(&expect.conditions),
+            events: values(&expect.events),
+            ready,
+            failure: None,
+        }
+    }
+}
+
+fn short(failure: &Failure) -> Value {
+    let mut shown = json!({"reason": failure.reason});
+    if let Some(path) = &failure.path {
+        shown["path"] = path.as_str().into();
+    }
+    shown
+}
+
+/// What came of a case.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What the guest did, in the form of the case's `expect`.
+    pub found: Shown,
+    /// What the case expects; none when it expects nothing yet.
+    pub expected: Option<Shown>,
+    /// What is wrong besides a difference, each in one line.
+    pub problems: Vec<String>,
+    /// The message of a failure, for a person.
+    pub message: Option<String>,
+}
+
+impl Verdict {
+    /// Whether the case passed.
+    pub fn passed(&self) -> bool {
+        self.problems.is_empty() && self.expected.as_ref() == Some(&self.found)
+    }
+}
+
+/// Reads a case.
+///
+/// # Errors
+/// When the file cannot be read, or is no case.
+pub fn read(path: &Path) -> anyhow::Result<Case> {
+    let text = documents::read_text(path)?;
+    Ok(documents::parse_one(&path.display().to_string(), &text)?)
+}
+
+/// The time that a case or a flag names.
+///
+/// # Errors
+/// When it is no time of RFC 3339.
+pub fn time(text: Option<&str>) -> anyhow::Result<Timestamp> {
+    let text = text.unwrap_or(NOW);
+    text.parse().map_err(|_| anyhow::anyhow!("{text:?} is no time: write it as {NOW}"))
+}
+
+/// Runs a case: the answer is compared, the guest is asked twice and with its children in other orders, and the next pass must
+/// plan nothing.
+pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<Verdict> {
+    let documents: Vec<Document> = case
+        .objects
+        .iter()
+        .enumerate()
+        .map(|(index, value)| Document { source: format!("objects[{index}]"), value: value.clone() })
+        .collect();
+    let at = |error: String| anyhow::anyhow!("{}: {error}", path.display());
+    let now = time(case.now.as_deref()).map_err(|error| at(format!("now: {error}")))?;
+    let setting = match Setting::new(module, documents, case.refusals.clone(), now) {
+        Ok(setting) => setting,
+        // What a host would refuse before any call is an outcome that a case may expect.
+        Err(super::setting::SettingError::Refused { source_name, failure }) => {
+            let message = format!("{source_name}: {}", failure.message);
+            let found = Shown { failure: Some(short(&failure)), ..Shown::default() };
+            return Ok(compare(case, found, None, Some(message), Vec::new()));
+        }
+        Err(error) => return Err(at(error.to_string())),
+    };
+    let report = run::run(module, &setting, true);
+    let mut problems = setting.unused.clone();
+    problems.extend(report.unused_refusals.iter().cloned());
+    problems.extend(report.violation.iter().map(ToString::to_string));
+    let message = report.failure.as_ref().map(|(blame, failure)| format!("{}: {}", blame.what(), failure.message));
+    let ready = report.ready.as_ref().and_then(|ready| serde_json::to_value(ready).ok());
+    let mut found = Shown::of(&Report { violation: None, ..report.clone() });
+    if let (Some(failure), Some((_, full))) = (&mut found.failure, &report.failure)
+        && wants_message(case)
+    {
+        failure["message"] = full.message.as_str().into();
+    }
+    Ok(compare(case, found, ready, message, problems))
+}
+
+fn wants_message(case: &Case) -> bool {
+    let failure = case.expect.as_ref().and_then(|expect| expect.failure.as_ref());
+    failure.is_some_and(|failure| failure.message.is_some())
+}
+
+fn compare(case: &Case, mut found: Shown, ready: Option<Value>, message: Option<String>, problems: Vec<String>) -> Verdict {
+    if let (Some(wanted), Some(ready)) = (case.expect.as_ref().and_then(|expect| expect.ready.as_ref()), ready) {
+        // Only what the case speaks of: the host's words may change without a change of the guest.
+        let kept: Map<String, Value> =
+            wanted.keys().filter_map(|key| Some((key.clone(), ready.get(key)?.clone()))).collect();
+        found.ready = Some(Value::Object(kept));
+    }
+    let expected = case.expect.as_ref().map(Shown::expected);
+    Verdict { found, expected, problems, message }
+}
+
+/// A case's text with another `expect`. What stands above and below it stays as it is, comments included.
+pub fn updated(text: &str, expect: &str) -> String {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let is_key = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '"' | '\''));
+    let Some(start) = lines.iter().position(|line| line.starts_with("expect:")) else {
+        let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        return format!("{text}{newline}{expect}");
+    };
+    let after = lines.iter().skip(start + 1).position(is_key).map_or(lines.len(), |offset| start + 1 + offset);
+    // Comments and empty lines right above the next key belong to it.
+    let belongs = |line: &&&str| line.starts_with('#') || line.trim().is_empty();
+    let above = lines.iter().take(after).skip(start + 1).rev().take_while(belongs).count();
+    let end = if after == lines.len() { after } else { after - above };
+    let part = |range: std::ops::Range<usize>| lines.get(range).unwrap_or_default().concat();
+    format!("{}{expect}{}", part(0..start), part(end..lines.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_leaves_everything_but_expect_as_it_is() {
+        let text = "# why\nobjects: # these\n- kind: A\n\nexpect:\n  children: []\n  # lost\n  status: {}\n\n# the clock\nnow: x\n";
+        assert_eq!(
+            updated(text, "expect:\n  children: [1]\n"),
+            "# why\nobjects: # these\n- kind: A\n\nexpect:\n  children: [1]\n\n# the clock\nnow: x\n"
+        );
+        assert_eq!(updated("objects: []", "expect: {}\n"), "objects: []\nexpect: {}\n");
+        assert_eq!(updated("objects: []\nexpect: {a: 1}\n", "expect: {}\n"), "objects: []\nexpect: {}\n");
+    }
+
+    #[test]
+    fn what_a_case_leaves_out_is_expected_to_be_empty() {
+        let expect: Expect = serde_json::from_value(json!({"children": []})).unwrap();
+        let found = Shown { children: Some(Vec::new()), ..Shown::default() };
+        assert_eq!(Shown::expected(&expect), found);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_an_error() {
+        assert!(serde_json::from_value::<Case>(json!({"objects": [], "expects": {}})).is_err());
+    }
+}

@@ -1,0 +1,315 @@
+//! What stands for a cluster in a run on files: it accepts every apply, unless the case refuses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use pintle_core::{ApiError, Applied, Apply, Deletion, Observed, StatusWrite, object, reconciler};
+use pintle_wit::{Cause, Kind, ObjectRef};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::setting::uid;
+
+/// A child that the API server does not accept.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CaseRefusal {
+    /// The child; without a namespace the root's.
+    pub child: ObjectRef,
+    /// The HTTP status code.
+    #[serde(default = "unprocessable")]
+    pub code: u16,
+    /// The reason in the API server's words; by default the usual one of the code.
+    #[serde(default)]
+    pub reason: String,
+    /// The message in the API server's words.
+    #[serde(default)]
+    pub message: String,
+    /// What is wrong, field by field.
+    #[serde(default)]
+    pub causes: Vec<Cause>,
+}
+
+fn unprocessable() -> u16 {
+    422
+}
+
+impl CaseRefusal {
+    fn is_about(&self, child: &ObjectRef) -> bool {
+        let namespace = self.child.namespace.as_ref();
+        self.child.kind() == child.kind()
+            && self.child.name == child.name
+            && namespace.is_none_or(|namespace| Some(namespace) == child.namespace.as_ref())
+    }
+
+    fn error(&self) -> ApiError {
+        let usual = match self.code {
+            400 => "BadRequest",
+            403 => "Forbidden",
+            404 => "NotFound",
+            409 => "Conflict",
+            422 => "Invalid",
+            _ => "",
+        };
+        let reason = if self.reason.is_empty() { usual } else { &self.reason };
+        ApiError {
+            code: self.code,
+            reason: reason.into(),
+            message: self.message.clone(),
+            causes: self.causes.clone(),
+            retry_after: None,
+        }
+    }
+}
+
+/// An object's name, whatever the version of its kind.
+type Key = (String, String, String, String);
+
+fn key(reference: &ObjectRef) -> Key {
+    (
+        reference.kind().group().to_owned(),
+        reference.kind.clone(),
+        reference.namespace.clone().unwrap_or_default(),
+        reference.name.clone(),
+    )
+}
+
+/// The objects of a run.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    root: Value,
+    objects: BTreeMap<Key, Value>,
+    refusals: Vec<CaseRefusal>,
+    used: BTreeSet<usize>,
+    /// Objects of kinds that are not watched that the host has read or written.
+    seen: BTreeSet<Key>,
+    manager: String,
+    observed_kinds: Vec<Kind>,
+    now: Timestamp,
+    version: u64,
+}
+
+impl Cluster {
+    /// A cluster with a root and these objects.
+    pub fn new(
+        mut root: Value,
+        objects: Vec<Value>,
+        refusals: Vec<CaseRefusal>,
+        manager: &str,
+        observed_kinds: Vec<Kind>,
+        now: Timestamp,
+    ) -> Self {
+        if let Some(status) = root.get("status").cloned() {
+            // The status in a case is what the host wrote last.
+            record(&mut root, manager, Some("status"), json!({"f:status": owned(&status)}));
+        }
+        let objects = objects.into_iter().map(|live| (key(&object::reference(&live)), live)).collect();
+        Self {
+            root,
+            objects,
+            refusals,
+            used: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            manager: manager.to_owned(),
+            observed_kinds,
+            now,
+            version: 1,
+        }
+    }
+
+    /// The root as it is now.
+    pub fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// The children as a host knows them at the start of a pass.
+    pub fn children(&self) -> Vec<Observed> {
+        let known = |(key, live): &(&Key, &Value)| {
+            reconciler::is_watchable(&object::kind(live)) || self.seen.contains(*key)
+        };
+        self.objects.iter().filter(known).map(|(_, live)| self.observe(live)).collect()
+    }
+
+    /// An object as it is now.
+    pub fn live(&self, reference: &ObjectRef) -> Option<&Value> {
+        self.objects.get(&key(reference))
+    }
+
+    /// Refusals of children that were never applied.
+    pub fn unused_refusals(&self) -> Vec<String> {
+        let unused = self.refusals.iter().enumerate().filter(|(index, _)| !self.used.contains(index));
+        unused
+            .map(|(index, refusal)| {
+                format!("refusals[{index}] refuses {}, which the guest does not answer with", refusal.child)
+            })
+            .collect()
+    }
+
+    /// Reads objects.
+    pub fn get(&mut self, asked: &[ObjectRef]) -> Vec<Result<Option<Observed>, ApiError>> {
+        asked
+            .iter()
+            .map(|reference| {
+                self.seen.insert(key(reference));
+                Ok(self.live(reference).map(|live| self.observe(live)))
+            })
+            .collect()
+    }
+
+    /// Applies a child, or refuses it.
+    ///
+    /// # Errors
+    /// As the case says, and 409 for a first apply of what exists.
+    pub fn apply(&mut self, apply: &Apply) -> Result<Applied, ApiError> {
+        let reference = apply.reference();
+        if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
+            self.used.insert(index);
+            return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
+        }
+        let conflict = |message: &str| ApiError {
+            code: 409,
+            reason: "Conflict".into(),
+            message: message.into(),
+            ..ApiError::default()
+        };
+        let existing = self.objects.get(&key(reference)).cloned();
+        let created = existing.is_none();
+        let mut sent = apply.object().clone();
+        let uid_sent = object::uid(&sent).to_owned();
+        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+            metadata.remove("uid");
+        }
+        let mut live = match existing {
+            Some(_) if !apply.force() => return Err(conflict("the object already exists")),
+            Some(live) if object::uid(&live) != uid_sent => return Err(conflict("uid mismatch")),
+            None if apply.force() => return Err(conflict("uid mismatch: the object does not exist")),
+            Some(live) => live,
+            None => json!({"metadata": {
+                "uid": uid(&sent), "generation": 1, "creationTimestamp": pintle_core::conditions::time(self.now),
+            }}),
+        };
+        merge(&mut live, &sent);
+        self.version += 1;
+        live["metadata"]["resourceVersion"] = self.version.to_string().into();
+        record(&mut live, apply.manager(), None, owned(&sent));
+        let observed = self.observe(&live);
+        self.seen.insert(key(reference));
+        self.objects.insert(key(reference), live);
+        Ok(Applied { created, observed })
+    }
+
+    /// Deletes children.
+    pub fn delete(&mut self, deletions: &[Deletion]) -> Vec<Result<(), ApiError>> {
+        for deletion in deletions {
+            self.objects.remove(&key(deletion.reference()));
+        }
+        deletions.iter().map(|_| Ok(())).collect()
+    }
+
+    /// Writes the root's status.
+    pub fn write_status(&mut self, write: &StatusWrite) {
+        let status = write.object().get("status").cloned().unwrap_or_default();
+        record(&mut self.root, write.manager(), Some("status"), json!({"f:status": owned(&status)}));
+        self.root["status"] = status;
+    }
+
+    fn observe(&self, live: &Value) -> Observed {
+        let kind = object::kind(live);
+        let observe = self.observed_kinds.iter().any(|one| one.group() == kind.group() && one.kind == kind.kind);
+        Observed::of(live, &self.manager, observe)
+    }
+}
+
+/// Notes in `metadata.managedFields` that `manager` applied these fields.
+fn record(object: &mut Value, manager: &str, subresource: Option<&str>, fields: Value) {
+    let mut entry = json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields});
+    if let Some(subresource) = subresource {
+        entry["subresource"] = subresource.into();
+    }
+    let list = &mut object["metadata"]["managedFields"];
+    let mut entries = list.take().as_array().cloned().unwrap_or_default();
+    entries.retain(|other| other["manager"] != entry["manager"] || other.get("subresource") != entry.get("subresource"));
+    entries.push(entry);
+    *list = entries.into();
+}
+
+/// The fields of an apply as managed fields have them. Lists count as one field, except for conditions, which are kept by type.
+fn owned(sent: &Value) -> Value {
+    let Value::Object(fields) = sent else { return json!({}) };
+    let mut entry = Map::new();
+    for (name, value) in fields {
+        let below = match (name.as_str(), value) {
+            ("apiVersion" | "kind", _) => continue,
+            ("conditions", Value::Array(conditions)) => {
+                let types = conditions.iter().filter_map(|condition| object::text(condition, &["type"]));
+                let items = types.map(|name| (format!("k:{}", json!({"type": name})), json!({})));
+                Value::Object(items.collect())
+            }
+            (_, value) => owned(value),
+        };
+        entry.insert(format!("f:{name}"), below);
+    }
+    Value::Object(entry)
+}
+
+/// What identifies an item of a list of objects, in the kinds of Kubernetes.
+const ITEM_KEYS: [&str; 8] = ["name", "containerPort", "port", "mountPath", "uid", "type", "key", "ip"];
+
+/// Lays what was applied over what is there. Fields that the apply leaves out stay, since most of them are the API server's
+/// defaults or a controller's; of a list the items are those of the apply.
+fn merge(live: &mut Value, sent: &Value) {
+    match (live, sent) {
+        (Value::Object(live), Value::Object(sent)) => {
+            for (key, value) in sent {
+                merge(live.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(live), Value::Array(sent)) => {
+            let old = std::mem::take(live);
+            for item in sent {
+                let mut merged = old.iter().find(|other| same_item(other, item)).cloned().unwrap_or_default();
+                merge(&mut merged, item);
+                live.push(merged);
+            }
+        }
+        (live, sent) => *live = sent.clone(),
+    }
+}
+
+fn same_item(live: &Value, sent: &Value) -> bool {
+    let (Value::Object(live), Value::Object(sent)) = (live, sent) else { return false };
+    let key = ITEM_KEYS.iter().find(|key| live.contains_key(**key) && sent.contains_key(**key));
+    key.is_some_and(|key| live.get(*key) == sent.get(*key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_filled_in_survives_an_apply() {
+        let mut live = json!({"spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80, "nodePort": 30123}, {"port": 81}]}});
+        merge(&mut live, &json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}]}}));
+        let ports = json!([{"port": 80, "nodePort": 30123, "targetPort": "http"}]);
+        assert_eq!(live, json!({"spec": {"clusterIP": "10.0.0.1", "ports": ports}}));
+    }
+
+    #[test]
+    fn managed_fields_cover_what_was_sent() {
+        let sent = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"ports": [{"port": 80}]}});
+        assert!(pintle_core::managed::covers(&owned(&sent), &sent));
+        let status = json!({"a": {"b": 1}, "conditions": [{"type": "Ready"}]});
+        assert!(pintle_core::managed::owns_nothing_beyond(&owned(&status), &status));
+        assert!(!pintle_core::managed::owns_nothing_beyond(&owned(&status), &json!({"a": {}, "conditions": []})));
+    }
+
+    #[test]
+    fn a_refusal_without_a_namespace_is_about_the_roots() {
+        let refusal: CaseRefusal =
+            serde_json::from_value(json!({"child": {"apiVersion": "v1", "kind": "Service", "name": "a"}})).unwrap();
+        let child = ObjectRef { api_version: "v1".into(), kind: "Service".into(), namespace: Some("n".into()), name: "a".into() };
+        assert!(refusal.is_about(&child));
+        assert_eq!((refusal.error().code, refusal.error().reason.as_str()), (422, "Invalid"));
+    }
+}

@@ -1,0 +1,315 @@
+//! One run: a pass over the root, and the proof that the next ones have nothing left to do.
+
+use std::sync::Arc;
+
+use pintle_core::{
+    Allowed, Done, GateContext, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions,
+    request,
+};
+use pintle_engine::{CallStats, Module, Origin};
+use pintle_wit::{Condition, Event, Failure, GuestCondition, ObjectRef, Request, Response, names, reasons};
+use serde_json::{Map, Value};
+
+use super::{cluster::Cluster, difference::differences, guest::Guest, setting::Setting};
+
+/// The reason for a guest that is never content with what it got.
+pub const NOT_IDEMPOTENT: &str = "NotIdempotent";
+
+/// How many differences a message lists.
+const LISTED: usize = 5;
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The answer after the gate; none when there was a failure, or the guest was not asked.
+    pub answer: Option<Answered>,
+    /// Why there is no answer.
+    pub failure: Option<(Blame, Failure)>,
+    /// What is wrong with a guest although it answered: it is not deterministic, or not idempotent.
+    pub violation: Option<Failure>,
+    /// The root's condition `Ready` after the pass.
+    pub ready: Option<Condition>,
+    /// What stands in the way of children, as the guest was told.
+    pub refused: Vec<String>,
+    /// Refusals of the case that nothing came to meet.
+    pub unused_refusals: Vec<String>,
+    /// The first request.
+    pub request: Option<Request>,
+    /// What the calls of the first pass cost.
+    pub calls: Vec<CallStats>,
+}
+
+/// An answer as it came out of the gate.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    /// The children as they would be applied.
+    pub children: Vec<Value>,
+    /// The guest's status fields.
+    pub status: Map<String, Value>,
+    /// The guest's conditions.
+    pub conditions: Vec<GuestCondition>,
+    /// The guest's events.
+    pub events: Vec<Event>,
+}
+
+/// Who says that there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The guest, in its own words.
+    Guest,
+    /// The engine: the guest broke a limit, the contract or itself.
+    Engine,
+    /// The gate, or the pass: the answer may not be carried out.
+    Gate,
+}
+
+impl Blame {
+    /// What happened, for a person.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Guest => "the guest cannot decide",
+            Self::Engine => "the guest broke",
+            Self::Gate => "the gate refuses the guest's answer",
+        }
+    }
+}
+
+impl Answered {
+    fn of(allowed: &Allowed) -> Self {
+        Self {
+            children: allowed.children().iter().map(|child| child.object().clone()).collect(),
+            status: allowed.status().clone(),
+            conditions: allowed.conditions().to_vec(),
+            events: allowed.events().to_vec(),
+        }
+    }
+
+    /// The children without what the host added: owner reference, labels and hash.
+    pub fn plain_children(&self) -> Vec<Value> {
+        self.children.iter().map(plain).collect()
+    }
+}
+
+fn plain(child: &Value) -> Value {
+    let mut child = child.clone();
+    if let Some(metadata) = child.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("ownerReferences");
+        for key in ["labels", "annotations"] {
+            let Some(entries) = metadata.get_mut(key).and_then(Value::as_object_mut) else { continue };
+            entries.retain(|key, _| !names::is_ours(key));
+            if entries.is_empty() {
+                metadata.remove(key);
+            }
+        }
+    }
+    child
+}
+
+/// Runs a guest. `strict` calls it several times for each request and compares the answers.
+pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
+    let observed_kinds = setting.binding.manifest.children.iter().filter(|child| child.observe);
+    let cluster = Cluster::new(
+        setting.root.clone(),
+        setting.observed.clone(),
+        setting.refusals.clone(),
+        &setting.binding.field_manager,
+        observed_kinds.map(|child| child.kind()).collect(),
+        setting.now,
+    );
+    let guest = Guest { module, limits: setting.call_limits, strict };
+    let mut run = Run { setting, guest, cluster };
+    let first = run.pass(RootMemory::default());
+    let mut report = first.report();
+    report.ready = run.ready();
+    report.unused_refusals = match report.answer {
+        Some(_) => run.cluster.unused_refusals(),
+        None => Vec::new(),
+    };
+    if report.answer.is_some() && report.violation.is_none() {
+        report.violation = run.settles(first);
+    }
+    report
+}
+
+struct Run<'a> {
+    setting: &'a Setting,
+    guest: Guest<'a>,
+    cluster: Cluster,
+}
+
+/// What one pass said and did.
+#[derive(Default)]
+struct Passed {
+    memory: RootMemory,
+    requests: Vec<Request>,
+    calls: Vec<CallStats>,
+    answer: Option<Result<Answered, (Blame, Failure)>>,
+    violation: Option<Failure>,
+    /// What was written that nobody refused, and what it changed.
+    written: Vec<String>,
+}
+
+impl Passed {
+    fn report(&self) -> Report {
+        let (answer, failure) = match &self.answer {
+            Some(Ok(answer)) => (Some(answer.clone()), None),
+            Some(Err(failure)) => (None, Some(failure.clone())),
+            None => (None, None),
+        };
+        let told = self.requests.last().map(|request| request.refusals.as_slice()).unwrap_or_default();
+        Report {
+            answer,
+            failure,
+            violation: self.violation.clone(),
+            refused: told.iter().map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message)).collect(),
+            request: self.requests.first().cloned(),
+            calls: self.calls.clone(),
+            ..Report::default()
+        }
+    }
+
+    fn last_children(&self) -> &[Value] {
+        self.requests.last().map(|request| request.children.as_slice()).unwrap_or_default()
+    }
+}
+
+impl Run<'_> {
+    fn ready(&self) -> Option<Condition> {
+        let conditions = self.cluster.root().get("status").map(status_conditions).unwrap_or_default();
+        conditions.into_iter().find(|condition| condition.r#type == "Ready")
+    }
+
+    /// The pass after one that wrote plans nothing. When the guest observes children that the first pass created or changed, it
+    /// may speak of them first; the pass after that plans nothing.
+    fn settles(&mut self, mut before: Passed) -> Option<Failure> {
+        let mut may_write = true;
+        loop {
+            let next = self.pass(std::mem::take(&mut before.memory));
+            if next.violation.is_some() {
+                return next.violation;
+            }
+            if let Some(Err((blame, failure))) = &next.answer {
+                let message = format!("asked again about what it wanted, {}: {failure}", blame.what());
+                return Some(Failure::terminal(NOT_IDEMPOTENT, message));
+            }
+            if next.written.is_empty() {
+                return None;
+            }
+            let saw_more = next.last_children() != before.last_children();
+            if !(may_write && saw_more) {
+                let message = format!("asked again about what it wanted, the guest wants it otherwise: {}", next.written.join("; "));
+                return Some(Failure::terminal(NOT_IDEMPOTENT, message));
+            }
+            may_write = false;
+            before = next;
+        }
+    }
+
+    fn pass(&mut self, memory: RootMemory) -> Passed {
+        let mut passed = Passed::default();
+        let mut pass = Pass::new(Snapshot {
+            binding: Arc::clone(&self.setting.binding),
+            root: Arc::new(self.cluster.root().clone()),
+            children: self.cluster.children(),
+            memory,
+            now: self.setting.now,
+        });
+        let mut outcome = Outcome::Start;
+        let done = loop {
+            outcome = match pass.step(outcome) {
+                Step::CallGuest(request) => Outcome::Answered(self.call(*request, &mut passed)),
+                Step::Get(asked) => Outcome::Got(self.cluster.get(&asked)),
+                Step::Apply(applies) => {
+                    Outcome::Applied(applies.iter().map(|apply| self.apply(apply, &mut passed)).collect())
+                }
+                Step::Delete(deletions) => {
+                    let deleted = deletions.iter().map(|deletion| format!("{} deleted", deletion.reference()));
+                    passed.written.extend(deleted);
+                    Outcome::Deleted(self.cluster.delete(&deletions))
+                }
+                Step::WriteStatus(write) => {
+                    let before = self.cluster.root().get("status").cloned().unwrap_or_default();
+                    self.cluster.write_status(&write);
+                    let after = self.cluster.root().get("status").cloned().unwrap_or_default();
+                    passed.written.push(changes("status", &before, &after));
+                    Outcome::StatusWritten(Ok(()))
+                }
+                Step::Emit(_) => Outcome::Emitted,
+                Step::Done(done) => break done,
+            };
+        };
+        self.finish(*done, &mut passed);
+        passed
+    }
+
+    fn finish(&self, done: Done, passed: &mut Passed) {
+        passed.memory = done.memory;
+        // The only failure that arises behind the gate.
+        if done.error.as_deref() == Some(reasons::REFUSALS_UNSTABLE) && matches!(passed.answer, Some(Ok(_))) {
+            let message = self.ready().map(|ready| ready.message).unwrap_or_default();
+            passed.answer = Some(Err((Blame::Gate, Failure::terminal(reasons::REFUSALS_UNSTABLE, message))));
+        }
+    }
+
+    fn call(&self, request: Request, passed: &mut Passed) -> Result<Response, Failure> {
+        let called = self.guest.call(&request);
+        passed.calls.push(called.stats());
+        passed.requests.push(request);
+        if passed.violation.is_none() {
+            passed.violation = called.violation;
+        }
+        match called.answer {
+            Ok(answer) => {
+                passed.answer = Some(self.gated(answer.response.clone()));
+                Ok(answer.response)
+            }
+            Err(error) => {
+                let blame = if error.origin == Origin::Guest { Blame::Guest } else { Blame::Engine };
+                let failure = *error.failure;
+                passed.answer = Some(Err((blame, failure.clone())));
+                Err(failure)
+            }
+        }
+    }
+
+    /// The answer as the pass, which asks the same gate, will carry it out.
+    fn gated(&self, response: Response) -> Result<Answered, (Blame, Failure)> {
+        let binding = &self.setting.binding;
+        let context = GateContext {
+            root: self.cluster.root(),
+            manifest: &binding.manifest,
+            reconciler: &binding.reconciler,
+            grants: &binding.grants,
+            limits: &binding.limits,
+            kinds: &binding.kinds,
+            status: &binding.status,
+            key: &binding.key,
+        };
+        match gate::gate(&context, response) {
+            Ok(allowed) => Ok(Answered::of(&allowed)),
+            Err(found) => Err((Blame::Gate, gate::failure(&found))),
+        }
+    }
+
+    fn apply(&mut self, apply: &pintle_core::Apply, passed: &mut Passed) -> Result<pintle_core::Applied, pintle_core::ApiError> {
+        let before = self.cluster.live(apply.reference()).cloned().unwrap_or_default();
+        let applied = self.cluster.apply(apply)?;
+        let after = self.cluster.live(apply.reference()).cloned().unwrap_or_default();
+        passed.written.push(written(apply.reference(), &before, &after));
+        Ok(applied)
+    }
+}
+
+fn written(reference: &ObjectRef, before: &Value, after: &Value) -> String {
+    if before.is_null() {
+        return format!("{reference} created");
+    }
+    // What a guest could not have caused is left out.
+    changes(&reference.to_string(), &request::project(before), &request::project(after))
+}
+
+fn changes(what: &str, before: &Value, after: &Value) -> String {
+    let places = differences(before, after, LISTED);
+    if places.is_empty() { format!("{what} written") } else { format!("{what}: {}", places.join(", ")) }
+}
+

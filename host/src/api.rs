@@ -5,7 +5,7 @@
 use kube::{CustomResource, KubeSchema};
 use pintle_core::reconciler::{Grants, Limits};
 use pintle_wit::{Condition, Failure, Kind, Manifest, reasons};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// The namespace that the host lives in.
@@ -167,29 +167,38 @@ pub struct ReconcilerSpec {
 }
 
 /// The namespaces whose roots are reconciled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Namespaces {
     /// Every namespace.
     #[default]
-    #[serde(with = "all")]
     All,
     /// These.
     Listed(Vec<String>),
+    /// Neither: refused when the Reconciler is looked at. A schema cannot say "a string or a list", and an object that could not
+    /// be read at all would hide every other one from the watch.
+    Invalid(Value),
 }
 
-mod all {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str("All")
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "All" => Ok(()),
-            other => Err(de::Error::invalid_value(de::Unexpected::Str(other), &"`All` or a list of namespaces")),
+impl Serialize for Namespaces {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str("All"),
+            Self::Listed(names) => names.serialize(serializer),
+            Self::Invalid(value) => value.serialize(serializer),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Namespaces {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if value == "All" {
+            return Ok(Self::All);
+        }
+        Ok(match serde_json::from_value::<Vec<String>>(value.clone()) {
+            Ok(names) if !names.is_empty() => Self::Listed(names),
+            _ => Self::Invalid(value),
+        })
     }
 }
 
@@ -200,15 +209,8 @@ impl schemars::JsonSchema for Namespaces {
     fn inline_schema() -> bool {
         true
     }
-    // A structural schema cannot say "a string or a list", so the type is left open and a rule says it.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "x-kubernetes-preserve-unknown-fields": true,
-            "x-kubernetes-validations": [{
-                "rule": "type(self) == string ? self == 'All' : (type(self) == list && size(self) > 0 && self.all(n, type(n) == string))",
-                "message": "namespaces is All, or a list of names"
-            }]
-        })
+        schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
     }
 }
 
@@ -218,6 +220,7 @@ impl Namespaces {
         match self {
             Self::All => true,
             Self::Listed(names) => namespace.is_some_and(|namespace| names.iter().any(|name| name == namespace)),
+            Self::Invalid(_) => false,
         }
     }
 }
@@ -267,8 +270,12 @@ impl ReconcilerSpec {
     /// Whether this host can do what the Reconciler asks for. What it cannot is refused by name, never passed over.
     ///
     /// # Errors
-    /// `CapabilityMissing` with the field's path.
+    /// `CapabilityMissing`, or `SpecInvalid` for what the schema cannot rule out, with the field's path.
     pub fn supported(&self) -> Result<(), Failure> {
+        if let Namespaces::Invalid(value) = &self.namespaces {
+            let message = format!("namespaces is All, or a list of at least one name, not {value}");
+            return Err(Failure::terminal("SpecInvalid", message).at("spec.namespaces"));
+        }
         let missing = |used: bool, path: &str, what: &str| match used {
             true => {
                 let message = format!("this host does not honour {what}");
@@ -367,7 +374,24 @@ pub fn manifest_value(manifest: &Manifest) -> Option<Value> {
 /// The host's CRDs, in the order in which they are applied.
 pub fn crds() -> Vec<Value> {
     use kube::CustomResourceExt;
-    [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())].into_iter().flatten().collect()
+    let mut crds: Vec<Value> =
+        [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())].into_iter().flatten().collect();
+    crds.iter_mut().for_each(without_rust_formats);
+    crds
+}
+
+/// The API server warns of formats that it does not know; Rust's unsigned integers have such.
+fn without_rust_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(without_rust_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_rust_formats),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -380,7 +404,9 @@ mod tests {
         let read = |value: Value| serde_json::from_value::<Namespaces>(value);
         assert_eq!(read(json!("All")).unwrap(), Namespaces::All);
         assert_eq!(read(json!(["a"])).unwrap(), Namespaces::Listed(vec!["a".into()]));
-        assert!(read(json!("Some")).is_err());
+        for wrong in [json!("Some"), json!([]), json!([1]), json!({})] {
+            assert_eq!(read(wrong.clone()).unwrap(), Namespaces::Invalid(wrong));
+        }
         assert_eq!(serde_json::to_value(Namespaces::All).unwrap(), json!("All"));
         assert!(Namespaces::Listed(vec!["a".into()]).includes(Some("a")));
         assert!(!Namespaces::Listed(vec!["a".into()]).includes(Some("b")));

@@ -1,7 +1,9 @@
 //! Pintle: a Kubernetes operator whose reconcile logic is WebAssembly.
 
 pub mod api;
+pub mod cli;
 pub mod clock;
 pub mod config_schema;
 pub mod kubernetes;
+pub mod offline;
 pub mod operator;

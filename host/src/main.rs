@@ -1,1 +1,7 @@
-fn main() {}
+//! `pintle`: the operator and its command line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pintle::cli::main()
+}

@@ -12,6 +12,8 @@ pub mod openapi;
 pub mod run;
 pub mod setting;
 
+pub use guest::NOT_DETERMINISTIC;
+
 use std::path::Path;
 
 use anyhow::Context;

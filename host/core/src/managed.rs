@@ -144,9 +144,14 @@ mod tests {
         (object, entry)
     }
 
+    /// The entry without one field, and without the parents that this leaves empty: an API server keeps none.
     fn without(mut entry: Value, pointer: &str, key: &str) -> Value {
-        entry.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(key).unwrap();
-        entry
+        let parent = entry.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
+        parent.remove(key).unwrap();
+        match pointer.rsplit_once('/') {
+            Some((above, name)) if parent.is_empty() => without(entry, above, name),
+            _ => entry,
+        }
     }
 
     #[test]
@@ -162,10 +167,10 @@ mod tests {
             ("/f:spec", "f:replicas"),
             ("/f:spec", "f:selector"),
             ("/f:metadata", "f:labels"),
-            ("/f:metadata", "f:ownerReferences"),
+            ("/f:metadata/f:ownerReferences", "k:{\"uid\":\"u\"}"),
             ("/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"c\"}", "f:image"),
             ("/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"c\"}", "f:args"),
-            ("/f:spec/f:template/f:spec", "f:containers"),
+            ("/f:spec/f:template/f:spec/f:containers", "k:{\"name\":\"c\"}"),
             ("", "f:metadata"),
         ] {
             assert!(!covers(&without(entry.clone(), pointer, key), &object), "{pointer} {key}");
@@ -176,7 +181,10 @@ mod tests {
     fn owning_that_an_item_exists_is_not_owning_its_fields() {
         let object = json!({"kind": "X", "spec": {"ports": [{"port": 80, "name": "a"}]}});
         assert!(!covers(&json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}}}}}), &object));
-        assert!(covers(&json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}, "f:name": {}}}}}), &object));
+        assert!(covers(
+            &json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}, "f:name": {}}}}}),
+            &object
+        ));
     }
 
     #[test]
@@ -184,6 +192,20 @@ mod tests {
         let object = json!({"kind": "X", "metadata": {"name": "a"}, "spec": {"a": null, "emptyDir": {}}});
         assert!(covers(&json!({"f:spec": {"f:emptyDir": {}}}), &object));
         assert!(!covers(&json!({"f:spec": {"f:other": {}}}), &object));
+    }
+
+    #[test]
+    fn a_list_of_nothing_leaves_no_trace_and_is_no_drift() {
+        let object = json!({"kind": "X", "spec": {"a": 1, "ports": [], "below": {"items": [], "b": null}}});
+        assert!(covers(&json!({"f:spec": {"f:a": {}}}), &object));
+        assert!(!covers(&json!({"f:spec": {}, "f:other": {}}), &json!({"spec": {}, "more": {}})));
+        assert!(!covers(&json!({"f:spec": {"f:b": {}}}), &object));
+    }
+
+    #[test]
+    fn a_null_that_is_sent_again_is_nothing_left_over() {
+        assert!(owns_nothing_beyond(&json!({"f:a": {}}), &json!({"a": null})));
+        assert!(!owns_nothing_beyond(&json!({"f:a": {"f:b": {}}}), &json!({"a": null})));
     }
 
     #[test]

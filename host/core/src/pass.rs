@@ -73,7 +73,8 @@ pub struct Snapshot {
     pub binding: Arc<Binding>,
     /// The live root.
     pub root: Arc<Value>,
-    /// Every object known to carry the root's uid as controller or label.
+    /// Every object known to carry the root's uid as controller or label. Those of kinds that are not watched may be left out:
+    /// the memory keeps them.
     pub children: Vec<Observed>,
     /// What the last pass over this root left.
     pub memory: RootMemory,
@@ -634,12 +635,14 @@ impl Pass {
             || self.failure.as_ref().is_some_and(|failure| failure.retry)
             || self.unsure.is_some()
             || retried.is_some();
-        // One that is going is looked at again.
-        let going = self.live.values().filter(|child| child.deleting).map(|child| memory::unwatched(&child.reference));
-        let going: Vec<_> = going.collect();
-        self.memory.read.retain(|entry| !going.contains(entry));
-        self.memory.unwatched =
-            self.live.values().filter(|child| !is_watchable(&child.reference.kind())).cloned().collect();
+        // What is going, or somebody else's, is looked at again.
+        let kept = self.live.values().filter(|child| !is_watchable(&child.reference.kind()));
+        let (kept, again): (Vec<Observed>, Vec<Observed>) =
+            kept.cloned().partition(|child| child.is_owned_by(self.uid()) && !child.deleting);
+        self.memory
+            .read
+            .retain(|entry| !again.iter().any(|child| memory::unwatched(&child.reference) == *entry));
+        self.memory.unwatched = kept;
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),

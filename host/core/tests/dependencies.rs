@@ -76,7 +76,9 @@ fn closure(of: &str) -> BTreeSet<String> {
         }
         match packages.get(&name) {
             Some(dependencies) => {
-                open.extend(dependencies.iter().filter(|(_, kind)| kind != "dev").map(|(name, _)| name.clone()));
+                open.extend(
+                    dependencies.iter().filter(|(_, kind)| kind != "dev").map(|(name, _)| name.clone()),
+                );
             }
             None => open.extend(locked.get(&name).into_iter().flatten().cloned()),
         }

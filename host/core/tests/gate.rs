@@ -4,6 +4,8 @@
 
 #[path = "gate/fixture.rs"]
 mod fixture;
+#[path = "gate/pods.rs"]
+mod pods;
 #[path = "gate/references.rs"]
 mod references;
 #[path = "gate/table.rs"]
@@ -104,8 +106,11 @@ fn every_exceptable_rule_passes_where_an_administrator_excepts_it_and_no_other_d
             excepted.grants.pod_templates.allow = vec![rule.into()];
             let judged = judge(&excepted, answer.clone());
             assert!(judged.is_ok(), "{rule} at {}: {judged:?}", row.path);
-            excepted.grants.pod_templates.allow =
-                reasons::EXCEPTABLE.iter().filter(|other| **other != rule).map(|&other| other.into()).collect();
+            excepted.grants.pod_templates.allow = reasons::EXCEPTABLE
+                .iter()
+                .filter(|other| **other != rule)
+                .map(|&other| other.into())
+                .collect();
             let judged = judge(&excepted, answer).expect_err("another exception does not help");
             assert!(judged.iter().all(|violation| violation.reason == rule), "{judged:?}");
             seen += 1;

@@ -4,7 +4,7 @@ use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_wit::{Failure, Request};
 
 /// The reason for a guest whose answer depends on more than its request.
-pub(super) const NOT_DETERMINISTIC: &str = "NotDeterministic";
+pub const NOT_DETERMINISTIC: &str = "NotDeterministic";
 
 /// A guest under test.
 pub(super) struct Guest<'a> {

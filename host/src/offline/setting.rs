@@ -4,13 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use pintle_core::{
-    Binding, KindInfo, SealingKey, StatusSchema, object,
+    Binding, KindInfo, SealingKey, StatusSchema, desired, object,
     reconciler::{self, Grants, Limits},
 };
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Failure, Kind, Manifest, names};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::{
     cluster::CaseRefusal,
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     api::{self, ReconcilerSpec},
-    guest_config,
+    config_schema,
 };
 
 /// The clock of a run that names no other time.
@@ -204,7 +203,7 @@ fn read_reconciler(manifest: &Manifest, document: &Document) -> Result<(String, 
         let message = format!("the Reconciler is for {}, and guest {} reconciles {}", spec.r#for, manifest.name, manifest.reconciles);
         return Err(Failure::terminal("KindMismatch", message).at("spec.for"));
     }
-    guest_config::check(manifest, &spec.config)?;
+    config_schema::check(manifest, &spec.config)?;
     let generation = object::generation(&value).unwrap_or(1);
     Ok((object::name(&value).to_owned(), generation, spec))
 }
@@ -281,8 +280,8 @@ fn complete_root(root: &mut Value, namespaced: bool, now: Timestamp) {
 
 /// A uid that depends on nothing but the object's names.
 pub(super) fn uid(object: &Value) -> String {
-    let hash = Sha256::digest(object::reference(object).to_string());
-    let hex = pintle_core::desired::hex(&hash);
+    let reference = object::reference(object).to_string();
+    let hex = desired::hex(&desired::hash_parts(&[reference.as_bytes()]));
     format!("00000000-0000-4000-8000-{}", hex.get(..12).unwrap_or_default())
 }
 

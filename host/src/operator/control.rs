@@ -6,7 +6,7 @@ use std::{collections::{BTreeMap, BTreeSet}, sync::Arc, time::Duration};
 use futures::StreamExt;
 use kube::{Api, runtime::{WatchStreamExt, watcher}};
 use pintle_core::{Binding, Priority, StatusSchema, readiness, reconciler};
-use pintle_wit::{ConditionStatus, Event, EventType, Kind, names};
+use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::{error, info, warn};
@@ -423,7 +423,8 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
                 continue;
             }
             let swapped = before.is_some_and(|before| before.binding.digest != binding.digest);
-            let first = before.is_none();
+            let recorded = state.reconcilers.get(name).and_then(|object| object.status.as_ref()?.active.as_ref());
+            let is_news = recorded.is_none_or(|active| active.digest != binding.digest);
             let active = Active {
                 binding: Arc::new(binding),
                 module: in_force.module.clone(),
@@ -442,7 +443,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
                 shared.metrics.swaps.get_or_create(&ControllerLabels { controller: name.clone() }).inc();
             }
             let uid = state.reconcilers.get(name).and_then(|object| object.metadata.uid.clone()).unwrap_or_default();
-            if swapped || first {
+            if swapped || is_news {
                 told.push((name.clone(), uid, format!("module {} is in force", in_force.active.module)));
             }
         }
@@ -508,7 +509,7 @@ async fn write_statuses(
     for (name, verdict) in verdicts {
         let Some((object, status)) = reconciler_status(shared, memory, name, verdict, child_kinds) else { continue };
         let before = object.status.clone().unwrap_or_default();
-        if before == status {
+        if before == status || is_only_starting(&object, &before, &status) {
             continue;
         }
         let only_counts = api::ReconcilerStatus { roots: before.roots, ..status.clone() } == before;
@@ -533,6 +534,23 @@ async fn write_statuses(
         again = Some(again.map_or(at, |before| before.min(at)));
     }
     again
+}
+
+/// Whether a status says no more than that a host is starting, about a Reconciler that was Ready: it will be again in a moment, and
+/// nobody needs to be told of a restart.
+fn is_only_starting(object: &api::Reconciler, before: &api::ReconcilerStatus, after: &api::ReconcilerStatus) -> bool {
+    let starting = ready(&after.conditions).is_some_and(|ready| is_passing(&ready.reason));
+    let was_ready = ready(&before.conditions).is_some_and(|ready| ready.status == ConditionStatus::True);
+    starting && was_ready && before.observed_generation == object.metadata.generation
+}
+
+fn ready(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY)
+}
+
+/// Reasons that pass by themselves within moments.
+fn is_passing(reason: &str) -> bool {
+    matches!(reason, "Progressing" | "Loading" | "ModuleLoading")
 }
 
 fn reconciler_status(
@@ -593,7 +611,7 @@ fn counts(state: &State, kind: &Kind, namespaces: &api::Namespaces) -> api::Root
     let mut counts = api::RootCounts::default();
     for (_, root) in state.roots.of_kind(kind).filter(|(key, _)| namespaces.includes(key.namespace.as_deref())) {
         counts.total += 1;
-        counts.ready += u32::from(root.ready);
+        counts.ready += u32::from(root.is_ready());
         counts.failing += u32::from(root.failing);
     }
     counts
@@ -661,21 +679,22 @@ async fn tell(
     kind: &str,
     name: &str,
     uid: Option<&str>,
-    before: &[pintle_wit::Condition],
-    after: &[pintle_wit::Condition],
+    before: &[Condition],
+    after: &[Condition],
 ) {
-    let ready = |conditions: &[pintle_wit::Condition]| conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY).cloned();
     let Some(now) = ready(after) else { return };
-    let changed = ready(before).is_none_or(|before| before.status != now.status || before.reason != now.reason);
-    let passing = ["Progressing", "Loading", "ModuleLoading"].contains(&now.reason.as_str());
-    if !changed || passing {
+    let before = ready(before);
+    let changed = before.is_none_or(|before| before.status != now.status || before.reason != now.reason);
+    // That a Reconciler works for the first time is told with its module.
+    let first = kind == "Reconciler" && before.is_none_or(|before| is_passing(&before.reason));
+    if !changed || is_passing(&now.reason) || first && now.status == ConditionStatus::True {
         return;
     }
     let is_ready = now.status == ConditionStatus::True;
     let event = Event {
         r#type: if is_ready { EventType::Normal } else { EventType::Warning },
-        reason: if is_ready { "Ready".into() } else { now.reason },
-        message: now.message,
+        reason: if is_ready { "Ready".into() } else { now.reason.clone() },
+        message: now.message.clone(),
     };
     shared.recorder.emit(&own(kind, name), uid.unwrap_or_default(), &[event]).await;
 }

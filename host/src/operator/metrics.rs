@@ -27,7 +27,7 @@ pub(crate) struct Metrics {
 
 /// How a reconcile ended, in controller-runtime's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub(crate) enum Result_ {
+pub(crate) enum Ended {
     Success,
     Error,
     Requeue,
@@ -47,7 +47,7 @@ pub(crate) struct RootLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReconcileLabels {
     controller: String,
-    result: Result_,
+    result: Ended,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -99,7 +99,7 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    pub(crate) fn reconciled(&self, controller: &str, result: Result_, took: Duration, error: Option<&str>) {
+    pub(crate) fn reconciled(&self, controller: &str, result: Ended, took: Duration, error: Option<&str>) {
         let controller = controller.to_owned();
         self.reconciles.get_or_create(&ReconcileLabels { controller: controller.clone(), result }).inc();
         self.reconcile_seconds.get_or_create(&ControllerLabels { controller: controller.clone() }).observe(took.as_secs_f64());
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn the_text_has_controller_runtimes_names() {
         let metrics = Metrics::new();
-        metrics.reconciled("darkroom", Result_::Success, Duration::from_millis(3), None);
-        metrics.reconciled("darkroom", Result_::Requeue, Duration::from_millis(3), Some("DeadlineExceeded"));
+        metrics.reconciled("darkroom", Ended::Success, Duration::from_millis(3), None);
+        metrics.reconciled("darkroom", Ended::Requeue, Duration::from_millis(3), Some("DeadlineExceeded"));
         metrics.queue_depth.get_or_create(&ControllerLabels { controller: "darkroom".into() }).set(2);
         let text = metrics.text();
         for line in [

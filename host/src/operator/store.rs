@@ -39,8 +39,19 @@ impl std::fmt::Display for RootKey {
 pub(crate) struct Root {
     pub(crate) object: Arc<Value>,
     pub(crate) memory: RootMemory,
-    pub(crate) ready: bool,
+    /// The last pass ended with an error.
     pub(crate) failing: bool,
+}
+
+impl Root {
+    /// Whether the root says of itself that it is ready; a host that just started need not have looked.
+    pub(crate) fn is_ready(&self) -> bool {
+        let conditions = object::at(&self.object, &["status", "conditions"]).and_then(Value::as_array);
+        conditions.into_iter().flatten().any(|condition| {
+            object::text(condition, &["type"]) == Some(pintle_core::conditions::READY)
+                && object::text(condition, &["status"]) == Some("True")
+        })
+    }
 }
 
 /// Every root, by kind.
@@ -66,7 +77,7 @@ impl Roots {
                 if let Some(old) = known {
                     self.by_uid.remove(object::uid(&old.object));
                 }
-                let root = Root { object: Arc::new(live), memory: RootMemory::default(), ready: false, failing: false };
+                let root = Root { object: Arc::new(live), memory: RootMemory::default(), failing: false };
                 roots.insert(key.clone(), root);
                 self.by_uid.insert(uid, (kind.clone(), key));
             }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
-use super::{Shared, metrics::Result_, store::RootKey};
+use super::{Shared, metrics::Ended, store::RootKey};
 use crate::{clock, kubernetes::Resource};
 
 /// What a worker holds while it works on a root.
@@ -231,7 +231,6 @@ impl Work {
             return Finished::Settled;
         }
         root.memory = done.memory;
-        root.ready = done.ready;
         root.failing = done.error.is_some();
         drop(state);
         self.shared.counts_changed(lane);
@@ -244,9 +243,9 @@ impl Work {
 
 fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duration) {
     let result = match (&done.error, done.retry) {
-        (None, _) => Result_::Success,
-        (Some(_), Some(_)) => Result_::Requeue,
-        (Some(_), None) => Result_::Error,
+        (None, _) => Ended::Success,
+        (Some(_), Some(_)) => Ended::Requeue,
+        (Some(_), None) => Ended::Error,
     };
     shared.metrics.reconciled(lane, result, took, done.error.as_deref());
     let counts = done.counts;

@@ -336,11 +336,11 @@ impl Pass {
                 let message = crate::gate::clean(&blocker.message, 1024);
                 events.push(Event { r#type: EventType::Warning, reason: blocker.reason.clone(), message });
             }
-        } else if blockers.is_empty() {
-            if find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True) {
-                let message = "the root is ready again".into();
-                events.push(Event { r#type: EventType::Normal, reason: "Recovered".into(), message });
-            }
+        } else if blockers.is_empty()
+            && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
+        {
+            let message = "the root is ready again".into();
+            events.push(Event { r#type: EventType::Normal, reason: "Recovered".into(), message });
         }
         events
     }
@@ -369,7 +369,10 @@ fn is_leftover(entry: &Value, observed: &Value, sent: &Value) -> bool {
 fn has_stale_part(entry: &Value, observed: &Value, sent: &Value) -> bool {
     let Some(owned) = entry.as_object() else { return false };
     if owned.is_empty() {
-        let is_whole = matches!((observed, sent), (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)));
+        let is_whole = matches!(
+            (observed, sent),
+            (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_))
+        );
         return is_whole && !is_same(observed, sent);
     }
     let fields = owned.iter().filter_map(|(key, below)| Some((key.strip_prefix("f:")?, below)));
@@ -388,7 +391,9 @@ fn is_same(one: &Value, other: &Value) -> bool {
             };
             within(a, b) && within(b, a)
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         _ => one == other,
     }

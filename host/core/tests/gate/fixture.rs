@@ -64,7 +64,8 @@ pub(crate) fn binding() -> Binding {
     let mut declare = |api_version: &str, kind: &str, granted: bool, served: Option<bool>| {
         manifest.children.push(ChildKind::new(api_version, kind));
         if granted {
-            let grant = KindGrant { api_version: api_version.into(), kinds: vec![kind.into()], namespaces: vec![] };
+            let grant =
+                KindGrant { api_version: api_version.into(), kinds: vec![kind.into()], namespaces: vec![] };
             grants.children.push(grant);
         }
         if let Some(namespaced) = served {
@@ -80,7 +81,11 @@ pub(crate) fn binding() -> Binding {
     declare("example.com/v1", "Ungranted", false, Some(true));
     declare("example.com/v1", "Unserved", true, None);
     declare("example.com/v1", "Planet", true, Some(false));
-    let grant = KindGrant { api_version: "example.com/v1".into(), kinds: vec!["Undeclared".into()], namespaces: vec![] };
+    let grant = KindGrant {
+        api_version: "example.com/v1".into(),
+        kinds: vec!["Undeclared".into()],
+        namespaces: vec![],
+    };
     grants.children.push(grant);
     kinds.insert(Kind::new("example.com/v1", "Undeclared"), KindInfo { namespaced: true });
     Binding {

@@ -58,7 +58,8 @@ fn a_reference_that_a_granted_field_of_the_root_names_passes_and_another_does_no
 #[test]
 fn a_kind_of_another_group_that_is_called_secret_does_not_make_a_reference_allowed() {
     let mut answer = secret("vault");
-    let vault = json!({"apiVersion": "vault.example.com/v1", "kind": "Secret", "metadata": {"name": "vault"}});
+    let vault =
+        json!({"apiVersion": "vault.example.com/v1", "kind": "Secret", "metadata": {"name": "vault"}});
     set(&mut answer, "/children/-", json!({"id": "vault", "object": vault}));
     assert_refused(verdict(None, answer));
 }

@@ -43,7 +43,9 @@ impl Driver {
             7 => error(401, "Unauthorized", "no"),
             8 => error(500, "not one word", "no"),
             9 => no_reply(),
-            _ => ApiError { retry_after: Some(Duration::from_secs(1)), ..error(429, "TooManyRequests", "no") },
+            _ => {
+                ApiError { retry_after: Some(Duration::from_secs(1)), ..error(429, "TooManyRequests", "no") }
+            }
         };
         if self.choose(4) == 0 {
             found.message = format!("{} ({})", found.message, self.choose(255));
@@ -91,10 +93,17 @@ impl Driver {
         match self.choose(8) {
             0 => Err(Failure::terminal("InvalidSpec", "bad")),
             1 => Err(Failure::transient("DeadlineExceeded", "slow")),
-            2 => Ok(answer(vec![json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "not-granted"}})])),
+            2 => Ok(answer(vec![
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "not-granted"}}),
+            ])),
             3 => Ok(answer(vec![config_map("page", text)])),
             4 => Ok(answer(vec![secret("keys", text), service("web", port)])),
-            _ => Ok(answer(vec![deployment("web", &["keys"]), secret("keys", text), config_map("page", text), service("web", port)])),
+            _ => Ok(answer(vec![
+                deployment("web", &["keys"]),
+                secret("keys", text),
+                config_map("page", text),
+                service("web", port),
+            ])),
         }
     }
 
@@ -137,9 +146,14 @@ impl Driver {
                 assert!(!deletions.is_empty());
                 for deletion in &deletions {
                     let seen = self.last_read.get(deletion.reference());
-                    assert_eq!(seen.map(String::as_str), Some(deletion.uid()), "deletes what the last read did not show");
+                    assert_eq!(
+                        seen.map(String::as_str),
+                        Some(deletion.uid()),
+                        "deletes what the last read did not show"
+                    );
                 }
-                let done = deletions.iter().map(|_| if self.choose(2) == 0 { Err(self.error()) } else { Ok(()) });
+                let done =
+                    deletions.iter().map(|_| if self.choose(2) == 0 { Err(self.error()) } else { Ok(()) });
                 Outcome::Deleted(done.collect())
             }
             Step::WriteStatus(write) => {
@@ -159,6 +173,7 @@ impl Driver {
 
     /// An apply is create-only, or aims at an object that was shown as the root's or as free for it.
     fn check(&self, apply: &Apply) {
+        assert!(!format!("{apply:?}").contains("data"), "steps are logged, and a Secret is no log line");
         let text = |key: &str| object::text(apply.object(), &["metadata", key]);
         if apply.force() {
             let uid = text("uid").expect("a forced apply carries a uid").to_owned();
@@ -179,13 +194,16 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
     let mut memory = RootMemory::default();
     for now in 0..3 {
         let mut children = Vec::new();
-        for (kind, name) in [("ConfigMap", "page"), ("Service", "web"), ("Deployment", "web"), ("ConfigMap", "old")] {
+        for (kind, name) in
+            [("ConfigMap", "page"), ("Service", "web"), ("Deployment", "web"), ("ConfigMap", "old")]
+        {
             if driver.choose(2) == 0 {
                 children.push(driver.live(&reference(kind, name), None));
             }
         }
         let now = jiff::Timestamp::from_second(now).unwrap();
-        let snapshot = Snapshot { binding: Arc::clone(&binding), root: Arc::new(root.clone()), children, memory, now };
+        let snapshot =
+            Snapshot { binding: Arc::clone(&binding), root: Arc::new(root.clone()), children, memory, now };
         let (mut pass, mut outcome, mut steps) = (Pass::new(snapshot), Outcome::Start, 0);
         memory = loop {
             steps += 1;

@@ -96,7 +96,12 @@ impl Api {
     }
 
     /// A server-side apply. Whether the object was created, and what it is now.
-    pub(crate) fn apply(&mut self, sent: &Value, manager: &str, force: bool) -> Result<(bool, Value), ApiError> {
+    pub(crate) fn apply(
+        &mut self,
+        sent: &Value,
+        manager: &str,
+        force: bool,
+    ) -> Result<(bool, Value), ApiError> {
         let reference = object::reference(sent);
         let work = |api: &mut Self| api.applied(&reference, sent, manager, force);
         self.guarded("apply", &reference, work)
@@ -115,7 +120,9 @@ impl Api {
         let uid = object::uid(sent);
         match &live {
             Some(_) if create_only => return Err(error(409, "Conflict", "the object has been modified")),
-            None if !uid.is_empty() => return Err(error(409, "Conflict", "uid mismatch: the object is absent")),
+            None if !uid.is_empty() => {
+                return Err(error(409, "Conflict", "uid mismatch: the object is absent"));
+            }
             Some(live) if !uid.is_empty() && object::uid(live) != uid => {
                 let causes = vec![cause("metadata.uid", "field is immutable")];
                 return Err(ApiError { causes, ..error(422, "Invalid", "metadata.uid: field is immutable") });
@@ -161,7 +168,11 @@ impl Api {
         }
         for field in sent["status"].as_object().unwrap().keys() {
             if self.status_fields.as_ref().is_some_and(|declared| !declared.contains(&field.as_str())) {
-                return Err(error(500, "InternalError", &format!(".status.{field}: field not declared in schema")));
+                return Err(error(
+                    500,
+                    "InternalError",
+                    &format!(".status.{field}: field not declared in schema"),
+                ));
             }
         }
         let mut next = live.clone();

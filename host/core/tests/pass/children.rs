@@ -50,7 +50,12 @@ fn a_child_that_becomes_ready_makes_the_root_ready() {
 #[test]
 fn a_restarted_host_over_a_converged_root_makes_no_mutating_request() {
     let mut world = World::new();
-    let children = vec![config_map("page", "a"), secret("keys", "s"), service("web", 30010), deployment("web", &["keys"])];
+    let children = vec![
+        config_map("page", "a"),
+        secret("keys", "s"),
+        service("web", 30010),
+        deployment("web", &["keys"]),
+    ];
     world.settle(&answer(children.clone()));
     let before = versions(&world);
     world.restart();
@@ -128,7 +133,10 @@ fn a_child_that_was_replaced_meanwhile_is_met_by_no_stale_uid() {
     let gone = error(409, "Conflict", "uid mismatch: the object is absent");
     world.api.fail("apply ConfigMap page", Fault::Refuse(gone));
     let run = world.pass(&two());
-    assert_eq!(run.steps[..4], ["call", "update ConfigMap page", "get ConfigMap page", "update ConfigMap page"]);
+    assert_eq!(
+        run.steps[..4],
+        ["call", "update ConfigMap page", "get ConfigMap page", "update ConfigMap page"]
+    );
     assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
 }
 
@@ -136,7 +144,11 @@ fn a_child_that_was_replaced_meanwhile_is_met_by_no_stale_uid() {
 fn a_child_that_is_being_deleted_is_waited_for() {
     let mut world = World::new();
     world.settle(&two());
-    world.api.edit(&reference("ConfigMap", "page"), "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
+    world.api.edit(
+        &reference("ConfigMap", "page"),
+        "metadata.deletionTimestamp",
+        json!("2000-01-01T00:00:00Z"),
+    );
     let run = world.pass(&two());
     assert_eq!(run.steps, ["call", "status"]);
     assert_eq!(world.says("Reconciling"), yes("ChildHeld"));
@@ -163,7 +175,9 @@ fn nothing_is_pruned_before_every_apply_succeeded() {
     world.settle(&two());
     world.binding.generation += 1;
     let other = answer(vec![config_map("other", "a"), deployment("web", &[])]);
-    for refusal in [error(403, "Forbidden", "no"), error(500, "InternalError", "later"), error(422, "Invalid", "never")] {
+    for refusal in
+        [error(403, "Forbidden", "no"), error(500, "InternalError", "later"), error(422, "Invalid", "never")]
+    {
         world.api.fail("apply ConfigMap other", Fault::Refuse(refusal));
         world.restart();
         let run = world.pass(&other);
@@ -221,7 +235,9 @@ fn a_prune_that_cannot_read_says_so_in_the_status_and_is_retried() {
     let mut world = World::new();
     world.settle(&two());
     world.binding.generation += 1;
-    world.api.fail("get ConfigMap page", Fault::Refuse(error(403, "Forbidden", "you may not get configmaps")));
+    world
+        .api
+        .fail("get ConfigMap page", Fault::Refuse(error(403, "Forbidden", "you may not get configmaps")));
     let run = world.pass(&answer(vec![deployment("web", &[])]));
     assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "status"]);
     assert_eq!(world.says("Ready"), no("Forbidden"));

@@ -34,7 +34,11 @@ fn a_failing_guest_keeps_the_last_children_fields_and_conditions() {
         assert_eq!(world.status()["pintle"], before["pintle"], "the last answer was the old one's");
         assert_eq!(world.says("Progressing"), no("Done"));
         assert!(world.live("ConfigMap", "page").is_some() && world.live("Deployment", "web").is_some());
-        assert_eq!((run.events.len(), &run.events[0].reason), (1, &failure.reason), "the guest's events are not told");
+        assert_eq!(
+            (run.events.len(), &run.events[0].reason),
+            (1, &failure.reason),
+            "the guest's events are not told"
+        );
         let again = world.pass_with(|_| Err(failure.clone()));
         assert_eq!(again.steps, ["call"], "said once");
         world.settle(&shop());
@@ -51,7 +55,8 @@ fn a_failing_guest_does_not_take_over_what_others_say_in_the_status() {
     world.api.edit(&root, "status.theirs", json!("x"));
     world.binding.generation += 1;
     world.pass_with(|_| Err(Failure::terminal("InvalidSpec", "bad")));
-    let entry = pintle_core::managed::entry(&world.api.objects[&root], crate::world::MANAGER, Some("status")).unwrap();
+    let entry = pintle_core::managed::entry(&world.api.objects[&root], crate::world::MANAGER, Some("status"))
+        .unwrap();
     assert!(entry["f:status"].get("f:phase").is_some());
     assert_eq!(entry["f:status"].get("f:theirs"), None, "{entry}");
     assert_eq!(world.status()["theirs"], "x");
@@ -59,10 +64,9 @@ fn a_failing_guest_does_not_take_over_what_others_say_in_the_status() {
 
 #[test]
 fn a_transient_failure_says_nothing_about_the_generation_and_a_terminal_one_does() {
-    for (failure, observed) in [
-        (Failure::terminal("InvalidSpec", "bad"), 2),
-        (Failure::transient("DeadlineExceeded", "slow"), 1),
-    ] {
+    for (failure, observed) in
+        [(Failure::terminal("InvalidSpec", "bad"), 2), (Failure::transient("DeadlineExceeded", "slow"), 1)]
+    {
         let mut world = World::new();
         world.settle(&shop());
         let root = world.root.clone();

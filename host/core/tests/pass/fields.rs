@@ -15,7 +15,9 @@ pub(crate) fn merge(live: &mut Value, sent: &Value, atomic_conditions: bool) {
                 fields.remove(key);
             }
             (Some(there @ Value::Object(_)), Value::Object(_)) => merge(there, value, atomic_conditions),
-            (Some(Value::Array(there)), Value::Array(items)) if list_key(key, atomic_conditions).is_some() => {
+            (Some(Value::Array(there)), Value::Array(items))
+                if list_key(key, atomic_conditions).is_some() =>
+            {
                 let by = list_key(key, atomic_conditions).unwrap();
                 for item in items {
                     match there.iter_mut().find(|other| other[by] == item[by]) {

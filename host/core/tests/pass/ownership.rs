@@ -38,10 +38,17 @@ fn a_foreign_object_with_disjoint_fields_is_not_touched_and_the_others_are_appli
     assert!(run.done.retry.is_some() && !run.done.ready);
     assert_eq!(run.done.error.as_deref(), Some("AdoptionConflict"));
     let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("ConfigMap shops/page") && message.contains("pintle.dev/adopt=shop-uid"), "{message}");
+    assert!(
+        message.contains("ConfigMap shops/page") && message.contains("pintle.dev/adopt=shop-uid"),
+        "{message}"
+    );
     assert!(run.events.iter().any(|event| event.reason == "AdoptionConflict"));
     let again = world.pass(&two());
-    assert_eq!(again.steps, ["call", "create ConfigMap page", "get ConfigMap page"], "no second write, no second event");
+    assert_eq!(
+        again.steps,
+        ["call", "create ConfigMap page", "get ConfigMap page"],
+        "no second write, no second event"
+    );
     assert_eq!(world.api.objects[&page], before);
 }
 
@@ -204,6 +211,10 @@ fn an_object_under_a_name_that_comes_and_goes_ends_in_a_retry_not_in_a_stall() {
         let run = world.pass(&two());
         assert!(run.done.retry.is_some(), "{:?}", run.steps);
         assert_eq!(world.says("Stalled"), absent());
-        assert!(run.steps.iter().filter(|step| *step == "update ConfigMap page").count() <= 5, "{:?}", run.steps);
+        assert!(
+            run.steps.iter().filter(|step| *step == "update ConfigMap page").count() <= 5,
+            "{:?}",
+            run.steps
+        );
     }
 }

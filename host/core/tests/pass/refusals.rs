@@ -59,7 +59,11 @@ fn a_standing_refusal_is_tried_again_in_the_next_pass_and_cleared_when_accepted(
     world.api.fail("apply Service web", Fault::Refuse(port_taken()));
     world.pass(&shop(30010));
     let second = world.pass(&shop(30010));
-    assert_eq!(second.steps, ["call", "create Service web"], "the same refusal: no second call, no write, no event");
+    assert_eq!(
+        second.steps,
+        ["call", "create Service web"],
+        "the same refusal: no second call, no write, no event"
+    );
     assert_eq!(second.requests[0].refusals.len(), 1);
     assert!(second.done.retry.is_some());
     let third = world.pass(&shop(30010));
@@ -118,7 +122,10 @@ fn refusals_that_never_settle_are_a_failure_after_three_calls_and_are_not_retrie
         Ok(shop(port))
     });
     assert_eq!(run.done.counts.guest_calls, 3);
-    assert_eq!((world.says("Ready"), world.says("Stalled")), (no("RefusalsUnstable"), yes("RefusalsUnstable")));
+    assert_eq!(
+        (world.says("Ready"), world.says("Stalled")),
+        (no("RefusalsUnstable"), yes("RefusalsUnstable"))
+    );
     assert_eq!(run.done.error.as_deref(), Some("RefusalsUnstable"));
     assert_eq!(run.done.retry, None, "only a change can help");
 }
@@ -178,7 +185,10 @@ fn an_error_that_says_nothing_about_the_child_is_retried_and_not_told() {
 #[test]
 fn the_longest_time_that_the_api_server_asked_for_reaches_the_caller() {
     let mut world = World::new();
-    let wait = |seconds| ApiError { retry_after: Some(Duration::from_secs(seconds)), ..error(429, "TooManyRequests", "m") };
+    let wait = |seconds| ApiError {
+        retry_after: Some(Duration::from_secs(seconds)),
+        ..error(429, "TooManyRequests", "m")
+    };
     world.api.fail("apply ConfigMap page", Fault::Refuse(error(500, "InternalError", "later")));
     world.api.fail("apply Service web", Fault::Refuse(wait(7)));
     world.api.fail("status Shop shop", Fault::Refuse(wait(3)));

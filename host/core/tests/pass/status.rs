@@ -90,7 +90,10 @@ fn a_condition_of_somebody_else_in_the_same_list_is_left_and_fights_nobody() {
     world.settle(&one());
     let theirs = json!({"type": "Theirs", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2000-01-01T00:00:00Z"});
     let root = world.root.clone();
-    world.api.objects.get_mut(&root).unwrap()["status"]["conditions"].as_array_mut().unwrap().push(theirs.clone());
+    world.api.objects.get_mut(&root).unwrap()["status"]["conditions"]
+        .as_array_mut()
+        .unwrap()
+        .push(theirs.clone());
     assert!(world.pass(&one()).steps.is_empty());
     world.binding.generation += 1;
     world.pass(&saying(json!({"phase": "Down"})));
@@ -156,10 +159,18 @@ fn a_crd_that_declares_nothing_or_has_no_subresource_gets_no_write_and_no_endles
         world.binding.generation += 1;
         let failure = pintle_wit::Failure::terminal("InvalidSpec", "bad");
         assert_eq!(world.pass_with(|_| Err(failure.clone())).steps, ["call", "emit"]);
-        assert_eq!(world.pass_with(|_| Err(failure.clone())).steps, ["call"], "an event is the only word, and said once");
+        assert_eq!(
+            world.pass_with(|_| Err(failure.clone())).steps,
+            ["call"],
+            "an event is the only word, and said once"
+        );
         world.settle(&silent);
         world.binding.generation += 1;
-        assert_eq!(world.pass_with(|_| Err(failure.clone())).steps, ["call", "emit"], "a new failure is news");
+        assert_eq!(
+            world.pass_with(|_| Err(failure.clone())).steps,
+            ["call", "emit"],
+            "a new failure is news"
+        );
     }
 }
 
@@ -220,7 +231,8 @@ fn a_root_that_recovers_says_so_once() {
 fn a_blocking_condition_of_the_guest_keeps_the_root_from_ready() {
     let mut world = World::new();
     let mut blocked = one();
-    let condition = GuestCondition::new("DomainConflict", ConditionStatus::True, "Taken", "a.example is taken");
+    let condition =
+        GuestCondition::new("DomainConflict", ConditionStatus::True, "Taken", "a.example is taken");
     blocked.conditions.push(condition.blocking());
     world.pass(&blocked);
     assert_eq!((world.says("Ready"), world.says("DomainConflict")), (no("Taken"), yes("Taken")));
@@ -234,7 +246,8 @@ fn a_childs_own_rule_decides_whether_it_is_ready() {
     let mut web = answer(vec![deployment("web", &[])]);
     web.children[0].readiness = Some(Readiness::Accepted);
     assert!(world.pass(&web).done.ready);
-    web.children[0].readiness = Some(Readiness::Condition { r#type: "Available".into(), status: ConditionStatus::True });
+    web.children[0].readiness =
+        Some(Readiness::Condition { r#type: "Available".into(), status: ConditionStatus::True });
     world.binding.generation += 1;
     assert!(!world.pass(&web).done.ready);
     let available = json!({"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True"}]});
@@ -253,6 +266,8 @@ fn an_observed_child_reaches_the_guest_and_an_unobserved_one_does_not() {
     assert_eq!(request.children.len(), 1);
     let web = request.child("Deployment", "web").expect("observed");
     assert_eq!(web["status"]["availableReplicas"], 1);
-    assert!(web["metadata"].get("managedFields").is_none() && web["metadata"].get("resourceVersion").is_none());
+    assert!(
+        web["metadata"].get("managedFields").is_none() && web["metadata"].get("resourceVersion").is_none()
+    );
     assert_eq!(request.object["status"], json!({"phase": "Up"}), "its own fields are its only memory");
 }

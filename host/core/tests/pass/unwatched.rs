@@ -104,7 +104,8 @@ fn a_secret_that_is_somebody_elses_by_now_is_not_pruned_and_its_entry_goes() {
     world.settle(&with_keys());
     world.binding.generation += 1;
     world.api.objects.remove(&reference("Secret", "keys"));
-    let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "shops"}});
+    let theirs =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "shops"}});
     world.api.create(theirs);
     let run = world.pass(&without());
     assert!(!run.steps.iter().any(|step| step.starts_with("delete")), "{:?}", run.steps);
@@ -188,7 +189,8 @@ fn a_secret_that_was_named_and_never_created_leaves_no_trace_when_the_guest_give
     world.settle(&without());
     world.api.fail("apply Secret keys", Fault::Refuse(error(422, "Invalid", "no")));
     world.binding.generation += 1;
-    let run = world.pass_with(|request| Ok(if request.refusals.is_empty() { with_keys() } else { without() }));
+    let run =
+        world.pass_with(|request| Ok(if request.refusals.is_empty() { with_keys() } else { without() }));
     assert!(run.done.ready, "{:?}", run.steps);
     assert_eq!(world.says("Ready"), yes("Succeeded"), "what was written on the way is put right");
     assert_eq!(world.status()["pintle"].get("unwatched"), None);
@@ -207,6 +209,42 @@ fn a_root_of_the_same_name_does_not_inherit_what_was_known_of_its_predecessor() 
     let run = world.pass(&with_keys());
     assert!(run.steps.contains(&"create Secret keys".into()), "{:?}", run.steps);
     assert!(run.done.ready);
+}
+
+#[test]
+fn an_entry_that_appears_in_the_status_of_a_converged_root_is_looked_at() {
+    let mut world = World::new();
+    world.settle(&without());
+    let mut keys =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "shops"}});
+    keys["metadata"]["ownerReferences"] = json!([{"uid": "shop-uid", "controller": true}]);
+    world.api.create(keys);
+    let root = world.root.clone();
+    world.api.edit(&root, "status.pintle.unwatched", entries());
+    let run = world.pass(&without());
+    assert!(run.steps.contains(&"delete Secret keys".into()), "{:?}", run.steps);
+    assert_eq!(world.live("Secret", "keys"), None);
+}
+
+#[test]
+fn a_conflict_over_a_secret_ends_when_it_goes_also_where_the_crd_cannot_name_it() {
+    for fields in [None, Some(vec!["phase", "conditions"])] {
+        let mut world = World::new();
+        if fields.is_some() {
+            world.binding.status = pintle_core::StatusSchema::Declared(json!({"properties": {
+                "phase": {}, "conditions": {"items": {"x-kubernetes-preserve-unknown-fields": true}}}}));
+        }
+        world.api.status_fields = fields;
+        let theirs =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "shops"}});
+        let keys = world.api.create(theirs);
+        world.pass(&with_keys());
+        world.pass(&with_keys());
+        assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+        world.api.objects.remove(&keys);
+        world.pass(&with_keys());
+        assert_eq!(world.says("Ready"), yes("Succeeded"));
+    }
 }
 
 #[test]

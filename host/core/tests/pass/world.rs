@@ -55,13 +55,23 @@ impl World {
             limits: Limits::default(),
             config: json!({"size": 1}),
             digest: "sha256:one".into(),
-            kinds: manifest.children.iter().map(|child| (child.kind(), KindInfo { namespaced: true })).collect(),
+            kinds: manifest
+                .children
+                .iter()
+                .map(|child| (child.kind(), KindInfo { namespaced: true }))
+                .collect(),
             manifest,
             status: pintle_core::StatusSchema::Anything,
             key: SealingKey::new([7; 32]),
         };
-        let mut world =
-            Self { api: Api::default(), binding, root: ObjectRef::default(), memory: RootMemory::default(), now: 0, hook: None };
+        let mut world = Self {
+            api: Api::default(),
+            binding,
+            root: ObjectRef::default(),
+            memory: RootMemory::default(),
+            now: 0,
+            hook: None,
+        };
         world.root = world.add_root("shop");
         world
     }
@@ -80,7 +90,11 @@ impl World {
     }
 
     /// The pass over the root, where others act right before a request.
-    pub(crate) fn pass_between(&mut self, answer: &Response, hook: impl FnMut(&mut Api, &str) + 'static) -> Run {
+    pub(crate) fn pass_between(
+        &mut self,
+        answer: &Response,
+        hook: impl FnMut(&mut Api, &str) + 'static,
+    ) -> Run {
         self.hook = Some(Box::new(hook));
         let run = self.pass(answer);
         self.hook = None;
@@ -117,7 +131,8 @@ impl World {
             memory: std::mem::take(&mut self.memory),
             now: jiff::Timestamp::from_second(self.now).unwrap(),
         });
-        let mut run = Run { steps: vec![], requests: vec![], events: vec![], statuses: vec![], done: Done::default() };
+        let mut run =
+            Run { steps: vec![], requests: vec![], events: vec![], statuses: vec![], done: Done::default() };
         let mut outcome = Outcome::Start;
         for _ in 0..60 {
             outcome = match pass.step(outcome) {
@@ -185,7 +200,8 @@ impl World {
 
     fn observed(&self, live: &Value) -> Observed {
         let kind = object::kind(live);
-        let observe = self.binding.manifest.children.iter().any(|child| child.observe && child.kind() == kind);
+        let observe =
+            self.binding.manifest.children.iter().any(|child| child.observe && child.kind() == kind);
         Observed::of(live, MANAGER, observe)
     }
 
@@ -203,7 +219,8 @@ impl World {
 
     /// What a Deployment's controller does: it makes them ready. Whether it did anything.
     pub(crate) fn run_controllers(&mut self) -> bool {
-        let status = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
+        let status =
+            json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
         let open: Vec<ObjectRef> = self
             .api
             .objects
@@ -260,7 +277,12 @@ pub(crate) fn absent() -> (String, String) {
 
 pub(crate) fn reference(kind: &str, name: &str) -> ObjectRef {
     let api_version = if kind == "Deployment" { "apps/v1" } else { "v1" };
-    ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: Some("shops".into()), name: name.into() }
+    ObjectRef {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: Some("shops".into()),
+        name: name.into(),
+    }
 }
 
 pub(crate) fn answer(children: Vec<Value>) -> Response {
@@ -269,7 +291,12 @@ pub(crate) fn answer(children: Vec<Value>) -> Response {
         .map(|object| Child::new(format!("{}/{}", object["kind"], object::name(&object)), object))
         .collect();
     let status = json!({"phase": "Up"}).as_object().unwrap().clone();
-    Response { children, status, events: vec![Event::normal("Opened", "the shop is open")], ..Response::default() }
+    Response {
+        children,
+        status,
+        events: vec![Event::normal("Opened", "the shop is open")],
+        ..Response::default()
+    }
 }
 
 pub(crate) fn config_map(name: &str, value: &str) -> Value {
@@ -296,6 +323,7 @@ pub(crate) fn deployment(name: &str, secrets: &[&str]) -> Value {
 
 /// The objects of a kind by name, for comparing before and after.
 pub(crate) fn versions(world: &World) -> BTreeMap<String, String> {
-    let version = |live: &Value| object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned();
+    let version =
+        |live: &Value| object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned();
     world.api.objects.iter().map(|(reference, live)| (reference.to_string(), version(live))).collect()
 }

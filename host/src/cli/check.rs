@@ -1,0 +1,309 @@
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pintle_core::{object, reconciler};
+use pintle_engine::{CallStats, Engine, EngineConfig, Meter, Module};
+use pintle_wit::{Failure, INTERFACE, Manifest};
+use serde_json::{Value, json};
+
+use super::{
+    output::{self, Format},
+    problem::{Problem, Verdict},
+};
+use crate::{
+    clock,
+    offline::{
+        self, case,
+        documents::{self, Document},
+        run::{self, Blame, Report},
+        setting::{Setting, SettingError},
+    },
+};
+
+/// Tell whether a module is a sound guest, and what it declares and costs
+///
+/// The module is loaded as the operator loads it, and called: with the objects in the files of `-f`, otherwise with every case in
+/// the directory `cases` beside it, otherwise with a custom resource that has an empty spec. Every call is made several times, and
+/// with the observed children in other orders: the answers must be the same. The exit code is 1 for a module that a host would not
+/// take, that breaks, or whose answers differ.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Is this module fit for a cluster?
+  pintle check guest.wasm
+
+  # What does a call with this custom resource cost?
+  pintle check guest.wasm -f webserver.yaml
+
+  # The digest alone
+  pintle check guest.wasm -o json | jq -r .digest")]
+pub(super) struct Check {
+    /// The module
+    module: PathBuf,
+
+    /// Files or directories with objects, as `pintle render` takes them
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1)]
+    filenames: Vec<PathBuf>,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Format,
+}
+
+/// How often a call is made to say how long it takes.
+const TIMED_CALLS: usize = 50;
+
+/// Something to ask the guest about.
+struct Input {
+    name: String,
+    setting: Setting,
+    /// A failure is what this input is about.
+    may_fail: bool,
+}
+
+/// What came of an input.
+struct Tried {
+    name: String,
+    microseconds: Option<u64>,
+    stats: CallStats,
+    outcome: String,
+    failure: Option<Failure>,
+}
+
+/// What is known of a module.
+struct Findings<'a> {
+    path: &'a Path,
+    by_time: Module,
+    tried: Vec<Tried>,
+    supported: Result<(), Failure>,
+}
+
+impl Check {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        let bytes = std::fs::read(&self.module)
+            .map_err(|error| Problem::new(format!("{} cannot be read: {error}", self.module.display())))?;
+        // Time is measured as in a cluster, where nobody counts instructions.
+        let timed = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
+        let counted = offline::engine()?;
+        let loaded = timed.load(&bytes, None).and_then(|module| Ok((module, counted.load(&bytes, None)?)));
+        let (by_time, by_fuel) = match loaded {
+            Ok(modules) => modules,
+            Err(failure) => return self.refuse(&failure),
+        };
+        let supported = reconciler::supports(by_time.manifest());
+        let mut tried = Vec::new();
+        if supported.is_ok() {
+            for input in self.inputs(&by_fuel)? {
+                tried.push(attempt(&by_time, &by_fuel, input));
+            }
+        }
+        let findings = Findings { path: &self.module, by_time, tried, supported };
+        let text = match self.output.data() {
+            Some(form) => output::text(&findings.data(), form)?,
+            None => findings.table(),
+        };
+        output::print(&text)?;
+        match findings.failure() {
+            None => Ok(Verdict::Fine),
+            Some(failure) => {
+                eprintln!("error: {}: {failure}", self.module.display());
+                Ok(Verdict::Failed)
+            }
+        }
+    }
+
+    /// A module that cannot be loaded.
+    fn refuse(&self, failure: &Failure) -> Result<Verdict, Problem> {
+        if let Some(form) = self.output.data() {
+            let data = json!({"file": self.module.display().to_string(), "failure": shown(failure)});
+            output::print(&output::text(&data, form)?)?;
+        }
+        Err(Problem::of_module(&self.module, failure))
+    }
+
+    fn inputs(&self, module: &Module) -> Result<Vec<Input>, Problem> {
+        let now = case::time(None)?;
+        let setting = |documents: Vec<Document>, refusals| Setting::new(module, documents, refusals, now);
+        if !self.filenames.is_empty() {
+            let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
+            let setting = setting(documents::read(&self.filenames)?, Vec::new())
+                .map_err(|error| Problem::new(error.to_string()))?;
+            return Ok(vec![Input { name: names.join(", "), setting, may_fail: false }]);
+        }
+        let cases = self.module.parent().unwrap_or(Path::new("")).join("cases");
+        if !cases.is_dir() {
+            let document = Document { source: "an empty root".into(), value: empty_root(module.manifest()) };
+            let setting = setting(vec![document], Vec::new()).map_err(|error| Problem::new(error.to_string()))?;
+            return Ok(vec![Input { name: "an empty spec".into(), setting, may_fail: true }]);
+        }
+        let mut inputs = Vec::new();
+        for file in documents::files(&cases)? {
+            let case = case::read(&file)?;
+            let source = file.display().to_string();
+            let documents = case.objects.into_iter().map(|value| Document { source: source.clone(), value }).collect();
+            let may_fail = case.expect.is_some_and(|expect| expect.failure.is_some());
+            match setting(documents, case.refusals) {
+                Ok(setting) => inputs.push(Input { name: source, setting, may_fail }),
+                // The guest is not asked about what a host refuses before.
+                Err(SettingError::Refused { .. }) if may_fail => {}
+                Err(error) => return Err(Problem::new(format!("{source}: {error}"))),
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+fn empty_root(manifest: &Manifest) -> Value {
+    let kind = &manifest.reconciles;
+    json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "check"}, "spec": {}})
+}
+
+fn attempt(by_time: &Module, by_fuel: &Module, input: Input) -> Tried {
+    let report = run::run(by_fuel, &input.setting, true);
+    let microseconds = report.request.as_ref().map(|request| {
+        // A request is plain data with string keys, so that writing it as JSON cannot fail.
+        let text = serde_json::to_string(request).unwrap_or_default();
+        let call = || match by_time.reconcile(&text, &input.setting.call_limits) {
+            Ok(answer) => answer.stats.duration,
+            Err(error) => error.stats.duration,
+        };
+        let first = call();
+        // A guest that is slow is not called often.
+        let calls = if first.as_millis() > 10 { 1 } else { TIMED_CALLS };
+        let mut durations: Vec<_> = (0..calls).map(|_| call()).collect();
+        durations.sort();
+        let middle = durations.get(durations.len() / 2).copied().unwrap_or(first);
+        u64::try_from(middle.as_micros()).unwrap_or(u64::MAX)
+    });
+    Tried {
+        name: input.name,
+        microseconds,
+        stats: report.calls.first().copied().unwrap_or_default(),
+        outcome: outcome(&report),
+        failure: bad(&report, input.may_fail),
+    }
+}
+
+/// What speaks against the module. A guest may say that it cannot decide; that it breaks, or answers what must not be carried
+/// out, is its fault.
+fn bad(report: &Report, may_fail: bool) -> Option<Failure> {
+    let failure = match &report.failure {
+        Some((Blame::Engine, failure)) => Some(failure),
+        Some((Blame::Gate, failure)) if !may_fail => Some(failure),
+        _ => None,
+    };
+    failure.or(report.violation.as_ref()).cloned()
+}
+
+fn outcome(report: &Report) -> String {
+    match (&report.failure, &report.answer) {
+        (Some((_, failure)), _) => failure.reason.clone(),
+        (None, Some(answer)) => match answer.children.len() {
+            1 => "1 child".into(),
+            count => format!("{count} children"),
+        },
+        (None, None) => "not asked".into(),
+    }
+}
+
+fn shown(failure: &Failure) -> Value {
+    let mut shown = serde_json::to_value(failure).unwrap_or_default();
+    if let Some(fields) = shown.as_object_mut() {
+        fields.remove("apiVersion");
+    }
+    shown
+}
+
+impl Findings<'_> {
+    fn failure(&self) -> Option<Failure> {
+        let tried = self.tried.iter().find_map(|tried| {
+            let failure = tried.failure.as_ref()?;
+            Some(Failure { message: format!("{} ({})", failure.message, tried.name), ..failure.clone() })
+        });
+        self.supported.clone().err().or(tried)
+    }
+
+    fn data(&self) -> Value {
+        let module = &self.by_time;
+        let calls: Vec<Value> = self
+            .tried
+            .iter()
+            .map(|tried| {
+                json!({
+                    "input": tried.name,
+                    "outcome": tried.outcome,
+                    "microseconds": tried.microseconds,
+                    "fuel": tried.stats.fuel,
+                    "peakMemoryBytes": tried.stats.peak_memory_bytes,
+                    "responseBytes": tried.stats.response_bytes,
+                })
+            })
+            .collect();
+        let mut data = json!({
+            "file": self.path.display().to_string(),
+            "digest": module.digest().to_string(),
+            "sizeBytes": module.size_bytes(),
+            "exports": [INTERFACE],
+            "compileMilliseconds": module.compile_duration().as_millis(),
+            "manifest": module.manifest(),
+            "calls": calls,
+            "supported": self.supported.is_ok(),
+        });
+        if let Some(failure) = self.failure() {
+            data["failure"] = shown(&failure);
+        }
+        data
+    }
+
+    fn table(&self) -> String {
+        let module = &self.by_time;
+        let manifest = module.manifest();
+        let mut rows = vec![
+            ["Guest".into(), format!("{} {}", manifest.name, manifest.version)],
+            ["Digest".into(), module.digest().to_string()],
+            ["Size".into(), format!("{} bytes", module.size_bytes())],
+            ["Exports".into(), INTERFACE.into()],
+            ["Reconciles".into(), manifest.reconciles.to_string()],
+            ["Children".into(), children(manifest)],
+            ["Config".into(), config(manifest)],
+            ["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())],
+        ];
+        for (index, tried) in self.tried.iter().enumerate() {
+            let name = if index == 0 { "Calls" } else { "" };
+            rows.push([name.into(), call(tried)]);
+        }
+        let yes_or = |failure: Option<&Failure>, yes: &str| failure.map_or(yes.to_owned(), |failure| format!("no: {failure}"));
+        let impure = self.tried.iter().filter_map(|tried| tried.failure.as_ref());
+        let of_reason = |reason: &'static str| impure.clone().find(move |failure| failure.reason == reason);
+        if !self.tried.is_empty() {
+            rows.push(["Deterministic".into(), yes_or(of_reason(offline::NOT_DETERMINISTIC), "yes")]);
+            rows.push(["Idempotent".into(), yes_or(of_reason(run::NOT_IDEMPOTENT), "yes")]);
+        }
+        rows.push(["Supported".into(), yes_or(self.supported.as_ref().err(), "yes")]);
+        output::columns(&rows)
+    }
+}
+
+fn call(tried: &Tried) -> String {
+    let time = tried.microseconds.map_or_else(String::new, |time| format!("{time} us, "));
+    let stats = &tried.stats;
+    let fuel = stats.fuel.unwrap_or_default();
+    let memory = stats.peak_memory_bytes / 1024;
+    format!("{}: {}; {time}{fuel} fuel, {memory} KiB memory, {} bytes answer", tried.name, tried.outcome, stats.response_bytes)
+}
+
+fn children(manifest: &Manifest) -> String {
+    let each = manifest.children.iter().map(|child| {
+        let observed = if child.observe { " (observed)" } else { "" };
+        format!("{}{observed}", child.kind())
+    });
+    let lines: Vec<String> = each.collect();
+    if lines.is_empty() { "none".into() } else { lines.join("\n") }
+}
+
+fn config(manifest: &Manifest) -> String {
+    let Some(schema) = &manifest.config_schema else { return "none".into() };
+    let fields = object::at(schema, &["properties"]).and_then(Value::as_object);
+    let names: Vec<&str> = fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}

@@ -1,0 +1,123 @@
+//! Printing.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::problem::Problem;
+
+/// A form of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Data {
+    /// YAML.
+    Yaml,
+    /// JSON, indented.
+    Json,
+}
+
+/// Text for people, or a form of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Text for people.
+    #[default]
+    Table,
+    /// YAML.
+    Yaml,
+    /// JSON, indented.
+    Json,
+}
+
+impl Format {
+    /// The form of data, unless it is text for people.
+    pub(super) fn data(self) -> Option<Data> {
+        match self {
+            Self::Table => None,
+            Self::Yaml => Some(Data::Yaml),
+            Self::Json => Some(Data::Json),
+        }
+    }
+}
+
+/// A value in a form of data, with a line end.
+pub(super) fn text(value: &impl Serialize, form: Data) -> Result<String, Problem> {
+    let mut text = match form {
+        Data::Yaml => yaml(value)?,
+        Data::Json => serde_json::to_string_pretty(value)?,
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// A value as YAML, as kubectl would print it.
+pub(super) fn yaml(value: &impl Serialize) -> Result<String, Problem> {
+    let options = serde_saphyr::ser_options! {
+        // A long line stays one: it is easier to compare and to search than one that was folded.
+        folded_wrap_chars: usize::MAX,
+    };
+    Ok(serde_saphyr::to_string_with_options(value, options)?)
+}
+
+/// Several values as YAML documents.
+pub(super) fn documents(values: &[serde_json::Value]) -> Result<String, Problem> {
+    let texts: Vec<String> = values.iter().map(|value| text(value, Data::Yaml)).collect::<Result<_, _>>()?;
+    Ok(texts.join("---\n"))
+}
+
+/// Writes to the standard output. A reader that has seen enough and closed it is no error.
+pub(super) fn print(text: &str) -> Result<(), Problem> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Problem::new(format!("the standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Colours, where the standard output is a terminal and NO_COLOR is not set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Colours(bool);
+
+impl Colours {
+    pub(super) fn of_stdout() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self(wanted && io::stdout().is_terminal())
+    }
+
+    /// No colours: for data.
+    pub(super) fn none() -> Self {
+        Self(false)
+    }
+
+    pub(super) fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    pub(super) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(super) fn faint(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Rows under each other, as kubectl prints them.
+pub(super) fn columns(rows: &[[String; 2]]) -> String {
+    let width = rows.iter().map(|[name, _]| name.chars().count()).max().unwrap_or(0);
+    let line = |[name, value]: &[String; 2]| {
+        let mut lines = value.lines();
+        let mut text = format!("{name:width$}   {}\n", lines.next().unwrap_or_default());
+        for more in lines {
+            text.push_str(&format!("{:width$}   {more}\n", ""));
+        }
+        text
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,67 @@
+//! How commands end.
+
+use std::fmt;
+
+use pintle_wit::Failure;
+
+/// How a command that could do its work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// All is well. Exit code 0.
+    Fine,
+    /// What was asked about failed, and what is wrong was printed. Exit code 1.
+    Failed,
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(super) struct Problem {
+    message: String,
+    hint: Option<String>,
+    exit_code: u8,
+}
+
+impl Problem {
+    /// A wrong use, or something around the command that does not work. Exit code 2.
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, exit_code: 2 }
+    }
+
+    /// The thing that was asked about failed. Exit code 1.
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self { exit_code: 1, ..Self::new(message) }
+    }
+
+    /// A module that a host does not take.
+    pub(super) fn of_module(path: &std::path::Path, failure: &Failure) -> Self {
+        Self::failed(format!("{}: {failure}", path.display()))
+    }
+
+    /// The same problem, with what to do.
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => writeln!(f, "hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+// Every error from below is about files, processes or the network: a caller that knows better says so with `Problem::failed`.
+impl<E: Into<anyhow::Error>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        Self::new(format!("{:#}", error.into()))
+    }
+}

@@ -1,0 +1,200 @@
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pintle_engine::Module;
+use serde_json::json;
+use similar::{ChangeTag, TextDiff};
+
+use super::{
+    output::{self, Colours, Data, Format},
+    problem::{Problem, Verdict},
+};
+use crate::offline::{
+    self,
+    case::{self, Shown},
+    documents,
+};
+
+/// Run golden cases against a guest, without a cluster
+///
+/// A case is a file with `objects` (the custom resource, and whatever `pintle render` takes), optionally `refusals` (what the API
+/// server does not accept) and `now`, and the answer to `expect`: children, status, conditions and events, or a failure with
+/// reason and path. What `expect` leaves out is expected to be empty; `ready: {status, reason}` is compared where it is given.
+///
+/// Every call is made twice, and with the observed children in other orders: the answers must be the same. When the answer was
+/// carried out, the next pass must have nothing left to do.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Run every case in a directory
+  pintle test guest.wasm cases
+
+  # Run one
+  pintle test guest.wasm cases/sample.yaml
+
+  # Take what the guest answers now as what is expected; look at the difference before you keep it
+  pintle test guest.wasm cases --update && git diff cases")]
+pub(super) struct Test {
+    /// The guest: a module that `pintle build` made
+    module: PathBuf,
+
+    /// Files, or directories with cases
+    #[arg(required = true)]
+    cases: Vec<PathBuf>,
+
+    /// Write what the guest answers into the `expect` of every case that differs
+    #[arg(long)]
+    update: bool,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Format,
+}
+
+/// What came of one file.
+struct Outcome {
+    path: PathBuf,
+    passed: bool,
+    updated: bool,
+    problems: Vec<String>,
+    difference: Option<(String, String)>,
+}
+
+impl Test {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        let engine = offline::engine()?;
+        let module = offline::load(&engine, &self.module)?
+            .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        let mut files = Vec::new();
+        for path in &self.cases {
+            files.extend(documents::files(path)?);
+        }
+        let mut outcomes = Vec::new();
+        for file in files {
+            let outcome = self.case(&module, &file)?;
+            if self.output == Format::Table {
+                output::print(&described(&outcome, Colours::of_stdout()))?;
+            }
+            outcomes.push(outcome);
+        }
+        let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
+        match self.output.data() {
+            Some(form) => output::print(&data(&outcomes, form)?)?,
+            None => {
+                let updated = match outcomes.iter().filter(|outcome| outcome.updated).count() {
+                    0 => String::new(),
+                    updated => format!(", {updated} updated"),
+                };
+                output::print(&format!("{} passed, {failed} failed{updated}\n", outcomes.len() - failed))?;
+            }
+        }
+        Ok(if failed == 0 { Verdict::Fine } else { Verdict::Failed })
+    }
+
+    fn case(&self, module: &Module, file: &Path) -> Result<Outcome, Problem> {
+        let mut outcome =
+            Outcome { path: file.to_owned(), passed: false, updated: false, problems: Vec::new(), difference: None };
+        // A case that cannot be read is a case that failed: the others still run.
+        let verdict = match case::read(file).and_then(|case| case::judge(module, file, &case)) {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                outcome.problems.push(format!("{error:#}"));
+                return Ok(outcome);
+            }
+        };
+        outcome.passed = verdict.passed();
+        outcome.problems.clone_from(&verdict.problems);
+        if outcome.passed {
+            return Ok(outcome);
+        }
+        if self.update && verdict.expected.as_ref() != Some(&verdict.found) {
+            let text = documents::read_text(file)?;
+            let expect = output::yaml(&json_of(&verdict.found))?;
+            std::fs::write(file, case::updated(&text, &expect))
+                .map_err(|error| Problem::new(format!("{} cannot be written: {error}", file.display())))?;
+            outcome.updated = true;
+            outcome.passed = verdict.problems.is_empty();
+            return Ok(outcome);
+        }
+        match &verdict.expected {
+            None => outcome.problems.push("the case expects nothing: run again with --update, and look at what it writes".into()),
+            Some(expected) if *expected != verdict.found => {
+                if let Some(message) = verdict.message {
+                    outcome.problems.push(message);
+                }
+                outcome.difference = Some((output::yaml(expected)?, output::yaml(&verdict.found)?));
+            }
+            Some(_) => {}
+        }
+        Ok(outcome)
+    }
+}
+
+fn json_of(found: &Shown) -> Expectation<'_> {
+    Expectation { expect: found }
+}
+
+#[derive(serde::Serialize)]
+struct Expectation<'a> {
+    expect: &'a Shown,
+}
+
+/// How many lines around a difference are shown: enough to see which object it is in.
+const CONTEXT: usize = 4;
+
+fn described(outcome: &Outcome, colours: Colours) -> String {
+    let word = match (outcome.passed, outcome.updated) {
+        (true, true) => colours.green("update"),
+        (true, false) => colours.green("ok    "),
+        (false, _) => colours.red("FAILED"),
+    };
+    let mut text = format!("{word}  {}\n", outcome.path.display());
+    for problem in &outcome.problems {
+        text.push_str(&format!("        {problem}\n"));
+    }
+    if let Some((expected, found)) = &outcome.difference {
+        text.push_str(&colours.faint("        - what the case expects\n        + what the guest answers\n"));
+        text.push_str(&difference(expected, found, colours));
+    }
+    text
+}
+
+fn difference(expected: &str, found: &str, colours: Colours) -> String {
+    let diff = TextDiff::from_lines(expected, found);
+    let mut text = String::new();
+    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        if index > 0 {
+            text.push_str(&colours.faint("        ...\n"));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let line = change.value().trim_end_matches('\n');
+            text.push_str(&match change.tag() {
+                ChangeTag::Delete => format!("      {}\n", colours.red(&format!("- {line}"))),
+                ChangeTag::Insert => format!("      {}\n", colours.green(&format!("+ {line}"))),
+                ChangeTag::Equal => format!("        {line}\n"),
+            });
+        }
+    }
+    text
+}
+
+fn data(outcomes: &[Outcome], form: Data) -> Result<String, Problem> {
+    let cases: Vec<_> = outcomes
+        .iter()
+        .map(|outcome| {
+            let mut case = json!({"file": outcome.path.display().to_string(), "passed": outcome.passed});
+            if outcome.updated {
+                case["updated"] = true.into();
+            }
+            if !outcome.problems.is_empty() {
+                case["problems"] = json!(outcome.problems);
+            }
+            if let Some((expected, found)) = &outcome.difference {
+                case["difference"] = difference(expected, found, Colours::none()).into();
+            }
+            case
+        })
+        .collect();
+    let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
+    output::text(&json!({"cases": cases, "passed": outcomes.len() - failed, "failed": failed}), form)
+}

@@ -1,0 +1,79 @@
+//! Every check and test.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::{cluster, generate, guests, run::{cargo, program, root, say}};
+
+/// The flags of `cargo xtask test`.
+#[derive(clap::Args)]
+pub(crate) struct Flags {
+    /// Leave out what needs a control plane
+    #[arg(long)]
+    offline: bool,
+    /// Run only the acceptance, and of it only the scenarios whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    scenario: Option<String>,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let started = Instant::now();
+    let mut times = Vec::new();
+    let mut step = |name: &'static str, work: &dyn Fn() -> Result<()>| -> Result<()> {
+        say(name);
+        let begun = Instant::now();
+        work().with_context(|| format!("{name}: failed"))?;
+        times.push((name, begun.elapsed()));
+        Ok(())
+    };
+    if flags.scenario.is_none() {
+        step("format", &|| cargo(["fmt", "--all", "--check"]).go())?;
+        step("wasm target", &wasm_target)?;
+        step("lints", &|| cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).go())?;
+        step("generated files", &|| generate::run(true))?;
+        step("guests", &|| guests::build().map(|_| ()))?;
+        step("unit and engine tests", &|| {
+            cargo(["test", "--workspace", "--exclude", "pintle-testbed", "--lib", "--bins", "--tests"]).env("PINTLE_SKIP_ACCEPTANCE", "1").go()
+        })?;
+        step("golden cases", &golden_cases)?;
+    } else {
+        step("guests", &|| guests::build().map(|_| ()))?;
+    }
+    if !flags.offline {
+        step("control plane", &|| cluster::start().map(drop))?;
+        if flags.scenario.is_none() {
+            step("testbed", &|| cargo(["test", "--package", "pintle-testbed"]).go())?;
+        }
+        step("acceptance", &|| {
+            let arguments = ["test", "--package", "pintle", "--test", "acceptance"].map(str::to_owned);
+            let filter = flags.scenario.iter().flat_map(|text| ["--".to_owned(), text.clone()]);
+            cargo(arguments.into_iter().chain(filter)).go()
+        })?;
+    }
+    for (name, took) in times {
+        println!("{:>8.1} s  {name}", took.as_secs_f64());
+    }
+    println!("{:>8.1} s  in all", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Guests are compiled for this target; rustup adds it where it is missing.
+fn wasm_target() -> Result<()> {
+    let installed = program("rustup", ["target", "list", "--installed"]).output();
+    if installed.is_ok_and(|targets| targets.lines().any(|target| target == "wasm32-unknown-unknown")) {
+        return Ok(());
+    }
+    program("rustup", ["target", "add", "wasm32-unknown-unknown"]).go()
+}
+
+fn golden_cases() -> Result<()> {
+    let pintle = crate::run::target().join("debug").join("pintle");
+    let guests = crate::run::target().join("guests");
+    for name in ["webserver", "darkroom"] {
+        let module = guests.join(format!("{name}.wasm"));
+        let cases = root().join(format!("guest-{name}")).join("cases");
+        program(&pintle, [std::path::Path::new("test"), &module, &cases]).go()?;
+    }
+    Ok(())
+}

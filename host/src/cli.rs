@@ -1,7 +1,11 @@
 //! The command line.
 
+mod build;
+mod cargo;
 mod check;
+mod new;
 mod output;
+mod plural;
 mod problem;
 mod render;
 mod test;
@@ -24,6 +28,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
+    New(new::New),
+    Build(build::Build),
     Render(render::Render),
     Test(test::Test),
     Check(check::Check),
@@ -60,6 +66,8 @@ fn run(arguments: Vec<OsString>) -> ExitCode {
 impl Subcommands {
     fn run(self) -> Result<Verdict, Problem> {
         match self {
+            Self::New(new) => new.run(),
+            Self::Build(build) => build.run(),
             Self::Render(render) => render.run(),
             Self::Test(test) => test.run(),
             Self::Check(check) => check.run(),

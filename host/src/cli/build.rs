@@ -1,0 +1,140 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use clap::Args;
+use pintle_core::reconciler;
+use pintle_engine::Module;
+
+use super::{
+    cargo::{self, Package, TARGET, cargo},
+    output,
+    problem::{Problem, Verdict},
+};
+use crate::offline;
+
+/// Build a guest in Rust: its module, its CRD and the schema of its config
+///
+/// Writes `crd.yaml` and `config.schema.json` beside the guest's Cargo.toml, compiles it, makes a component of it, and loads the
+/// component as the operator would. The same sources and the same compiler give the same digest, wherever they lie.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Build the guest in this directory
+  pintle build
+
+  # Build another, into a file of your choice
+  pintle build guests/webserver -o webserver.wasm
+
+  # In CI: fail when Cargo.lock, crd.yaml or config.schema.json are stale
+  pintle build --locked")]
+pub(super) struct Build {
+    /// The directory of the guest
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+
+    /// Change nothing but the module: fail when Cargo.lock or a generated file is stale
+    #[arg(long)]
+    locked: bool,
+
+    /// Where to write the module [default: DIR/<name of the guest>.wasm]
+    #[arg(short, long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// A guest's stack: 64 KiB instead of the linker's 1 MiB, so that everything that a call touches stays mapped between calls.
+const STACK_BYTES: u32 = 64 << 10;
+
+/// Small, since a module is compiled again wherever it is loaded, and the optimiser of the engine does the rest. No unwinding, for
+/// there is nobody to catch.
+const PROFILE: [&str; 5] = [
+    "profile.release.opt-level=\"s\"",
+    "profile.release.lto=\"fat\"",
+    "profile.release.codegen-units=1",
+    "profile.release.strip=true",
+    "profile.release.panic=\"abort\"",
+];
+
+impl Build {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        cargo::require_target(&self.dir)?;
+        let package = cargo::package(&self.dir, self.locked)?;
+        self.generate(&package)?;
+        let core = self.compile(&package)?;
+        let component = wit_component::ComponentEncoder::default()
+            .validate(true)
+            .module(&core)
+            .and_then(|encoder| encoder.encode())
+            .map_err(|error| {
+                let hint = "a guest exports its type with pintle_guest::export!(...), and links nothing that calls the system";
+                Problem::failed(format!("the module cannot be made a component: {error:#}")).hint(hint)
+            })?;
+        let engine = offline::engine()?;
+        let module = engine
+            .load(&component, None)
+            .map_err(|failure| Problem::failed(format!("no host would load the module: {failure}")))?;
+        if let Err(failure) = reconciler::supports(module.manifest()) {
+            eprintln!("warning: a host of this version would not take the module: {failure}");
+        }
+        let name = &module.manifest().name;
+        let path = self.output.clone().unwrap_or_else(|| self.dir.join(format!("{name}.wasm")));
+        fs::write(&path, &component)
+            .map_err(|error| Problem::new(format!("{} cannot be written: {error}", path.display())))?;
+        output::print(&summary(&module, &path))?;
+        Ok(Verdict::Fine)
+    }
+
+    /// The generated files, in a native build.
+    fn generate(&self, package: &Package) -> Result<(), Problem> {
+        let mut command = cargo(&package.folder);
+        command.args(["run", "--quiet", "--features", "schema", "--bin", &package.schema]);
+        command.args(self.locked.then_some("--locked"));
+        if self.locked {
+            command.args(["--", "--check"]);
+        }
+        cargo::run(&mut command, "generating crd.yaml and config.schema.json")?;
+        Ok(())
+    }
+
+    /// The core module.
+    fn compile(&self, package: &Package) -> Result<Vec<u8>, Problem> {
+        let mut command = cargo(&package.folder);
+        command.args(["build", "--lib", "--release", "--target", TARGET, "--message-format=json-render-diagnostics"]);
+        command.args(self.locked.then_some("--locked"));
+        for setting in PROFILE {
+            command.args(["--config", setting]);
+        }
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags(package).join("\u{1f}"));
+        let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
+        let file = cargo::artifact(&messages, &package.library)
+            .ok_or_else(|| Problem::new(format!("cargo built no wasm file for library {}", package.library)))?;
+        fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
+    }
+}
+
+/// The flags of the compiler. No path of this machine may get into the module, or its digest would depend on it.
+fn flags(package: &Package) -> Vec<String> {
+    let mut flags = vec![format!("-Clink-arg=-zstack-size={STACK_BYTES}")];
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    if let Some(home) = home {
+        flags.push(format!("--remap-path-prefix={}=/cargo", home.display()));
+    }
+    for (name, folder) in &package.sources {
+        flags.push(format!("--remap-path-prefix={}=/{name}", folder.display()));
+    }
+    flags
+}
+
+fn summary(module: &Module, path: &Path) -> String {
+    let manifest = module.manifest();
+    output::columns(&[
+        ["Module".into(), path.display().to_string()],
+        ["Guest".into(), format!("{} {}", manifest.name, manifest.version)],
+        ["Reconciles".into(), manifest.reconciles.to_string()],
+        ["Size".into(), format!("{} bytes", module.size_bytes())],
+        ["Digest".into(), module.digest().to_string()],
+    ])
+}

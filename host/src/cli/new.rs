@@ -1,0 +1,192 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+
+use super::{
+    output,
+    plural::plural,
+    problem::{Problem, Verdict},
+};
+
+/// Make a guest in Rust to start from
+///
+/// Writes a directory with a guest that builds: its custom resource, one function that answers with a ConfigMap and a Deployment,
+/// its CRD, a Reconciler, a sample and a golden case.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # A guest that reconciles Greeting (example.com/v1), in ./greeting
+  pintle new greeting
+
+  # Another group and kind, elsewhere
+  pintle new pages --group web.example.com --kind Page --dir guests/pages
+
+  # Then
+  pintle build greeting
+  pintle test greeting/greeting.wasm greeting/cases")]
+pub(super) struct New {
+    /// The guest's name: a DNS label
+    name: String,
+
+    /// The directory to make [default: ./NAME]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// The API group of the custom resource
+    #[arg(long, default_value = "example.com")]
+    group: String,
+
+    /// The kind of the custom resource [default: NAME in CamelCase]
+    #[arg(long)]
+    kind: Option<String>,
+
+    /// The directory of the SDK, `guest-sdk` in Pintle's sources [default: the one that this pintle was built beside]
+    #[arg(long, value_name = "DIR", env = "PINTLE_SDK")]
+    sdk: Option<PathBuf>,
+}
+
+/// The files of a guest, with placeholders.
+const FILES: [(&str, &str); 11] = [
+    ("Cargo.toml", include_str!("../../templates/guest/Cargo.toml.in")),
+    (".gitignore", include_str!("../../templates/guest/gitignore.in")),
+    ("README.md", include_str!("../../templates/guest/README.md")),
+    ("src/lib.rs", include_str!("../../templates/guest/src/lib.rs")),
+    ("src/resource.rs", include_str!("../../templates/guest/src/resource.rs")),
+    ("src/bin/schema.rs", include_str!("../../templates/guest/src/bin/schema.rs")),
+    ("crd.yaml", include_str!("../../templates/guest/crd.yaml")),
+    ("config.schema.json", include_str!("../../templates/guest/config.schema.json")),
+    ("reconciler.yaml", include_str!("../../templates/guest/reconciler.yaml")),
+    ("sample.yaml", include_str!("../../templates/guest/sample.yaml")),
+    ("cases/sample.yaml", include_str!("../../templates/guest/cases/sample.yaml")),
+];
+
+/// The longest name, in characters: `<name>-<version>` becomes the name of a Module, and the name itself a label.
+const NAME_MAX: usize = 40;
+
+impl New {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
+        let names = self.names()?;
+        if dir.is_dir() && fs::read_dir(&dir)?.next().is_some() || dir.is_file() {
+            return Err(Problem::new(format!("{} exists and is not empty", dir.display())).hint("name another with --dir"));
+        }
+        for (file, template) in FILES {
+            write(&dir.join(file), &names.fill(template))?;
+        }
+        let dir = dir.display();
+        let Names { name, kind, group, .. } = &names;
+        output::print(&format!(
+            "{dir}: a guest that reconciles {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n"
+        ))?;
+        Ok(Verdict::Fine)
+    }
+
+    fn names(&self) -> Result<Names, Problem> {
+        let name = &self.name;
+        let is_label = name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !name.ends_with('-')
+            && name.len() <= NAME_MAX;
+        if !is_label {
+            let message = format!("{name:?} is no name for a guest");
+            return Err(Problem::new(message)
+                .hint(format!("it has at most {NAME_MAX} lower-case letters, digits and '-', and begins with a letter")));
+        }
+        let kind = self.kind.clone().unwrap_or_else(|| camel_case(name));
+        let is_kind = kind.starts_with(|first: char| first.is_ascii_uppercase())
+            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        // The names that the guest's own sources use.
+        let taken = ["Child", "ChildKind", "Config", "Failure", "Guest", "Kind", "Manifest", "Request", "Response", "Rollout", "Root", "Spec", "Status", "Value", "Result", "Ok", "Err", "Self"];
+        if !is_kind || taken.contains(&kind.as_str()) {
+            let message = format!("{kind:?} cannot be the kind");
+            return Err(Problem::new(message).hint("name one in CamelCase with --kind, other than a word of the contract"));
+        }
+        let is_group = self.group.contains('.')
+            && self.group.split('.').all(|part| {
+                let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+                let bytes = part.as_bytes();
+                edge(bytes.first()) && edge(bytes.last())
+                    && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+            });
+        if !is_group {
+            return Err(Problem::new(format!("{:?} is no API group", self.group)).hint("it looks like a domain name: example.com"));
+        }
+        Ok(Names { name: name.clone(), plural: plural(&kind), kind, group: self.group.clone(), sdk: self.sdk()? })
+    }
+
+    /// The SDK is not published, so that a guest depends on its directory.
+    fn sdk(&self) -> Result<PathBuf, Problem> {
+        let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest-sdk");
+        let sdk = self.sdk.clone().unwrap_or(beside);
+        match sdk.canonicalize() {
+            Ok(path) if path.join("Cargo.toml").is_file() => Ok(path),
+            _ => Err(Problem::new(format!("there is no SDK in {}", sdk.display()))
+                .hint("get Pintle's sources, and name their directory guest-sdk with --sdk or PINTLE_SDK")),
+        }
+    }
+}
+
+/// What stands for the placeholders.
+struct Names {
+    name: String,
+    kind: String,
+    plural: String,
+    group: String,
+    sdk: PathBuf,
+}
+
+impl Names {
+    fn fill(&self, template: &str) -> String {
+        // A path may hold what ends a string in TOML.
+        let sdk = self.sdk.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+        template
+            .replace("__NAME__", &self.name)
+            .replace("__CRATE__", &self.name.replace('-', "_"))
+            .replace("__KIND__", &self.kind)
+            .replace("__SINGULAR__", &self.kind.to_lowercase())
+            .replace("__PLURAL__", &self.plural)
+            .replace("__GROUP__", &self.group)
+            .replace("__SDK__", &sdk)
+    }
+}
+
+fn camel_case(name: &str) -> String {
+    name.split('-')
+        .flat_map(|word| {
+            let mut letters = word.chars();
+            letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters)
+        })
+        .collect()
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Problem> {
+    let error = |error: std::io::Error| Problem::new(format!("{} cannot be written: {error}", path.display()));
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(error)?;
+    }
+    fs::write(path, text).map_err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_placeholder_is_left() {
+        let names = Names {
+            name: "photo-album".into(),
+            kind: camel_case("photo-album"),
+            plural: plural("PhotoAlbum"),
+            group: "example.com".into(),
+            sdk: "/sdk".into(),
+        };
+        assert_eq!((names.kind.as_str(), names.plural.as_str()), ("PhotoAlbum", "photoalbums"));
+        for (file, template) in FILES {
+            let text = names.fill(template);
+            assert!(!text.contains("__"), "{file}: {text}");
+        }
+    }
+}

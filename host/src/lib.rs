@@ -7,3 +7,4 @@ pub mod config_schema;
 pub mod kubernetes;
 pub mod offline;
 pub mod operator;
+pub mod scenario;

@@ -1,9 +1,212 @@
-//! placeholder
-use anyhow::Result;
+//! The main job, shown on a real control plane. Every step is checked; the demo fails where a step did not really happen.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use pintle_testbed::ControlPlane;
+
+use crate::{
+    cluster,
+    guests::{self, Guests},
+    run::{root, say, target},
+};
+
+/// The flags of `cargo xtask demo`.
 #[derive(clap::Args)]
 pub(crate) struct Flags {
-    /// End after the last step instead of staying up
+    /// End after the last step instead of staying up; the exit status is 0 only when every step happened
     #[arg(long)]
     exit: bool,
 }
-pub(crate) fn run(_: &Flags) -> Result<()> { Ok(()) }
+
+/// How long a step may take. The slowest, a Deployment's roll-out, takes a few seconds.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let started = Instant::now();
+    say("building the guests and the host");
+    let guests = guests::build()?;
+    say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
+    let plane = cluster::start()?;
+    let demo = Demo { plane: &plane, pintle: target().join("debug").join("pintle") };
+    let host = demo.install()?;
+    demo.show(&guests)?;
+    say(format_args!("every step happened ({:.0} s)", started.elapsed().as_secs_f64()));
+    if flags.exit {
+        host.stop()?;
+        return plane.stop();
+    }
+    println!();
+    println!("  The control plane and the host stay up. In another terminal:");
+    println!();
+    println!("    export KUBECONFIG={}", plane.kubeconfig().display());
+    println!("    export PATH={}:{}:$PATH   # kubectl, pintle", folder(plane.kubectl()), folder(&demo.pintle));
+    println!("    kubectl get modules,reconcilers,darkrooms,webservers");
+    println!();
+    println!("  The host's log: {}", host.log.display());
+    println!("  Ctrl-C ends it all.");
+    loop {
+        thread::park();
+    }
+}
+
+fn folder(path: &Path) -> std::path::Display<'_> {
+    path.parent().unwrap_or(path).display()
+}
+
+/// The running host.
+struct Host {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Host {
+    fn stop(mut self) -> Result<()> {
+        let id = self.process.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status()?;
+        let status = self.process.wait()?;
+        ensure!(status.success(), "the host ended with {status}; its log is {}", self.log.display());
+        Ok(())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Already ended when `stop` ran; otherwise a step failed and nothing of the host may stay.
+        let _ = self.process.kill();
+    }
+}
+
+struct Demo<'a> {
+    plane: &'a ControlPlane,
+    pintle: PathBuf,
+}
+
+impl Demo<'_> {
+    fn install(&self) -> Result<Host> {
+        say("installing: deploy/install.yaml, the guests' CRDs and roles");
+        self.kubectl("apply --server-side -f deploy/install.yaml")?;
+        // The Deployment's image is not built here; the host runs beside the control plane, under the same account and roles.
+        self.quiet("scale deployment pintle -n pintle-system --replicas=0")?;
+        self.kubectl("apply -f deploy/crds -f deploy/rbac")?;
+        say("starting the host as system:serviceaccount:pintle-system:pintle");
+        let kubeconfig = self.plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
+        let log = self.plane.directory().join("logs").join("pintle.log");
+        let process = Command::new(&self.pintle)
+            .args(["operator", "--bind", "127.0.0.1:0", "--log-format", "text", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .stdin(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .context("cannot start the host")?;
+        Ok(Host { process, log })
+    }
+
+    fn show(&self, guests: &Guests) -> Result<()> {
+        say("pushing the modules; a Reconciler hangs each on its kind");
+        for name in ["darkroom", "webserver"] {
+            let module = format!("{name}-0.1.0");
+            self.pintle(&["push", &module, &guests.path(name).display().to_string(), "--wait"])?;
+        }
+        self.kubectl("apply -f deploy/samples")?;
+        self.wait("both roots to be Ready", || self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample"))?;
+        self.kubectl("get modules,reconcilers")?;
+        self.kubectl("get darkrooms,webservers")?;
+        self.kubectl("get configmap,deployment,service,ingress -l pintle.dev/reconciler")?;
+
+        say("scaling the WebServer from 3 to 4");
+        self.kubectl("scale webserver webserver-sample --replicas=4")?;
+        self.wait("four Pods to be ready", || self.reads("get webserver webserver-sample -o jsonpath={.status.readyReplicas}", "4"))?;
+        self.kubectl("get webservers")?;
+
+        say("changing its image");
+        self.quiet(r#"patch webserver webserver-sample --type=merge -p {"spec":{"image":"nginx:1.23.0"}}"#)?;
+        let image = "get deployment webserver-sample -o jsonpath={.spec.template.spec.containers[0].image}";
+        self.wait("the Deployment to have it", || self.reads(image, "nginx:1.23.0"))?;
+        self.wait("the roll-out to end", || self.is("wait --for=condition=Ready --timeout=1s webserver/webserver-sample"))?;
+        self.kubectl("get deployment webserver-sample -o wide")?;
+
+        say("deleting its Service");
+        let uid = "get service webserver-sample-service --ignore-not-found -o jsonpath={.metadata.uid}";
+        let before = self.output(uid)?;
+        ensure!(!before.is_empty(), "the Service was never there");
+        self.kubectl("delete service webserver-sample-service")?;
+        self.wait("it to be back", || Ok(self.output(uid).is_ok_and(|now| !now.is_empty() && now != before)))?;
+        self.kubectl("get service webserver-sample-service")?;
+
+        say("swapping the Darkroom module live: darkroom-0.2.0 caches for a day instead of a year");
+        let cache = "get configmap darkroom-sample -o jsonpath={.data.CACHE_TIME}";
+        ensure!(self.output(cache)? == "31536000", "the old module caches for a year");
+        self.pintle(&["push", "darkroom-0.2.0", &guests.path("darkroom-next").display().to_string(), "--wait"])?;
+        self.pintle(&["swap", "darkroom", "darkroom-0.2.0", "--wait"])?;
+        self.wait("the ConfigMap to follow", || self.reads(cache, "86400"))?;
+        self.wait("the Darkroom to be Ready again", || self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample"))?;
+        self.kubectl("get reconcilers")?;
+        self.kubectl("get darkroom darkroom-sample -o jsonpath={.status}")?;
+        println!();
+        Ok(())
+    }
+
+    fn wait(&self, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+        let started = Instant::now();
+        while !done()? {
+            if started.elapsed() > STEP_TIMEOUT {
+                let _ = self.kubectl("get modules,reconcilers,darkrooms,webservers -o yaml");
+                bail!("waited {} s for {what}", STEP_TIMEOUT.as_secs());
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        println!("    {what}: {:.1} s", started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Runs kubectl as a person would, and shows it.
+    fn kubectl(&self, line: &str) -> Result<()> {
+        println!("\u{1b}[2m$ kubectl {line}\u{1b}[0m");
+        let status = self.command(line).status()?;
+        ensure!(status.success(), "kubectl {line}: {status}");
+        Ok(())
+    }
+
+    fn quiet(&self, line: &str) -> Result<()> {
+        println!("\u{1b}[2m$ kubectl {line}\u{1b}[0m");
+        self.output(line).map(|_| ())
+    }
+
+    fn output(&self, line: &str) -> Result<String> {
+        let output = self.command(line).output()?;
+        ensure!(output.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    fn is(&self, line: &str) -> Result<bool> {
+        Ok(self.command(line).output()?.status.success())
+    }
+
+    fn reads(&self, line: &str, wanted: &str) -> Result<bool> {
+        Ok(self.output(line)? == wanted)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = self.plane.kubectl_command();
+        command.args(line.split(' ')).current_dir(root());
+        command
+    }
+
+    fn pintle(&self, arguments: &[&str]) -> Result<()> {
+        let shown: Vec<String> = arguments.iter().map(|argument| match Path::new(argument).strip_prefix(root()) {
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => (*argument).to_owned(),
+        }).collect();
+        println!("\u{1b}[2m$ pintle {}\u{1b}[0m", shown.join(" "));
+        let status = Command::new(&self.pintle).args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).status()?;
+        ensure!(status.success(), "pintle {}: {status}", arguments.join(" "));
+        Ok(())
+    }
+}

@@ -28,8 +28,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Ok(())
     };
     if flags.scenario.is_none() {
+        step("toolchain", &toolchain)?;
         step("format", &|| cargo(["fmt", "--all", "--check"]).go())?;
-        step("wasm target", &wasm_target)?;
         step("lints", &|| cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).go())?;
         step("generated files", &|| generate::run(true))?;
         step("guests", &|| guests::build().map(|_| ()))?;
@@ -38,6 +38,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         })?;
         step("golden cases", &golden_cases)?;
     } else {
+        step("toolchain", &toolchain)?;
         step("guests", &|| guests::build().map(|_| ()))?;
     }
     if !flags.offline {
@@ -58,13 +59,20 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// Guests are compiled for this target; rustup adds it where it is missing.
-fn wasm_target() -> Result<()> {
-    let installed = program("rustup", ["target", "list", "--installed"]).output();
-    if installed.is_ok_and(|targets| targets.lines().any(|target| target == "wasm32-unknown-unknown")) {
-        return Ok(());
+/// What a fresh machine may lack of the toolchain: guests' target, formatter and linter. rustup adds what is missing.
+fn toolchain() -> Result<()> {
+    let has = |arguments: &[&str], line: &str| {
+        program("rustup", arguments).output().is_ok_and(|list| list.lines().any(|found| found.starts_with(line)))
+    };
+    if !has(&["target", "list", "--installed"], "wasm32-unknown-unknown") {
+        program("rustup", ["target", "add", "wasm32-unknown-unknown"]).go()?;
     }
-    program("rustup", ["target", "add", "wasm32-unknown-unknown"]).go()
+    for component in ["clippy", "rustfmt"] {
+        if !has(&["component", "list", "--installed"], component) {
+            program("rustup", ["component", "add", component]).go()?;
+        }
+    }
+    Ok(())
 }
 
 fn golden_cases() -> Result<()> {

@@ -8,17 +8,20 @@
 mod api_error;
 mod children;
 mod memory;
+mod protocol;
 mod say;
+mod settle;
 mod writes;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response, reasons};
+use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response};
 use serde_json::Value;
 
 pub use api_error::ApiError;
 pub use memory::RootMemory;
+pub use protocol::{Applied, Counts, Done, Outcome, Step};
 pub use writes::{Apply, Deletion, StatusWrite};
 
 use crate::{
@@ -80,89 +83,6 @@ pub struct Snapshot {
     pub memory: RootMemory,
     /// The time, one value for the whole pass.
     pub now: Timestamp,
-}
-
-/// What a pass asks for next.
-#[derive(Debug)]
-pub enum Step {
-    /// Call the guest; answer with [`Outcome::Answered`].
-    CallGuest(Box<Request>),
-    /// Read these objects live; answer with [`Outcome::Got`], in the same order.
-    Get(Vec<ObjectRef>),
-    /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
-    Apply(Vec<Apply>),
-    /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
-    Delete(Vec<Deletion>),
-    /// Write the root's status; answer with [`Outcome::StatusWritten`].
-    WriteStatus(StatusWrite),
-    /// Publish these events about the root; answer with [`Outcome::Emitted`]. A failure to publish fails nothing.
-    Emit(Vec<Event>),
-    /// The pass is over.
-    Done(Box<Done>),
-}
-
-/// What came of a step.
-#[derive(Debug)]
-pub enum Outcome {
-    /// Nothing yet: the first step.
-    Start,
-    /// The guest's answer.
-    Answered(Result<Response, Failure>),
-    /// The objects as they are; `None` for one that is not there.
-    Got(Vec<Result<Option<Observed>, ApiError>>),
-    /// What the API server said to each apply.
-    Applied(Vec<Result<Applied, ApiError>>),
-    /// What the API server said to each deletion; an object that is not there counts as deleted.
-    Deleted(Vec<Result<(), ApiError>>),
-    /// What the API server said to the status.
-    StatusWritten(Result<(), ApiError>),
-    /// The events were handed over.
-    Emitted,
-}
-
-/// An apply that was accepted.
-#[derive(Clone, Debug)]
-pub struct Applied {
-    /// The object did not exist before.
-    pub created: bool,
-    /// The object as the API server returned it.
-    pub observed: Observed,
-}
-
-/// The end of a pass.
-#[derive(Debug, Default)]
-pub struct Done {
-    /// To be handed to the next pass over this root.
-    pub memory: RootMemory,
-    /// Whether the root is to be reconciled again although nothing changes: after a back-off, but not before this long.
-    pub retry: Option<Duration>,
-    /// The root's `Ready`, as the status now says it.
-    pub ready: bool,
-    /// Why the pass did not get all of its work done, in one CamelCase word.
-    pub error: Option<String>,
-    /// What it cost.
-    pub counts: Counts,
-}
-
-/// What a pass cost and did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Calls of the guest.
-    pub guest_calls: u32,
-    /// Children created.
-    pub created: u32,
-    /// Children updated.
-    pub updated: u32,
-    /// Children deleted.
-    pub deleted: u32,
-    /// Status writes.
-    pub status_writes: u32,
-}
-
-impl Counts {
-    fn changed_children(&self) -> bool {
-        self.created + self.updated + self.deleted > 0
-    }
 }
 
 /// One reconcile of one root.
@@ -464,130 +384,6 @@ impl Pass {
             Some(child) => self.live.insert(key, child),
             None => self.live.remove(&key),
         };
-    }
-
-    // === After the children ===
-
-    /// Everything that can be applied is. When the API server refused other things than the guest was told, it is asked again.
-    fn settle(&mut self) -> Step {
-        let states: Vec<(ObjectRef, desired::DesiredHash, ChildState)> =
-            self.answer.as_ref().map_or_else(Vec::new, |answer| {
-                let children = answer.allowed.children().iter();
-                children
-                    .zip(&answer.states)
-                    .map(|(child, state)| (child.reference().clone(), child.desired().clone(), state.clone()))
-                    .collect()
-            });
-        for (reference, desired, state) in &states {
-            match state {
-                ChildState::Accepted => self.memory.accept(reference, desired),
-                ChildState::Refused(standing) => self.memory.refuse(standing.clone()),
-                _ => {}
-            }
-        }
-        if self.memory.refusals() != self.told {
-            if self.counts.guest_calls >= GUEST_CALLS_MAX {
-                let message = format!(
-                    "the guest's answer and what the API server refuses did not settle in {GUEST_CALLS_MAX} calls"
-                );
-                return self.fail(Failure::terminal(reasons::REFUSALS_UNSTABLE, message));
-            }
-            let request = self.request();
-            self.request_hash = self.hash(&request);
-            return self.call_guest(request);
-        }
-        let complete = states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted));
-        if !complete {
-            self.memory.memo = None;
-            return self.write_status();
-        }
-        match self.prunable() {
-            prunable if prunable.is_empty() => self.converged(),
-            prunable => {
-                self.phase = Phase::ReadingPrunable(prunable.clone());
-                Step::Get(prunable)
-            }
-        }
-    }
-
-    /// Children of the root that the answer no longer has.
-    fn prunable(&self) -> Vec<ObjectRef> {
-        let wanted: Vec<Key> = self.wanted();
-        self.live
-            .iter()
-            .filter(|(key, child)| child.is_owned_by(self.uid()) && !child.deleting && !wanted.contains(key))
-            .map(|(_, child)| child.reference.clone())
-            .collect()
-    }
-
-    fn wanted(&self) -> Vec<Key> {
-        let children = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
-        children.iter().map(|child| Key::from(child.reference())).collect()
-    }
-
-    fn read_prunable(
-        &mut self,
-        asked: Vec<ObjectRef>,
-        found: Vec<Result<Option<Observed>, ApiError>>,
-    ) -> Step {
-        let mut deletions = Vec::new();
-        for (reference, found) in asked.into_iter().zip(found) {
-            match found {
-                Err(error) => return self.stop(error),
-                Ok(found) => {
-                    // The live owner reference decides. What is not, or no longer, the root's is left alone.
-                    let ours =
-                        found.as_ref().filter(|child| child.is_owned_by(self.uid()) && !child.deleting);
-                    deletions.extend(ours.map(Deletion::of));
-                    self.saw(&reference, found);
-                }
-            }
-        }
-        if deletions.is_empty() {
-            return self.converged();
-        }
-        self.phase = Phase::Pruning(deletions.iter().map(|deletion| deletion.reference().clone()).collect());
-        Step::Delete(deletions)
-    }
-
-    fn pruned(&mut self, asked: &[ObjectRef], results: Vec<Result<(), ApiError>>) -> Step {
-        for (reference, result) in asked.iter().zip(results) {
-            match result {
-                Ok(()) => {
-                    self.counts.deleted += 1;
-                    self.live.remove(&Key::from(reference));
-                }
-                Err(error) => doubt(&mut self.unsure, error),
-            }
-        }
-        if self.unsure.is_some() {
-            self.memory.memo = None;
-            return self.write_status();
-        }
-        self.converged()
-    }
-
-    /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.
-    fn converged(&mut self) -> Step {
-        if let Some(answer) = &self.answer {
-            let children = answer
-                .allowed
-                .children()
-                .iter()
-                .filter_map(|child| {
-                    let key = Key::from(child.reference());
-                    let live = self.live.get(&key)?;
-                    Some(MemoChild::of(key, live, child.readiness().cloned()))
-                })
-                .collect();
-            self.memory.memo = Some(Memo {
-                request_hash: self.request_hash,
-                children,
-                status: answer.allowed.status().clone(),
-                conditions: answer.allowed.conditions().to_vec(),
-            });
-        }
-        self.write_status()
     }
 
     fn status_written(&mut self, events: Vec<Event>, result: Result<(), ApiError>) -> Step {

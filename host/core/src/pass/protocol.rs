@@ -1,0 +1,91 @@
+//! What a pass and its driver say to each other.
+
+use std::time::Duration;
+
+use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
+
+use super::{ApiError, Apply, Deletion, RootMemory, StatusWrite};
+use crate::observed::Observed;
+
+/// What a pass asks for next.
+#[derive(Debug)]
+pub enum Step {
+    /// Call the guest; answer with [`Outcome::Answered`].
+    CallGuest(Box<Request>),
+    /// Read these objects live; answer with [`Outcome::Got`], in the same order.
+    Get(Vec<ObjectRef>),
+    /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
+    Apply(Vec<Apply>),
+    /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
+    Delete(Vec<Deletion>),
+    /// Write the root's status; answer with [`Outcome::StatusWritten`].
+    WriteStatus(StatusWrite),
+    /// Publish these events about the root; answer with [`Outcome::Emitted`]. A failure to publish fails nothing.
+    Emit(Vec<Event>),
+    /// The pass is over.
+    Done(Box<Done>),
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing yet: the first step.
+    Start,
+    /// The guest's answer.
+    Answered(Result<Response, Failure>),
+    /// The objects as they are; `None` for one that is not there.
+    Got(Vec<Result<Option<Observed>, ApiError>>),
+    /// What the API server said to each apply.
+    Applied(Vec<Result<Applied, ApiError>>),
+    /// What the API server said to each deletion; an object that is not there counts as deleted.
+    Deleted(Vec<Result<(), ApiError>>),
+    /// What the API server said to the status.
+    StatusWritten(Result<(), ApiError>),
+    /// The events were handed over.
+    Emitted,
+}
+
+/// An apply that was accepted.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The object did not exist before.
+    pub created: bool,
+    /// The object as the API server returned it.
+    pub observed: Observed,
+}
+
+/// The end of a pass.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// To be handed to the next pass over this root.
+    pub memory: RootMemory,
+    /// Whether the root is to be reconciled again although nothing changes: after a back-off, but not before this long.
+    pub retry: Option<Duration>,
+    /// The root's `Ready`, as the status now says it.
+    pub ready: bool,
+    /// Why the pass did not get all of its work done, in one CamelCase word.
+    pub error: Option<String>,
+    /// What it cost.
+    pub counts: Counts,
+}
+
+/// What a pass cost and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls of the guest.
+    pub guest_calls: u32,
+    /// Children created.
+    pub created: u32,
+    /// Children updated.
+    pub updated: u32,
+    /// Children deleted.
+    pub deleted: u32,
+    /// Status writes.
+    pub status_writes: u32,
+}
+
+impl Counts {
+    pub(super) fn changed_children(&self) -> bool {
+        self.created + self.updated + self.deleted > 0
+    }
+}

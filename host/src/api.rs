@@ -76,7 +76,9 @@ fn is_one_part(parts: &u32) -> bool {
 impl ConfigMapSource {
     /// The names of the ConfigMaps, in the order of their bytes.
     pub fn names(&self) -> Vec<String> {
-        (0..self.parts).map(|part| if part == 0 { self.name.clone() } else { format!("{}.{part}", self.name) }).collect()
+        (0..self.parts)
+            .map(|part| if part == 0 { self.name.clone() } else { format!("{}.{part}", self.name) })
+            .collect()
     }
 }
 
@@ -219,7 +221,9 @@ impl Namespaces {
     pub fn includes(&self, namespace: Option<&str>) -> bool {
         match self {
             Self::All => true,
-            Self::Listed(names) => namespace.is_some_and(|namespace| names.iter().any(|name| name == namespace)),
+            Self::Listed(names) => {
+                namespace.is_some_and(|namespace| names.iter().any(|name| name == namespace))
+            }
             Self::Invalid(_) => false,
         }
     }
@@ -374,8 +378,10 @@ pub fn manifest_value(manifest: &Manifest) -> Option<Value> {
 /// The host's CRDs, in the order in which they are applied.
 pub fn crds() -> Vec<Value> {
     use kube::CustomResourceExt;
-    let mut crds: Vec<Value> =
-        [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())].into_iter().flatten().collect();
+    let mut crds: Vec<Value> = [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())]
+        .into_iter()
+        .flatten()
+        .collect();
     crds.iter_mut().for_each(without_rust_formats);
     crds
 }
@@ -417,15 +423,25 @@ mod tests {
         let spec = |extra: Value| {
             let mut spec = json!({"for": {"apiVersion": "x/v1", "kind": "X"}, "module": "m"});
             spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            serde_json::from_value::<ReconcilerSpec>(spec).unwrap().supported().map_err(|f| (f.reason, f.path.unwrap()))
+            serde_json::from_value::<ReconcilerSpec>(spec)
+                .unwrap()
+                .supported()
+                .map_err(|f| (f.reason, f.path.unwrap()))
         };
         assert_eq!(spec(json!({})), Ok(()));
         let missing = |path: &str| Err(("CapabilityMissing".to_owned(), path.to_owned()));
-        assert_eq!(spec(json!({"serviceAccount": {"name": "a", "namespace": "b"}})), missing("spec.serviceAccount"));
+        assert_eq!(
+            spec(json!({"serviceAccount": {"name": "a", "namespace": "b"}})),
+            missing("spec.serviceAccount")
+        );
         assert_eq!(spec(json!({"rollout": {"strategy": "Canary"}})), missing("spec.rollout.strategy"));
         assert_eq!(spec(json!({"grants": {"evictions": true}})), missing("spec.grants.evictions"));
-        assert_eq!(spec(json!({"grants": {"needs": [{"apiVersion": "v1", "kinds": ["Pod"]}]}})), missing("spec.grants.needs"));
-        let elsewhere = json!({"grants": {"children": [{"apiVersion": "v1", "kinds": ["Pod"], "namespaces": ["n"]}]}});
+        assert_eq!(
+            spec(json!({"grants": {"needs": [{"apiVersion": "v1", "kinds": ["Pod"]}]}})),
+            missing("spec.grants.needs")
+        );
+        let elsewhere =
+            json!({"grants": {"children": [{"apiVersion": "v1", "kinds": ["Pod"], "namespaces": ["n"]}]}});
         assert_eq!(spec(elsewhere), missing("spec.grants.children[0].namespaces"));
     }
 }

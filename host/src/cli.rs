@@ -19,7 +19,15 @@ use problem::{Problem, Verdict};
 /// Runs Kubernetes operators whose reconcile logic is WebAssembly, and everything around them: making a guest, testing it without
 /// a cluster, and putting it in force.
 #[derive(Debug, Parser)]
-#[command(name = "pintle", version, propagate_version = true, max_term_width = 110, subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    name = "pintle",
+    version,
+    propagate_version = true,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 #[command(next_line_help = false, flatten_help = false)]
 struct Cli {
     #[command(subcommand)]
@@ -42,9 +50,7 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: Vec<OsString>) -> ExitCode {
     let command = command(arguments.first().map(Path::new));
-    let cli = command
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match cli {
         Ok(cli) => cli,
         Err(error) => {
@@ -81,7 +87,8 @@ fn command(program: Option<&Path>) -> Command {
     let mut command = Cli::command();
     if plugin {
         command = command.bin_name("kubectl pintle");
-        let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let names: Vec<String> =
+            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
         for name in names {
             command = command.mut_subcommand(&name, |command| {
                 let bin_name = format!("kubectl pintle {name}");
@@ -119,7 +126,11 @@ mod tests {
     fn every_command_has_examples() {
         for command in Cli::command().get_subcommands() {
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(examples.contains("Examples:") && examples.contains("  pintle "), "{}", command.get_name());
+            assert!(
+                examples.contains("Examples:") && examples.contains("  pintle "),
+                "{}",
+                command.get_name()
+            );
         }
     }
 }

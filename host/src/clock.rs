@@ -1,7 +1,11 @@
 //! The only place that asks the operating system for the time and for randomness, so that a simulator can be given instead.
 #![allow(clippy::disallowed_methods, reason = "this is the module that the lint sends everybody to")]
 
-use std::{io::Read, sync::LazyLock, time::{Duration, Instant}};
+use std::{
+    io::Read,
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 /// The time on the wall.
 pub fn now() -> jiff::Timestamp {

@@ -8,15 +8,22 @@ use serde_json::Value;
 /// # Errors
 /// `ConfigInvalid`, with the path of the first field at fault: `spec.config.domainSuffix`.
 pub fn check(manifest: &Manifest, config: &Value) -> Result<(), Failure> {
-    let refused = |path: String, message: String| Err(Failure::terminal(reasons::CONFIG_INVALID, message).at(path));
+    let refused =
+        |path: String, message: String| Err(Failure::terminal(reasons::CONFIG_INVALID, message).at(path));
     let is_empty = config.is_null() || config.as_object().is_some_and(serde_json::Map::is_empty);
     let Some(schema) = &manifest.config_schema else {
         let name = &manifest.name;
-        return if is_empty { Ok(()) } else { refused("spec.config".into(), format!("the guest {name} takes no config")) };
+        return if is_empty {
+            Ok(())
+        } else {
+            refused("spec.config".into(), format!("the guest {name} takes no config"))
+        };
     };
     let validator = match jsonschema::validator_for(schema) {
         Ok(validator) => validator,
-        Err(error) => return refused("spec.config".into(), format!("the guest's own schema for it is wrong: {error}")),
+        Err(error) => {
+            return refused("spec.config".into(), format!("the guest's own schema for it is wrong: {error}"));
+        }
     };
     let nothing = Value::Object(serde_json::Map::new());
     let config = if config.is_null() { &nothing } else { config };

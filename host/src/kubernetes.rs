@@ -61,7 +61,11 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Cluster::get`].
-    pub async fn get_metadata(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
+    pub async fn get_metadata(
+        &self,
+        resource: &Resource,
+        reference: &ObjectRef,
+    ) -> Result<Option<Value>, ApiError> {
         let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         let found = self.read(resource, reference, accept).await?;
         Ok(found.map(|mut object| {
@@ -71,7 +75,12 @@ impl Cluster {
         }))
     }
 
-    async fn read(&self, resource: &Resource, reference: &ObjectRef, accept: &str) -> Result<Option<Value>, ApiError> {
+    async fn read(
+        &self,
+        resource: &Resource,
+        reference: &ObjectRef,
+        accept: &str,
+    ) -> Result<Option<Value>, ApiError> {
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
         let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
         match self.send(request.body(Vec::new())).await {
@@ -123,7 +132,12 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Cluster::apply`].
-    pub async fn write_own_status(&self, resource: &Resource, name: &str, status: &Value) -> Result<(), ApiError> {
+    pub async fn write_own_status(
+        &self,
+        resource: &Resource,
+        name: &str,
+        status: &Value,
+    ) -> Result<(), ApiError> {
         let object = json!({
             "apiVersion": resource.kind.api_version, "kind": resource.kind.kind,
             "metadata": {"name": name}, "status": status,
@@ -136,7 +150,13 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Cluster::apply`]; 409 or 422 when it has changed meanwhile.
-    pub async fn set_finalizers(&self, resource: &Resource, name: &str, version: &str, finalizers: &[String]) -> Result<(), ApiError> {
+    pub async fn set_finalizers(
+        &self,
+        resource: &Resource,
+        name: &str,
+        version: &str,
+        finalizers: &[String],
+    ) -> Result<(), ApiError> {
         let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
         let request = Request::builder()
             .method(Method::PATCH)
@@ -155,7 +175,13 @@ impl Cluster {
         Ok(self.send(json_request(Method::POST, format!("{path}?fieldManager=pintle"), object)).await?.object)
     }
 
-    async fn server_side_apply(&self, path: String, manager: &str, force: bool, object: &Value) -> Result<Reply, ApiError> {
+    async fn server_side_apply(
+        &self,
+        path: String,
+        manager: &str,
+        force: bool,
+        object: &Value,
+    ) -> Result<Reply, ApiError> {
         let request = Request::builder()
             .method(Method::PATCH)
             .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
@@ -177,12 +203,17 @@ impl Cluster {
         let response = self.client.send(request).await.map_err(|error| no_reply(chain(&error)))?;
         let (parts, body) = response.into_parts();
         let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
-        let bytes = http_body_util::BodyExt::collect(body).await.map_err(|error| no_reply(error.to_string()))?.to_bytes();
+        let bytes = http_body_util::BodyExt::collect(body)
+            .await
+            .map_err(|error| no_reply(error.to_string()))?
+            .to_bytes();
         if parts.status.is_success() {
-            let object = serde_json::from_slice(&bytes).map_err(|error| no_reply(format!("the reply is not JSON: {error}")))?;
+            let object = serde_json::from_slice(&bytes)
+                .map_err(|error| no_reply(format!("the reply is not JSON: {error}")))?;
             return Ok(Reply { object, created: parts.status.as_u16() == 201 });
         }
-        let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after =
+            parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
     }
 }
@@ -209,7 +240,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// A reply that is not a success, as the Status that it usually is.
 fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
     let status: Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut message = text(&status, "message");
     if message.is_empty() {
         message = String::from_utf8_lossy(body).chars().take(500).collect();

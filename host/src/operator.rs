@@ -17,7 +17,10 @@ mod worker;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context;
@@ -155,7 +158,8 @@ impl State {
 
     /// What a child's Reconciler writes as, and whether its guest observes the kind.
     fn reading_of(&self, live: &Value, kind: &Kind) -> (String, bool) {
-        let name = object::text(live, &["metadata", "labels", pintle_wit::names::LABEL_RECONCILER]).unwrap_or_default();
+        let name = object::text(live, &["metadata", "labels", pintle_wit::names::LABEL_RECONCILER])
+            .unwrap_or_default();
         let reading = self.readings.get(name);
         let manager = reading.map_or_else(String::new, |(manager, _)| manager.clone());
         (manager, reading.is_some_and(|(_, observed)| observed.contains(kind)))
@@ -255,7 +259,9 @@ impl Shared {
         let Some((_, before)) = state.watches.get_mut(key) else { return };
         if *before != now {
             match &now {
-                WatchState::Failing(message) => warn!(kind = %key.kind, role = ?key.role, error = message, "A watch fails"),
+                WatchState::Failing(message) => {
+                    warn!(kind = %key.kind, role = ?key.role, error = message, "A watch fails")
+                }
                 state => info!(kind = %key.kind, role = ?key.role, ?state, "A watch is up"),
             }
             *before = now;
@@ -295,10 +301,13 @@ impl Shared {
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     flags.start_logging();
     let cluster = Cluster::new(flags.connect.client().await?);
-    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).context("the WebAssembly engine does not start")?;
+    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
+        .context("the WebAssembly engine does not start")?;
     let check = engine.clone();
     // An engine whose deadline does not fire would let one guest hold a worker for ever.
-    tokio::task::spawn_blocking(move || check.self_test()).await?.context("the engine's deadline does not fire")?;
+    tokio::task::spawn_blocking(move || check.self_test())
+        .await?
+        .context("the engine's deadline does not fire")?;
     let server = server::Server::bind(flags.bind).await?;
     info!(version = env!("CARGO_PKG_VERSION"), address = %server.address(), allocation = ?engine.allocation(), "Pintle starts");
     let seed = u64::from_le_bytes(clock::random()?);
@@ -352,5 +361,10 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
 
 /// How an object of the host's own is named.
 fn own(kind: &str, name: &str) -> ObjectRef {
-    ObjectRef { api_version: "pintle.dev/v1alpha1".into(), kind: kind.into(), namespace: None, name: name.into() }
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: kind.into(),
+        namespace: None,
+        name: name.into(),
+    }
 }

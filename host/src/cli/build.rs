@@ -101,15 +101,23 @@ impl Build {
     /// The core module.
     fn compile(&self, package: &Package) -> Result<Vec<u8>, Problem> {
         let mut command = cargo(&package.folder);
-        command.args(["build", "--lib", "--release", "--target", TARGET, "--message-format=json-render-diagnostics"]);
+        command.args([
+            "build",
+            "--lib",
+            "--release",
+            "--target",
+            TARGET,
+            "--message-format=json-render-diagnostics",
+        ]);
         command.args(self.locked.then_some("--locked"));
         for setting in PROFILE {
             command.args(["--config", setting]);
         }
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(package).join("\u{1f}"));
         let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
-        let file = cargo::artifact(&messages, &package.library)
-            .ok_or_else(|| Problem::new(format!("cargo built no wasm file for library {}", package.library)))?;
+        let file = cargo::artifact(&messages, &package.library).ok_or_else(|| {
+            Problem::new(format!("cargo built no wasm file for library {}", package.library))
+        })?;
         fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
     }
 }

@@ -76,7 +76,8 @@ pub(super) fn require_target(folder: &Path) -> Result<(), Problem> {
     if output.status.success() && libraries.is_dir() {
         return Ok(());
     }
-    Err(Problem::new(format!("rustc cannot compile for {TARGET}")).hint(format!("run: rustup target add {TARGET}")))
+    Err(Problem::new(format!("rustc cannot compile for {TARGET}"))
+        .hint(format!("run: rustup target add {TARGET}")))
 }
 
 /// What cargo says of the package in a folder.
@@ -84,19 +85,19 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
     let manifest = folder.join("Cargo.toml");
     if !manifest.is_file() {
         let message = format!("{} has no Cargo.toml, so it is no guest in Rust", folder.display());
-        return Err(Problem::new(message).hint("name the guest's folder, or make a guest with: pintle new NAME"));
+        return Err(
+            Problem::new(message).hint("name the guest's folder, or make a guest with: pintle new NAME")
+        );
     }
-    let manifest = manifest
-        .canonicalize()
-        .map_err(|error| Problem::new(format!("{}: {error}", manifest.display())))?;
+    let manifest =
+        manifest.canonicalize().map_err(|error| Problem::new(format!("{}: {error}", manifest.display())))?;
     let mut command = cargo(folder);
     command.args(["metadata", "--format-version", "1", "--filter-platform", TARGET]);
     command.args(locked.then_some("--locked"));
     let output = run(command.stdout(Stdio::piped()), "cargo metadata")?;
     let metadata: Metadata = serde_json::from_slice(&output)?;
-    let is_here = |package: &&MetadataPackage| {
-        package.manifest_path.canonicalize().is_ok_and(|path| path == manifest)
-    };
+    let is_here =
+        |package: &&MetadataPackage| package.manifest_path.canonicalize().is_ok_and(|path| path == manifest);
     let Some(package) = metadata.packages.iter().find(is_here) else {
         let message = format!("{} is a workspace without a package of its own", folder.display());
         return Err(Problem::new(message).hint("name the folder of the guest's package"));
@@ -104,20 +105,24 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
     let find = |wanted: &dyn Fn(&MetadataTarget) -> bool| {
         package.targets.iter().find(|target| wanted(target)).map(|target| target.name.clone())
     };
-    let library = find(&|target| target.crate_types.iter().any(|kind| kind == "cdylib")).ok_or_else(|| {
-        Problem::new(format!("{} has no library of crate type cdylib", manifest.display()))
-            .hint("a guest's Cargo.toml has: [lib] crate-type = [\"cdylib\", \"rlib\"]")
-    })?;
+    let library =
+        find(&|target| target.crate_types.iter().any(|kind| kind == "cdylib")).ok_or_else(|| {
+            Problem::new(format!("{} has no library of crate type cdylib", manifest.display()))
+                .hint("a guest's Cargo.toml has: [lib] crate-type = [\"cdylib\", \"rlib\"]")
+        })?;
     let is_schema = |target: &MetadataTarget| {
-        target.crate_types.iter().any(|kind| kind == "bin") && target.required_features.iter().any(|feature| feature == "schema")
+        target.crate_types.iter().any(|kind| kind == "bin")
+            && target.required_features.iter().any(|feature| feature == "schema")
     };
     let schema = find(&is_schema).ok_or_else(|| {
         Problem::new(format!("{} has no binary with required-features = [\"schema\"]", manifest.display()))
             .hint("it writes crd.yaml and config.schema.json; `pintle new` makes a guest that has it")
     })?;
-    let sources = metadata.packages.iter().filter(|package| package.source.is_none()).filter_map(|package| {
-        Some((package.name.clone(), package.manifest_path.parent()?.to_owned()))
-    });
+    let sources = metadata
+        .packages
+        .iter()
+        .filter(|package| package.source.is_none())
+        .filter_map(|package| Some((package.name.clone(), package.manifest_path.parent()?.to_owned())));
     let folder = manifest.parent().unwrap_or(folder).to_owned();
     Ok(Package { folder, library, schema, sources: sources.collect() })
 }
@@ -127,7 +132,8 @@ pub(super) fn artifact(messages: &[u8], library: &str) -> Option<PathBuf> {
     let lines = messages.split(|byte| *byte == b'\n');
     let messages = lines.filter_map(|line| serde_json::from_slice::<Message>(line).ok());
     let of_library = messages.filter(|message| {
-        message.reason == "compiler-artifact" && message.target.as_ref().is_some_and(|target| target.name == library)
+        message.reason == "compiler-artifact"
+            && message.target.as_ref().is_some_and(|target| target.name == library)
     });
     let mut files = of_library.flat_map(|message| message.filenames);
     files.find(|file| file.extension() == Some(OsStr::new("wasm")))

@@ -133,14 +133,16 @@ impl Check {
         let cases = self.module.parent().unwrap_or(Path::new("")).join("cases");
         if !cases.is_dir() {
             let document = Document { source: "an empty root".into(), value: empty_root(module.manifest()) };
-            let setting = setting(vec![document], Vec::new()).map_err(|error| Problem::new(error.to_string()))?;
+            let setting =
+                setting(vec![document], Vec::new()).map_err(|error| Problem::new(error.to_string()))?;
             return Ok(vec![Input { name: "an empty spec".into(), setting, may_fail: true }]);
         }
         let mut inputs = Vec::new();
         for file in documents::files(&cases)? {
             let case = case::read(&file)?;
             let source = file.display().to_string();
-            let documents = case.objects.into_iter().map(|value| Document { source: source.clone(), value }).collect();
+            let documents =
+                case.objects.into_iter().map(|value| Document { source: source.clone(), value }).collect();
             let may_fail = case.expect.is_some_and(|expect| expect.failure.is_some());
             match setting(documents, case.refusals) {
                 Ok(setting) => inputs.push(Input { name: source, setting, may_fail }),
@@ -272,7 +274,9 @@ impl Findings<'_> {
             let name = if index == 0 { "Calls" } else { "" };
             rows.push([name.into(), call(tried)]);
         }
-        let yes_or = |failure: Option<&Failure>, yes: &str| failure.map_or(yes.to_owned(), |failure| format!("no: {failure}"));
+        let yes_or = |failure: Option<&Failure>, yes: &str| {
+            failure.map_or(yes.to_owned(), |failure| format!("no: {failure}"))
+        };
         let impure = self.tried.iter().filter_map(|tried| tried.failure.as_ref());
         let of_reason = |reason: &'static str| impure.clone().find(move |failure| failure.reason == reason);
         if !self.tried.is_empty() {
@@ -289,7 +293,10 @@ fn call(tried: &Tried) -> String {
     let stats = &tried.stats;
     let fuel = stats.fuel.unwrap_or_default();
     let memory = stats.peak_memory_bytes / 1024;
-    format!("{}: {}; {time}{fuel} fuel, {memory} KiB memory, {} bytes answer", tried.name, tried.outcome, stats.response_bytes)
+    format!(
+        "{}: {}; {time}{fuel} fuel, {memory} KiB memory, {} bytes answer",
+        tried.name, tried.outcome, stats.response_bytes
+    )
 }
 
 fn children(manifest: &Manifest) -> String {

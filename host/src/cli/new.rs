@@ -71,7 +71,8 @@ impl New {
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
         let names = self.names()?;
         if dir.is_dir() && fs::read_dir(&dir)?.next().is_some() || dir.is_file() {
-            return Err(Problem::new(format!("{} exists and is not empty", dir.display())).hint("name another with --dir"));
+            return Err(Problem::new(format!("{} exists and is not empty", dir.display()))
+                .hint("name another with --dir"));
         }
         for (file, template) in FILES {
             write(&dir.join(file), &names.fill(template))?;
@@ -92,29 +93,62 @@ impl New {
             && name.len() <= NAME_MAX;
         if !is_label {
             let message = format!("{name:?} is no name for a guest");
-            return Err(Problem::new(message)
-                .hint(format!("it has at most {NAME_MAX} lower-case letters, digits and '-', and begins with a letter")));
+            return Err(Problem::new(message).hint(format!(
+                "it has at most {NAME_MAX} lower-case letters, digits and '-', and begins with a letter"
+            )));
         }
         let kind = self.kind.clone().unwrap_or_else(|| camel_case(name));
         let is_kind = kind.starts_with(|first: char| first.is_ascii_uppercase())
             && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
         // The names that the guest's own sources use.
-        let taken = ["Child", "ChildKind", "Config", "Failure", "Guest", "Kind", "Manifest", "Request", "Response", "Rollout", "Root", "Spec", "Status", "Value", "Result", "Ok", "Err", "Self"];
+        let taken = [
+            "Child",
+            "ChildKind",
+            "Config",
+            "Failure",
+            "Guest",
+            "Kind",
+            "Manifest",
+            "Request",
+            "Response",
+            "Rollout",
+            "Root",
+            "Spec",
+            "Status",
+            "Value",
+            "Result",
+            "Ok",
+            "Err",
+            "Self",
+        ];
         if !is_kind || taken.contains(&kind.as_str()) {
             let message = format!("{kind:?} cannot be the kind");
-            return Err(Problem::new(message).hint("name one in CamelCase with --kind, other than a word of the contract"));
+            return Err(Problem::new(message)
+                .hint("name one in CamelCase with --kind, other than a word of the contract"));
         }
         let is_group = self.group.contains('.')
             && self.group.split('.').all(|part| {
-                let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+                let edge = |byte: Option<&u8>| {
+                    byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+                };
                 let bytes = part.as_bytes();
-                edge(bytes.first()) && edge(bytes.last())
-                    && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+                edge(bytes.first())
+                    && edge(bytes.last())
+                    && bytes
+                        .iter()
+                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
             });
         if !is_group {
-            return Err(Problem::new(format!("{:?} is no API group", self.group)).hint("it looks like a domain name: example.com"));
+            return Err(Problem::new(format!("{:?} is no API group", self.group))
+                .hint("it looks like a domain name: example.com"));
         }
-        Ok(Names { name: name.clone(), plural: plural(&kind), kind, group: self.group.clone(), sdk: self.sdk()? })
+        Ok(Names {
+            name: name.clone(),
+            plural: plural(&kind),
+            kind,
+            group: self.group.clone(),
+            sdk: self.sdk()?,
+        })
     }
 
     /// The SDK is not published, so that a guest depends on its directory.
@@ -163,7 +197,8 @@ fn camel_case(name: &str) -> String {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Problem> {
-    let error = |error: std::io::Error| Problem::new(format!("{} cannot be written: {error}", path.display()));
+    let error =
+        |error: std::io::Error| Problem::new(format!("{} cannot be written: {error}", path.display()));
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(error)?;
     }

@@ -1,7 +1,8 @@
 //! The plural of a kind, as URLs and RBAC have it. Without a cluster it can only be guessed.
 
 /// Kinds whose plural follows no rule.
-const IRREGULAR: [(&str, &str); 3] = [("Endpoints", "endpoints"), ("PodMetrics", "pods"), ("NodeMetrics", "nodes")];
+const IRREGULAR: [(&str, &str); 3] =
+    [("Endpoints", "endpoints"), ("PodMetrics", "pods"), ("NodeMetrics", "nodes")];
 
 /// The plural of a kind, by the rule that Kubernetes' generators use: `ies` for a `y` behind a consonant, `es` behind a sibilant,
 /// `s` otherwise.

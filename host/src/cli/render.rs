@@ -9,8 +9,7 @@ use super::{
     problem::{Problem, Verdict},
 };
 use crate::offline::{
-    self, case, documents,
-    run,
+    self, case, documents, run,
     setting::{NOW, Setting, SettingError},
 };
 

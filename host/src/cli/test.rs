@@ -92,8 +92,13 @@ impl Test {
     }
 
     fn case(&self, module: &Module, file: &Path) -> Result<Outcome, Problem> {
-        let mut outcome =
-            Outcome { path: file.to_owned(), passed: false, updated: false, problems: Vec::new(), difference: None };
+        let mut outcome = Outcome {
+            path: file.to_owned(),
+            passed: false,
+            updated: false,
+            problems: Vec::new(),
+            difference: None,
+        };
         // A case that cannot be read is a case that failed: the others still run.
         let verdict = match case::read(file).and_then(|case| case::judge(module, file, &case)) {
             Ok(verdict) => verdict,
@@ -117,7 +122,9 @@ impl Test {
             return Ok(outcome);
         }
         match &verdict.expected {
-            None => outcome.problems.push("the case expects nothing: run again with --update, and look at what it writes".into()),
+            None => outcome
+                .problems
+                .push("the case expects nothing: run again with --update, and look at what it writes".into()),
             Some(expected) if *expected != verdict.found => {
                 if let Some(message) = verdict.message {
                     outcome.problems.push(message);

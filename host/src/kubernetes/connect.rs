@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use kube::{Client, Config, config::{KubeConfigOptions, Kubeconfig}};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 
 /// The flags that name a cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -26,13 +29,18 @@ impl Connect {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match &self.kubeconfig {
             Some(path) => {
-                let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+                let file = Kubeconfig::read_from(path)
+                    .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
                 Config::from_custom_kubeconfig(file, &options)
                     .await
                     .with_context(|| format!("the kubeconfig {} names no usable cluster", path.display()))?
             }
-            None if self.context.is_some() => Config::from_kubeconfig(&options).await.context("the kubeconfig has no such context")?,
-            None => Config::infer().await.context("no cluster: set KUBECONFIG, pass --kubeconfig, or run in a Pod")?,
+            None if self.context.is_some() => {
+                Config::from_kubeconfig(&options).await.context("the kubeconfig has no such context")?
+            }
+            None => Config::infer()
+                .await
+                .context("no cluster: set KUBECONFIG, pass --kubeconfig, or run in a Pod")?,
         };
         // What is retried is decided where the meaning of a request is known. The client's own retry can hold a call for minutes.
         config.default_retry = false;

@@ -50,7 +50,8 @@ impl Cluster {
     /// When the API server did not say.
     pub async fn discover(&self, kind: &Kind) -> Result<Option<Resource>, ApiError> {
         let gvk = kube::core::GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
-        let found = tokio::time::timeout(super::REQUEST_TIMEOUT, discovery::pinned_kind(&self.client, &gvk)).await;
+        let found =
+            tokio::time::timeout(super::REQUEST_TIMEOUT, discovery::pinned_kind(&self.client, &gvk)).await;
         match found {
             Ok(Ok((resource, capabilities))) => Ok(Some(Resource {
                 kind: kind.clone(),

@@ -210,7 +210,8 @@ pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<Verdic
     let mut problems = setting.unused.clone();
     problems.extend(report.unused_refusals.iter().cloned());
     problems.extend(report.violation.iter().map(ToString::to_string));
-    let message = report.failure.as_ref().map(|(blame, failure)| format!("{}: {}", blame.what(), failure.message));
+    let message =
+        report.failure.as_ref().map(|(blame, failure)| format!("{}: {}", blame.what(), failure.message));
     let ready = report.ready.as_ref().and_then(|ready| serde_json::to_value(ready).ok());
     let mut found = Shown::of(&Report { violation: None, ..report.clone() });
     if let (Some(failure), Some((_, full))) = (&mut found.failure, &report.failure)
@@ -226,8 +227,16 @@ fn wants_message(case: &Case) -> bool {
     failure.is_some_and(|failure| failure.message.is_some())
 }
 
-fn compare(case: &Case, mut found: Shown, ready: Option<Value>, message: Option<String>, problems: Vec<String>) -> Verdict {
-    if let (Some(wanted), Some(ready)) = (case.expect.as_ref().and_then(|expect| expect.ready.as_ref()), ready) {
+fn compare(
+    case: &Case,
+    mut found: Shown,
+    ready: Option<Value>,
+    message: Option<String>,
+    problems: Vec<String>,
+) -> Verdict {
+    if let (Some(wanted), Some(ready)) =
+        (case.expect.as_ref().and_then(|expect| expect.ready.as_ref()), ready)
+    {
         // Only what the case speaks of: the host's words may change without a change of the guest.
         let kept: Map<String, Value> =
             wanted.keys().filter_map(|key| Some((key.clone(), ready.get(key)?.clone()))).collect();
@@ -240,12 +249,15 @@ fn compare(case: &Case, mut found: Shown, ready: Option<Value>, message: Option<
 /// A case's text with another `expect`. What stands above and below it stays as it is, comments included.
 pub fn updated(text: &str, expect: &str) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let is_key = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '"' | '\''));
+    let is_key = |line: &&str| {
+        line.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '"' | '\''))
+    };
     let Some(start) = lines.iter().position(|line| line.starts_with("expect:")) else {
         let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         return format!("{text}{newline}{expect}");
     };
-    let after = lines.iter().skip(start + 1).position(is_key).map_or(lines.len(), |offset| start + 1 + offset);
+    let after =
+        lines.iter().skip(start + 1).position(is_key).map_or(lines.len(), |offset| start + 1 + offset);
     // Comments and empty lines right above the next key belong to it.
     let belongs = |line: &&&str| line.starts_with('#') || line.trim().is_empty();
     let above = lines.iter().take(after).skip(start + 1).rev().take_while(belongs).count();

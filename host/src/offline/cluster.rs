@@ -216,20 +216,24 @@ impl Cluster {
 
     fn observe(&self, live: &Value) -> Observed {
         let kind = object::kind(live);
-        let observe = self.observed_kinds.iter().any(|one| one.group() == kind.group() && one.kind == kind.kind);
+        let observe =
+            self.observed_kinds.iter().any(|one| one.group() == kind.group() && one.kind == kind.kind);
         Observed::of(live, &self.manager, observe)
     }
 }
 
 /// Notes in `metadata.managedFields` that `manager` applied these fields.
 fn record(object: &mut Value, manager: &str, subresource: Option<&str>, fields: Value) {
-    let mut entry = json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields});
+    let mut entry =
+        json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields});
     if let Some(subresource) = subresource {
         entry["subresource"] = subresource.into();
     }
     let list = &mut object["metadata"]["managedFields"];
     let mut entries = list.take().as_array().cloned().unwrap_or_default();
-    entries.retain(|other| other["manager"] != entry["manager"] || other.get("subresource") != entry.get("subresource"));
+    entries.retain(|other| {
+        other["manager"] != entry["manager"] || other.get("subresource") != entry.get("subresource")
+    });
     entries.push(entry);
     *list = entries.into();
 }
@@ -301,14 +305,23 @@ mod tests {
         assert!(pintle_core::managed::covers(&owned(&sent), &sent));
         let status = json!({"a": {"b": 1}, "conditions": [{"type": "Ready"}]});
         assert!(pintle_core::managed::owns_nothing_beyond(&owned(&status), &status));
-        assert!(!pintle_core::managed::owns_nothing_beyond(&owned(&status), &json!({"a": {}, "conditions": []})));
+        assert!(!pintle_core::managed::owns_nothing_beyond(
+            &owned(&status),
+            &json!({"a": {}, "conditions": []})
+        ));
     }
 
     #[test]
     fn a_refusal_without_a_namespace_is_about_the_roots() {
         let refusal: CaseRefusal =
-            serde_json::from_value(json!({"child": {"apiVersion": "v1", "kind": "Service", "name": "a"}})).unwrap();
-        let child = ObjectRef { api_version: "v1".into(), kind: "Service".into(), namespace: Some("n".into()), name: "a".into() };
+            serde_json::from_value(json!({"child": {"apiVersion": "v1", "kind": "Service", "name": "a"}}))
+                .unwrap();
+        let child = ObjectRef {
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            namespace: Some("n".into()),
+            name: "a".into(),
+        };
         assert!(refusal.is_about(&child));
         assert_eq!((refusal.error().code, refusal.error().reason.as_str()), (422, "Invalid"));
     }

@@ -65,10 +65,15 @@ mod tests {
     #[test]
     fn a_difference_is_named_by_its_path() {
         let before = json!({"spec": {"replicas": 3, "ports": [{"port": 80}]}, "same": 1});
-        let after = json!({"spec": {"replicas": 4, "ports": [{"port": 80}, {"port": 81}], "a.b/c": true}, "same": 1});
+        let after =
+            json!({"spec": {"replicas": 4, "ports": [{"port": 80}, {"port": 81}], "a.b/c": true}, "same": 1});
         assert_eq!(
             differences(&before, &after, 10),
-            ["spec.ports[1]: nothing -> {\"port\":81}", "spec.replicas: 3 -> 4", "spec[a.b/c]: nothing -> true"]
+            [
+                "spec.ports[1]: nothing -> {\"port\":81}",
+                "spec.replicas: 3 -> 4",
+                "spec[a.b/c]: nothing -> true"
+            ]
         );
         assert_eq!(differences(&before, &after, 1).last().map(String::as_str), Some("and 2 more"));
         assert!(differences(&before, &before, 10).is_empty());

@@ -98,8 +98,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, DocumentError> {
 /// # Errors
 /// When it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, DocumentError> {
-    fs::read_to_string(path)
-        .map_err(|error| DocumentError::Read { path: path.display().to_string(), error })
+    fs::read_to_string(path).map_err(|error| DocumentError::Read { path: path.display().to_string(), error })
 }
 
 /// The objects in a text of one or more documents.
@@ -166,7 +165,8 @@ mod tests {
     fn documents_and_lists_are_taken_apart() {
         let text = "---\napiVersion: v1\nkind: A\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: B}]\n";
         let found = parse("f.yaml", text).unwrap();
-        let kinds: Vec<&str> = found.iter().map(|document| document.value["kind"].as_str().unwrap()).collect();
+        let kinds: Vec<&str> =
+            found.iter().map(|document| document.value["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["A", "B"]);
         assert_eq!(found[0].source, "f.yaml (document 1)");
     }

@@ -48,11 +48,14 @@ impl Guest<'_> {
         let differs = |other: &Request, how: &str| {
             let again = self.ask(other);
             let (first, again) = (said(first), said(&again));
-            let message = || format!("{how} the guest answered otherwise: {}", where_they_part(&first, &again));
+            let message =
+                || format!("{how} the guest answered otherwise: {}", where_they_part(&first, &again));
             (first != again).then(|| Failure::terminal(NOT_DETERMINISTIC, message()))
         };
         differs(request, "asked the same again,").or_else(|| {
-            shuffled(request).iter().find_map(|other| differs(other, "asked with the children in another order,"))
+            shuffled(request)
+                .iter()
+                .find_map(|other| differs(other, "asked with the children in another order,"))
         })
     }
 }

@@ -74,10 +74,9 @@ pub fn validate(schema: &Value, value: &Value, draft: Draft) -> Result<(), Misfi
         .map_err(|error| no_schema(format!("the schema is no JSON Schema: {error}")))?;
     match validator.iter_errors(value).next() {
         None => Ok(()),
-        Some(error) => Err(Misfit {
-            path: dotted(error.instance_path().as_str()),
-            message: error.to_string(),
-        }),
+        Some(error) => {
+            Err(Misfit { path: dotted(error.instance_path().as_str()), message: error.to_string() })
+        }
     }
 }
 
@@ -193,8 +192,12 @@ mod tests {
     }
 
     fn admit(spec: Value) -> Result<Value, String> {
-        let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
-        version().admit(&mut object).map(|()| object["spec"].take()).map_err(|failure| failure.path.unwrap_or_default())
+        let mut object =
+            json!({"apiVersion": "example.com/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
+        version()
+            .admit(&mut object)
+            .map(|()| object["spec"].take())
+            .map_err(|failure| failure.path.unwrap_or_default())
     }
 
     #[test]

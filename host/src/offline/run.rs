@@ -161,7 +161,10 @@ impl Passed {
             answer,
             failure,
             violation: self.violation.clone(),
-            refused: told.iter().map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message)).collect(),
+            refused: told
+                .iter()
+                .map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message))
+                .collect(),
             request: self.requests.first().cloned(),
             calls: self.calls.clone(),
             ..Report::default()
@@ -197,7 +200,10 @@ impl Run<'_> {
             }
             let saw_more = next.last_children() != before.last_children();
             if !(may_write && saw_more) {
-                let message = format!("asked again about what it wanted, the guest wants it otherwise: {}", next.written.join("; "));
+                let message = format!(
+                    "asked again about what it wanted, the guest wants it otherwise: {}",
+                    next.written.join("; ")
+                );
                 return Some(Failure::terminal(NOT_IDEMPOTENT, message));
             }
             may_write = false;
@@ -223,7 +229,8 @@ impl Run<'_> {
                     Outcome::Applied(applies.iter().map(|apply| self.apply(apply, &mut passed)).collect())
                 }
                 Step::Delete(deletions) => {
-                    let deleted = deletions.iter().map(|deletion| format!("{} deleted", deletion.reference()));
+                    let deleted =
+                        deletions.iter().map(|deletion| format!("{} deleted", deletion.reference()));
                     passed.written.extend(deleted);
                     Outcome::Deleted(self.cluster.delete(&deletions))
                 }
@@ -291,7 +298,11 @@ impl Run<'_> {
         }
     }
 
-    fn apply(&mut self, apply: &pintle_core::Apply, passed: &mut Passed) -> Result<pintle_core::Applied, pintle_core::ApiError> {
+    fn apply(
+        &mut self,
+        apply: &pintle_core::Apply,
+        passed: &mut Passed,
+    ) -> Result<pintle_core::Applied, pintle_core::ApiError> {
         let before = self.cluster.live(apply.reference()).cloned().unwrap_or_default();
         let applied = self.cluster.apply(apply)?;
         let after = self.cluster.live(apply.reference()).cloned().unwrap_or_default();
@@ -312,4 +323,3 @@ fn changes(what: &str, before: &Value, after: &Value) -> String {
     let places = differences(before, after, LISTED);
     if places.is_empty() { format!("{what} written") } else { format!("{what}: {}", places.join(", ")) }
 }
-

@@ -11,11 +11,7 @@ use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Failure, Kind, Manifest, names};
 use serde_json::{Map, Value, json};
 
-use super::{
-    cluster::CaseRefusal,
-    documents::Document,
-    openapi::CrdVersion,
-};
+use super::{cluster::CaseRefusal, documents::Document, openapi::CrdVersion};
 use crate::{
     api::{self, ReconcilerSpec},
     config_schema,
@@ -133,7 +129,8 @@ struct Parts {
 
 impl Parts {
     fn of(manifest: &Manifest, documents: Vec<Document>) -> Result<Self, SettingError> {
-        let (mut roots, mut reconcilers, mut observed, mut unused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut roots, mut reconcilers, mut observed, mut unused) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut crd, mut scopes) = (None, BTreeMap::new());
         for document in documents {
             let kind = object::kind(&document.value);
@@ -142,15 +139,24 @@ impl Parts {
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);
             } else if kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition" {
-                if object::text(&document.value, &["spec", "names", "kind"]) == Some(&manifest.reconciles.kind) {
+                if object::text(&document.value, &["spec", "names", "kind"])
+                    == Some(&manifest.reconciles.kind)
+                {
                     crd = CrdVersion::of(&document.value, &manifest.reconciles.api_version).or(crd);
                 }
                 scopes.extend(scopes_of(&document.value));
-            } else if manifest.children.iter().any(|child| child.kind().group() == kind.group() && child.kind == kind.kind) {
+            } else if manifest
+                .children
+                .iter()
+                .any(|child| child.kind().group() == kind.group() && child.kind == kind.kind)
+            {
                 observed.push(document);
             } else {
                 let at = object::reference(&document.value);
-                unused.push(format!("{}: {at} plays no part: guest {} has no children of its kind", document.source, manifest.name));
+                unused.push(format!(
+                    "{}: {at} plays no part: guest {} has no children of its kind",
+                    document.source, manifest.name
+                ));
             }
         }
         let error = |message: String| Err(SettingError::Documents(message));
@@ -168,15 +174,17 @@ impl Parts {
                 "two objects of kind {kind}, in {} and {}; a run is about one",
                 first.source, second.source
             )),
-            (None, _) => {
-                error(format!("no {kind} ({api_version}) in the files, which guest {} reconciles", manifest.name))
-            }
+            (None, _) => error(format!(
+                "no {kind} ({api_version}) in the files, which guest {} reconciles",
+                manifest.name
+            )),
         }
     }
 }
 
 fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {
-    let (Some(group), Some(kind)) = (object::text(crd, &["spec", "group"]), object::text(crd, &["spec", "names", "kind"]))
+    let (Some(group), Some(kind)) =
+        (object::text(crd, &["spec", "group"]), object::text(crd, &["spec", "names", "kind"]))
     else {
         return Vec::new();
     };
@@ -186,13 +194,17 @@ fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {
     names.map(|name| (Kind::new(format!("{group}/{name}"), kind), namespaced)).collect()
 }
 
-fn read_reconciler(manifest: &Manifest, document: &Document) -> Result<(String, i64, ReconcilerSpec), Failure> {
+fn read_reconciler(
+    manifest: &Manifest,
+    document: &Document,
+) -> Result<(String, i64, ReconcilerSpec), Failure> {
     let mut value = document.value.clone();
     let crds = api::crds();
     let api_version = object::text(&value, &["apiVersion"]).unwrap_or_default();
     let crd = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some("Reconciler"));
     let Some(version) = crd.filter_map(|crd| CrdVersion::of(crd, api_version)).next() else {
-        return Err(Failure::terminal("Invalid", format!("this host knows no Reconciler of {api_version}")).at("apiVersion"));
+        return Err(Failure::terminal("Invalid", format!("this host knows no Reconciler of {api_version}"))
+            .at("apiVersion"));
     };
     version.admit(&mut value)?;
     let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
@@ -200,7 +212,10 @@ fn read_reconciler(manifest: &Manifest, document: &Document) -> Result<(String, 
         .map_err(|error| Failure::terminal("Invalid", error.to_string()).at("spec"))?;
     spec.supported()?;
     if spec.r#for != manifest.reconciles {
-        let message = format!("the Reconciler is for {}, and guest {} reconciles {}", spec.r#for, manifest.name, manifest.reconciles);
+        let message = format!(
+            "the Reconciler is for {}, and guest {} reconciles {}",
+            spec.r#for, manifest.name, manifest.reconciles
+        );
         return Err(Failure::terminal("KindMismatch", message).at("spec.for"));
     }
     config_schema::check(manifest, &spec.config)?;
@@ -287,7 +302,12 @@ pub(super) fn uid(object: &Value) -> String {
 
 /// The observed objects as they stand in the cluster. One that says nothing of its owners is the root's own child; one that does,
 /// if only by an empty list, is taken at its word.
-fn observed(root: &mut Value, binding: &Binding, documents: Vec<Document>, unused: &mut Vec<String>) -> Vec<Value> {
+fn observed(
+    root: &mut Value,
+    binding: &Binding,
+    documents: Vec<Document>,
+    unused: &mut Vec<String>,
+) -> Vec<Value> {
     let namespace = object::namespace(root).map(ToOwned::to_owned);
     let mut objects = Vec::new();
     for document in documents {
@@ -302,7 +322,10 @@ fn observed(root: &mut Value, binding: &Binding, documents: Vec<Document>, unuse
         }
         if object::namespace(&live) != namespace.as_deref() {
             let reference = object::reference(&live);
-            unused.push(format!("{}: {reference} plays no part: it is not in the root's namespace", document.source));
+            unused.push(format!(
+                "{}: {reference} plays no part: it is not in the root's namespace",
+                document.source
+            ));
             continue;
         }
         adopt(root, binding, &mut live);
@@ -335,7 +358,8 @@ fn adopt(root: &mut Value, binding: &Binding, live: &mut Value) {
     }
     if !reconciler::is_watchable(&reference.kind()) {
         // A host knows of such a child because the root's status names it.
-        let entry = json!({"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name});
+        let entry =
+            json!({"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name});
         let list = &mut root["status"]["pintle"]["unwatched"];
         match list.as_array_mut() {
             Some(entries) if entries.contains(&entry) => {}

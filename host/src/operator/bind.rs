@@ -7,7 +7,10 @@ use pintle_core::{StatusSchema, conditions};
 use pintle_engine::Module;
 use pintle_wit::{Failure, reasons};
 
-use super::{CrdInfo, load::{Load, Progress}};
+use super::{
+    CrdInfo,
+    load::{Load, Progress},
+};
 use crate::{api, config_schema, kubernetes::Resource};
 
 /// What the decision is made of.
@@ -53,7 +56,10 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
     };
     let spec = &reconciler.spec;
     if spec.suspend {
-        return Err(Failure::terminal("Suspended", "spec.suspend is set: children and statuses stay as they are"));
+        return Err(Failure::terminal(
+            "Suspended",
+            "spec.suspend is set: children and statuses stay as they are",
+        ));
     }
     spec.supported()?;
     is_first(world, name, reconciler)?;
@@ -63,13 +69,24 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
             let same = |active: &&api::ActiveModule| {
                 active.module == spec.module && active.digest == digest && active.config == spec.config
             };
-            let since = before.filter(same).map_or_else(|| conditions::time(world.now), |active| active.since.clone());
-            (api::ActiveModule { module: spec.module.clone(), digest, config: spec.config.clone(), since }, module, None)
+            let since = before
+                .filter(same)
+                .map_or_else(|| conditions::time(world.now), |active| active.since.clone());
+            (
+                api::ActiveModule { module: spec.module.clone(), digest, config: spec.config.clone(), since },
+                module,
+                None,
+            )
         }
         Err(failure) => {
-            let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else { return Err(failure) };
-            let candidate =
-                api::CandidateModule { module: spec.module.clone(), reason: failure.reason.clone(), message: said(&failure) };
+            let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else {
+                return Err(failure);
+            };
+            let candidate = api::CandidateModule {
+                module: spec.module.clone(),
+                reason: failure.reason.clone(),
+                message: said(&failure),
+            };
             (active.clone(), module, Some(candidate))
         }
     };
@@ -96,12 +113,16 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
     for (other, found) in older {
         let (mine, theirs) = (&reconciler.spec.r#for, &found.spec.r#for);
         if mine.kind == theirs.kind && mine.group() == theirs.group() {
-            let message = format!("Reconciler {other} is older and already reconciles {mine}; this one takes over when it is deleted");
+            let message = format!(
+                "Reconciler {other} is older and already reconciles {mine}; this one takes over when it is deleted"
+            );
             return Err(Failure::terminal("KindTaken", message).at("spec.for"));
         }
         let manager = reconciler.spec.manager(name);
         if manager == found.spec.manager(other) {
-            let message = format!("Reconciler {other} already writes as field manager {manager}; two would undo each other's fields");
+            let message = format!(
+                "Reconciler {other} already writes as field manager {manager}; two would undo each other's fields"
+            );
             return Err(Failure::terminal("FieldManagerTaken", message).at("spec.fieldManager"));
         }
     }
@@ -146,7 +167,9 @@ fn last_good<'a>(
     spec: &api::ReconcilerSpec,
 ) -> Option<(&'a api::ActiveModule, Module)> {
     match &world.loads.get(&active.module)?.progress {
-        Progress::Loaded(module) if module.digest().to_string() == active.digest && module.manifest().reconciles == spec.r#for => {
+        Progress::Loaded(module)
+            if module.digest().to_string() == active.digest && module.manifest().reconciles == spec.r#for =>
+        {
             Some((active, module.clone()))
         }
         _ => None,
@@ -159,14 +182,22 @@ fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource,
     let missing = |message: String| Failure::transient("KindMissing", message).at("spec.for");
     let found = world.crds.values().find(|crd| crd.group == wanted.group() && crd.kind == wanted.kind);
     let Some(crd) = found else {
-        return Err(missing(format!("the API server does not serve {wanted}; apply its CRD (pintle crds DIR prints a guest's)")));
+        return Err(missing(format!(
+            "the API server does not serve {wanted}; apply its CRD (pintle crds DIR prints a guest's)"
+        )));
     };
     let Some(status) = crd.versions.get(wanted.version()).filter(|_| crd.established) else {
         let served: Vec<&str> = crd.versions.keys().map(String::as_str).collect();
-        return Err(missing(format!("the CRD of {} does not serve version {}, only {}", wanted.kind, wanted.version(), served.join(", "))));
+        return Err(missing(format!(
+            "the CRD of {} does not serve version {}, only {}",
+            wanted.kind,
+            wanted.version(),
+            served.join(", ")
+        )));
     };
     if !crd.namespaced {
-        let message = format!("{wanted} is of cluster scope, and this host does not honour roots of cluster scope");
+        let message =
+            format!("{wanted} is of cluster scope, and this host does not honour roots of cluster scope");
         return Err(Failure::terminal(reasons::CAPABILITY_MISSING, message).at("spec.for"));
     }
     Ok((Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: true }, status.clone()))

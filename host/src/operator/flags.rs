@@ -30,7 +30,10 @@ pub struct Flags {
 }
 
 fn positive(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|number| (1..=1024).contains(number)).ok_or_else(|| "a number from 1 to 1024".into())
+    text.parse()
+        .ok()
+        .filter(|number| (1..=1024).contains(number))
+        .ok_or_else(|| "a number from 1 to 1024".into())
 }
 
 /// How log lines look.

@@ -64,7 +64,8 @@ impl Load {
 
 /// Begins to load a Module; the outcome goes into the shared state, and the control loop is told.
 pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpec) {
-    let before = shared.state().loads.get(name).filter(|load| load.uid == uid).map_or(0, |load| load.attempts);
+    let before =
+        shared.state().loads.get(name).filter(|load| load.uid == uid).map_or(0, |load| load.attempts);
     let loading = Load { uid: uid.into(), progress: Progress::Loading, attempts: before + 1 };
     shared.state().loads.insert(name.into(), loading);
     let (shared, name, uid) = (Arc::clone(shared), name.to_owned(), uid.to_owned());
@@ -90,10 +91,10 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
 }
 
 async fn load(shared: &Shared, spec: &ModuleSpec) -> Result<Module, Failure> {
-    let expected: Digest = spec
-        .digest
-        .parse()
-        .map_err(|_| Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits").at("spec.digest"))?;
+    let expected: Digest = spec.digest.parse().map_err(|_| {
+        Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
+            .at("spec.digest")
+    })?;
     let bytes = fetch(shared, spec).await?;
     let engine = shared.engine.clone();
     let module = compile(engine, bytes, expected).await?;
@@ -120,18 +121,26 @@ async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
             name: name.clone(),
         };
         let at = "spec.source.configMap";
-        let found = shared.cluster.get(&config_maps, &reference).await.map_err(|error| not_fetched(&error).at(at))?;
+        let found =
+            shared.cluster.get(&config_maps, &reference).await.map_err(|error| not_fetched(&error).at(at))?;
         let Some(found) = found else {
             let message = format!("there is no {reference}; push the module again, or create it");
             return Err(Failure::transient("SourceNotFound", message).at(at));
         };
-        let encoded = found.get("binaryData").and_then(|data| data.get(&source.key)).and_then(serde_json::Value::as_str);
+        let encoded = found
+            .get("binaryData")
+            .and_then(|data| data.get(&source.key))
+            .and_then(serde_json::Value::as_str);
         let Some(encoded) = encoded else {
             let message = format!("{reference} has no key {:?} in binaryData", source.key);
             return Err(Failure::transient("SourceNotFound", message).at("spec.source.configMap.key"));
         };
         let part = BASE64_STANDARD.decode(encoded);
-        bytes.extend(part.map_err(|error| Failure::transient("SourceInvalid", format!("{reference}: {error}")).at(at))?);
+        bytes.extend(
+            part.map_err(|error| {
+                Failure::transient("SourceInvalid", format!("{reference}: {error}")).at(at)
+            })?,
+        );
     }
     Ok(bytes)
 }
@@ -152,7 +161,10 @@ pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKe
         match try_sealing_key(cluster, namespace).await {
             Ok(key) => return key,
             Err(error) => {
-                warn!(namespace, error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?");
+                warn!(
+                    namespace,
+                    error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?"
+                );
                 tokio::time::sleep(delay).await;
                 delay = (delay * 2).min(RETRY_MAX);
             }
@@ -162,8 +174,12 @@ pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKe
 
 async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<SealingKey, String> {
     let secrets = builtin("v1", "Secret", "secrets", true);
-    let reference =
-        ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: Some(namespace.into()), name: KEY_NAME.into() };
+    let reference = ObjectRef {
+        api_version: "v1".into(),
+        kind: "Secret".into(),
+        namespace: Some(namespace.into()),
+        name: KEY_NAME.into(),
+    };
     let secret = match cluster.get(&secrets, &reference).await.map_err(|error| error.to_string())? {
         Some(secret) => secret,
         None => {
@@ -178,6 +194,8 @@ async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<SealingKe
     };
     let encoded = secret.pointer("/data/key").and_then(serde_json::Value::as_str).unwrap_or_default();
     let bytes = BASE64_STANDARD.decode(encoded).map_err(|error| error.to_string())?;
-    let bytes: [u8; 32] = bytes.try_into().map_err(|_| format!("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes"))?;
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| format!("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes"))?;
     Ok(SealingKey::new(bytes))
 }

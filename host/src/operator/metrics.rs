@@ -66,7 +66,8 @@ struct ApiLabels {
 /// From a call that found nothing to do to one that waited out a slow API server, in seconds.
 const RECONCILE_BUCKETS: [f64; 10] = [0.0005, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
 /// From a small guest's call to the longest deadline that can be set, in seconds.
-const GUEST_BUCKETS: [f64; 10] = [0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.005, 0.02, 0.1, 1.0];
+const GUEST_BUCKETS: [f64; 10] =
+    [0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.005, 0.02, 0.1, 1.0];
 
 impl Metrics {
     pub(crate) fn new() -> Self {
@@ -85,24 +86,62 @@ impl Metrics {
             swaps: Family::default(),
             registry: Registry::default(),
         };
-        registry.register("controller_runtime_reconcile", "Reconciles, by how they ended", metrics.reconciles.clone());
-        registry.register("controller_runtime_reconcile_time_seconds", "How long reconciles took", metrics.reconcile_seconds.clone());
-        registry.register("controller_runtime_reconcile_panics", "Reconciles that panicked", metrics.panics.clone());
+        registry.register(
+            "controller_runtime_reconcile",
+            "Reconciles, by how they ended",
+            metrics.reconciles.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_time_seconds",
+            "How long reconciles took",
+            metrics.reconcile_seconds.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_panics",
+            "Reconciles that panicked",
+            metrics.panics.clone(),
+        );
         registry.register("workqueue_depth", "Roots that wait for a worker", metrics.queue_depth.clone());
-        registry.register("pintle_roots_backing_off", "Roots that wait for the end of a back-off", metrics.backing_off.clone());
-        registry.register("pintle_reconcile_errors", "Failed reconciles, by the reason that the root's Ready condition has", metrics.errors.clone());
-        registry.register("pintle_guest_call_seconds", "How long calls of guests took", metrics.guest_seconds.clone());
-        registry.register("pintle_guest_memory_bytes", "The memory that the last call of a guest used", metrics.guest_memory.clone());
-        registry.register("pintle_api_requests", "Writes of passes, by verb and HTTP status code (0: no reply)", metrics.api_requests.clone());
+        registry.register(
+            "pintle_roots_backing_off",
+            "Roots that wait for the end of a back-off",
+            metrics.backing_off.clone(),
+        );
+        registry.register(
+            "pintle_reconcile_errors",
+            "Failed reconciles, by the reason that the root's Ready condition has",
+            metrics.errors.clone(),
+        );
+        registry.register(
+            "pintle_guest_call_seconds",
+            "How long calls of guests took",
+            metrics.guest_seconds.clone(),
+        );
+        registry.register(
+            "pintle_guest_memory_bytes",
+            "The memory that the last call of a guest used",
+            metrics.guest_memory.clone(),
+        );
+        registry.register(
+            "pintle_api_requests",
+            "Writes of passes, by verb and HTTP status code (0: no reply)",
+            metrics.api_requests.clone(),
+        );
         registry.register("pintle_roots", "Roots, by state", metrics.roots.clone());
-        registry.register("pintle_swaps", "How often another module or config came into force", metrics.swaps.clone());
+        registry.register(
+            "pintle_swaps",
+            "How often another module or config came into force",
+            metrics.swaps.clone(),
+        );
         Self { registry, ..metrics }
     }
 
     pub(crate) fn reconciled(&self, controller: &str, result: Ended, took: Duration, error: Option<&str>) {
         let controller = controller.to_owned();
         self.reconciles.get_or_create(&ReconcileLabels { controller: controller.clone(), result }).inc();
-        self.reconcile_seconds.get_or_create(&ControllerLabels { controller: controller.clone() }).observe(took.as_secs_f64());
+        self.reconcile_seconds
+            .get_or_create(&ControllerLabels { controller: controller.clone() })
+            .observe(took.as_secs_f64());
         if let Some(reason) = error {
             self.errors.get_or_create(&ReasonLabels { controller, reason: reason.to_owned() }).inc();
         }

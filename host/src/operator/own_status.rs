@@ -1,10 +1,16 @@
 //! What the statuses of Modules and Reconcilers say. Values in, values out; writing them is the control loop's.
 
 use jiff::Timestamp;
-use pintle_core::{StatusSchema, conditions::{self, Blocker}};
+use pintle_core::{
+    StatusSchema,
+    conditions::{self, Blocker},
+};
 use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
 
-use super::{bind::{self, InForce}, load::Progress};
+use super::{
+    bind::{self, InForce},
+    load::Progress,
+};
 use crate::api::{self, ModuleStatus, ReconcilerStatus, RootCounts};
 
 /// The steps that a module takes, in order. Each is a condition.
@@ -29,8 +35,14 @@ pub(crate) fn of_module(object: &api::Module, progress: Option<&Progress>, now: 
         Some(Progress::NotFetched(failure, _)) => (0, Some(failure.clone())),
         Some(Progress::Refused(failure)) => (steps_before(failure), Some(failure.clone())),
         // What was found out before stands until there is news: a host that restarts loads everything anew.
-        Some(Progress::Loading) | None if before.observed_generation == generation && !before.conditions.is_empty() => return before,
-        Some(Progress::Loading) | None => (0, Some(Failure::transient("Loading", "the module is being loaded"))),
+        Some(Progress::Loading) | None
+            if before.observed_generation == generation && !before.conditions.is_empty() =>
+        {
+            return before;
+        }
+        Some(Progress::Loading) | None => {
+            (0, Some(Failure::transient("Loading", "the module is being loaded")))
+        }
     };
     let step = |(index, name): (usize, &&str)| match (&failure, index.cmp(&taken)) {
         (_, std::cmp::Ordering::Less) => condition(name, ConditionStatus::True, "Succeeded", ""),
@@ -87,16 +99,22 @@ pub(crate) fn of_reconciler(
         Err(failure) => blockers.push(blocker(failure)),
         Ok(in_force) => {
             if let Some(candidate) = &in_force.candidate {
-                let message = format!("{}; module {} keeps working", candidate.message, in_force.active.module);
+                let message =
+                    format!("{}; module {} keeps working", candidate.message, in_force.active.module);
                 let terminal = !matches!(candidate.reason.as_str(), "ModuleLoading" | "ModuleMissing");
                 blockers.push(Blocker { reason: candidate.reason.clone(), message, terminal });
             }
             schema_findings(&in_force.status, &mut extra);
         }
     }
-    let mut wait = |reason: &str, message: String| blockers.push(Blocker { reason: reason.into(), message, terminal: false });
+    let mut wait = |reason: &str, message: String| {
+        blockers.push(Blocker { reason: reason.into(), message, terminal: false })
+    };
     for kind in &findings.missing {
-        wait("ChildKindMissing", format!("the API server does not serve children of kind {kind}; install its CRD"));
+        wait(
+            "ChildKindMissing",
+            format!("the API server does not serve children of kind {kind}; install its CRD"),
+        );
     }
     for (kind, error) in &findings.failing {
         wait("WatchFailing", format!("{kind} cannot be watched: {error}"));
@@ -107,10 +125,14 @@ pub(crate) fn of_reconciler(
     }
     if in_force.is_ok() && !findings.unwatched.is_empty() {
         let kinds: Vec<String> = findings.unwatched.iter().map(ToString::to_string).collect();
-        let message = format!("the host may not watch {}: what others change there is put right when the root changes, not at once", kinds.join(", "));
+        let message = format!(
+            "the host may not watch {}: what others change there is put right when the root changes, not at once",
+            kinds.join(", ")
+        );
         extra.push(condition("DriftUnwatched", ConditionStatus::True, "KindNotWatched", &message));
     }
-    let mut conditions = conditions::compute(&blockers, &extra, object.metadata.generation, &before.conditions, now);
+    let mut conditions =
+        conditions::compute(&blockers, &extra, object.metadata.generation, &before.conditions, now);
     if let (Ok(in_force), true) = (in_force, blockers.is_empty()) {
         say(&mut conditions, &format!("module {} is in force", in_force.active.module));
     }
@@ -129,17 +151,30 @@ fn schema_findings(status: &StatusSchema, extra: &mut Vec<GuestCondition>) {
         let message = "the CRD has no status subresource: nothing but Events can be said of its objects";
         extra.push(condition("StatusSubresourceMissing", ConditionStatus::True, "NoSubresource", message));
     } else if !status.lacks().is_empty() {
-        let message = format!("the CRD's status does not declare {}; that part is not written", status.lacks().join(", "));
+        let message = format!(
+            "the CRD's status does not declare {}; that part is not written",
+            status.lacks().join(", ")
+        );
         extra.push(condition("StatusSchemaIncomplete", ConditionStatus::True, "FieldsUndeclared", &message));
     }
 }
 
 fn blocker(failure: &Failure) -> Blocker {
-    Blocker { reason: failure.reason.clone(), message: conditions::message(&bind::said(failure)), terminal: !failure.retry }
+    Blocker {
+        reason: failure.reason.clone(),
+        message: conditions::message(&bind::said(failure)),
+        terminal: !failure.retry,
+    }
 }
 
 fn condition(name: &str, status: ConditionStatus, reason: &str, message: &str) -> GuestCondition {
-    GuestCondition { r#type: name.into(), status, reason: reason.into(), message: message.into(), blocks_ready: false }
+    GuestCondition {
+        r#type: name.into(),
+        status,
+        reason: reason.into(),
+        message: message.into(),
+        blocks_ready: false,
+    }
 }
 
 /// The message of a Ready that is True, in words that fit the object.

@@ -1,9 +1,18 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
-use std::{net::SocketAddr, sync::{Arc, OnceLock}};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use anyhow::Context;
-use axum::{Router, extract::State, http::{StatusCode, header}, response::IntoResponse, routing::get};
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::Shared;
@@ -29,7 +38,9 @@ impl Readiness {
         if let Some(error) = &state.own.error {
             return Err(error.clone());
         }
-        for (seen, what) in [(state.own.modules, "Modules"), (state.own.reconcilers, "Reconcilers"), (state.own.crds, "CRDs")] {
+        for (seen, what) in
+            [(state.own.modules, "Modules"), (state.own.reconcilers, "Reconcilers"), (state.own.crds, "CRDs")]
+        {
             if !seen {
                 return Err(format!("the {what} are not listed yet"));
             }
@@ -40,7 +51,9 @@ impl Readiness {
 
 impl Server {
     pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--bind)"))?;
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address} (--bind)"))?;
         Ok(Self { listener, readiness: Readiness::default() })
     }
 

@@ -199,7 +199,12 @@ impl Children {
     }
 
     /// Forgets the children of a kind whose uids a complete list did not show, except those written since it began.
-    pub(crate) fn list_ended(&mut self, kind: &Kind, mark: ListMark, seen: &BTreeSet<String>) -> BTreeSet<String> {
+    pub(crate) fn list_ended(
+        &mut self,
+        kind: &Kind,
+        mark: ListMark,
+        seen: &BTreeSet<String>,
+    ) -> BTreeSet<String> {
         let gone: Vec<ObjectRef> = self
             .of_kind(kind)
             .filter(|(_, entry)| !seen.contains(&entry.child.uid) && entry.written <= mark.0)
@@ -211,7 +216,10 @@ impl Children {
     /// The objects that a root controls, or that are labelled as its own.
     pub(crate) fn of_root(&self, uid: &str) -> Vec<Observed> {
         let references = self.by_root.get(uid).into_iter().flatten();
-        references.filter_map(|reference| self.by_name.get(reference)).map(|entry| entry.child.clone()).collect()
+        references
+            .filter_map(|reference| self.by_name.get(reference))
+            .map(|entry| entry.child.clone())
+            .collect()
     }
 
     /// Whether any child of this kind is known that a reconciler keeps.
@@ -229,10 +237,14 @@ impl Children {
 
     fn of_kind<'a>(&'a self, kind: &Kind) -> impl Iterator<Item = (&'a ObjectRef, &'a Entry)> + use<'a> {
         let kind = kind.clone();
-        let first = ObjectRef { api_version: kind.api_version.clone(), kind: kind.kind.clone(), ..ObjectRef::default() };
-        self.by_name
-            .range(first..)
-            .take_while(move |(reference, _)| reference.api_version == kind.api_version && reference.kind == kind.kind)
+        let first = ObjectRef {
+            api_version: kind.api_version.clone(),
+            kind: kind.kind.clone(),
+            ..ObjectRef::default()
+        };
+        self.by_name.range(first..).take_while(move |(reference, _)| {
+            reference.api_version == kind.api_version && reference.kind == kind.kind
+        })
     }
 
     fn unlink(&mut self, reference: &ObjectRef) {
@@ -272,7 +284,9 @@ mod tests {
         let mut children = Children::default();
         children.wrote(child("a", "7", "u", "r"));
         assert!(children.saw(child("a", "5", "u", "r")).is_empty());
-        assert!(children.gone(&child("a", "5", "u", "r").reference, Some(&child("a", "5", "u", "r"))).is_empty());
+        assert!(
+            children.gone(&child("a", "5", "u", "r").reference, Some(&child("a", "5", "u", "r"))).is_empty()
+        );
         assert_eq!(children.of_root("r")[0].resource_version, "7");
     }
 
@@ -292,7 +306,8 @@ mod tests {
         let mark = children.list_begins();
         children.wrote(child("new", "9", "u2", "r"));
         assert_eq!(children.list_ended(&kind(), mark, &BTreeSet::new()), BTreeSet::from(["r".to_owned()]));
-        let names: Vec<String> = children.of_root("r").into_iter().map(|child| child.reference.name).collect();
+        let names: Vec<String> =
+            children.of_root("r").into_iter().map(|child| child.reference.name).collect();
         assert_eq!(names, ["new"]);
     }
 
@@ -300,7 +315,10 @@ mod tests {
     fn a_child_that_changes_its_owner_concerns_both_roots() {
         let mut children = Children::default();
         children.saw(child("a", "1", "u", "r1"));
-        assert_eq!(children.saw(child("a", "2", "u", "r2")), BTreeSet::from(["r1".to_owned(), "r2".to_owned()]));
+        assert_eq!(
+            children.saw(child("a", "2", "u", "r2")),
+            BTreeSet::from(["r1".to_owned(), "r2".to_owned()])
+        );
         assert!(children.of_root("r1").is_empty());
         assert_eq!(children.of_root("r2").len(), 1);
     }

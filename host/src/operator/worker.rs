@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use pintle_core::{ApiError, Applied, Binding, Done, Finished, Observed, Outcome, Pass, Snapshot, Step, reconciler};
+use pintle_core::{
+    ApiError, Applied, Binding, Done, Finished, Observed, Outcome, Pass, Snapshot, Step, reconciler,
+};
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
 use serde_json::Value;
@@ -83,9 +85,15 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
     let done = loop {
         outcome = match pass.step(outcome) {
             Step::CallGuest(request) => Outcome::Answered(work.call_guest(*request).await),
-            Step::Get(references) => Outcome::Got(join_all(references.iter().map(|reference| work.get(reference))).await),
-            Step::Apply(applies) => Outcome::Applied(join_all(applies.iter().map(|apply| work.apply(apply))).await),
-            Step::Delete(deletions) => Outcome::Deleted(join_all(deletions.iter().map(|deletion| work.delete(deletion))).await),
+            Step::Get(references) => {
+                Outcome::Got(join_all(references.iter().map(|reference| work.get(reference))).await)
+            }
+            Step::Apply(applies) => {
+                Outcome::Applied(join_all(applies.iter().map(|apply| work.apply(apply))).await)
+            }
+            Step::Delete(deletions) => {
+                Outcome::Deleted(join_all(deletions.iter().map(|deletion| work.delete(deletion))).await)
+            }
             Step::WriteStatus(write) => Outcome::StatusWritten(work.write_status(&write).await),
             Step::Emit(events) => {
                 work.emit(events).await;
@@ -101,13 +109,19 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
 fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot, Work)> {
     let mut state = shared.state();
     let active = state.active.get(lane)?;
-    let (module, binding, resource) = (active.module.clone(), Arc::clone(&active.binding), active.resource.clone());
+    let (module, binding, resource) =
+        (active.module.clone(), Arc::clone(&active.binding), active.resource.clone());
     let root = state.roots.get_mut(&binding.root_kind(), key)?;
     let object = Arc::clone(&root.object);
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
-    let snapshot =
-        Snapshot { binding: Arc::clone(&binding), root: Arc::clone(&object), children, memory, now: clock::now() };
+    let snapshot = Snapshot {
+        binding: Arc::clone(&binding),
+        root: Arc::clone(&object),
+        children,
+        memory,
+        now: clock::now(),
+    };
     Some((snapshot, Work { shared: Arc::clone(shared), module, binding, root: object, resource }))
 }
 
@@ -129,11 +143,19 @@ impl Work {
         let metrics = &self.shared.metrics;
         match called {
             Ok(Ok(answer)) => {
-                metrics.guest_called(&self.binding.reconciler, answer.stats.duration, answer.stats.peak_memory_bytes);
+                metrics.guest_called(
+                    &self.binding.reconciler,
+                    answer.stats.duration,
+                    answer.stats.peak_memory_bytes,
+                );
                 Ok(answer.response)
             }
             Ok(Err(error)) => {
-                metrics.guest_called(&self.binding.reconciler, error.stats.duration, error.stats.peak_memory_bytes);
+                metrics.guest_called(
+                    &self.binding.reconciler,
+                    error.stats.duration,
+                    error.stats.peak_memory_bytes,
+                );
                 Err(error.into())
             }
             Err(error) => Err(Failure::transient("EngineFailed", error.to_string())),
@@ -250,7 +272,9 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
     shared.metrics.reconciled(lane, result, took, done.error.as_deref());
     let counts = done.counts;
     match &done.error {
-        Some(error) => warn!(reconciler = lane, root = %key, error, retry = done.retry.is_some(), "Reconciled with an error"),
+        Some(error) => {
+            warn!(reconciler = lane, root = %key, error, retry = done.retry.is_some(), "Reconciled with an error")
+        }
         None if counts.created + counts.updated + counts.deleted + counts.status_writes > 0 => info!(
             reconciler = lane,
             root = %key,

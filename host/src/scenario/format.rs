@@ -358,8 +358,12 @@ impl Scenario {
             return Err("only needs a reason: because".into());
         }
         for (name, module) in &self.modules {
-            let sources =
-                [module.guest.is_some(), module.fixture.is_some(), module.answers.is_some(), module.bytes.is_some()];
+            let sources = [
+                module.guest.is_some(),
+                module.fixture.is_some(),
+                module.answers.is_some(),
+                module.bytes.is_some(),
+            ];
             if sources.iter().filter(|given| **given).count() != 1 {
                 return Err(format!("modules.{name}: one of guest, fixture, answers and bytes is needed"));
             }
@@ -403,7 +407,9 @@ impl Step {
                 || expected.condition.is_some()
                 || expected.uid.is_some();
             if !says {
-                return Err(format!("expect[{index}]: one of matches, absent, event, condition and uid is needed"));
+                return Err(format!(
+                    "expect[{index}]: one of matches, absent, event, condition and uid is needed"
+                ));
             }
         }
         Ok(())
@@ -416,14 +422,17 @@ fn within() -> Duration {
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    let (number, unit) =
+        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
     let milliseconds = match unit {
         "ms" => 1,
         "s" => 1000,
         "m" => 60_000,
         _ => return Err(de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 500ms, 30s, 2m")),
     };
-    let number: u64 = number.parse().map_err(|_| de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 30s"))?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 30s"))?;
     Ok(Duration::from_millis(number.saturating_mul(milliseconds)))
 }
 

@@ -50,7 +50,10 @@ mod tests {
     fn a_map_may_have_more_and_a_list_may_not() {
         assert!(differences(&json!({"a": {"b": 1}}), &json!({"a": {"b": 1, "c": 2}, "d": 3})).is_empty());
         assert_eq!(differences(&json!({"a": [1]}), &json!({"a": [1, 2]})), ["a: expected [1], found [1,2]"]);
-        assert_eq!(differences(&json!({"a": [{"b": 1}]}), &json!({"a": [{"b": 2}]})), ["a[0].b: expected 1, found 2"]);
+        assert_eq!(
+            differences(&json!({"a": [{"b": 1}]}), &json!({"a": [{"b": 2}]})),
+            ["a[0].b: expected 1, found 2"]
+        );
     }
 
     #[test]

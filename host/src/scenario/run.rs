@@ -7,7 +7,8 @@ use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use super::{
-    Backend, Call, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario, Seen, Step, UidIs, custom_kind, differences, push,
+    Backend, Call, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario, Seen, Step, UidIs,
+    custom_kind, differences, push,
 };
 
 /// How often an expectation is looked at.
@@ -101,17 +102,24 @@ impl<'a, B: Backend> Runner<'a, B> {
     async fn run_steps(&self) -> Result<(), Failed> {
         self.set_up().await.map_err(|error| self.failed(None, vec![format!("{error:#}")]))?;
         for (index, step) in self.scenario.steps.iter().enumerate() {
-            self.run_step(step).await.map_err(|found| self.failed(Some((index, step.name.clone())), found))?;
+            self.run_step(step)
+                .await
+                .map_err(|found| self.failed(Some((index, step.name.clone())), found))?;
         }
         Ok(())
     }
 
     async fn set_up(&self) -> anyhow::Result<()> {
         self.backend
-            .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}}))
+            .apply(
+                &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}}),
+            )
             .await?;
         for (kind, declares) in &self.scenario.kinds {
-            self.backend.apply(&custom_kind::crd(kind, *declares)).await.with_context(|| format!("kind {kind}"))?;
+            self.backend
+                .apply(&custom_kind::crd(kind, *declares))
+                .await
+                .with_context(|| format!("kind {kind}"))?;
         }
         let later: Vec<&String> = self.scenario.steps.iter().filter_map(|step| step.push.as_ref()).collect();
         for name in self.scenario.modules.keys().filter(|name| !later.contains(name)) {
@@ -129,7 +137,8 @@ impl<'a, B: Backend> Runner<'a, B> {
             object["metadata"]["namespace"] = self.names.namespace.as_str().into();
         }
         self.backend.apply(&object).await.with_context(|| {
-            let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text =
+                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             format!("applying {} {}", text("/kind"), text("/metadata/name"))
         })
     }
@@ -151,7 +160,8 @@ impl<'a, B: Backend> Runner<'a, B> {
             let rest = text.get(start + 5..).unwrap_or_default();
             let named = rest.split(')').next().unwrap_or_default().to_owned();
             let mut parts = named.rsplitn(3, '/');
-            let (Some(name), Some(kind), Some(api_version)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(name), Some(kind), Some(api_version)) = (parts.next(), parts.next(), parts.next())
+            else {
                 anyhow::bail!("$UID({named}): apiVersion/Kind/name is needed");
             };
             let object = ObjectRef {
@@ -160,7 +170,8 @@ impl<'a, B: Backend> Runner<'a, B> {
                 namespace: Some(self.names.namespace.clone()),
                 name: name.into(),
             };
-            let live = self.backend.get(&object).await?.with_context(|| format!("$UID({named}): there is none"))?;
+            let live =
+                self.backend.get(&object).await?.with_context(|| format!("$UID({named}): there is none"))?;
             text = text.replace(&format!("$UID({named})"), uid(&live));
         }
         Ok(serde_json::from_str(&text)?)
@@ -170,7 +181,9 @@ impl<'a, B: Backend> Runner<'a, B> {
         let mut uids = Vec::new();
         for expected in &step.expect {
             let before = match expected.uid {
-                Some(_) => self.backend.get(&expected.object.reference(&self.names.namespace)).await.map_err(said)?,
+                Some(_) => {
+                    self.backend.get(&expected.object.reference(&self.names.namespace)).await.map_err(said)?
+                }
                 None => None,
             };
             uids.push(before.map(|live| uid(&live).to_owned()));
@@ -179,11 +192,16 @@ impl<'a, B: Backend> Runner<'a, B> {
         match (self.act(step).await, &step.refused) {
             (Ok(()), None) => {}
             (Err(error), None) => return Err(vec![format!("{error:#}")]),
-            (Ok(()), Some(text)) => return Err(vec![format!("expected to be refused with {text:?}, and was accepted")]),
+            (Ok(()), Some(text)) => {
+                return Err(vec![format!("expected to be refused with {text:?}, and was accepted")]);
+            }
             (Err(error), Some(text)) => {
                 let said = format!("{error:#}");
                 if !said.contains(text) {
-                    return Err(vec![format!("expected to be refused with {text:?}"), format!("found: {said}")]);
+                    return Err(vec![
+                        format!("expected to be refused with {text:?}"),
+                        format!("found: {said}"),
+                    ]);
                 }
             }
         }
@@ -268,7 +286,9 @@ impl<'a, B: Backend> Runner<'a, B> {
             match self.unmet_of(expected, before.as_deref()).await {
                 Ok(lines) => {
                     let object = expected.object.reference(&self.names.namespace);
-                    unmet.extend(lines.into_iter().map(|line| format!("{} {}: {line}", object.kind, object.name)));
+                    unmet.extend(
+                        lines.into_iter().map(|line| format!("{} {}: {line}", object.kind, object.name)),
+                    );
                 }
                 Err(error) => unmet.push(format!("{error:#}")),
             }
@@ -303,8 +323,12 @@ impl<'a, B: Backend> Runner<'a, B> {
             unmet.extend(unlike(condition, &live));
         }
         match expected.uid {
-            Some(UidIs::Same) if before != Some(uid(&live)) => unmet.push("it is another object than before".into()),
-            Some(UidIs::New) if before == Some(uid(&live)) => unmet.push("it is still the object that it was".into()),
+            Some(UidIs::Same) if before != Some(uid(&live)) => {
+                unmet.push("it is another object than before".into())
+            }
+            Some(UidIs::New) if before == Some(uid(&live)) => {
+                unmet.push("it is still the object that it was".into())
+            }
             _ => {}
         }
         Ok(unmet)
@@ -318,7 +342,12 @@ impl<'a, B: Backend> Runner<'a, B> {
             Calls::All(number) => vec![("changing calls".into(), *number, calls.iter().collect())],
             Calls::Of(resources) => {
                 let of = |resource: &String| calls.iter().filter(|call| call.resource == *resource).collect();
-                resources.iter().map(|(resource, number)| (format!("changing calls of {resource}"), *number, of(resource))).collect()
+                resources
+                    .iter()
+                    .map(|(resource, number)| {
+                        (format!("changing calls of {resource}"), *number, of(resource))
+                    })
+                    .collect()
             }
         };
         let mut wrong = Vec::new();
@@ -336,7 +365,8 @@ impl<'a, B: Backend> Runner<'a, B> {
         let steps = self.scenario.steps.iter().flat_map(|step| &step.apply);
         let mut own = Vec::new();
         for object in self.scenario.objects.iter().chain(steps) {
-            let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text =
+                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             let name = text("/metadata/name");
             if name.contains(&self.names.run) {
                 own.push((text("/apiVersion"), text("/kind"), name));
@@ -349,8 +379,18 @@ impl<'a, B: Backend> Runner<'a, B> {
             namespace: Some(self.names.namespace.clone()),
             name,
         });
-        let namespace = ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: self.names.namespace.clone() };
-        let modules = self.scenario.modules.keys().filter(|name| name.contains(&self.names.run)).map(|name| self.own("Module", name));
+        let namespace = ObjectRef {
+            api_version: "v1".into(),
+            kind: "Namespace".into(),
+            namespace: None,
+            name: self.names.namespace.clone(),
+        };
+        let modules = self
+            .scenario
+            .modules
+            .keys()
+            .filter(|name| name.contains(&self.names.run))
+            .map(|name| self.own("Module", name));
         let crds = self.scenario.kinds.keys().map(|kind| ObjectRef {
             api_version: "apiextensions.k8s.io/v1".into(),
             kind: "CustomResourceDefinition".into(),
@@ -381,8 +421,11 @@ fn uid(live: &Value) -> &str {
 
 /// What is not as expected of a condition.
 fn unlike(expected: &ConditionIs, live: &Value) -> Option<String> {
-    let conditions = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let text = |condition: &Value, key: &str| condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let conditions =
+        live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let text = |condition: &Value, key: &str| {
+        condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
     let Some(found) = conditions.iter().find(|condition| text(condition, "type") == expected.r#type) else {
         let there: Vec<String> = conditions.iter().map(|condition| text(condition, "type")).collect();
         return Some(format!("expected a condition {}, found {there:?}", expected.r#type));
@@ -392,7 +435,10 @@ fn unlike(expected: &ConditionIs, live: &Value) -> Option<String> {
         && expected.message.as_ref().is_none_or(|message| text(found, "message").contains(message));
     (!is).then(|| {
         let reason = expected.reason.as_deref().unwrap_or("*");
-        let message = expected.message.as_deref().map_or_else(String::new, |message| format!(", with {message:?} in its message"));
+        let message = expected
+            .message
+            .as_deref()
+            .map_or_else(String::new, |message| format!(", with {message:?} in its message"));
         format!(
             "expected condition {}={} ({reason}){message}\n      found {}={} ({}): {}",
             expected.r#type,

@@ -1,0 +1,181 @@
+//! The kinds of children: how the API server serves them, which may have live objects, and the watches that follow from both.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use pintle_core::{readiness, reconciler};
+use pintle_wit::Kind;
+use serde_json::Value;
+use tracing::{info, warn};
+
+use super::{GATHER, Loop, ROUND_RETRY, Verdicts, working};
+use crate::{
+    clock,
+    kubernetes::Resource,
+    operator::{
+        Shared, State,
+        bind::InForce,
+        watch::{self, Role, WatchKey, WatchState},
+    },
+};
+
+/// When the API server is asked again about a kind that it did not serve. A CRD's arrival is seen by watch; this is for aggregated
+/// APIs.
+const MISSING_RETRY: Duration = Duration::from_secs(30);
+
+/// The kinds of children of a Reconciler: those that its guest declares, and those that may have been left by the one before.
+pub(super) fn kinds_of(state: &State, name: &str, in_force: &InForce) -> BTreeSet<Kind> {
+    let declared = in_force.module.manifest().children.iter().map(pintle_wit::ChildKind::kind);
+    let status = state.reconcilers.get(name).and_then(|object| object.status.as_ref());
+    let recorded = status.into_iter().flat_map(|status| status.child_kinds.iter().cloned());
+    declared.chain(recorded).collect()
+}
+
+/// Finds out how the API server serves the kinds that are in use.
+pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Option<Duration> {
+    let now = clock::monotonic();
+    let unknown: BTreeSet<Kind> = {
+        let mut state = shared.state();
+        let wanted: BTreeSet<Kind> =
+            working(verdicts).flat_map(|(name, in_force)| kinds_of(&state, name, in_force)).collect();
+        for kind in &wanted {
+            let crd = state
+                .crds
+                .values()
+                .find(|crd| crd.group == kind.group() && crd.kind == kind.kind && crd.established);
+            if let Some(crd) = crd.filter(|crd| crd.versions.contains_key(kind.version())) {
+                let resource =
+                    Resource { kind: kind.clone(), plural: crd.plural.clone(), namespaced: crd.namespaced };
+                state.resources.insert(kind.clone(), resource);
+            }
+        }
+        let is_open = |kind: &Kind| {
+            !state.resources.contains_key(kind) && state.missing.get(kind).is_none_or(|at| *at <= now)
+        };
+        wanted.into_iter().filter(is_open).collect()
+    };
+    for kind in unknown {
+        let found = shared.cluster.discover(&kind).await;
+        let mut state = shared.state();
+        match found {
+            Ok(Some(resource)) => {
+                state.missing.remove(&kind);
+                state.resources.insert(kind, resource);
+            }
+            Ok(None) => {
+                state.missing.insert(kind, now + MISSING_RETRY);
+            }
+            Err(error) => {
+                warn!(%kind, %error, "The API server did not say how it serves a kind");
+                state.missing.insert(kind, now + ROUND_RETRY);
+            }
+        }
+    }
+    let state = shared.state();
+    state.missing.values().min().map(|at| at.saturating_sub(clock::monotonic()).max(GATHER))
+}
+
+/// Every kind that may have live children, by Reconciler: what is declared, and what was, until nothing is left of it.
+pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<String, Vec<Kind>> {
+    let state = shared.state();
+    let keep = |name: &str, in_force: &InForce, kind: &Kind| {
+        let declared = in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
+        let synced = state.watches.iter().any(|(key, (_, watch))| {
+            key.kind == *kind && key.role != Role::Roots && *watch == WatchState::Synced
+        });
+        let left = if reconciler::is_watchable(kind) {
+            !synced || state.children.any_of(kind, name)
+        } else {
+            state.roots.of_kind(&in_force.resource.kind).any(|(_, root)| {
+                let recorded = root.object.pointer("/status/pintle/unwatched").and_then(Value::as_array);
+                recorded.is_some_and(|recorded| {
+                    recorded
+                        .iter()
+                        .any(|entry| entry.get("kind").and_then(Value::as_str) == Some(kind.kind.as_str()))
+                })
+            })
+        };
+        declared || left
+    };
+    working(verdicts)
+        .map(|(name, in_force)| {
+            let kinds =
+                kinds_of(&state, name, in_force).into_iter().filter(|kind| keep(name, in_force, kind));
+            (name.clone(), kinds.collect())
+        })
+        .collect()
+}
+
+/// Starts the watches that are wanted and ends those that nobody claims any more.
+pub(super) fn claim_watches(
+    shared: &Arc<Shared>,
+    memory: &mut Loop,
+    verdicts: &Verdicts,
+    child_kinds: &BTreeMap<String, Vec<Kind>>,
+) {
+    let mut readings = BTreeMap::new();
+    let mut wanted: BTreeMap<WatchKey, Resource> = BTreeMap::new();
+    let mut state = shared.state();
+    let observed: BTreeSet<Kind> = working(verdicts)
+        .flat_map(|(_, in_force)| in_force.module.manifest().children.iter().filter(|child| child.observe))
+        .map(pintle_wit::ChildKind::kind)
+        .collect();
+    for (name, in_force) in working(verdicts) {
+        wanted.insert(
+            WatchKey { kind: in_force.resource.kind.clone(), role: Role::Roots },
+            in_force.resource.clone(),
+        );
+        let manager =
+            state.reconcilers.get(name).map_or_else(String::new, |object| object.spec.manager(name));
+        let mine = in_force
+            .module
+            .manifest()
+            .children
+            .iter()
+            .filter(|child| child.observe)
+            .map(pintle_wit::ChildKind::kind);
+        readings.insert(name.clone(), (manager, mine.collect::<BTreeSet<Kind>>()));
+        for kind in child_kinds.get(name).into_iter().flatten().filter(|kind| reconciler::is_watchable(kind))
+        {
+            let Some(resource) = state.resources.get(kind) else { continue };
+            let whole = readiness::needs_status(kind) || observed.contains(kind);
+            let role = if whole { Role::Children } else { Role::ChildrenMetadata };
+            wanted.insert(WatchKey { kind: kind.clone(), role }, resource.clone());
+        }
+    }
+    // Children are read by the eyes of their Reconciler; where those changed, they are read anew.
+    let changed: BTreeSet<&String> = readings
+        .iter()
+        .filter(|(name, reading)| memory.readings.get(*name) != Some(reading))
+        .map(|(name, _)| name)
+        .collect();
+    let reread: BTreeSet<Kind> =
+        changed.iter().flat_map(|name| child_kinds.get(*name).into_iter().flatten().cloned()).collect();
+    let ended: Vec<WatchKey> = state
+        .watches
+        .keys()
+        .filter(|key| !wanted.contains_key(key) || key.role != Role::Roots && reread.contains(&key.kind))
+        .cloned()
+        .collect();
+    for key in ended {
+        state.watches.remove(&key);
+        if key.role == Role::Roots {
+            state.roots.remove_kind(&key.kind);
+        } else if !wanted.keys().any(|other| other.kind == key.kind && other.role != Role::Roots) {
+            state.children.remove_kind(&key.kind);
+        }
+    }
+    state.readings = readings.clone();
+    let new: Vec<(WatchKey, Resource)> =
+        wanted.into_iter().filter(|(key, _)| !state.watches.contains_key(key)).collect();
+    for (key, resource) in new {
+        info!(kind = %key.kind, role = ?key.role, "Starting a watch");
+        let watch = watch::start(Arc::clone(shared), key.clone(), &resource);
+        state.watches.insert(key, (watch, WatchState::Starting));
+    }
+    drop(state);
+    memory.readings = readings;
+}

@@ -1,0 +1,317 @@
+//! Writing the statuses, finalizers and Events of the host's own objects.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use pintle_core::reconciler;
+use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
+use tracing::warn;
+
+use super::{Loop, ROUND_RETRY, Verdicts};
+use crate::{
+    api, clock,
+    kubernetes::{Resource, builtin},
+    operator::{
+        Shared, State,
+        bind::Verdict,
+        metrics::{ControllerLabels, RootLabels},
+        own,
+        own_status::{self, Findings},
+        watch::{Role, WatchState},
+    },
+};
+
+/// How often the root counts of a Reconciler are written at most.
+const COUNTS_EVERY: Duration = Duration::from_secs(2);
+
+pub(super) fn reconciler_resource() -> Resource {
+    builtin("pintle.dev/v1alpha1", "Reconciler", "reconcilers", false)
+}
+
+pub(super) fn module_resource() -> Resource {
+    builtin("pintle.dev/v1alpha1", "Module", "modules", false)
+}
+
+/// Writes the child kinds of a Reconciler when there are new ones.
+pub(super) async fn write_widened(
+    shared: &Shared,
+    name: &str,
+    kinds: &[Kind],
+) -> Result<(), pintle_core::ApiError> {
+    let status = {
+        let state = shared.state();
+        let mut status =
+            state.reconcilers.get(name).and_then(|object| object.status.clone()).unwrap_or_default();
+        if kinds.iter().all(|kind| status.child_kinds.contains(kind)) {
+            return Ok(());
+        }
+        status.child_kinds = kinds.to_vec();
+        status
+    };
+    write_reconciler(shared, name, status).await
+}
+
+pub(super) async fn write_reconciler(
+    shared: &Shared,
+    name: &str,
+    status: api::ReconcilerStatus,
+) -> Result<(), pintle_core::ApiError> {
+    let value = serde_json::to_value(&status).unwrap_or_default();
+    shared.cluster.write_own_status(&reconciler_resource(), name, &value).await?;
+    if let Some(object) = shared.state().reconcilers.get_mut(name) {
+        object.status = Some(status);
+    }
+    Ok(())
+}
+
+/// Writes the statuses and finalizers of the host's own objects where they differ.
+pub(super) async fn write_statuses(
+    shared: &Shared,
+    memory: &mut Loop,
+    verdicts: &Verdicts,
+    child_kinds: &BTreeMap<String, Vec<Kind>>,
+) -> Option<Duration> {
+    let mut again: Option<Duration> = None;
+    let now = clock::monotonic();
+    for (name, verdict) in verdicts {
+        let Some((object, status)) = reconciler_status(shared, memory, name, verdict, child_kinds) else {
+            continue;
+        };
+        let before = object.status.clone().unwrap_or_default();
+        if before == status || is_only_starting(&object, &before, &status) {
+            continue;
+        }
+        let only_counts = api::ReconcilerStatus { roots: before.roots, ..status.clone() } == before;
+        let written = memory.counts_written.get(name).copied();
+        if let Some(wait) = written
+            .map(|at| (at + COUNTS_EVERY).saturating_sub(now))
+            .filter(|wait| only_counts && !wait.is_zero())
+        {
+            again = Some(again.map_or(wait, |before| before.min(wait)));
+            continue;
+        }
+        match write_reconciler(shared, name, status.clone()).await {
+            Ok(()) => {
+                memory.counts_written.insert(name.clone(), now);
+                tell(
+                    shared,
+                    "Reconciler",
+                    name,
+                    object.metadata.uid.as_deref(),
+                    &before.conditions,
+                    &status.conditions,
+                )
+                .await;
+            }
+            Err(error) if error.code == 404 => {}
+            Err(error) => {
+                warn!(reconciler = name, %error, "The status of a Reconciler cannot be written");
+                again = Some(again.map_or(ROUND_RETRY, |before| before.min(ROUND_RETRY)));
+            }
+        }
+    }
+    if let Some(at) = write_modules(shared, memory).await {
+        again = Some(again.map_or(at, |before| before.min(at)));
+    }
+    again
+}
+
+/// Whether a status says no more than that a host is starting, about a Reconciler that was Ready: it will be again in a moment, and
+/// nobody needs to be told of a restart.
+pub(super) fn is_only_starting(
+    object: &api::Reconciler,
+    before: &api::ReconcilerStatus,
+    after: &api::ReconcilerStatus,
+) -> bool {
+    let starting = ready(&after.conditions).is_some_and(|ready| is_passing(&ready.reason));
+    let was_ready = ready(&before.conditions).is_some_and(|ready| ready.status == ConditionStatus::True);
+    starting && was_ready && before.observed_generation == object.metadata.generation
+}
+
+pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY)
+}
+
+/// Reasons that pass by themselves within moments.
+pub(super) fn is_passing(reason: &str) -> bool {
+    matches!(reason, "Progressing" | "Loading" | "ModuleLoading")
+}
+
+pub(super) fn reconciler_status(
+    shared: &Shared,
+    memory: &Loop,
+    name: &str,
+    verdict: &Verdict,
+    child_kinds: &BTreeMap<String, Vec<Kind>>,
+) -> Option<(api::Reconciler, api::ReconcilerStatus)> {
+    let mut state = shared.state();
+    state.counts_changed.remove(name);
+    let object = state.reconcilers.get(name)?.clone();
+    let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
+    let kinds = child_kinds.get(name).cloned().unwrap_or_else(recorded);
+    let mut findings = Findings {
+        child_kinds: kinds.clone(),
+        missing: Vec::new(),
+        failing: Vec::new(),
+        starting: Vec::new(),
+        unwatched: Vec::new(),
+        roots: api::RootCounts::default(),
+    };
+    let in_force = match verdict {
+        Verdict::Rest(failure) => Err(failure),
+        Verdict::Work(in_force) => {
+            findings.missing =
+                kinds.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
+            let granted =
+                |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
+            findings.unwatched = kinds.iter().filter(granted).cloned().collect();
+            for (key, (_, watch)) in &state.watches {
+                let mine = if key.role == Role::Roots {
+                    key.kind == in_force.resource.kind
+                } else {
+                    kinds.contains(&key.kind)
+                };
+                match watch {
+                    WatchState::Failing(message) if mine => {
+                        findings.failing.push((key.kind.clone(), message.clone()))
+                    }
+                    WatchState::Starting if mine => findings.starting.push(key.kind.clone()),
+                    _ => {}
+                }
+            }
+            findings.roots = counts(&state, &in_force.resource.kind, &object.spec.namespaces);
+            let gauge = |label: &'static str, value: u32| {
+                let labels = RootLabels { controller: name.to_owned(), state: label };
+                shared.metrics.roots.get_or_create(&labels).set(value.into());
+            };
+            let roots = findings.roots;
+            gauge("ready", roots.ready);
+            gauge("failing", roots.failing);
+            gauge("other", roots.total.saturating_sub(roots.ready + roots.failing));
+            Ok(in_force.as_ref())
+        }
+    };
+    let lane = name.to_owned();
+    let labels = ControllerLabels { controller: lane.clone() };
+    shared
+        .metrics
+        .queue_depth
+        .get_or_create(&labels)
+        .set(i64::try_from(state.queue.depth(&lane)).unwrap_or(i64::MAX));
+    shared
+        .metrics
+        .backing_off
+        .get_or_create(&labels)
+        .set(i64::try_from(state.queue.backing_off(&lane)).unwrap_or(i64::MAX));
+    let status =
+        own_status::of_reconciler(&object, in_force, memory.in_force.get(name), &findings, clock::now());
+    Some((object, status))
+}
+
+pub(super) fn counts(state: &State, kind: &Kind, namespaces: &api::Namespaces) -> api::RootCounts {
+    let mut counts = api::RootCounts::default();
+    for (_, root) in
+        state.roots.of_kind(kind).filter(|(key, _)| namespaces.includes(key.namespace.as_deref()))
+    {
+        counts.total += 1;
+        counts.ready += u32::from(root.is_ready());
+        counts.failing += u32::from(root.failing);
+    }
+    counts
+}
+
+pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Duration> {
+    let mut again = None;
+    let (modules, loads, used) = {
+        let state = shared.state();
+        let wanted = state.reconcilers.values().map(|object| object.spec.module.clone());
+        let used: BTreeSet<String> =
+            wanted.chain(memory.in_force.values().map(|active| active.module.clone())).collect();
+        (state.modules.clone(), state.loads.clone(), used)
+    };
+    for (name, object) in modules {
+        let progress = loads
+            .get(&name)
+            .filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()))
+            .map(|load| &load.progress);
+        let before = object.status.clone().unwrap_or_default();
+        let status = own_status::of_module(&object, progress, clock::now());
+        if status != before {
+            let value = serde_json::to_value(&status).unwrap_or_default();
+            match shared.cluster.write_own_status(&module_resource(), &name, &value).await {
+                Ok(()) => {
+                    tell(
+                        shared,
+                        "Module",
+                        &name,
+                        object.metadata.uid.as_deref(),
+                        &before.conditions,
+                        &status.conditions,
+                    )
+                    .await;
+                    if let Some(object) = shared.state().modules.get_mut(&name) {
+                        object.status = Some(status);
+                    }
+                }
+                Err(error) if error.code == 404 => continue,
+                Err(error) => {
+                    warn!(module = name, %error, "The status of a Module cannot be written");
+                    again = Some(ROUND_RETRY);
+                }
+            }
+        }
+        if let Some(finalizers) = finalizers(&object, used.contains(&name)) {
+            let version = object.metadata.resource_version.as_deref().unwrap_or_default();
+            // Written on the version that was read; when that is no longer the newest, the newest is on its way here.
+            match shared.cluster.set_finalizers(&module_resource(), &name, version, &finalizers).await {
+                Ok(()) => {}
+                Err(error) if matches!(error.code, 404 | 409 | 422) => again = Some(ROUND_RETRY),
+                Err(error) => {
+                    warn!(module = name, %error, "The finalizer of a Module cannot be written");
+                    again = Some(ROUND_RETRY);
+                }
+            }
+        }
+    }
+    again
+}
+
+/// The finalizers that a Module should have, where they are others than it has: ours while a Reconciler uses it, so that what is in
+/// force cannot be deleted.
+pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>> {
+    let now = object.metadata.finalizers.clone().unwrap_or_default();
+    let has = now.iter().any(|name| name == names::FINALIZER_IN_USE);
+    match (has, used, object.metadata.deletion_timestamp.is_some()) {
+        (false, true, false) => Some(now.into_iter().chain([names::FINALIZER_IN_USE.to_owned()]).collect()),
+        (true, false, _) => Some(now.into_iter().filter(|name| name != names::FINALIZER_IN_USE).collect()),
+        _ => None,
+    }
+}
+
+/// Publishes an Event when the Ready of one of the host's own objects turned, or gave another reason that is worth one.
+pub(super) async fn tell(
+    shared: &Shared,
+    kind: &str,
+    name: &str,
+    uid: Option<&str>,
+    before: &[Condition],
+    after: &[Condition],
+) {
+    let Some(now) = ready(after) else { return };
+    let before = ready(before);
+    let changed = before.is_none_or(|before| before.status != now.status || before.reason != now.reason);
+    // That a Reconciler works for the first time is told with its module.
+    let first = kind == "Reconciler" && before.is_none_or(|before| is_passing(&before.reason));
+    if !changed || is_passing(&now.reason) || first && now.status == ConditionStatus::True {
+        return;
+    }
+    let is_ready = now.status == ConditionStatus::True;
+    let event = Event {
+        r#type: if is_ready { EventType::Normal } else { EventType::Warning },
+        reason: if is_ready { "Ready".into() } else { now.reason.clone() },
+        message: now.message.clone(),
+    };
+    shared.recorder.emit(&own(kind, name), uid.unwrap_or_default(), &[event]).await;
+}

@@ -11,7 +11,7 @@
 //!       - object: {apiVersion: my.domain/v1, kind: WebServer, name: shop}
 //!         condition: {type: Ready, status: "True"}
 //!   - name: its Service is deleted, and is back
-//!     delete: {apiVersion: v1, kind: Service, name: shop-service}
+//!     delete: {object: {apiVersion: v1, kind: Service, name: shop-service}}
 //!     expect:
 //!       - {object: {apiVersion: v1, kind: Service, name: shop-service}, uid: new}
 //! ```

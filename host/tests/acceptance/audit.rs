@@ -1,0 +1,79 @@
+//! The host's calls, from the API server's audit log.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::PathBuf,
+    sync::Mutex,
+    time::Duration,
+};
+
+use anyhow::Context;
+use pintle::scenario::{Call, Mark};
+use serde_json::Value;
+
+/// The user that the host is.
+const HOST: &str = "system:serviceaccount:pintle-system:pintle";
+
+/// The audit log, read as it grows.
+pub struct Audit {
+    path: PathBuf,
+    read: Mutex<(u64, Vec<(Mark, Call)>)>,
+}
+
+impl Audit {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, read: Mutex::new((0, Vec::new())) }
+    }
+
+    /// The host's calls since a moment, watches and reads included.
+    pub fn calls_since(&self, mark: Mark) -> anyhow::Result<Vec<(Mark, Call)>> {
+        let mut read = self.read.lock().map_err(|_| anyhow::anyhow!("another reader of the audit log panicked"))?;
+        let (offset, calls) = &mut *read;
+        let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
+        file.seek(SeekFrom::Start(*offset))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        // A line that is being written is left for the next time.
+        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
+        *offset += end as u64;
+        for line in text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| contains(line, HOST)) {
+            calls.extend(call(&serde_json::from_slice(line)?));
+        }
+        Ok(calls.iter().filter(|(at, _)| *at >= mark).cloned().collect())
+    }
+}
+
+fn contains(line: &[u8], text: &str) -> bool {
+    line.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+fn call(event: &Value) -> Option<(Mark, Call)> {
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str);
+    if text("/user/username") != Some(HOST) || text("/stage") != Some("ResponseComplete") {
+        return None;
+    }
+    let received: jiff::Timestamp = text("/requestReceivedTimestamp")?.parse().ok()?;
+    let mut resource = text("/objectRef/resource").unwrap_or("-").to_owned();
+    if let Some(subresource) = text("/objectRef/subresource") {
+        resource = format!("{resource}/{subresource}");
+    }
+    let call = Call {
+        verb: text("/verb")?.to_owned(),
+        resource,
+        namespace: text("/objectRef/namespace").map(Into::into),
+        name: text("/objectRef/name").map(Into::into),
+        code: event.pointer("/responseStatus/code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).unwrap_or(0),
+    };
+    Some((mark_of(received), call))
+}
+
+/// A moment on the wall's clock.
+pub fn mark_of(time: jiff::Timestamp) -> Mark {
+    Mark(Duration::from_micros(u64::try_from(time.as_microsecond()).unwrap_or(0)))
+}
+
+/// Whether a call can change something.
+pub fn is_mutating(call: &Call) -> bool {
+    !matches!(call.verb.as_str(), "get" | "list" | "watch")
+}

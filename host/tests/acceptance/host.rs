@@ -1,0 +1,105 @@
+//! The host, as a process of its own.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use pintle::scenario::Stop;
+
+/// How long the host may take to become ready, or to end, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A running host. Dropping it ends it.
+pub struct Host {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Host {
+    /// Starts the host with this kubeconfig. What it logs is added to the file.
+    pub fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .arg("operator")
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg("--bind")
+            .arg(address.to_string())
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("starting the host")?;
+        Ok(Self { child, address })
+    }
+
+    /// Whether it says that it is ready.
+    pub fn is_ready(&mut self) -> anyhow::Result<bool> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("the host ended: {status}");
+        }
+        let Ok(mut stream) = TcpStream::connect(self.address) else { return Ok(false) };
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut reply = String::new();
+        Ok(stream.read_to_string(&mut reply).is_ok() && reply.starts_with("HTTP/1.1 200"))
+    }
+
+    /// Ends it, and waits until it is gone.
+    pub fn stop(mut self, how: Stop) -> anyhow::Result<()> {
+        match how {
+            Stop::Killed => self.child.kill()?,
+            Stop::Gracefully => {
+                let process = rustix::process::Pid::from_child(&self.child);
+                rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
+            }
+        }
+        let until = Instant::now() + PATIENCE;
+        while self.child.try_wait()?.is_none() {
+            ensure!(Instant::now() < until, "the host does not end within {PATIENCE:?} of being asked to");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let status = self.child.wait()?;
+        ensure!(how == Stop::Killed || status.success(), "the host was asked to stop, and ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a host and waits until it is ready.
+pub async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
+    let mut host = Host::start(kubeconfig, log)?;
+    let until = Instant::now() + PATIENCE;
+    while !host.is_ready()? {
+        ensure!(Instant::now() < until, "the host is not ready within {PATIENCE:?}:\n{}", tail(log, &[], 20).join("\n"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(host)
+}
+
+/// The last lines of a log that contain one of these, or the last of all where none is given.
+pub fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let concerned = |line: &&str| about.is_empty() || about.iter().any(|about| line.contains(about));
+    let mut found: Vec<String> = text.lines().filter(concerned).map(ToOwned::to_owned).collect();
+    found.split_off(found.len().saturating_sub(lines))
+}
+
+/// Where the host of a run logs.
+pub fn log_path(directory: &Path) -> PathBuf {
+    directory.join("host.log")
+}

@@ -1,0 +1,76 @@
+//! Installing Pintle from deploy/, as the README tells users to.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context, ensure};
+use pintle::{
+    offline::documents,
+    scenario::{Backend, ModuleFile, push_objects},
+};
+use pintle_testbed::ControlPlane;
+use pintle_wit::ObjectRef;
+use serde_json::Value;
+
+use crate::{modules, real::Real, repository};
+
+/// What the host may do with the kinds that scenarios bring; a user would let `pintle rbac` print it.
+const ROLE: &str = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: pintle-guest-acceptance
+  labels: {pintle.dev/aggregate-to-host: "true"}
+rules:
+  - apiGroups: [acceptance.pintle.dev]
+    resources: ["*"]
+    verbs: [get, list, watch, create, patch, delete, update]
+"#;
+
+pub fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
+    for path in ["deploy/install.yaml", "guest-darkroom/crd.yaml", "guest-webserver/crd.yaml", "deploy/rbac"] {
+        let path = repository().join(path);
+        let path = path.to_str().context("the repository's path is not UTF-8")?;
+        plane.run_kubectl(&["apply", "--server-side", "--filename", path], None)?;
+    }
+    plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(ROLE))?;
+    plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], None)?;
+    Ok(())
+}
+
+/// Uploads the two guests, and hangs each on its kind.
+pub async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
+    use pintle::scenario::Guest;
+    for (name, guest) in [("darkroom-0.1.0", Guest::Darkroom), ("webserver-0.1.0", Guest::Webserver)] {
+        let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
+        let digest = pintle_engine::Digest::of(&bytes).to_string();
+        for object in push_objects(name, &bytes, &digest) {
+            real.apply(&object).await?;
+        }
+    }
+    for name in ["darkroom", "webserver"] {
+        let path = repository().join(format!("deploy/samples/reconciler-{name}.yaml"));
+        for document in documents::parse(&path.display().to_string(), &fs::read_to_string(&path)?)? {
+            real.apply(&document.value).await?;
+        }
+    }
+    for name in ["darkroom", "webserver"] {
+        wait_until_ready(real, name).await?;
+    }
+    Ok(())
+}
+
+async fn wait_until_ready(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
+    let reconciler =
+        ObjectRef { api_version: "pintle.dev/v1alpha1".into(), kind: "Reconciler".into(), namespace: None, name: name.into() };
+    let until = real.mark().0 + Duration::from_secs(30);
+    loop {
+        let live = real.get(&reconciler).await?.unwrap_or_default();
+        let conditions = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        if conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
+            return Ok(());
+        }
+        let log = real.host_log(&[], 20).join("\n");
+        ensure!(real.mark().0 < until, "Reconciler {name} is not Ready: {}\n{log}", Value::from(conditions));
+        real.advance(Duration::from_millis(100)).await;
+    }
+}

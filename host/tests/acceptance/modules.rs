@@ -1,0 +1,56 @@
+//! The bytes of the modules that scenarios name.
+
+use std::{env, fs, path::PathBuf};
+
+use anyhow::Context;
+use pintle::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
+use pintle_engine::fixtures;
+
+/// The bytes of a module.
+pub fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
+    if let Some(guest) = module.guest {
+        let name = match guest {
+            Guest::Darkroom => "darkroom",
+            Guest::DarkroomNext => "darkroom-next",
+            Guest::Webserver => "webserver",
+        };
+        let path = guests().join(format!("{name}.wasm"));
+        return fs::read(&path).with_context(|| format!("{} cannot be read; run: cargo xtask guests", path.display()));
+    }
+    if let Some(bytes) = module.bytes {
+        return Ok(match bytes {
+            Bytes::Text => b"This is no module but a sentence.\n".to_vec(),
+            Bytes::Empty => Vec::new(),
+            Bytes::Core => fixtures::core_module(),
+            // It begins as a component does: only its size is wrong.
+            Bytes::TooMany => [b"\0asm\x0d\0\x01\0".to_vec(), vec![0; 20 << 20]].concat(),
+        });
+    }
+    let kind = module.reconciles.as_deref().context("reconciles is needed")?;
+    let children: Vec<&str> = module.children.iter().map(String::as_str).collect();
+    let manifest = fixtures::manifest("acceptance", CUSTOM_API_VERSION, kind, &children);
+    if let Some(answer) = &module.answers {
+        return Ok(fixtures::answers(&manifest, &answer.to_string()));
+    }
+    Ok(match module.fixture.context("a module needs a source")? {
+        Fixture::Traps => fixtures::traps(&manifest),
+        Fixture::Loops => fixtures::loops(&manifest),
+        Fixture::Allocates => fixtures::allocates(&manifest),
+        Fixture::Recurses => fixtures::recurses(&manifest),
+        Fixture::Returns8MiB => fixtures::returns_big(&manifest, 8 << 20),
+        Fixture::OutOfBounds => fixtures::out_of_bounds(&manifest),
+        Fixture::BrokenJson => fixtures::answers(&manifest, r#"{"apiVersion": "guest.pintle.dev/v1", "children": ["#),
+        Fixture::ImportsWasi => fixtures::imports_wasi(&manifest),
+        Fixture::WithoutReconcile => fixtures::without_reconcile(&manifest),
+    })
+}
+
+/// Where `cargo xtask guests` puts them.
+fn guests() -> PathBuf {
+    if let Some(folder) = env::var_os("PINTLE_GUEST_DIR") {
+        return folder.into();
+    }
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target")), PathBuf::from);
+    target.join("guests")
+}

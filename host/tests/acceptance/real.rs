@@ -1,0 +1,196 @@
+//! The real control plane, with a host that runs as the ServiceAccount of deploy/.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use http::{Method, Request, header};
+use kube::Client;
+use pintle::{
+    kubernetes::{Cluster, Resource, connect::Connect},
+    scenario::{Backend, Call, Cascade, Mark, Seen, Stop},
+};
+use pintle_testbed::ControlPlane;
+use pintle_wit::{Kind, ObjectRef};
+use serde_json::{Value, json};
+
+use crate::{
+    audit::{self, Audit},
+    host::{self, Host},
+};
+
+/// How long a kind may take to be served after its CRD was accepted.
+const KIND_SERVED_WITHIN: Duration = Duration::from_secs(15);
+
+pub struct Real<'a> {
+    client: Client,
+    cluster: Cluster,
+    kinds: Mutex<BTreeMap<Kind, Resource>>,
+    kubeconfig: PathBuf,
+    log: PathBuf,
+    audit: Option<Audit>,
+    host: Mutex<Option<Host>>,
+    plane: &'a ControlPlane,
+}
+
+impl<'a> Real<'a> {
+    pub async fn start(plane: &'a ControlPlane) -> anyhow::Result<Self> {
+        let connect = Connect { kubeconfig: Some(plane.kubeconfig().to_owned()), context: None };
+        let client = connect.client().await?;
+        let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
+        let log = host::log_path(plane.directory());
+        let host = host::start_ready(&kubeconfig, &log).await?;
+        Ok(Self {
+            cluster: Cluster::new(client.clone()),
+            client,
+            kinds: Mutex::default(),
+            kubeconfig,
+            log,
+            audit: plane.audit_log().map(|path| Audit::new(path.to_owned())),
+            host: Mutex::new(Some(host)),
+            plane,
+        })
+    }
+
+    pub fn stop(&self) -> anyhow::Result<()> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
+        host.map_or(Ok(()), |host| host.stop(Stop::Gracefully))
+    }
+
+    /// Waits until the host has made no changing call for a second, and what scenarios made is gone.
+    pub async fn wait_until_quiet(&self) -> anyhow::Result<()> {
+        let until = self.mark().0 + Duration::from_secs(60);
+        loop {
+            let mark = self.mark();
+            self.advance(Duration::from_secs(1)).await;
+            let calls = self.calls_since(mark, Seen::Everywhere).await?.unwrap_or_default();
+            let namespaces = self.plane.run_kubectl(&["get", "namespaces", "-o", "name"], None)?;
+            let ours = namespaces.lines().filter(|line| !line.contains("/kube-") && !line.contains("/default") && !line.contains("/pintle-system"));
+            if calls.is_empty() && ours.count() == 0 {
+                return Ok(());
+            }
+            ensure!(self.mark().0 < until, "it does not become quiet: {calls:?}\n{namespaces}");
+        }
+    }
+
+    /// The calls that the host was refused with 403, as `verb resource`.
+    pub fn forbidden(&self) -> anyhow::Result<Vec<String>> {
+        let Some(audit) = &self.audit else { return Ok(Vec::new()) };
+        let calls = audit.calls_since(Mark(Duration::ZERO))?;
+        Ok(calls.into_iter().filter(|(_, call)| call.code == 403).map(|(_, call)| format!("{} {}", call.verb, call.resource)).collect())
+    }
+
+    async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {
+        if let Some(known) = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(kind) {
+            return Ok(Some(known.clone()));
+        }
+        let found = self.cluster.discover(kind).await.map_err(|error| anyhow::anyhow!("{kind}: {error}"))?;
+        if let Some(found) = &found {
+            self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(kind.clone(), found.clone());
+        }
+        Ok(found)
+    }
+
+    async fn served(&self, kind: &Kind) -> anyhow::Result<Resource> {
+        let until = self.mark().0 + KIND_SERVED_WITHIN;
+        loop {
+            if let Some(found) = self.resource(kind).await? {
+                return Ok(found);
+            }
+            ensure!(self.mark().0 < until, "the API server does not serve {kind}");
+            self.advance(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn send(&self, method: Method, path: String, content: &str, body: &Value) -> anyhow::Result<Value> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, content)
+            .header(header::ACCEPT, "application/json")
+            .body(body.to_string().into_bytes())?;
+        Ok(self.client.request::<Value>(request).await?)
+    }
+}
+
+impl Backend for Real<'_> {
+    async fn apply(&self, object: &Value) -> anyhow::Result<()> {
+        let reference = pintle_core::object::reference(object);
+        let resource = self.served(&reference.kind()).await?;
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let mut object = object.clone();
+        if let (false, Some(metadata)) = (resource.namespaced, object["metadata"].as_object_mut()) {
+            metadata.remove("namespace");
+        }
+        self.send(Method::PATCH, format!("{path}?fieldManager=kubectl&force=true"), "application/apply-patch+yaml", &object).await?;
+        Ok(())
+    }
+
+    async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
+        let path = self.served(&object.kind()).await?.path(object.namespace.as_deref(), Some(&object.name));
+        self.send(Method::PATCH, format!("{path}?fieldManager=kubectl-edit"), "application/merge-patch+json", patch).await?;
+        Ok(())
+    }
+
+    async fn delete(&self, object: &ObjectRef, cascade: Cascade) -> anyhow::Result<()> {
+        let path = self.served(&object.kind()).await?.path(object.namespace.as_deref(), Some(&object.name));
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": format!("{cascade:?}")});
+        self.send(Method::DELETE, path, "application/json", &options).await?;
+        Ok(())
+    }
+
+    async fn get(&self, object: &ObjectRef) -> anyhow::Result<Option<Value>> {
+        let Some(resource) = self.resource(&object.kind()).await? else { return Ok(None) };
+        self.cluster.get(&resource, object).await.map_err(|error| anyhow::anyhow!("reading {object}: {error}"))
+    }
+
+    async fn events(&self, object: &ObjectRef) -> anyhow::Result<Vec<String>> {
+        let resource = self.served(&object.kind()).await?;
+        // Events about what is of cluster scope are in the namespace default.
+        let namespace = object.namespace.as_deref().filter(|_| resource.namespaced).unwrap_or("default");
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.kind%3D{},involvedObject.name%3D{}",
+            object.kind, object.name
+        );
+        let list: Value = self.client.request(Request::get(path).body(Vec::new())?).await?;
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        Ok(items.iter().filter_map(|event| Some(event["reason"].as_str()?.to_owned())).collect())
+    }
+
+    async fn stop_host(&self, how: Stop) -> anyhow::Result<()> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
+        host.context("the host does not run")?.stop(how)
+    }
+
+    async fn start_host(&self) -> anyhow::Result<()> {
+        let started = host::start_ready(&self.kubeconfig, &self.log).await?;
+        *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+        Ok(())
+    }
+
+    async fn advance(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn mark(&self) -> Mark {
+        audit::mark_of(pintle::clock::now())
+    }
+
+    async fn calls_since(&self, mark: Mark, seen: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+        let Some(audit) = &self.audit else { return Ok(None) };
+        let is_seen = |call: &Call| match seen {
+            Seen::Everywhere => true,
+            Seen::In(namespace) => call.namespace.as_deref() == Some(namespace),
+        };
+        let calls = audit.calls_since(mark)?.into_iter().map(|(_, call)| call);
+        Ok(Some(calls.filter(|call| audit::is_mutating(call) && is_seen(call)).collect()))
+    }
+
+    fn host_log(&self, about: &[&str], lines: usize) -> Vec<String> {
+        host::tail(&self.log, about, lines)
+    }
+}

@@ -3,11 +3,17 @@
 mod build;
 mod cargo;
 mod check;
+mod crds;
+mod live;
 mod new;
+mod operator;
 mod output;
 mod plural;
 mod problem;
+mod push;
+mod rbac;
 mod render;
+mod swap;
 mod test;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
@@ -16,19 +22,9 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use problem::{Problem, Verdict};
 
-/// Runs Kubernetes operators whose reconcile logic is WebAssembly, and everything around them: making a guest, testing it without
-/// a cluster, and putting it in force.
+/// Pintle runs Kubernetes operators whose reconcile logic is WebAssembly.
 #[derive(Debug, Parser)]
-#[command(
-    name = "pintle",
-    version,
-    propagate_version = true,
-    max_term_width = 110,
-    subcommand_required = true,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
-)]
-#[command(next_line_help = false, flatten_help = false)]
+#[command(name = "pintle", version, max_term_width = 110, disable_help_subcommand = true, help_template = OVERVIEW)]
 struct Cli {
     #[command(subcommand)]
     command: Subcommands,
@@ -41,7 +37,53 @@ enum Subcommands {
     Render(render::Render),
     Test(test::Test),
     Check(check::Check),
+    Crds(crds::Crds),
+    Rbac(rbac::Rbac),
+    Push(push::Push),
+    Swap(swap::Swap),
+    Operator(operator::Operator),
 }
+
+/// The help of `pintle` itself: its commands by what one does with them.
+const OVERVIEW: &str = "\
+{about}
+
+Make and test a guest, without a cluster:
+  new         Make a guest in Rust to start from
+  build       Build a guest in Rust: its module, its CRD and the schema of its config
+  render      Print what a guest answers
+  test        Run golden cases against a guest
+  check       Tell whether a module is a sound guest, and what it declares and costs
+
+Put it in force:
+  crds        Print the CRDs of Pintle, or of a guest
+  rbac        Print the ClusterRole that a guest's Reconciler needs
+  push        Upload a guest as a Module
+  swap        Put another module in force
+
+Run the host:
+  operator    Run the operator
+
+Options:
+{options}
+
+Usage:
+  {usage}
+
+Use \"pintle COMMAND --help\" for more about a command.
+";
+
+/// The help of a command, in kubectl's order.
+const HELP: &str = "\
+{about}
+
+{after-help}
+
+{all-args}
+
+Usage:
+  {usage}
+";
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -49,8 +91,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<OsString>) -> ExitCode {
-    let command = command(arguments.first().map(Path::new));
-    let cli = command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let mut command = command(arguments.first().map(Path::new));
+    let cli = command
+        .try_get_matches_from_mut(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     let cli = match cli {
         Ok(cli) => cli,
         Err(error) => {
@@ -77,6 +121,11 @@ impl Subcommands {
             Self::Render(render) => render.run(),
             Self::Test(test) => test.run(),
             Self::Check(check) => check.run(),
+            Self::Crds(crds) => crds.run(),
+            Self::Rbac(rbac) => rbac.run(),
+            Self::Push(push) => push.run(),
+            Self::Swap(swap) => swap.run(),
+            Self::Operator(operator) => operator.run(),
         }
     }
 }
@@ -84,25 +133,20 @@ impl Subcommands {
 /// The command, under the name that it was called by: as a plugin of kubectl it is `kubectl pintle`.
 fn command(program: Option<&Path>) -> Command {
     let plugin = program.and_then(Path::file_stem).and_then(|name| name.to_str()) == Some("kubectl-pintle");
-    let mut command = Cli::command();
+    let called = if plugin { "kubectl pintle" } else { "pintle" };
+    let mut command = Cli::command().bin_name(called);
     if plugin {
-        command = command.bin_name("kubectl pintle");
-        let names: Vec<String> =
-            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-        for name in names {
-            command = command.mut_subcommand(&name, |command| {
-                let bin_name = format!("kubectl pintle {name}");
-                let examples = command.get_after_help().map(|examples| as_plugin(&examples.to_string()));
-                let command = command.bin_name(bin_name);
-                examples.into_iter().fold(command, Command::after_help)
-            });
-        }
+        command = command.help_template(OVERVIEW.replace("\"pintle ", "\"kubectl pintle "));
+    }
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(&name, |command| {
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = examples.replace("\n  pintle ", &format!("\n  {called} "));
+            command.bin_name(format!("{called} {name}")).help_template(HELP).after_help(examples)
+        });
     }
     command
-}
-
-fn as_plugin(examples: &str) -> String {
-    examples.replace("\n  pintle ", "\n  kubectl pintle ")
 }
 
 #[cfg(test)]
@@ -111,26 +155,27 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command(None).debug_assert();
     }
 
     #[test]
     fn as_a_plugin_it_is_called_kubectl_pintle() {
         let mut command = command(Some(Path::new("/usr/local/bin/kubectl-pintle")));
+        assert!(command.render_help().to_string().contains("\"kubectl pintle COMMAND --help\""));
         let help = command.find_subcommand_mut("render").unwrap().render_help().to_string();
-        assert!(help.contains("Usage: kubectl pintle render"), "{help}");
+        assert!(help.contains("Usage:\n  kubectl pintle render"), "{help}");
         assert!(help.contains("\n  kubectl pintle render "), "{help}");
     }
 
     #[test]
-    fn every_command_has_examples() {
-        for command in Cli::command().get_subcommands() {
+    fn every_command_has_examples_and_stands_in_the_overview() {
+        let mut command = command(None);
+        let overview = command.render_help().to_string();
+        for command in command.get_subcommands() {
+            let name = command.get_name();
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(
-                examples.contains("Examples:") && examples.contains("  pintle "),
-                "{}",
-                command.get_name()
-            );
+            assert!(examples.contains("Examples:") && examples.contains(&format!("\n  pintle {name}")), "{name}");
+            assert!(overview.contains(&format!("\n  {name} ")), "{name}");
         }
     }
 }

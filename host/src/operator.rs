@@ -193,12 +193,8 @@ impl Shared {
             Role::Roots => {
                 let root = RootKey::of(&live);
                 state.roots.put(&key.kind, watch::reduced_root(live)) && {
-                    let any = state.enqueue(&key.kind, &root, priority);
-                    if let Some((lane, _)) = state.reconciler_of(&key.kind) {
-                        let lane = lane.clone();
-                        state.counts_changed.insert(lane);
-                    }
-                    any
+                    self.count_anew(&mut state, &key.kind);
+                    state.enqueue(&key.kind, &root, priority)
                 }
             }
             Role::Children | Role::ChildrenMetadata => {
@@ -218,10 +214,7 @@ impl Shared {
         let any = match key.role {
             Role::Roots => {
                 state.roots.remove(&key.kind, live);
-                if let Some((lane, _)) = state.reconciler_of(&key.kind) {
-                    let lane = lane.clone();
-                    state.counts_changed.insert(lane);
-                }
+                self.count_anew(&mut state, &key.kind);
                 false
             }
             Role::Children | Role::ChildrenMetadata => {
@@ -244,7 +237,10 @@ impl Shared {
     fn list_ended(&self, key: &WatchKey, mark: ListMark, seen: &BTreeSet<String>) {
         let mut state = self.state();
         match key.role {
-            Role::Roots => state.roots.keep_only(&key.kind, seen),
+            Role::Roots => {
+                state.roots.keep_only(&key.kind, seen);
+                self.count_anew(&mut state, &key.kind);
+            }
             Role::Children | Role::ChildrenMetadata => {
                 let concerned = state.children.list_ended(&key.kind, mark, seen);
                 state.enqueue_by_uid(concerned, Priority::Edit);
@@ -283,9 +279,13 @@ impl Shared {
         self.work.notify_one();
     }
 
-    fn counts_changed(&self, lane: &str) {
-        if self.state().counts_changed.insert(lane.to_owned()) {
-            self.control.notify_one();
+    /// The roots of a kind are to be counted again. The control loop is woken once for all that come before it has.
+    fn count_anew(&self, state: &mut State, kind: &Kind) {
+        if let Some((lane, _)) = state.reconciler_of(kind) {
+            let lane = lane.clone();
+            if state.counts_changed.insert(lane) {
+                self.control.notify_one();
+            }
         }
     }
 

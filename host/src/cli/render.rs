@@ -53,7 +53,7 @@ pub(super) struct Render {
     full: bool,
 
     /// The form of the output
-    #[arg(short, long, value_name = "FORM", default_value = "yaml")]
+    #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct Test {
     update: bool,
 
     /// The form of the output
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
     output: Format,
 }
 

@@ -103,7 +103,7 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
         };
     };
     report(&shared, &lane, &key, &done, clock::monotonic().saturating_sub(started));
-    work.remember(&lane, &key, *done)
+    work.remember(&key, *done)
 }
 
 fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot, Work)> {
@@ -245,7 +245,7 @@ impl Work {
     }
 
     /// Hands the pass's memory to the next one, if the root is still the same.
-    fn remember(&self, lane: &str, key: &RootKey, done: Done) -> Finished {
+    fn remember(&self, key: &RootKey, done: Done) -> Finished {
         let mut state = self.shared.state();
         let kind = self.binding.root_kind();
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };
@@ -254,8 +254,8 @@ impl Work {
         }
         root.memory = done.memory;
         root.failing = done.error.is_some();
+        self.shared.count_anew(&mut state, &kind);
         drop(state);
-        self.shared.counts_changed(lane);
         match done.retry {
             Some(at_least) => Finished::Failed(at_least),
             None => Finished::Settled,

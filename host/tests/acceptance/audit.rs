@@ -16,18 +16,18 @@ use serde_json::Value;
 const HOST: &str = "system:serviceaccount:pintle-system:pintle";
 
 /// The audit log, read as it grows.
-pub struct Audit {
+pub(crate) struct Audit {
     path: PathBuf,
     read: Mutex<(u64, Vec<(Mark, Call)>)>,
 }
 
 impl Audit {
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, read: Mutex::new((0, Vec::new())) }
     }
 
     /// The host's calls since a moment, watches and reads included.
-    pub fn calls_since(&self, mark: Mark) -> anyhow::Result<Vec<(Mark, Call)>> {
+    pub(crate) fn calls_since(&self, mark: Mark) -> anyhow::Result<Vec<(Mark, Call)>> {
         let mut read = self.read.lock().map_err(|_| anyhow::anyhow!("another reader of the audit log panicked"))?;
         let (offset, calls) = &mut *read;
         let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
@@ -69,11 +69,11 @@ fn call(event: &Value) -> Option<(Mark, Call)> {
 }
 
 /// A moment on the wall's clock.
-pub fn mark_of(time: jiff::Timestamp) -> Mark {
+pub(crate) fn mark_of(time: jiff::Timestamp) -> Mark {
     Mark(Duration::from_micros(u64::try_from(time.as_microsecond()).unwrap_or(0)))
 }
 
 /// Whether a call can change something.
-pub fn is_mutating(call: &Call) -> bool {
+pub(crate) fn is_mutating(call: &Call) -> bool {
     !matches!(call.verb.as_str(), "get" | "list" | "watch")
 }

@@ -16,17 +16,17 @@ use pintle::scenario::Stop;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A running host. Dropping it ends it.
-pub struct Host {
+pub(crate) struct Host {
     child: Child,
     address: SocketAddr,
 }
 
 impl Host {
     /// Starts the host with this kubeconfig. What it logs is added to the file.
-    pub fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
+        let child = Command::new(std::env::current_exe()?)
             .arg("operator")
             .arg("--kubeconfig")
             .arg(kubeconfig)
@@ -42,7 +42,7 @@ impl Host {
     }
 
     /// Whether it says that it is ready.
-    pub fn is_ready(&mut self) -> anyhow::Result<bool> {
+    pub(crate) fn is_ready(&mut self) -> anyhow::Result<bool> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the host ended: {status}");
         }
@@ -54,7 +54,7 @@ impl Host {
     }
 
     /// Ends it, and waits until it is gone.
-    pub fn stop(mut self, how: Stop) -> anyhow::Result<()> {
+    pub(crate) fn stop(mut self, how: Stop) -> anyhow::Result<()> {
         match how {
             Stop::Killed => self.child.kill()?,
             Stop::Gracefully => {
@@ -81,7 +81,7 @@ impl Drop for Host {
 }
 
 /// Starts a host and waits until it is ready.
-pub async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
+pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
     let mut host = Host::start(kubeconfig, log)?;
     let until = Instant::now() + PATIENCE;
     while !host.is_ready()? {
@@ -92,7 +92,7 @@ pub async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> 
 }
 
 /// The last lines of a log that contain one of these, or the last of all where none is given.
-pub fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
+pub(crate) fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let concerned = |line: &&str| about.is_empty() || about.iter().any(|about| line.contains(about));
     let mut found: Vec<String> = text.lines().filter(concerned).map(ToOwned::to_owned).collect();
@@ -100,6 +100,6 @@ pub fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
 }
 
 /// Where the host of a run logs.
-pub fn log_path(directory: &Path) -> PathBuf {
+pub(crate) fn log_path(directory: &Path) -> PathBuf {
     directory.join("host.log")
 }

@@ -26,7 +26,7 @@ rules:
     verbs: [get, list, watch, create, patch, delete, update]
 "#;
 
-pub fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
+pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
     for path in ["deploy/install.yaml", "guest-darkroom/crd.yaml", "guest-webserver/crd.yaml", "deploy/rbac"] {
         let path = repository().join(path);
         let path = path.to_str().context("the repository's path is not UTF-8")?;
@@ -38,7 +38,7 @@ pub fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
 }
 
 /// Uploads the two guests, and hangs each on its kind.
-pub async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
+pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
     use pintle::scenario::Guest;
     for (name, guest) in [("darkroom-0.1.0", Guest::Darkroom), ("webserver-0.1.0", Guest::Webserver)] {
         let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;

@@ -6,10 +6,10 @@ use pintle_testbed::ControlPlane;
 use crate::repository;
 
 /// A check by name.
-pub type Check = (&'static str, fn(&ControlPlane) -> anyhow::Result<()>);
+pub(crate) type Check = (&'static str, fn(&ControlPlane) -> anyhow::Result<()>);
 
 /// All of them.
-pub const CHECKS: [Check; 3] = [
+pub(crate) const CHECKS: [Check; 3] = [
     ("kubectl get dr shows NAME VERSION TYPE", darkroom_columns),
     ("kubectl get ws shows replicas and image", webserver_columns),
     ("kubectl get shows what Modules and Reconcilers are about", own_columns),

@@ -7,7 +7,7 @@ use pintle::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
 use pintle_engine::fixtures;
 
 /// The bytes of a module.
-pub fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
     if let Some(guest) = module.guest {
         let name = match guest {
             Guest::Darkroom => "darkroom",

@@ -26,7 +26,7 @@ use crate::{
 /// How long a kind may take to be served after its CRD was accepted.
 const KIND_SERVED_WITHIN: Duration = Duration::from_secs(15);
 
-pub struct Real<'a> {
+pub(crate) struct Real<'a> {
     client: Client,
     cluster: Cluster,
     kinds: Mutex<BTreeMap<Kind, Resource>>,
@@ -38,7 +38,7 @@ pub struct Real<'a> {
 }
 
 impl<'a> Real<'a> {
-    pub async fn start(plane: &'a ControlPlane) -> anyhow::Result<Self> {
+    pub(crate) async fn start(plane: &'a ControlPlane) -> anyhow::Result<Self> {
         let connect = Connect { kubeconfig: Some(plane.kubeconfig().to_owned()), context: None };
         let client = connect.client().await?;
         let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
@@ -56,13 +56,13 @@ impl<'a> Real<'a> {
         })
     }
 
-    pub fn stop(&self) -> anyhow::Result<()> {
+    pub(crate) fn stop(&self) -> anyhow::Result<()> {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
         host.map_or(Ok(()), |host| host.stop(Stop::Gracefully))
     }
 
     /// Waits until the host has made no changing call for a second, and what scenarios made is gone.
-    pub async fn wait_until_quiet(&self) -> anyhow::Result<()> {
+    pub(crate) async fn wait_until_quiet(&self) -> anyhow::Result<()> {
         let until = self.mark().0 + Duration::from_secs(60);
         loop {
             let mark = self.mark();
@@ -78,7 +78,7 @@ impl<'a> Real<'a> {
     }
 
     /// The calls that the host was refused with 403, as `verb resource`.
-    pub fn forbidden(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
         let Some(audit) = &self.audit else { return Ok(Vec::new()) };
         let calls = audit.calls_since(Mark(Duration::ZERO))?;
         Ok(calls.into_iter().filter(|(_, call)| call.code == 403).map(|(_, call)| format!("{} {}", call.verb, call.resource)).collect())

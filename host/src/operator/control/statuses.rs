@@ -76,6 +76,8 @@ pub(super) async fn write_statuses(
     let mut again: Option<Duration> = None;
     let now = clock::monotonic();
     for (name, verdict) in verdicts {
+        // Before it is counted: what changes after that must wake the loop again.
+        shared.state().counts_changed.remove(name);
         let Some((object, status)) = reconciler_status(shared, memory, name, verdict, child_kinds) else {
             continue;
         };
@@ -89,6 +91,8 @@ pub(super) async fn write_statuses(
             .map(|at| (at + COUNTS_EVERY).saturating_sub(now))
             .filter(|wait| only_counts && !wait.is_zero())
         {
+            // Until then it counts as changed, so that nothing wakes the loop for it.
+            shared.state().counts_changed.insert(name.clone());
             again = Some(again.map_or(wait, |before| before.min(wait)));
             continue;
         }
@@ -146,8 +150,7 @@ pub(super) fn reconciler_status(
     verdict: &Verdict,
     child_kinds: &BTreeMap<String, Vec<Kind>>,
 ) -> Option<(api::Reconciler, api::ReconcilerStatus)> {
-    let mut state = shared.state();
-    state.counts_changed.remove(name);
+    let state = shared.state();
     let object = state.reconcilers.get(name)?.clone();
     let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
     let kinds = child_kinds.get(name).cloned().unwrap_or_else(recorded);

@@ -1,0 +1,41 @@
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{
+    output,
+    problem::{Problem, Verdict},
+};
+use crate::{api, offline::documents};
+
+/// Print the CRDs of Pintle, or of a guest
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Install the CRDs of Module and Reconciler
+  pintle crds | kubectl apply -f -
+
+  # Install the CRD of a guest
+  pintle crds guests/webserver | kubectl apply -f -")]
+pub(super) struct Crds {
+    /// The directory of a guest; without it: the CRDs of Module and Reconciler
+    dir: Option<PathBuf>,
+}
+
+impl Crds {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        let text = match &self.dir {
+            None => output::documents(&api::crds())?,
+            Some(dir) => {
+                let file = dir.join("crd.yaml");
+                if !file.is_file() {
+                    return Err(Problem::new(format!("{} has no crd.yaml", dir.display()))
+                        .hint(format!("generate it with: pintle build {}", dir.display())));
+                }
+                documents::read_text(&file)?
+            }
+        };
+        output::print(&text)?;
+        Ok(Verdict::Fine)
+    }
+}

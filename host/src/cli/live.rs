@@ -1,0 +1,154 @@
+//! What the commands that talk to a cluster share.
+
+use std::{fmt, future::Future, time::Duration};
+
+use kube::{Client, Error};
+use pintle_core::conditions::{READY, STALLED};
+use pintle_wit::{Condition, ConditionStatus};
+
+use super::problem::Problem;
+use crate::{clock, kubernetes::connect::Connect};
+
+/// The name under which the command line writes.
+pub(super) const FIELD_MANAGER: &str = "pintle-cli";
+
+/// How often an object is read that is waited for: a person sees no difference, and an API server no load.
+const POLL: Duration = Duration::from_millis(250);
+
+/// Runs what talks to a cluster.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+}
+
+/// A client of a cluster that has the host's CRDs.
+pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
+    let client = connect.client().await?;
+    match client.list_api_group_resources("pintle.dev/v1alpha1").await {
+        Ok(_) => Ok(client),
+        Err(Error::Api(status)) if status.code == 404 => {
+            Err(Problem::new("Pintle is not installed in this cluster: it does not serve pintle.dev/v1alpha1")
+                .hint("run: kubectl apply -f deploy/install.yaml"))
+        }
+        Err(error) => Err(problem("the API server", &error)),
+    }
+}
+
+/// What the API server, or the way to it, said about something.
+pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
+    match error {
+        Error::Api(status) => {
+            let problem = Problem::new(format!("{about}: {} ({} {})", status.message, status.code, status.reason));
+            match status.code {
+                401 => problem.hint("the credentials in the kubeconfig are not accepted"),
+                403 => problem.hint("see who you are with: kubectl auth whoami"),
+                _ => problem,
+            }
+        }
+        error => {
+            // The innermost error says what happened, the ones around it only that something did.
+            let mut innermost: &dyn std::error::Error = error;
+            while let Some(source) = innermost.source() {
+                innermost = source;
+            }
+            Problem::new(format!("{about} cannot be reached: {innermost}"))
+                .hint("see which cluster is meant with: kubectl config current-context")
+        }
+    }
+}
+
+/// Whether it is a reply with this code.
+pub(super) fn is(error: &Error, code: u16) -> bool {
+    matches!(error, Error::Api(status) if status.code == code)
+}
+
+/// How far what is waited for has come.
+pub(super) enum Progress {
+    /// It is there.
+    Done,
+    /// It will not come by itself.
+    Failed(String),
+    /// It may come; why it is not there yet.
+    Waiting(String),
+}
+
+/// Looks again and again, until what is waited for is there, or cannot come, or the time is up.
+pub(super) async fn wait<F>(timeout: Duration, look: impl Fn() -> F) -> Result<(), Problem>
+where
+    F: Future<Output = Result<Progress, Problem>>,
+{
+    let end = clock::monotonic() + timeout;
+    loop {
+        match look().await? {
+            Progress::Done => return Ok(()),
+            Progress::Failed(why) => return Err(Problem::failed(why)),
+            Progress::Waiting(why) if clock::monotonic() >= end => {
+                let message = format!("not done after {} s: {why}", timeout.as_secs());
+                return Err(Problem::failed(message)
+                    .hint("see whether the operator runs: kubectl -n pintle-system get pods"));
+            }
+            Progress::Waiting(_) => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+/// What the conditions say, once they are about this generation of the object.
+pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generation: Option<i64>) -> Progress {
+    if observed < generation {
+        return Progress::Waiting("no operator has looked at it yet".into());
+    }
+    let find = |name: &str| {
+        conditions.iter().find(|condition| condition.r#type == name && condition.status == ConditionStatus::True)
+    };
+    let ready = conditions.iter().find(|condition| condition.r#type == READY);
+    match (find(READY), find(STALLED), ready) {
+        (Some(_), ..) => Progress::Done,
+        (None, Some(stalled), _) => Progress::Failed(format!("{}: {}", stalled.reason, stalled.message)),
+        (None, None, Some(ready)) => Progress::Waiting(format!("{}: {}", ready.reason, ready.message)),
+        (None, None, None) => Progress::Waiting("no operator has looked at it yet".into()),
+    }
+}
+
+/// A time as people write it: `60s`, `2m`, or seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm']) {
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| "write it as 60s or 2m".to_owned())?;
+    Ok(Duration::from_secs(number.saturating_mul(unit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(name: &str, status: ConditionStatus) -> Condition {
+        Condition {
+            r#type: name.into(),
+            status,
+            observed_generation: None,
+            last_transition_time: String::new(),
+            reason: "NotWasm".into(),
+            message: "m".into(),
+        }
+    }
+
+    #[test]
+    fn waiting_ends_with_ready_or_stalled_of_this_generation() {
+        let ready = [condition(READY, ConditionStatus::True)];
+        assert!(matches!(progress(&ready, Some(2), Some(2)), Progress::Done));
+        assert!(matches!(progress(&ready, Some(1), Some(2)), Progress::Waiting(_)));
+        let stalled = [condition(READY, ConditionStatus::False), condition(STALLED, ConditionStatus::True)];
+        assert!(matches!(progress(&stalled, Some(2), Some(2)), Progress::Failed(why) if why == "NotWasm: m"));
+        assert!(matches!(progress(&[], None, Some(1)), Progress::Waiting(_)));
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
+        assert!(duration("soon").is_err());
+    }
+}

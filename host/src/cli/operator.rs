@@ -1,0 +1,33 @@
+use clap::Args;
+
+use super::{
+    live,
+    problem::{Problem, Verdict},
+};
+use crate::operator;
+
+/// Run the operator
+///
+/// Watches Modules and Reconcilers, and keeps every custom resource that a Reconciler is for as its guest wants it. Runs in a Pod,
+/// or outside of the cluster with a kubeconfig, until it is asked to stop (SIGTERM or Ctrl-C).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # In a Pod: deploy/install.yaml does it
+  pintle operator
+
+  # Against the cluster of the kubeconfig, with logs for people
+  pintle operator --log-format text")]
+pub(super) struct Operator {
+    #[command(flatten)]
+    flags: operator::Flags,
+}
+
+impl Operator {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        live::block_on(async {
+            operator::run(self.flags).await.map_err(|error| Problem::failed(format!("{error:#}")))?;
+            Ok(Verdict::Fine)
+        })
+    }
+}

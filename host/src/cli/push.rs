@@ -1,0 +1,237 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+};
+use pintle_core::reconciler;
+use serde_json::json;
+
+use super::{
+    live::{self, FIELD_MANAGER, Progress},
+    output,
+    problem::{Problem, Verdict},
+};
+use crate::{
+    api::{self, ConfigMapSource, Module, ModuleSource, ModuleSpec},
+    kubernetes::connect::Connect,
+    offline,
+};
+
+/// Upload a guest as a Module
+///
+/// The module is checked first, as the operator will check it. Its bytes go into ConfigMaps in the host's namespace, and a Module
+/// names them. A Module never changes: pushing the same bytes under the same name again does nothing, and other bytes need another
+/// name.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Upload a module
+  pintle push webserver-0.2.0 webserver.wasm
+
+  # And wait until the operator has loaded it
+  pintle push webserver-0.2.0 webserver.wasm --wait
+
+  # Then put it in force
+  pintle swap webserver webserver-0.2.0")]
+pub(super) struct Push {
+    /// The name of the Module to make: by custom the guest's name and version
+    name: String,
+
+    /// The module that `pintle build` made
+    file: PathBuf,
+
+    /// The namespace for the ConfigMaps: the host's
+    #[arg(short, long, default_value = api::NAMESPACE)]
+    namespace: String,
+
+    /// Wait until the operator has loaded the module
+    #[arg(long)]
+    wait: bool,
+
+    /// How long to wait
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
+    timeout: Duration,
+
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// The key in the ConfigMaps.
+const KEY: &str = "module.wasm";
+
+/// How much of a module goes into one ConfigMap, in bytes: it holds at most 1 MiB, keys and names included.
+const PART_BYTES: usize = 900 << 10;
+
+/// The label on the ConfigMaps: the Module that they belong to. Only for people, who look for them.
+const LABEL_MODULE: &str = "pintle.dev/module";
+
+impl Push {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        let bytes = std::fs::read(&self.file)
+            .map_err(|error| Problem::new(format!("{} cannot be read: {error}", self.file.display())))?;
+        let digest = check(&bytes, &self.file)?;
+        if !is_name(&self.name) {
+            return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
+                .hint("it has lower-case letters, digits, '-' and '.', as in webserver-0.2.0"));
+        }
+        live::block_on(self.push(&bytes, digest))
+    }
+
+    async fn push(&self, bytes: &[u8], digest: String) -> Result<Verdict, Problem> {
+        let client = live::client(&self.connect).await?;
+        let modules: Api<Module> = Api::all(client.clone());
+        let found = modules.get_opt(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
+        let said = match found {
+            Some(module) if module.spec.digest != digest => return Err(self.taken(&module.spec.digest)),
+            Some(module) => {
+                // The ConfigMaps may have gone since.
+                if let Some(source) = module.spec.source.config_map.as_ref().filter(|source| self.is_ours(source, bytes)) {
+                    self.upload(&client, source, bytes).await?;
+                    self.own(&client, &module, source).await?;
+                }
+                "unchanged"
+            }
+            None => {
+                let source = self.source(bytes);
+                self.upload(&client, &source, bytes).await?;
+                let spec = ModuleSpec { digest, source: ModuleSource { config_map: Some(source.clone()) } };
+                let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+                let module = modules
+                    .create(&params, &Module::new(&self.name, spec))
+                    .await
+                    .map_err(|error| live::problem(format!("module {}", self.name), &error))?;
+                self.own(&client, &module, &source).await?;
+                "created"
+            }
+        };
+        output::print(&format!("module.pintle.dev/{} {said}\n", self.name))?;
+        if self.wait {
+            live::wait(self.timeout, || self.look(&modules)).await?;
+            output::print(&format!("module.pintle.dev/{} ready\n", self.name))?;
+        }
+        Ok(Verdict::Fine)
+    }
+
+    async fn look(&self, modules: &Api<Module>) -> Result<Progress, Problem> {
+        let module = modules.get(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
+        let status = module.status.unwrap_or_default();
+        Ok(live::progress(&status.conditions, status.observed_generation, module.metadata.generation))
+    }
+
+    fn taken(&self, digest: &str) -> Problem {
+        Problem::new(format!("Module {} exists with other bytes ({digest}), and a Module never changes", self.name))
+            .hint("push under another name, for instance that of the next version, and then: pintle swap")
+    }
+
+    fn source(&self, bytes: &[u8]) -> ConfigMapSource {
+        ConfigMapSource {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            key: KEY.into(),
+            // At most 64 parts, as the CRD has it: the engine takes no module as large.
+            parts: u32::try_from(bytes.len().div_ceil(PART_BYTES).max(1)).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Whether a Module's source is laid out as this command would do it.
+    fn is_ours(&self, source: &ConfigMapSource, bytes: &[u8]) -> bool {
+        *source == self.source(bytes)
+    }
+
+    async fn upload(&self, client: &Client, source: &ConfigMapSource, bytes: &[u8]) -> Result<(), Problem> {
+        let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &source.namespace);
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        for (name, part) in source.names().into_iter().zip(bytes.chunks(PART_BYTES)) {
+            let about = format!("ConfigMap {}/{name}", source.namespace);
+            let wanted = self.config_map(&name, source, part);
+            match config_maps.create(&params, &wanted).await {
+                Ok(_) => {}
+                Err(error) if live::is(&error, 404) => {
+                    return Err(Problem::new(format!("there is no namespace {}", source.namespace))
+                        .hint("install Pintle with: kubectl apply -f deploy/install.yaml; or name the host's namespace with --namespace"));
+                }
+                // An upload that was broken off leaves parts.
+                Err(error) if live::is(&error, 409) => {
+                    let found = config_maps.get(&name).await.map_err(|error| live::problem(&about, &error))?;
+                    if found.binary_data != wanted.binary_data {
+                        return Err(Problem::new(format!("{about} exists and holds something else"))
+                            .hint(format!("push under another name, or: kubectl -n {} delete configmap {name}", source.namespace)));
+                    }
+                }
+                Err(error) => return Err(live::problem(&about, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn config_map(&self, name: &str, source: &ConfigMapSource, part: &[u8]) -> ConfigMap {
+        // A label's value is shorter than a name may be.
+        let label = (self.name.len() <= 63).then(|| (LABEL_MODULE.to_owned(), self.name.clone()));
+        ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.into()),
+                namespace: Some(source.namespace.clone()),
+                labels: label.map(|label| BTreeMap::from([label])),
+                ..ObjectMeta::default()
+            },
+            binary_data: Some(BTreeMap::from([(source.key.clone(), ByteString(part.to_vec()))])),
+            immutable: Some(true),
+            ..ConfigMap::default()
+        }
+    }
+
+    /// Makes the Module the owner of its ConfigMaps, so that they go with it.
+    async fn own(&self, client: &Client, module: &Module, source: &ConfigMapSource) -> Result<(), Problem> {
+        let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &source.namespace);
+        let owner = json!([{
+            "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "name": self.name,
+            "uid": module.metadata.uid.clone().unwrap_or_default(),
+        }]);
+        let patch = Patch::Merge(json!({"metadata": {"ownerReferences": owner}}));
+        for name in source.names() {
+            // The fields have one writer, so that force is not needed, and a merge is enough.
+            config_maps
+                .patch(&name, &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }, &patch)
+                .await
+                .map_err(|error| live::problem(format!("ConfigMap {}/{name}", source.namespace), &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Loads the bytes as the operator will.
+fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
+    let module = offline::engine()?.load(bytes, None).map_err(|failure| Problem::of_module(file, &failure))?;
+    reconciler::supports(module.manifest()).map_err(|failure| Problem::of_module(file, &failure))?;
+    Ok(module.digest().to_string())
+}
+
+/// A DNS subdomain, short enough for the names of further parts.
+fn is_name(name: &str) -> bool {
+    let is_edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    name.len() <= 250
+        && name.split('.').all(|part| {
+            let bytes = part.as_bytes();
+            is_edge(bytes.first())
+                && is_edge(bytes.last())
+                && bytes.iter().all(|byte| is_edge(Some(byte)) || *byte == b'-')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_named_as_an_object_is() {
+        assert!(is_name("webserver-0.2.0"));
+        assert!(!is_name("WebServer") && !is_name("a..b") && !is_name("-a") && !is_name(""));
+    }
+}

@@ -1,0 +1,126 @@
+use std::{collections::BTreeMap, path::PathBuf};
+
+use clap::Args;
+use pintle_core::reconciler;
+use pintle_wit::{Kind, Manifest};
+use serde_json::{Value, json};
+
+use super::{
+    output::{self, Data},
+    plural,
+    problem::{Problem, Verdict},
+};
+use crate::offline;
+
+/// Print the ClusterRole that a guest's Reconciler needs
+///
+/// It lets the operator read the custom resources and write their status, and work on the kinds of children that the module's
+/// manifest declares. Its label makes it part of the operator's own role. Secrets are never listed or watched.
+///
+/// RBAC wants plurals, and a manifest has kinds: plurals are guessed by the rule that Kubernetes' generators use. Where a CRD has
+/// another, say it with --plural.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Let the operator do what the guest needs
+  pintle rbac webserver.wasm | kubectl apply -f -
+
+  # With a plural that follows no rule
+  pintle rbac shop.wasm --plural Cactus=cacti")]
+pub(super) struct Rbac {
+    /// The guest: a module that `pintle build` made
+    module: PathBuf,
+
+    /// The plural of a kind
+    #[arg(long = "plural", value_name = "KIND=PLURAL", value_parser = pair)]
+    plurals: Vec<(String, String)>,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
+    output: Data,
+}
+
+/// The label that the operator's role gathers.
+const LABEL_AGGREGATE: &str = "pintle.dev/aggregate-to-host";
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((kind, plural)) if !kind.is_empty() && !plural.is_empty() => Ok((kind.into(), plural.into())),
+        _ => Err("write it as Cactus=cacti".into()),
+    }
+}
+
+impl Rbac {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        let engine = offline::engine()?;
+        let module = offline::load(&engine, &self.module)?
+            .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        let plurals: BTreeMap<String, String> = self.plurals.into_iter().collect();
+        output::print(&output::text(&role(module.manifest(), &plurals), self.output)?)?;
+        Ok(Verdict::Fine)
+    }
+}
+
+fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>) -> Value {
+    let plural = |kind: &Kind| plurals.get(&kind.kind).cloned().unwrap_or_else(|| plural::plural(&kind.kind));
+    let root = &manifest.reconciles;
+    let resource = plural(root);
+    let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let mut rules = vec![
+        rule(root.group(), std::slice::from_ref(&resource), &["get", "list", "watch"]),
+        rule(root.group(), &[format!("{resource}/status")], &["get", "patch"]),
+        // Where the API server wants it of whoever makes an object the owner of others and blocks its deletion.
+        rule(root.group(), &[format!("{resource}/finalizers")], &["update"]),
+    ];
+    let mut watched: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut unwatched = watched.clone();
+    for child in &manifest.children {
+        let kind = child.kind();
+        let groups = if reconciler::is_watchable(&kind) { &mut watched } else { &mut unwatched };
+        let resources = groups.entry(kind.group().to_owned()).or_default();
+        let resource = plural(&kind);
+        if !resources.contains(&resource) {
+            resources.push(resource);
+        }
+    }
+    // An apply creates with `patch`; the API server asks for `create` as well.
+    for (group, resources) in &watched {
+        rules.push(rule(group, resources, &["get", "list", "watch", "create", "patch", "delete"]));
+    }
+    for (group, resources) in &unwatched {
+        rules.push(rule(group, resources, &["get", "create", "patch", "delete"]));
+    }
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": format!("pintle-guest-{}", manifest.name), "labels": {LABEL_AGGREGATE: "true"}},
+        "rules": rules,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_wit::ChildKind;
+
+    #[test]
+    fn secrets_are_neither_listed_nor_watched() {
+        let children = vec![
+            ChildKind::new("v1", "Secret"),
+            ChildKind::new("v1", "ConfigMap"),
+            ChildKind::new("v1", "Service"),
+            ChildKind::new("networking.k8s.io/v1", "Ingress"),
+        ];
+        let manifest = Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
+        let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]));
+        let of = |resource: &str| {
+            let rules = role["rules"].as_array().unwrap();
+            let rule = rules.iter().find(|rule| rule["resources"].as_array().unwrap().contains(&resource.into())).unwrap();
+            (rule["apiGroups"][0].as_str().unwrap().to_owned(), rule["verbs"].as_array().unwrap().clone())
+        };
+        assert_eq!(of("secrets").1, ["get", "create", "patch", "delete"]);
+        assert_eq!(of("services"), of("configmaps"));
+        assert_eq!(of("ingresses").0, "networking.k8s.io");
+        assert_eq!(of("cacti/status"), ("example.com".into(), vec!["get".into(), "patch".into()]));
+    }
+}

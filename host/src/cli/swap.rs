@@ -1,0 +1,105 @@
+use std::time::Duration;
+
+use clap::Args;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{
+    live::{self, FIELD_MANAGER, Progress},
+    output,
+    problem::{Problem, Verdict},
+};
+use crate::{
+    api::{Module, Reconciler},
+    kubernetes::connect::Connect,
+};
+
+/// Put another module in force
+///
+/// The operator loads the module beside the one that works. Once it is ready, every root is reconciled with it; until then, and
+/// when it is refused, the one before keeps working.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Put a module in force
+  pintle swap webserver webserver-0.2.0
+
+  # And wait until it is; the exit code is 1 when the module is refused
+  pintle swap webserver webserver-0.2.0 --wait
+
+  # Go back
+  pintle swap webserver webserver-0.1.0")]
+pub(super) struct Swap {
+    /// The Reconciler
+    reconciler: String,
+
+    /// The Module
+    module: String,
+
+    /// Wait until the module is in force
+    #[arg(long)]
+    wait: bool,
+
+    /// How long to wait
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
+    timeout: Duration,
+
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Swap {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        live::block_on(self.swap())
+    }
+
+    async fn swap(&self) -> Result<Verdict, Problem> {
+        let client = live::client(&self.connect).await?;
+        let modules: Api<Module> = Api::all(client.clone());
+        let reconcilers: Api<Reconciler> = Api::all(client);
+        let found = modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
+        if found.is_none() {
+            return Err(Problem::new(format!("there is no Module {}", self.module))
+                .hint(format!("upload it with: pintle push {} FILE", self.module)));
+        }
+        let patch = Patch::Merge(json!({"spec": {"module": self.module}}));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let patched = match reconcilers.patch(&self.reconciler, &params, &patch).await {
+            Ok(patched) => patched,
+            Err(error) if live::is(&error, 404) => {
+                return Err(Problem::new(format!("there is no Reconciler {}", self.reconciler))
+                    .hint("see which there are with: kubectl get reconcilers.pintle.dev"));
+            }
+            Err(error) => return Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
+        };
+        output::print(&format!("reconciler.pintle.dev/{}: module {} is wanted\n", self.reconciler, self.module))?;
+        if self.wait {
+            let generation = patched.metadata.generation;
+            live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
+            output::print(&format!("reconciler.pintle.dev/{}: module {} is in force\n", self.reconciler, self.module))?;
+        }
+        Ok(Verdict::Fine)
+    }
+
+    async fn look(&self, reconcilers: &Api<Reconciler>, generation: Option<i64>) -> Result<Progress, Problem> {
+        let about = format!("Reconciler {}", self.reconciler);
+        let found = reconcilers.get(&self.reconciler).await.map_err(|error| live::problem(about, &error))?;
+        if found.spec.module != self.module {
+            return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.spec.module)));
+        }
+        let status = found.status.unwrap_or_default();
+        let is_active = status.active.as_ref().is_some_and(|active| active.module == self.module);
+        if status.observed_generation >= generation && is_active && status.candidate.is_none() {
+            // Whether the roots are well is another question.
+            return Ok(Progress::Done);
+        }
+        Ok(match live::progress(&status.conditions, status.observed_generation, generation) {
+            // It may be ready with the module before.
+            Progress::Done => Progress::Waiting("the module is being loaded".into()),
+            other => other,
+        })
+    }
+}

@@ -202,3 +202,6 @@ fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource,
     }
     Ok((Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: true }, status.clone()))
 }
+
+#[cfg(test)]
+mod tests;

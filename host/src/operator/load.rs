@@ -53,6 +53,12 @@ impl Load {
         }
     }
 
+    /// A load that is as far as this.
+    #[cfg(test)]
+    pub(crate) fn at(uid: &str, progress: Progress) -> Self {
+        Self { uid: uid.into(), progress, attempts: 1 }
+    }
+
     /// When a failed fetch is tried again.
     pub(crate) fn retries_at(&self) -> Option<Duration> {
         match &self.progress {

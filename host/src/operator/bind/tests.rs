@@ -1,0 +1,163 @@
+use std::time::Duration;
+
+use pintle_engine::{Engine, EngineConfig, Meter, fixtures};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A cluster with one CRD, some Modules and some Reconcilers.
+#[derive(Default)]
+struct Scene {
+    modules: BTreeMap<String, api::Module>,
+    loads: BTreeMap<String, Load>,
+    reconcilers: BTreeMap<String, api::Reconciler>,
+    crds: BTreeMap<String, CrdInfo>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut scene = Self::default();
+        scene.crds.insert("toys.x".into(), crd(true, "v1"));
+        scene
+    }
+
+    /// A Module that is as far as this.
+    fn module(mut self, name: &str, progress: Progress) -> Self {
+        let object = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": name, "uid": name},
+            "spec": {"digest": "", "source": {}}});
+        self.modules.insert(name.into(), serde_json::from_value(object).expect("a Module"));
+        self.loads.insert(name.into(), Load::at(name, progress));
+        self
+    }
+
+    fn reconciler(mut self, name: &str, created: &str, spec: Value) -> Self {
+        let mut object = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler",
+            "metadata": {"name": name, "creationTimestamp": created},
+            "spec": {"for": {"apiVersion": "x/v1", "kind": "Toy"}, "module": "one"}});
+        object["spec"].as_object_mut().expect("a map").extend(spec.as_object().expect("a map").clone());
+        self.reconcilers.insert(name.into(), serde_json::from_value(object).expect("a Reconciler"));
+        self
+    }
+
+    fn decide(&self, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, (String, bool)> {
+        let world = World {
+            modules: &self.modules,
+            loads: &self.loads,
+            reconcilers: &self.reconcilers,
+            crds: &self.crds,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        match decide(&world, name, before) {
+            Verdict::Work(in_force) => Ok(*in_force),
+            Verdict::Rest(failure) => Err((failure.reason, failure.retry)),
+        }
+    }
+
+    fn reason(&self, name: &str) -> String {
+        self.decide(name, None).map(|in_force| in_force.active.module).expect_err("it rests").0
+    }
+}
+
+fn crd(namespaced: bool, version: &str) -> CrdInfo {
+    CrdInfo {
+        group: "x".into(),
+        kind: "Toy".into(),
+        plural: "toys".into(),
+        namespaced,
+        established: true,
+        versions: BTreeMap::from([(version.to_owned(), StatusSchema::Anything)]),
+    }
+}
+
+fn loaded(kind: &str) -> Progress {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let manifest = fixtures::manifest("toy", "x/v1", kind, &[]);
+    let answer = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
+    Progress::Loaded(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
+}
+
+fn refused() -> Progress {
+    Progress::Refused(Failure::terminal(reasons::CORE_MODULE, "run: pintle build"))
+}
+
+const EARLY: &str = "2026-01-01T00:00:00Z";
+const LATE: &str = "2026-01-02T00:00:00Z";
+
+#[test]
+fn a_module_that_is_loaded_and_fits_is_in_force() {
+    let scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({}));
+    let in_force = scene.decide("r", None).expect("it works");
+    assert_eq!((in_force.active.module.as_str(), in_force.candidate), ("one", None));
+    assert_eq!(in_force.resource.path(Some("n"), Some("a")), "/apis/x/v1/namespaces/n/toys/a");
+    let again = scene.decide("r", Some(&api::ActiveModule { since: "then".into(), ..in_force.active.clone() }));
+    assert_eq!(again.expect("it works").active.since, "then", "nothing new came into force");
+}
+
+#[test]
+fn what_keeps_a_reconciler_from_working_has_its_reason() {
+    let with = |progress: Progress| Scene::new().module("one", progress).reconciler("r", EARLY, json!({}));
+    assert_eq!(Scene::new().reconciler("r", EARLY, json!({})).reason("r"), "ModuleMissing");
+    assert_eq!(with(refused()).reason("r"), "ModuleNotReady");
+    assert_eq!(with(Progress::Loading).decide("r", None).map(|_| ()), Err(("ModuleLoading".into(), true)));
+    assert_eq!(with(loaded("Other")).reason("r"), "KindMismatch");
+    let spec = |spec: Value| Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, spec);
+    assert_eq!(spec(json!({"suspend": true})).reason("r"), "Suspended");
+    assert_eq!(spec(json!({"config": {"a": 1}})).reason("r"), "ConfigInvalid");
+    assert_eq!(spec(json!({"rollout": {"strategy": "Shadow"}})).reason("r"), "CapabilityMissing");
+    assert_eq!(spec(json!({"namespaces": "Some"})).reason("r"), "SpecInvalid");
+    let mut scene = spec(json!({}));
+    scene.crds.clear();
+    assert_eq!(scene.decide("r", None).map(|_| ()), Err(("KindMissing".into(), true)), "it works when the CRD comes");
+    scene.crds.insert("toys.x".into(), crd(true, "v2"));
+    assert_eq!(scene.reason("r"), "KindMissing");
+    scene.crds.insert("toys.x".into(), crd(false, "v1"));
+    assert_eq!(scene.reason("r"), "CapabilityMissing", "roots of cluster scope");
+}
+
+#[test]
+fn of_two_reconcilers_for_one_kind_the_older_works_and_the_other_takes_over() {
+    let mut scene = Scene::new()
+        .module("one", loaded("Toy"))
+        .reconciler("a-younger", LATE, json!({}))
+        .reconciler("older", EARLY, json!({}));
+    assert!(scene.decide("older", None).is_ok());
+    assert_eq!(scene.reason("a-younger"), "KindTaken");
+    scene.reconcilers.remove("older");
+    assert!(scene.decide("a-younger", None).is_ok());
+}
+
+#[test]
+fn a_field_manager_belongs_to_one_reconciler() {
+    let other = json!({"for": {"apiVersion": "y/v1", "kind": "Other"}, "fieldManager": "mine"});
+    let scene = Scene::new()
+        .module("one", loaded("Toy"))
+        .reconciler("older", EARLY, other)
+        .reconciler("younger", LATE, json!({"fieldManager": "mine"}));
+    assert_eq!(scene.reason("younger"), "FieldManagerTaken");
+}
+
+#[test]
+fn what_was_in_force_keeps_working_with_its_own_config_until_the_new_one_can() {
+    let scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({}));
+    let before = scene.decide("r", None).expect("it works").active;
+    for (progress, reason) in [(refused(), "ModuleNotReady"), (Progress::Loading, "ModuleLoading"), (loaded("Other"), "KindMismatch")] {
+        let scene = Scene::new()
+            .module("one", loaded("Toy"))
+            .module("two", progress)
+            .reconciler("r", EARLY, json!({"module": "two"}));
+        let in_force = scene.decide("r", Some(&before)).expect("the old one works");
+        assert_eq!(in_force.active, before);
+        assert_eq!(in_force.candidate.map(|candidate| (candidate.module, candidate.reason)), Some(("two".into(), reason.into())));
+    }
+    let scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"config": {"a": 1}}));
+    let in_force = scene.decide("r", Some(&before)).expect("the old config works");
+    assert_eq!((in_force.active.config, in_force.candidate.expect("a candidate").reason), (Value::Null, "ConfigInvalid".into()));
+}
+
+#[test]
+fn other_bytes_under_the_old_name_are_not_what_was_in_force() {
+    let scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"module": "gone"}));
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let before = api::ActiveModule { module: "one".into(), digest, ..api::ActiveModule::default() };
+    assert_eq!(scene.decide("r", Some(&before)).map(|_| ()), Err(("ModuleMissing".into(), true)));
+}

@@ -75,9 +75,7 @@ Use \"pintle COMMAND --help\" for more about a command.
 
 /// The help of a command, in kubectl's order.
 const HELP: &str = "\
-{about}
-
-{after-help}
+{about}{after-help}
 
 {all-args}
 

@@ -8,6 +8,8 @@ mod guests;
 mod run;
 mod test;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// The commands for developing Pintle.
@@ -38,7 +40,17 @@ enum Command {
     Bench,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Demo(flags) => demo::run(&flags),
         Command::Test(flags) => test::run(&flags),
@@ -47,7 +59,7 @@ fn main() -> anyhow::Result<()> {
         Command::Gen { check } => generate::run(check),
         Command::Bench => {
             let guests = guests::build()?;
-            run::cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests.folder()).go()
+            crate::run::cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests.folder()).go()
         }
     }
 }

@@ -2,7 +2,7 @@ use clap::Args;
 
 use super::{
     live,
-    problem::{Problem, Verdict},
+    problem::{Problem, Verdict, in_one_line},
 };
 use crate::operator;
 
@@ -26,7 +26,7 @@ pub(super) struct Operator {
 impl Operator {
     pub(super) fn run(self) -> Result<Verdict, Problem> {
         live::block_on(async {
-            operator::run(self.flags).await.map_err(|error| Problem::failed(format!("{error:#}")))?;
+            operator::run(self.flags).await.map_err(|error| Problem::failed(in_one_line(&error)))?;
             Ok(Verdict::Fine)
         })
     }

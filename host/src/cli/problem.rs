@@ -62,6 +62,31 @@ impl fmt::Display for Problem {
 // Every error from below is about files, processes or the network: a caller that knows better says so with `Problem::failed`.
 impl<E: Into<anyhow::Error>> From<E> for Problem {
     fn from(error: E) -> Self {
-        Self::new(format!("{:#}", error.into()))
+        Self::new(in_one_line(&error.into()))
+    }
+}
+
+/// An error and its causes. Many errors repeat their cause; it is said once.
+pub(super) fn in_one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot read f: no such file").context("no cluster");
+        assert_eq!(in_one_line(&error), "no cluster: cannot read f: no such file");
     }
 }

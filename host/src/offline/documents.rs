@@ -139,7 +139,11 @@ fn add(place: String, value: Value, documents: &mut Vec<Document>) -> Result<(),
     }
     for key in ["apiVersion", "kind"] {
         if value.get(key).and_then(Value::as_str).is_none_or(str::is_empty) {
-            let message = format!("the document has no {key}, so it is no Kubernetes object");
+            let message = if value.get("objects").is_some_and(Value::is_array) {
+                "this is a golden case, and not an object; run it with: pintle test".to_owned()
+            } else {
+                format!("the document has no {key}, so it is no Kubernetes object")
+            };
             return Err(DocumentError::NoObject { path: place, message });
         }
     }

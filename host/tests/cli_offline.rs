@@ -6,6 +6,8 @@ use pintle_engine::fixtures;
 
 const EMPTY: &str = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
 
+const SEEN: &str = r#"{"apiVersion":"guest.pintle.dev/v1","status":{"seen":true}}"#;
+
 const THING: &str = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {}\n";
 
 fn manifest() -> String {
@@ -71,7 +73,7 @@ fn check_says_in_json_why_a_module_is_bad() {
     let run = folder(&fixtures::core_module()).run(&["check", "guest.wasm", "-o", "json"]);
     let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(data["failure"]["reason"], "CoreModule");
-    let run = folder(&fixtures::answers(&manifest(), EMPTY)).run(&["check", "guest.wasm", "-o", "json"]);
+    let run = folder(&fixtures::answers(&manifest(), SEEN)).run(&["check", "guest.wasm", "-o", "json"]);
     let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(data["manifest"]["name"], "thing");
@@ -99,7 +101,7 @@ fn a_guest_that_breaks_is_found_by_check() {
 #[test]
 fn a_manifest_that_asks_for_too_much_is_not_supported() {
     let manifest = manifest().replace(r#","children""#, r#","finalizer":true,"children""#);
-    let run = folder(&fixtures::answers(&manifest, EMPTY)).run(&["check", "guest.wasm"]);
+    let run = folder(&fixtures::answers(&manifest, SEEN)).run(&["check", "guest.wasm"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("CapabilityMissing: finalizer"), "{run:?}");
 }
@@ -141,9 +143,9 @@ fn children_are_printed_without_what_the_host_adds() {
 
 #[test]
 fn files_that_do_not_make_a_run_are_a_wrong_use() {
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
     folder.write("two.yaml", format!("{THING}---\n{}", THING.replace("name: a", "name: b")));
-    folder.write("other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n");
+    folder.write("other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: blog}\n");
     folder.write("broken.yaml", "apiVersion: v1\nkind: [\n");
     for (files, text) in [
         (&["other.yaml"][..], "no Thing (example.com/v1) in the files"),
@@ -159,12 +161,12 @@ fn files_that_do_not_make_a_run_are_a_wrong_use() {
     }
     let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml", "-f", "other.yaml"]);
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.starts_with("warning: other.yaml: Namespace n plays no part"), "{run:?}");
+    assert!(run.stderr.starts_with("warning: other.yaml: Namespace blog plays no part"), "{run:?}");
 }
 
 #[test]
 fn a_config_that_the_guest_does_not_take_is_named_by_its_path() {
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
     folder.write(
         "reconciler.yaml",
         "apiVersion: pintle.dev/v1alpha1\nkind: Reconciler\nmetadata: {name: thing}\nspec:\n  for: {apiVersion: example.com/v1, kind: Thing}\n  module: m\n  config: {a: 1}\n",
@@ -176,7 +178,7 @@ fn a_config_that_the_guest_does_not_take_is_named_by_its_path() {
 
 #[test]
 fn a_misspelt_field_of_a_reconciler_is_not_passed_over() {
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
     folder.write(
         "reconciler.yaml",
         "apiVersion: pintle.dev/v1alpha1\nkind: Reconciler\nmetadata: {name: thing}\nspec:\n  for: {apiVersion: example.com/v1, kind: Thing}\n  module: m\n  limits: {childern: 3}\n",
@@ -188,14 +190,14 @@ fn a_misspelt_field_of_a_reconciler_is_not_passed_over() {
 
 #[test]
 fn a_case_that_differs_shows_where_and_can_be_updated() {
-    let module = fixtures::answers(&manifest(), &response(&format!(r#""children":[{}],"status":{{"n":1}}"#, config_map("a"))));
+    let module = fixtures::answers(&manifest(), &response(&format!(r#""children":[{}],"status":{{"size":1}}"#, config_map("a"))));
     let folder = folder(&module);
     let objects = "# why\nobjects:\n- apiVersion: example.com/v1\n  kind: Thing # the root\n  metadata: {name: a}\n  spec: {}\n";
-    folder.write("cases/a.yaml", format!("{objects}expect:\n  children: []\n  status: {{n: 2}}\n"));
+    folder.write("cases/a.yaml", format!("{objects}expect:\n  children: []\n  status: {{size: 2}}\n"));
     let run = folder.run(&["test", "guest.wasm", "cases"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stdout.starts_with("FAILED  cases/a.yaml\n") && run.stdout.ends_with("0 passed, 1 failed\n"), "{run:?}");
-    assert!(run.stdout.contains("-   n: 2\n") && run.stdout.contains("+   n: 1\n"), "{run:?}");
+    assert!(run.stdout.contains("-   size: 2\n") && run.stdout.contains("+   size: 1\n"), "{run:?}");
 
     let run = folder.run(&["test", "guest.wasm", "cases", "--update"]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -207,8 +209,8 @@ fn a_case_that_differs_shows_where_and_can_be_updated() {
 
 #[test]
 fn a_broken_case_fails_and_the_others_still_run() {
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
-    let good = format!("objects:\n- {}expect: {{}}\n", THING.replace('\n', "\n  ").trim_end_matches("  "));
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
+    let good = format!("objects:\n- {}expect:\n  status: {{seen: true}}\n", THING.replace('\n', "\n  ").trim_end_matches("  "));
     folder.write("cases/a.yaml", good.replace("expect", "expects"));
     folder.write("cases/b.yaml", &good);
     let refusal = "refusals:\n- child: {apiVersion: v1, kind: ConfigMap, name: nobody}\n";
@@ -241,7 +243,7 @@ fn a_guest_whose_answer_depends_on_the_order_of_its_children_is_found() {
 
 #[test]
 fn a_child_that_is_somebody_elses_is_left_alone() {
-    let module = fixtures::answers(&manifest(), &response(&format!(r#""children":[{}]"#, config_map("a"))));
+    let module = fixtures::answers(&manifest(), &response(&format!(r#""children":[{}],"status":{{"seen":true}}"#, config_map("a"))));
     let folder = folder(&module);
     folder.write("foreign.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: []}\ndata: {k: theirs}\n");
     let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml", "-f", "foreign.yaml"]);
@@ -254,7 +256,7 @@ fn a_child_that_is_somebody_elses_is_left_alone() {
 
 #[test]
 fn rbac_and_crds_print_what_kubectl_applies() {
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
     let run = folder.run(&["rbac", "guest.wasm", "--plural", "Thing=thingies"]);
     assert!(run.stdout.contains("- thingies/status") && run.stdout.contains("pintle.dev/aggregate-to-host: \"true\""), "{run:?}");
     let run = folder.run(&["crds"]);

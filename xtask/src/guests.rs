@@ -40,21 +40,21 @@ pub(crate) fn build() -> Result<Guests> {
     for (name, bytes_max) in BYTES_MAX {
         say(format_args!("building guest {name}"));
         let source = root().join(format!("guest-{name}"));
-        build_one(&pintle, &source, &guests.path(name), &["--locked"])?;
+        build_one(&pintle, &source, &guests.path(name), &["--locked"], &target())?;
         let bytes = fs::metadata(guests.path(name))?.len();
         ensure!(bytes <= bytes_max, "guest {name} has grown to {bytes} bytes; it may have {bytes_max}");
     }
     say("building guest darkroom-next, a changed copy of darkroom");
     let changed = changed_darkroom()?;
-    // Its schemas change with it, so that what was copied is stale.
-    build_one(&pintle, &changed, &guests.path("darkroom-next"), &[])?;
+    // Its schemas change with it, so that what was copied is stale. It has a target folder of its own, since cargo would take two
+    // packages of one name for one another, and one that stays when the copy is made anew.
+    build_one(&pintle, &changed, &guests.path("darkroom-next"), &[], &target().join("darkroom-next-target"))?;
     Ok(guests)
 }
 
-fn build_one(pintle: &Path, source: &Path, output: &Path, flags: &[&str]) -> Result<()> {
+fn build_one(pintle: &Path, source: &Path, output: &Path, flags: &[&str], target: &Path) -> Result<()> {
     let arguments = [Path::new("build"), source, Path::new("--output"), output];
-    // One target folder for all: what guests have in common is compiled once.
-    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new))).env("CARGO_TARGET_DIR", target()).go()
+    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new))).env("CARGO_TARGET_DIR", target).go()
 }
 
 /// A copy of the Darkroom guest with another cache time and version: what somebody does who changes the logic.

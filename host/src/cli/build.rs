@@ -59,6 +59,9 @@ const PROFILE: [&str; 5] = [
 
 impl Build {
     pub(super) fn run(self) -> Result<Verdict, Problem> {
+        if !self.dir.is_dir() {
+            return Err(Problem::new(format!("there is no directory {}", self.dir.display())));
+        }
         cargo::require_target(&self.dir)?;
         let package = cargo::package(&self.dir, self.locked)?;
         self.generate(&package)?;

@@ -8,7 +8,7 @@ use pintle_core::{
 };
 use pintle_engine::{CallStats, Module, Origin};
 use pintle_wit::{Condition, Event, Failure, GuestCondition, ObjectRef, Request, Response, names, reasons};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{cluster::Cluster, difference::differences, guest::Guest, setting::Setting};
 
@@ -192,7 +192,7 @@ impl Run<'_> {
                 return next.violation;
             }
             if let Some(Err((blame, failure))) = &next.answer {
-                let message = format!("asked again about what it wanted, {}: {failure}", blame.what());
+                let message = format!("in the next pass, over what this one made, {}: {failure}", blame.what());
                 return Some(Failure::terminal(NOT_IDEMPOTENT, message));
             }
             if next.written.is_empty() {
@@ -200,10 +200,7 @@ impl Run<'_> {
             }
             let saw_more = next.last_children() != before.last_children();
             if !(may_write && saw_more) {
-                let message = format!(
-                    "asked again about what it wanted, the guest wants it otherwise: {}",
-                    next.written.join("; ")
-                );
+                let message = format!("the next pass, over what this one made, still finds something to do: {}", next.written.join("; "));
                 return Some(Failure::terminal(NOT_IDEMPOTENT, message));
             }
             may_write = false;
@@ -238,7 +235,8 @@ impl Run<'_> {
                     let before = self.cluster.root().get("status").cloned().unwrap_or_default();
                     self.cluster.write_status(&write);
                     let after = self.cluster.root().get("status").cloned().unwrap_or_default();
-                    passed.written.push(changes("status", &before, &after));
+                    let (before, after) = (json!({"status": before}), json!({"status": after}));
+                    passed.written.push(changes("the status", &before, &after));
                     Outcome::StatusWritten(Ok(()))
                 }
                 Step::Emit(_) => Outcome::Emitted,

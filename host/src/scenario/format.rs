@@ -92,6 +92,9 @@ pub struct ModuleFile {
     /// For `fixture` and `answers`: its kinds of children, as `v1/ConfigMap`.
     #[serde(default)]
     pub children: Vec<String>,
+    /// The bytes end with a section that means nothing, so that they are another module with the same answers.
+    #[serde(default)]
+    pub padded: bool,
     /// The digest that its Module states, where it is not that of the bytes.
     #[serde(default)]
     pub digest: Option<String>,

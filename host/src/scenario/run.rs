@@ -320,7 +320,11 @@ impl<'a, B: Backend> Runner<'a, B> {
             unmet.extend(differences(&self.with_uids(matches).await?, &live));
         }
         if let Some(condition) = &expected.condition {
-            unmet.extend(unlike(condition, &live));
+            let mut condition = condition.clone();
+            if let Some(message) = &mut condition.message {
+                *message = self.with_uids(&message.as_str().into()).await?.as_str().unwrap_or_default().into();
+            }
+            unmet.extend(unlike(&condition, &live));
         }
         match expected.uid {
             Some(UidIs::Same) if before != Some(uid(&live)) => {

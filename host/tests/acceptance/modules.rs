@@ -6,8 +6,19 @@ use anyhow::Context;
 use pintle::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
 use pintle_engine::fixtures;
 
+/// A custom section of a component, called `note` and empty.
+const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
+
 /// The bytes of a module.
 pub(crate) fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = unpadded(module)?;
+    if module.padded {
+        bytes.extend(NOTE);
+    }
+    Ok(bytes)
+}
+
+fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
     if let Some(guest) = module.guest {
         let name = match guest {
             Guest::Darkroom => "darkroom",
@@ -30,6 +41,8 @@ pub(crate) fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
     let children: Vec<&str> = module.children.iter().map(String::as_str).collect();
     let manifest = fixtures::manifest("acceptance", CUSTOM_API_VERSION, kind, &children);
     if let Some(answer) = &module.answers {
+        let mut answer = answer.clone();
+        answer["apiVersion"] = "guest.pintle.dev/v1".into();
         return Ok(fixtures::answers(&manifest, &answer.to_string()));
     }
     Ok(match module.fixture.context("a module needs a source")? {

@@ -24,6 +24,8 @@ pub struct Call {
     pub name: Option<String>,
     /// The status code of the reply.
     pub code: u16,
+    /// The host had no right to it. A 403 alone does not say so: a namespace that goes answers with one too.
+    pub forbidden: bool,
 }
 
 impl std::fmt::Display for Call {

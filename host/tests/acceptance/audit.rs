@@ -63,6 +63,7 @@ fn call(event: &Value) -> Option<(Mark, Call)> {
         resource,
         namespace: text("/objectRef/namespace").map(Into::into),
         name: text("/objectRef/name").map(Into::into),
+        forbidden: text("/annotations/authorization.k8s.io~1decision") == Some("forbid"),
         code: event.pointer("/responseStatus/code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).unwrap_or(0),
     };
     Some((mark_of(received), call))

@@ -77,11 +77,11 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// The calls that the host was refused with 403, as `verb resource`.
+    /// The calls that the host had no right to, as `verb resource`.
     pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
         let Some(audit) = &self.audit else { return Ok(Vec::new()) };
         let calls = audit.calls_since(Mark(Duration::ZERO))?;
-        Ok(calls.into_iter().filter(|(_, call)| call.code == 403).map(|(_, call)| format!("{} {}", call.verb, call.resource)).collect())
+        Ok(calls.into_iter().filter(|(_, call)| call.forbidden).map(|(_, call)| format!("{} {}", call.verb, call.resource)).collect())
     }
 
     async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {

@@ -172,7 +172,10 @@ mod tests {
         for command in command.get_subcommands() {
             let name = command.get_name();
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(examples.contains("Examples:") && examples.contains(&format!("\n  pintle {name}")), "{name}");
+            assert!(
+                examples.contains("Examples:") && examples.contains(&format!("\n  pintle {name}")),
+                "{name}"
+            );
             assert!(overview.contains(&format!("\n  {name} ")), "{name}");
         }
     }

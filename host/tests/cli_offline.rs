@@ -1,6 +1,12 @@
 //! The command line without a cluster: the built binary, on files.
 
-use std::{fs, path::{Path, PathBuf}, process::Command};
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it expects")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use pintle_engine::fixtures;
 
@@ -19,7 +25,9 @@ fn response(rest: &str) -> String {
 }
 
 fn config_map(name: &str) -> String {
-    format!(r#"{{"id":"{name}","object":{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"k":"v"}}}}}}"#)
+    format!(
+        r#"{{"id":"{name}","object":{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"k":"v"}}}}}}"#
+    )
 }
 
 /// A folder with a custom resource, and a guest.
@@ -43,7 +51,11 @@ fn a_bad_module_is_refused_with_its_reason() {
         (fixtures::core_module(), "CoreModule", "run: pintle build\n"),
         (fixtures::imports_wasi(&manifest), "ImportsNotAllowed", "wasi:cli/environment@0.2.6"),
         (fixtures::without_reconcile(&manifest), "MissingExport", "reconcile"),
-        (fixtures::wrong_type(&manifest), "WrongExportType", "must be func(string) -> result<string, string>"),
+        (
+            fixtures::wrong_type(&manifest),
+            "WrongExportType",
+            "must be func(string) -> result<string, string>",
+        ),
         (vec![0; 20 << 20], "ModuleTooLarge", "the limit is 8388608"),
         (fixtures::answers("not a manifest", EMPTY), "InvalidJson", "describe"),
     ];
@@ -63,7 +75,13 @@ fn a_bad_module_is_refused_with_its_reason() {
 
 #[test]
 fn a_bad_module_is_refused_before_a_cluster_is_looked_for() {
-    let run = folder(&fixtures::core_module()).run(&["push", "thing-0.1.0", "guest.wasm", "--kubeconfig", "missing"]);
+    let run = folder(&fixtures::core_module()).run(&[
+        "push",
+        "thing-0.1.0",
+        "guest.wasm",
+        "--kubeconfig",
+        "missing",
+    ]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("CoreModule") && run.stderr.ends_with("run: pintle build\n"), "{run:?}");
 }
@@ -77,7 +95,11 @@ fn check_says_in_json_why_a_module_is_bad() {
     let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(data["manifest"]["name"], "thing");
-    assert!(data["digest"].as_str().unwrap().starts_with("sha256:") && data["calls"][0]["fuel"].as_u64() > Some(0), "{data}");
+    assert!(
+        data["digest"].as_str().unwrap().starts_with("sha256:")
+            && data["calls"][0]["fuel"].as_u64() > Some(0),
+        "{data}"
+    );
 }
 
 #[test]
@@ -115,10 +137,16 @@ fn an_empty_answer_is_no_failure() {
 
 #[test]
 fn a_guests_own_failure_is_printed_as_one() {
-    let run = render(&fixtures::fails(&manifest(), &response(r#""reason":"NoLuck","message":"try later","path":"spec.a""#)));
+    let run = render(&fixtures::fails(
+        &manifest(),
+        &response(r#""reason":"NoLuck","message":"try later","path":"spec.a""#),
+    ));
     assert_eq!(run.code, 1, "{run:?}");
     assert_eq!(run.stderr, "error: the guest cannot decide: NoLuck: spec.a: try later\n");
-    assert_eq!(run.stdout, "failure:\n  message: try later\n  path: spec.a\n  reason: NoLuck\n  retry: false\n");
+    assert_eq!(
+        run.stdout,
+        "failure:\n  message: try later\n  path: spec.a\n  reason: NoLuck\n  retry: false\n"
+    );
 }
 
 #[test]
@@ -126,7 +154,11 @@ fn what_the_gate_refuses_is_a_failure_with_its_path() {
     let child = r#"{"id":"a","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"kube-system"}}}"#;
     let run = render(&fixtures::answers(&manifest(), &response(&format!(r#""children":[{child}]"#))));
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stdout.contains("reason: NamespaceForbidden") && run.stdout.contains("path: children[0].object.metadata.namespace"), "{run:?}");
+    assert!(
+        run.stdout.contains("reason: NamespaceForbidden")
+            && run.stdout.contains("path: children[0].object.metadata.namespace"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -135,7 +167,10 @@ fn children_are_printed_without_what_the_host_adds() {
     let run = render(&module);
     assert!(run.stdout.contains("namespace: default") && !run.stdout.contains("pintle.dev"), "{run:?}");
     let full = folder(&module).run(&["render", "guest.wasm", "-f", "thing.yaml", "--full"]);
-    assert!(full.stdout.contains("ownerReferences") && full.stdout.contains("pintle.dev/desired"), "{full:?}");
+    assert!(
+        full.stdout.contains("ownerReferences") && full.stdout.contains("pintle.dev/desired"),
+        "{full:?}"
+    );
     let json = folder(&module).run(&["render", "guest.wasm", "-f", "thing.yaml", "-o", "json"]);
     let data: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(data["children"][0]["data"]["k"], "v");
@@ -173,7 +208,10 @@ fn a_config_that_the_guest_does_not_take_is_named_by_its_path() {
     );
     let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml", "-f", "reconciler.yaml"]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stdout.contains("reason: ConfigInvalid") && run.stdout.contains("path: spec.config"), "{run:?}");
+    assert!(
+        run.stdout.contains("reason: ConfigInvalid") && run.stdout.contains("path: spec.config"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -190,18 +228,28 @@ fn a_misspelt_field_of_a_reconciler_is_not_passed_over() {
 
 #[test]
 fn a_case_that_differs_shows_where_and_can_be_updated() {
-    let module = fixtures::answers(&manifest(), &response(&format!(r#""children":[{}],"status":{{"size":1}}"#, config_map("a"))));
+    let module = fixtures::answers(
+        &manifest(),
+        &response(&format!(r#""children":[{}],"status":{{"size":1}}"#, config_map("a"))),
+    );
     let folder = folder(&module);
     let objects = "# why\nobjects:\n- apiVersion: example.com/v1\n  kind: Thing # the root\n  metadata: {name: a}\n  spec: {}\n";
     folder.write("cases/a.yaml", format!("{objects}expect:\n  children: []\n  status: {{size: 2}}\n"));
     let run = folder.run(&["test", "guest.wasm", "cases"]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stdout.starts_with("FAILED  cases/a.yaml\n") && run.stdout.ends_with("0 passed, 1 failed\n"), "{run:?}");
+    assert!(
+        run.stdout.starts_with("FAILED  cases/a.yaml\n") && run.stdout.ends_with("0 passed, 1 failed\n"),
+        "{run:?}"
+    );
     assert!(run.stdout.contains("-   size: 2\n") && run.stdout.contains("+   size: 1\n"), "{run:?}");
 
     let run = folder.run(&["test", "guest.wasm", "cases", "--update"]);
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(folder.read("cases/a.yaml").starts_with(&format!("{objects}expect:\n")), "{}", folder.read("cases/a.yaml"));
+    assert!(
+        folder.read("cases/a.yaml").starts_with(&format!("{objects}expect:\n")),
+        "{}",
+        folder.read("cases/a.yaml")
+    );
     let run = folder.run(&["test", "guest.wasm", "cases", "-o", "json"]);
     let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((run.code, &data["passed"], &data["failed"]), (0, &1.into(), &0.into()), "{run:?}");
@@ -210,7 +258,10 @@ fn a_case_that_differs_shows_where_and_can_be_updated() {
 #[test]
 fn a_broken_case_fails_and_the_others_still_run() {
     let folder = folder(&fixtures::answers(&manifest(), SEEN));
-    let good = format!("objects:\n- {}expect:\n  status: {{seen: true}}\n", THING.replace('\n', "\n  ").trim_end_matches("  "));
+    let good = format!(
+        "objects:\n- {}expect:\n  status: {{seen: true}}\n",
+        THING.replace('\n', "\n  ").trim_end_matches("  ")
+    );
     folder.write("cases/a.yaml", good.replace("expect", "expects"));
     folder.write("cases/b.yaml", &good);
     let refusal = "refusals:\n- child: {apiVersion: v1, kind: ConfigMap, name: nobody}\n";
@@ -218,7 +269,11 @@ fn a_broken_case_fails_and_the_others_still_run() {
     let run = folder.run(&["test", "guest.wasm", "cases"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stdout.contains("expects") && run.stdout.contains("ok      cases/b.yaml"), "{run:?}");
-    assert!(run.stdout.contains("refusals[0] refuses ConfigMap nobody") && run.stdout.ends_with("1 passed, 2 failed\n"), "{run:?}");
+    assert!(
+        run.stdout.contains("refusals[0] refuses ConfigMap nobody")
+            && run.stdout.ends_with("1 passed, 2 failed\n"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -234,7 +289,8 @@ fn a_guest_that_is_never_content_is_found() {
 fn a_guest_whose_answer_depends_on_the_order_of_its_children_is_found() {
     let observed = manifest().replace(r#""kind":"ConfigMap""#, r#""kind":"ConfigMap","observe":true"#);
     let folder = folder(&hashes_its_request(&observed));
-    let config_map = |name: &str| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let config_map =
+        |name: &str| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     folder.write("children.yaml", format!("{}{}", config_map("a"), config_map("b")));
     let run = folder.run(&["check", "guest.wasm", "-f", "thing.yaml", "-f", "children.yaml"]);
     assert_eq!(run.code, 1, "{run:?}");
@@ -243,12 +299,21 @@ fn a_guest_whose_answer_depends_on_the_order_of_its_children_is_found() {
 
 #[test]
 fn a_child_that_is_somebody_elses_is_left_alone() {
-    let module = fixtures::answers(&manifest(), &response(&format!(r#""children":[{}],"status":{{"seen":true}}"#, config_map("a"))));
+    let module = fixtures::answers(
+        &manifest(),
+        &response(&format!(r#""children":[{}],"status":{{"seen":true}}"#, config_map("a"))),
+    );
     let folder = folder(&module);
-    folder.write("foreign.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: []}\ndata: {k: theirs}\n");
+    folder.write(
+        "foreign.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: []}\ndata: {k: theirs}\n",
+    );
     let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml", "-f", "foreign.yaml"]);
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.contains("AdoptionConflict") && run.stdout.contains("reason: AdoptionConflict"), "{run:?}");
+    assert!(
+        run.stderr.contains("AdoptionConflict") && run.stdout.contains("reason: AdoptionConflict"),
+        "{run:?}"
+    );
     folder.write("own.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: old}\n");
     let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml", "-f", "own.yaml"]);
     assert!(run.stderr.is_empty() && run.stdout.contains("reason: Succeeded"), "{run:?}");
@@ -258,9 +323,17 @@ fn a_child_that_is_somebody_elses_is_left_alone() {
 fn rbac_and_crds_print_what_kubectl_applies() {
     let folder = folder(&fixtures::answers(&manifest(), SEEN));
     let run = folder.run(&["rbac", "guest.wasm", "--plural", "Thing=thingies"]);
-    assert!(run.stdout.contains("- thingies/status") && run.stdout.contains("pintle.dev/aggregate-to-host: \"true\""), "{run:?}");
+    assert!(
+        run.stdout.contains("- thingies/status")
+            && run.stdout.contains("pintle.dev/aggregate-to-host: \"true\""),
+        "{run:?}"
+    );
     let run = folder.run(&["crds"]);
-    assert!(run.stdout.contains("name: modules.pintle.dev") && run.stdout.contains("name: reconcilers.pintle.dev"), "{run:?}");
+    assert!(
+        run.stdout.contains("name: modules.pintle.dev")
+            && run.stdout.contains("name: reconcilers.pintle.dev"),
+        "{run:?}"
+    );
     let run = folder.run(&["crds", "."]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("hint: generate it with: pintle build"), "{run:?}");
@@ -292,17 +365,33 @@ fn a_new_guest_builds_and_passes_its_case() {
     let before = generated.map(|file| folder.read(file));
     let run = folder.run(&["build", "photo-album"]);
     assert_eq!(run.code, 0, "{run:?}");
-    assert_eq!(before, generated.map(|file| folder.read(file)), "what `new` writes is what `build` generates");
+    assert_eq!(
+        before,
+        generated.map(|file| folder.read(file)),
+        "what `new` writes is what `build` generates"
+    );
     let run = folder.run(&["test", "photo-album/photo-album.wasm", "photo-album/cases"]);
     assert_eq!(run.stdout, "ok      photo-album/cases/sample.yaml\n1 passed, 0 failed\n", "{run:?}");
     let files = ["sample.yaml", "reconciler.yaml", "crd.yaml"].map(|file| format!("photo-album/{file}"));
-    let run = folder.run(&["render", "photo-album/photo-album.wasm", "-f", &files[0], "-f", &files[1], "-f", &files[2]]);
+    let run = folder.run(&[
+        "render",
+        "photo-album/photo-album.wasm",
+        "-f",
+        &files[0],
+        "-f",
+        &files[1],
+        "-f",
+        &files[2],
+    ]);
     assert_eq!(run.code, 0, "{run:?}");
     let run = folder.run(&["check", "photo-album/photo-album.wasm"]);
     assert_eq!(run.code, 0, "{run:?}");
     let module = std::fs::read(folder.path("photo-album/photo-album.wasm")).unwrap();
     let here = folder.path("").display().to_string();
-    assert!(!String::from_utf8_lossy(&module).contains(here.trim_end_matches('/')), "no path of this machine is in the module");
+    assert!(
+        !String::from_utf8_lossy(&module).contains(here.trim_end_matches('/')),
+        "no path of this machine is in the module"
+    );
 
     folder.write("photo-album/crd.yaml", "stale");
     let run = folder.run(&["build", "photo-album", "--locked"]);

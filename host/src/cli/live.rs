@@ -25,10 +25,10 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
     let client = connect.client().await?;
     match client.list_api_group_resources("pintle.dev/v1alpha1").await {
         Ok(_) => Ok(client),
-        Err(Error::Api(status)) if status.code == 404 => {
-            Err(Problem::new("Pintle is not installed in this cluster: it does not serve pintle.dev/v1alpha1")
-                .hint("run: kubectl apply -f deploy/install.yaml"))
-        }
+        Err(Error::Api(status)) if status.code == 404 => Err(Problem::new(
+            "Pintle is not installed in this cluster: it does not serve pintle.dev/v1alpha1",
+        )
+        .hint("run: kubectl apply -f deploy/install.yaml")),
         Err(error) => Err(problem("the API server", &error)),
     }
 }
@@ -37,7 +37,8 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
 pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
     match error {
         Error::Api(status) => {
-            let problem = Problem::new(format!("{about}: {} ({} {})", status.message, status.code, status.reason));
+            let problem =
+                Problem::new(format!("{about}: {} ({} {})", status.message, status.code, status.reason));
             match status.code {
                 401 => problem.hint("the credentials in the kubeconfig are not accepted"),
                 403 => problem.hint("see who you are with: kubectl auth whoami"),
@@ -97,7 +98,9 @@ pub(super) fn progress(conditions: &[Condition], observed: Option<i64>, generati
         return Progress::Waiting("no operator has looked at it yet".into());
     }
     let find = |name: &str| {
-        conditions.iter().find(|condition| condition.r#type == name && condition.status == ConditionStatus::True)
+        conditions
+            .iter()
+            .find(|condition| condition.r#type == name && condition.status == ConditionStatus::True)
     };
     let ready = conditions.iter().find(|condition| condition.r#type == READY);
     match (find(READY), find(STALLED), ready) {

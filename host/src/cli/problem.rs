@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn a_cause_is_said_once() {
-        let error = anyhow::anyhow!("no such file").context("cannot read f: no such file").context("no cluster");
+        let error =
+            anyhow::anyhow!("no such file").context("cannot read f: no such file").context("no cluster");
         assert_eq!(in_one_line(&error), "no cluster: cannot read f: no such file");
     }
 }

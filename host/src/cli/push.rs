@@ -92,7 +92,9 @@ impl Push {
             Some(module) if module.spec.digest != digest => return Err(self.taken(&module.spec.digest)),
             Some(module) => {
                 // The ConfigMaps may have gone since.
-                if let Some(source) = module.spec.source.config_map.as_ref().filter(|source| self.is_ours(source, bytes)) {
+                if let Some(source) =
+                    module.spec.source.config_map.as_ref().filter(|source| self.is_ours(source, bytes))
+                {
                     self.upload(&client, source, bytes).await?;
                     self.own(&client, &module, source).await?;
                 }
@@ -102,7 +104,8 @@ impl Push {
                 let source = self.source(bytes);
                 self.upload(&client, &source, bytes).await?;
                 let spec = ModuleSpec { digest, source: ModuleSource { config_map: Some(source.clone()) } };
-                let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+                let params =
+                    PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
                 let module = modules
                     .create(&params, &Module::new(&self.name, spec))
                     .await
@@ -126,8 +129,11 @@ impl Push {
     }
 
     fn taken(&self, digest: &str) -> Problem {
-        Problem::new(format!("Module {} exists with other bytes ({digest}), and a Module never changes", self.name))
-            .hint("push under another name, for instance that of the next version, and then: pintle swap")
+        Problem::new(format!(
+            "Module {} exists with other bytes ({digest}), and a Module never changes",
+            self.name
+        ))
+        .hint("push under another name, for instance that of the next version, and then: pintle swap")
     }
 
     fn source(&self, bytes: &[u8]) -> ConfigMapSource {
@@ -159,10 +165,15 @@ impl Push {
                 }
                 // An upload that was broken off leaves parts.
                 Err(error) if live::is(&error, 409) => {
-                    let found = config_maps.get(&name).await.map_err(|error| live::problem(&about, &error))?;
+                    let found =
+                        config_maps.get(&name).await.map_err(|error| live::problem(&about, &error))?;
                     if found.binary_data != wanted.binary_data {
-                        return Err(Problem::new(format!("{about} exists and holds something else"))
-                            .hint(format!("push under another name, or: kubectl -n {} delete configmap {name}", source.namespace)));
+                        return Err(Problem::new(format!("{about} exists and holds something else")).hint(
+                            format!(
+                                "push under another name, or: kubectl -n {} delete configmap {name}",
+                                source.namespace
+                            ),
+                        ));
                     }
                 }
                 Err(error) => return Err(live::problem(&about, &error)),
@@ -198,7 +209,11 @@ impl Push {
         for name in source.names() {
             // The fields have one writer, so that force is not needed, and a merge is enough.
             config_maps
-                .patch(&name, &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }, &patch)
+                .patch(
+                    &name,
+                    &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
+                    &patch,
+                )
                 .await
                 .map_err(|error| live::problem(format!("ConfigMap {}/{name}", source.namespace), &error))?;
         }
@@ -208,14 +223,16 @@ impl Push {
 
 /// Loads the bytes as the operator will.
 fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
-    let module = offline::engine()?.load(bytes, None).map_err(|failure| Problem::of_module(file, &failure))?;
+    let module =
+        offline::engine()?.load(bytes, None).map_err(|failure| Problem::of_module(file, &failure))?;
     reconciler::supports(module.manifest()).map_err(|failure| Problem::of_module(file, &failure))?;
     Ok(module.digest().to_string())
 }
 
 /// A DNS subdomain, short enough for the names of further parts.
 fn is_name(name: &str) -> bool {
-    let is_edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_edge =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     name.len() <= 250
         && name.split('.').all(|part| {
             let bytes = part.as_bytes();

@@ -111,11 +111,15 @@ mod tests {
             ChildKind::new("v1", "Service"),
             ChildKind::new("networking.k8s.io/v1", "Ingress"),
         ];
-        let manifest = Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
+        let manifest =
+            Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
         let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]));
         let of = |resource: &str| {
             let rules = role["rules"].as_array().unwrap();
-            let rule = rules.iter().find(|rule| rule["resources"].as_array().unwrap().contains(&resource.into())).unwrap();
+            let rule = rules
+                .iter()
+                .find(|rule| rule["resources"].as_array().unwrap().contains(&resource.into()))
+                .unwrap();
             (rule["apiGroups"][0].as_str().unwrap().to_owned(), rule["verbs"].as_array().unwrap().clone())
         };
         assert_eq!(of("secrets").1, ["get", "create", "patch", "delete"]);

@@ -60,7 +60,8 @@ impl Swap {
         let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
         let reconcilers: Api<Reconciler> = Api::all(client);
-        let found = modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
+        let found =
+            modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
         if found.is_none() {
             return Err(Problem::new(format!("there is no Module {}", self.module))
                 .hint(format!("upload it with: pintle push {} FILE", self.module)));
@@ -75,16 +76,26 @@ impl Swap {
             }
             Err(error) => return Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
         };
-        output::print(&format!("reconciler.pintle.dev/{}: module {} is wanted\n", self.reconciler, self.module))?;
+        output::print(&format!(
+            "reconciler.pintle.dev/{}: module {} is wanted\n",
+            self.reconciler, self.module
+        ))?;
         if self.wait {
             let generation = patched.metadata.generation;
             live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
-            output::print(&format!("reconciler.pintle.dev/{}: module {} is in force\n", self.reconciler, self.module))?;
+            output::print(&format!(
+                "reconciler.pintle.dev/{}: module {} is in force\n",
+                self.reconciler, self.module
+            ))?;
         }
         Ok(Verdict::Fine)
     }
 
-    async fn look(&self, reconcilers: &Api<Reconciler>, generation: Option<i64>) -> Result<Progress, Problem> {
+    async fn look(
+        &self,
+        reconcilers: &Api<Reconciler>,
+        generation: Option<i64>,
+    ) -> Result<Progress, Problem> {
         let about = format!("Reconciler {}", self.reconciler);
         let found = reconcilers.get(&self.reconciler).await.map_err(|error| live::problem(about, &error))?;
         if found.spec.module != self.module {

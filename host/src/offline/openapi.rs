@@ -85,9 +85,8 @@ fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");
-        if step.bytes().all(|byte| byte.is_ascii_digit()) && !step.is_empty() {
-            path.push_str(&format!("[{step}]"));
-        } else if step.contains(['.', '/']) {
+        let is_index = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+        if is_index || step.contains(['.', '/']) {
             path.push_str(&format!("[{step}]"));
         } else {
             if !path.is_empty() {

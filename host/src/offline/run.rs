@@ -192,7 +192,8 @@ impl Run<'_> {
                 return next.violation;
             }
             if let Some(Err((blame, failure))) = &next.answer {
-                let message = format!("in the next pass, over what this one made, {}: {failure}", blame.what());
+                let message =
+                    format!("in the next pass, over what this one made, {}: {failure}", blame.what());
                 return Some(Failure::terminal(NOT_IDEMPOTENT, message));
             }
             if next.written.is_empty() {
@@ -200,7 +201,10 @@ impl Run<'_> {
             }
             let saw_more = next.last_children() != before.last_children();
             if !(may_write && saw_more) {
-                let message = format!("the next pass, over what this one made, still finds something to do: {}", next.written.join("; "));
+                let message = format!(
+                    "the next pass, over what this one made, still finds something to do: {}",
+                    next.written.join("; ")
+                );
                 return Some(Failure::terminal(NOT_IDEMPOTENT, message));
             }
             may_write = false;

@@ -16,7 +16,7 @@ pub struct RootMemory {
     standing: Vec<Standing>,
     /// What the refusals hold for: root uid and generation, Reconciler generation, module digest.
     holds_for: Option<(String, Option<i64>, i64, String)>,
-    /// Children of kinds that are not watched that were looked at since the host started.
+    /// Children of kinds that are not watched that were looked at since the host started, or the root was edited.
     pub(super) read: BTreeSet<UnwatchedChild>,
     /// Those of them that are there, as they were last seen: no cache shows them.
     pub(super) unwatched: Vec<Observed>,
@@ -80,6 +80,10 @@ impl RootMemory {
     pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) {
         if self.holds_for.as_ref().is_some_and(|(uid, ..)| uid != object::uid(root)) {
             *self = Self::default();
+        }
+        if self.holds_for.as_ref().is_some_and(|(_, generation, ..)| *generation != object::generation(root)) {
+            // Whoever edits a root expects it to be made true: what no watch shows is looked at again.
+            self.read.clear();
         }
         let holds_for = Some((
             object::uid(root).to_owned(),

@@ -71,6 +71,19 @@ fn drift_of_a_secret_is_put_right_after_a_restart() {
 }
 
 #[test]
+fn drift_of_a_secret_is_put_right_when_its_root_is_edited() {
+    let mut world = World::new();
+    world.settle(&with_keys());
+    world.api.edit(&reference("Secret", "keys"), "data.key", json!("Zm9yZWlnbg=="));
+    let root = world.root.clone();
+    world.api.edit(&root, "metadata.generation", json!(7));
+    let run = world.pass(&with_keys());
+    assert_eq!(run.steps[..3], ["call", "get Secret keys", "update Secret keys"]);
+    assert_eq!(world.live("Secret", "keys").unwrap()["data"]["key"], "cw==");
+    assert!(world.pass_with(|_| panic!("nothing changed")).steps.is_empty());
+}
+
+#[test]
 fn a_changed_secret_is_updated_without_being_named_again() {
     let mut world = World::new();
     world.settle(&with_keys());

@@ -3,16 +3,19 @@
 //! Needs compiled guests: those of `cargo xtask guests` in `target/guests`, or of the folder that `PINTLE_GUEST_DIR` names. The
 //! same function is measured natively beside them. One run measures one thread and two in turns, since machines change their mind.
 
+mod requests;
+
 use std::{
     env, fs, hint,
-    path::PathBuf,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
+use guest_darkroom::Darkroom;
 use guest_webserver::WebServer;
 use pintle_engine::{CallLimits, Engine, EngineConfig, Meter, Module, fixtures};
-use serde_json::{Value, json};
+use pintle_guest::Guest;
 
 /// How long each turn lasts, and how many there are: long enough for a median, short enough for a shared machine.
 const TURN: Duration = Duration::from_millis(300);
@@ -29,15 +32,20 @@ fn now() -> Instant {
 fn main() {
     let folder = env::var_os("PINTLE_GUEST_DIR").map_or_else(default_folder, PathBuf::from);
     floor();
-    let Ok(bytes) = fs::read(folder.join("webserver.wasm")) else {
-        println!("no webserver.wasm in {}: run `cargo xtask guests`", folder.display());
+    guest::<WebServer>("webserver", &folder, requests::webserver());
+    guest::<Darkroom>("darkroom", &folder, requests::darkroom());
+}
+
+fn guest<G: Guest>(name: &str, folder: &Path, requests: Vec<(&str, String)>) {
+    let Ok(bytes) = fs::read(folder.join(format!("{name}.wasm"))) else {
+        println!("no {name}.wasm in {}: run `cargo xtask guests`", folder.display());
         return;
     };
-    println!("webserver.wasm, {} bytes", bytes.len());
+    println!("{name}.wasm, {} bytes", bytes.len());
     load(&bytes);
-    for (name, request) in requests() {
+    for (name, request) in requests {
         println!("{name}, a request of {} bytes", request.len());
-        let native = || pintle_guest::call::reconcile::<WebServer>(&request).map(|text| text.len());
+        let native = || pintle_guest::call::reconcile::<G>(&request).map(|text| text.len());
         print_row("native", 1, &median_run(1, &native));
         for meter in [Meter::Deadline, Meter::Fuel] {
             let module = module(&engine(meter), &bytes);
@@ -165,76 +173,4 @@ fn run<T, E: std::fmt::Debug>(threads: usize, call: &(impl Fn() -> Result<T, E> 
 fn print_row(name: &str, threads: usize, run: &Run) {
     let Run { p50, p99, per_second } = run;
     println!("  {name:<8} {threads} thread(s): p50 {p50:>9.1?}  p99 {p99:>9.1?}  {per_second:>7.0}/s");
-}
-
-/// A new root, one at rest, and one as large as they get.
-fn requests() -> [(&'static str, String); 3] {
-    let root = |annotations: Value, status: Value| {
-        json!({
-            "apiVersion": "my.domain/v1",
-            "kind": "WebServer",
-            "metadata": {
-                "name": "webserver-sample",
-                "namespace": "default",
-                "uid": "5f2b7c1e-0b53-4b8e-9a59-2f9c6a1d7a10",
-                "generation": 1,
-                "creationTimestamp": "2026-11-20T10:00:00Z",
-                "labels": {"app.kubernetes.io/name": "webserver", "app.kubernetes.io/managed-by": "kustomize"},
-                "annotations": annotations,
-            },
-            "spec": {"replicas": 3, "image": "nginx:1.27.3", "nodePort": 30010},
-            "status": status,
-        })
-    };
-    let request = |object: Value, children: Value| {
-        json!({"apiVersion": "guest.pintle.dev/v1", "object": object, "children": children}).to_string()
-    };
-    let meta = |name: &str| {
-        json!({
-            "name": name,
-            "namespace": "default",
-            "uid": "0c9f0d52-7f0a-4a53-93a5-6f4f6a8a2b11",
-            "generation": 1,
-            "creationTimestamp": "2026-11-20T10:00:01Z",
-            "labels": {"app": "webserver", "webserver_cr": "webserver-sample"},
-        })
-    };
-    let selector = json!({"app": "webserver", "webserver_cr": "webserver-sample"});
-    let container = json!({
-        "name": "webserver", "image": "nginx:1.27.3", "imagePullPolicy": "IfNotPresent",
-        "ports": [{"containerPort": 80, "protocol": "TCP"}], "terminationMessagePath": "/dev/termination-log",
-    });
-    let condition = |kind: &str, reason: &str| {
-        json!({
-            "type": kind, "status": "True", "reason": reason, "message": "as it should be",
-            "lastTransitionTime": "2026-11-20T10:00:05Z", "lastUpdateTime": "2026-11-20T10:00:05Z",
-        })
-    };
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta("webserver-sample"),
-        "spec": {
-            "replicas": 3, "selector": {"matchLabels": selector}, "revisionHistoryLimit": 10,
-            "template": {"metadata": {"labels": selector}, "spec": {"containers": [container], "restartPolicy": "Always"}},
-        },
-        "status": {
-            "observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "availableReplicas": 3,
-            "conditions": [condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable")],
-        },
-    });
-    let service = json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": meta("webserver-sample-service"),
-        "spec": {
-            "type": "NodePort", "selector": selector, "clusterIP": "10.0.0.17", "ipFamilies": ["IPv4"],
-            "ports": [{"port": 80, "targetPort": 80, "nodePort": 30010, "protocol": "TCP"}],
-        },
-        "status": {"loadBalancer": {}},
-    });
-    let status = json!({"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "selector": "app=webserver", "nodePort": 30010});
-    let large: Value =
-        (0..600).map(|n| (format!("example.com/annotation-{n}"), Value::from("x".repeat(80)))).collect();
-    [
-        ("a new root", request(root(json!({}), json!({})), json!([]))),
-        ("a root at rest with its children", request(root(json!({}), status), json!([deployment, service]))),
-        ("a root of 64 KB", request(root(large, json!({})), json!([]))),
-    ]
 }

@@ -44,9 +44,6 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if filters.first().is_some_and(|first| first == "operator") {
-        return operator(&runtime);
-    }
     match runtime.block_on(acceptance(&filters)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -167,21 +164,4 @@ fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> Result<()
     let forbidden = real.forbidden().map_err(|error| format!("{error:#}"))?;
     let unexpected: BTreeSet<String> = forbidden.into_iter().filter(|call| !allowed.contains(call.as_str())).collect();
     if unexpected.is_empty() { Ok(()) } else { Err(format!("forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", "))) }
-}
-
-fn operator(runtime: &tokio::runtime::Runtime) -> ExitCode {
-    use clap::Parser;
-    #[derive(Parser)]
-    struct Operator {
-        #[command(flatten)]
-        flags: pintle::operator::Flags,
-    }
-    let flags = Operator::parse_from(std::env::args().skip(1)).flags;
-    match runtime.block_on(pintle::operator::run(flags)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
 }

@@ -80,7 +80,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// One look at everything. Returns when to look again although nothing changed.
 async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     let now = clock::monotonic();
-    let Some(verdicts) = decide(shared, memory) else { return None };
+    let verdicts = decide(shared, memory)?;
     let mut again = begin_loads(shared, now);
     let mut sooner = |at: Duration| again = Some(again.map_or(at, |before| before.min(at)));
     if let Some(at) = resolve_kinds(shared, &verdicts).await {

@@ -26,7 +26,7 @@ impl Host {
     pub(crate) fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = Command::new(std::env::current_exe()?)
+        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
             .arg("operator")
             .arg("--kubeconfig")
             .arg(kubeconfig)

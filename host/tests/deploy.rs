@@ -1,0 +1,226 @@
+//! What deploy/ asks a cluster for. No cluster is needed to see that.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pintle::{api, offline::documents};
+use serde_json::{Value, json};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn objects(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    let found = documents::parse(&path.display().to_string(), &text).unwrap_or_else(|error| panic!("{error}"));
+    found.into_iter().map(|document| document.value).collect()
+}
+
+/// Every object of deploy/, with the file that it is in.
+fn all() -> Vec<(String, Value)> {
+    let deploy = repository().join("deploy");
+    let name = |path: &Path| path.strip_prefix(&deploy).unwrap().display().to_string();
+    files(&deploy).iter().flat_map(|path| objects(path).into_iter().map(|object| (name(path), object)).collect::<Vec<_>>()).collect()
+}
+
+fn of_kind(kind: &str) -> Vec<(String, Value)> {
+    all().into_iter().filter(|(_, object)| object["kind"] == kind).collect()
+}
+
+fn texts(rule: &Value, key: &str) -> Vec<String> {
+    let values = rule[key].as_array().cloned().unwrap_or_default();
+    values.iter().map(|value| value.as_str().unwrap().to_owned()).collect()
+}
+
+/// Every rule of every role, with where it stands.
+fn rules() -> Vec<(String, Value)> {
+    let roles = of_kind("ClusterRole").into_iter().chain(of_kind("Role"));
+    roles
+        .flat_map(|(file, role)| {
+            let at = format!("{file}: {} {}", role["kind"], role["metadata"]["name"]);
+            role["rules"].as_array().unwrap().iter().map(|rule| (at.clone(), rule.clone())).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn has(rule: &Value, key: &str, wanted: &[&str]) -> bool {
+    texts(rule, key).iter().any(|text| wanted.contains(&text.as_str()))
+}
+
+#[test]
+fn every_file_of_deploy_is_kubernetes_objects_with_names() {
+    let all = all();
+    assert!(all.len() > 10, "{}", all.len());
+    for (file, object) in &all {
+        assert!(object.pointer("/metadata/name").and_then(Value::as_str).is_some(), "{file}: {object}");
+    }
+    // Whoever forgets a separator gets two objects in one.
+    let kinds = |kind: &str| of_kind(kind).into_iter().filter(|(file, _)| file == "install.yaml").count();
+    for (kind, count) in [("Namespace", 1), ("CustomResourceDefinition", 2), ("ServiceAccount", 1), ("Deployment", 1), ("ClusterRoleBinding", 1)] {
+        assert_eq!(kinds(kind), count, "{kind} in install.yaml");
+    }
+}
+
+#[test]
+fn no_role_has_a_wildcard() {
+    for (at, rule) in rules() {
+        for key in ["apiGroups", "resources", "verbs", "nonResourceURLs"] {
+            assert!(!texts(&rule, key).iter().any(|text| text.contains('*')), "{at}: {rule}");
+        }
+    }
+}
+
+#[test]
+fn no_role_lets_the_host_give_rights_or_take_an_identity() {
+    for (at, rule) in rules() {
+        assert!(!has(&rule, "verbs", &["escalate", "bind", "impersonate", "deletecollection"]), "{at}: {rule}");
+        let writes = has(&rule, "verbs", &["create", "update", "patch", "delete"]);
+        let rights = ["roles", "rolebindings", "clusterroles", "clusterrolebindings", "serviceaccounts/token"];
+        let admission = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations", "customresourcedefinitions", "apiservices"];
+        let cluster = ["namespaces", "nodes", "persistentvolumes"];
+        for resources in [&rights[..], &admission[..], &cluster[..]] {
+            assert!(!(writes && has(&rule, "resources", resources)), "{at}: {rule}");
+        }
+        assert!(!has(&rule, "resources", &["pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"]), "{at}: {rule}");
+    }
+}
+
+#[test]
+fn secrets_are_reached_by_name_alone() {
+    for (at, rule) in rules().into_iter().filter(|(_, rule)| has(rule, "resources", &["secrets"])) {
+        assert!(!has(&rule, "verbs", &["list", "watch"]), "{at}: {rule}");
+    }
+}
+
+#[test]
+fn outside_its_namespace_the_host_reads_no_configmap_of_modules() {
+    let roles = of_kind("Role");
+    let (_, own) = roles.iter().find(|(file, _)| file == "install.yaml").unwrap();
+    assert_eq!(own["metadata"]["namespace"], api::NAMESPACE);
+    let configmaps: Vec<Value> =
+        own["rules"].as_array().unwrap().iter().filter(|rule| has(rule, "resources", &["configmaps"])).cloned().collect();
+    assert_eq!(configmaps, [json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]})]);
+    let (_, host) = of_kind("ClusterRole").into_iter().find(|(_, role)| role["metadata"]["name"] == "pintle-host").unwrap();
+    for rule in host["rules"].as_array().unwrap() {
+        assert!(!texts(rule, "apiGroups").contains(&String::new()), "nothing of the core group: {rule}");
+    }
+}
+
+#[test]
+fn what_guests_need_reaches_the_host_by_aggregation() {
+    let label = "pintle.dev/aggregate-to-host";
+    let roles = of_kind("ClusterRole");
+    let (_, aggregate) = roles.iter().find(|(_, role)| role["metadata"]["name"] == "pintle").unwrap();
+    assert_eq!(aggregate.pointer("/aggregationRule/clusterRoleSelectors/0/matchLabels"), Some(&json!({label: "true"})));
+    for (file, role) in roles.iter().filter(|(file, _)| file.starts_with("rbac")) {
+        assert_eq!(role["metadata"]["labels"][label], "true", "{file}");
+    }
+    let (_, binding) = of_kind("ClusterRoleBinding").pop().unwrap();
+    assert_eq!(binding["roleRef"]["name"], "pintle");
+    assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "pintle", "namespace": api::NAMESPACE}]));
+}
+
+#[test]
+fn the_host_runs_hardened() {
+    let deployments = of_kind("Deployment");
+    assert!(!deployments.is_empty());
+    for (file, deployment) in deployments {
+        let pod = &deployment["spec"]["template"]["spec"];
+        assert_eq!(pod["serviceAccountName"], "pintle", "{file}");
+        let security = &pod["securityContext"];
+        assert_eq!(security["runAsNonRoot"], true, "{file}");
+        assert_eq!(security["seccompProfile"]["type"], "RuntimeDefault", "{file}");
+        for key in ["hostNetwork", "hostPID", "hostIPC"] {
+            assert!(pod[key].is_null(), "{file}: {key}");
+        }
+        for container in pod["containers"].as_array().unwrap() {
+            let security = &container["securityContext"];
+            assert_eq!(security["readOnlyRootFilesystem"], true, "{file}");
+            assert_eq!(security["allowPrivilegeEscalation"], false, "{file}");
+            assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}), "{file}");
+            for path in ["requests/cpu", "requests/memory", "limits/memory"] {
+                assert!(container.pointer(&format!("/resources/{path}")).is_some(), "{file}: resources/{path}");
+            }
+            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+                assert!(container[probe]["httpGet"]["path"].is_string(), "{file}: {probe}");
+            }
+            assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
+            assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+            let image = container["image"].as_str().unwrap();
+            assert!(image.contains(':') && !image.ends_with(":latest"), "{file}: {image}");
+        }
+    }
+}
+
+#[test]
+fn the_namespace_enforces_what_the_host_keeps_to() {
+    let (_, namespace) = of_kind("Namespace").pop().unwrap();
+    assert_eq!(namespace["metadata"]["name"], api::NAMESPACE);
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+}
+
+#[test]
+fn the_crds_of_the_host_are_those_of_its_types() {
+    let installed: Vec<Value> = of_kind("CustomResourceDefinition")
+        .into_iter()
+        .filter(|(file, _)| file == "install.yaml")
+        .map(|(_, crd)| crd)
+        .collect();
+    assert!(installed == api::crds(), "deploy/install.yaml is stale; run: cargo xtask gen");
+}
+
+#[test]
+fn the_crds_of_the_guests_are_those_beside_their_sources() {
+    let folder = repository().join("deploy/crds");
+    let mut deployed = Vec::new();
+    for path in files(&folder) {
+        deployed.extend(objects(&path));
+    }
+    let mut theirs = Vec::new();
+    for guest in ["guest-darkroom", "guest-webserver"] {
+        theirs.extend(objects(&repository().join(guest).join("crd.yaml")));
+    }
+    let by_name = |crd: &Value| crd["metadata"]["name"].as_str().unwrap().to_owned();
+    deployed.sort_by_key(by_name);
+    theirs.sort_by_key(by_name);
+    assert!(deployed == theirs, "deploy/crds is stale; run: cargo xtask gen");
+}
+
+#[test]
+fn the_samples_grant_no_more_than_their_guests_roles_allow() {
+    let plural = |kind: &str| if kind == "Ingress" { "ingresses".to_owned() } else { format!("{}s", kind.to_lowercase()) };
+    for name in ["darkroom", "webserver"] {
+        let reconciler = objects(&repository().join(format!("deploy/samples/reconciler-{name}.yaml"))).remove(0);
+        let role = objects(&repository().join(format!("deploy/rbac/{name}.yaml"))).remove(0);
+        let typed: Result<api::ReconcilerSpec, _> = serde_json::from_value(reconciler["spec"].clone());
+        typed.unwrap_or_else(|error| panic!("{name}: {error}")).supported().unwrap();
+        for grant in reconciler["spec"]["grants"]["children"].as_array().unwrap() {
+            let api_version = grant["apiVersion"].as_str().unwrap();
+            let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            for kind in texts(grant, "kinds") {
+                let allowed = role["rules"].as_array().unwrap().iter().any(|rule| {
+                    has(rule, "apiGroups", &[group])
+                        && has(rule, "resources", &[&plural(&kind)])
+                        && ["get", "create", "patch", "delete"].iter().all(|verb| has(rule, "verbs", &[verb]))
+                });
+                assert!(allowed, "{name}: {api_version} {kind}");
+            }
+        }
+    }
+}

@@ -1,7 +1,10 @@
 //! Whether a config fits the schema that a guest's manifest has for it.
 
+use jsonschema::Draft;
 use pintle_wit::{Failure, Manifest, reasons};
 use serde_json::Value;
+
+use crate::openapi;
 
 /// Checks a Reconciler's config against the module's schema.
 ///
@@ -19,20 +22,12 @@ pub fn check(manifest: &Manifest, config: &Value) -> Result<(), Failure> {
             refused("spec.config".into(), format!("the guest {name} takes no config"))
         };
     };
-    let validator = match jsonschema::validator_for(schema) {
-        Ok(validator) => validator,
-        Err(error) => {
-            return refused("spec.config".into(), format!("the guest's own schema for it is wrong: {error}"));
-        }
-    };
     let nothing = Value::Object(serde_json::Map::new());
     let config = if config.is_null() { &nothing } else { config };
-    let mut errors = validator.iter_errors(config);
-    let Some(error) = errors.next() else { return Ok(()) };
-    let path = error.instance_path().to_string().replace('/', ".");
-    let (message, more) = (error.to_string(), errors.count());
-    let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
-    refused(format!("spec.config{path}"), format!("{message}{more}"))
+    openapi::validate(schema, config, Draft::Draft202012).or_else(|misfit| {
+        let below = if misfit.path.is_empty() { String::new() } else { format!(".{}", misfit.path) };
+        refused(format!("spec.config{below}"), misfit.message)
+    })
 }
 
 #[cfg(test)]

@@ -6,5 +6,6 @@ pub mod clock;
 pub mod config_schema;
 pub mod kubernetes;
 pub mod offline;
+pub mod openapi;
 pub mod operator;
 pub mod scenario;

@@ -36,7 +36,8 @@ struct Entry {
 }
 
 fn main() -> ExitCode {
-    let filters: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let filters: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -59,14 +60,21 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     let started = Instant::now();
     // Blocking: nothing else is going on yet.
     let plane = Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?;
+    let mut tally = Tally::default();
+    if filters.is_empty() {
+        let begun = Instant::now();
+        let outcome = install::a_host_waits_for_its_crds(&plane).await.map_err(|error| format!("{error:#}"));
+        tally.line("a host without its CRDs waits for them", begun.elapsed().as_secs_f32(), outcome);
+    }
     install::apply_manifests(&plane)?;
     let real = Real::start(&plane).await?;
     install::push_guests(&real).await?;
     println!("control plane and host are up after {:.1} s", started.elapsed().as_secs_f32());
 
-    let mut tally = Tally::default();
-    let (alone, together): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(|entry| entry.scenario.is_alone());
-    let mut running = stream::iter(together.into_iter().map(|entry| run(&real, entry))).buffer_unordered(AT_ONCE);
+    let (alone, together): (Vec<&Entry>, Vec<&Entry>) =
+        entries.iter().partition(|entry| entry.scenario.is_alone());
+    let mut running =
+        stream::iter(together.into_iter().map(|entry| run(&real, entry))).buffer_unordered(AT_ONCE);
     while let Some((entry, outcome, seconds)) = running.next().await {
         tally.line(&entry.file, seconds, outcome);
     }
@@ -85,7 +93,11 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     }
     let allowed: BTreeSet<&str> =
         entries.iter().flat_map(|entry| &entry.scenario.forbidden).map(String::as_str).collect();
-    tally.line("the host's account may do all that the host does", 0.0, no_call_was_forbidden(&real, &allowed));
+    tally.line(
+        "the host's account may do all that the host does",
+        0.0,
+        no_call_was_forbidden(&real, &allowed),
+    );
     real.stop()?;
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;
@@ -141,7 +153,8 @@ fn read_scenarios(filters: &[String]) -> anyhow::Result<Vec<Entry>> {
         let run = format!("{}{index:02}", run_token());
         let names = Names { namespace: format!("{}-{run}", stem.chars().take(50).collect::<String>()), run };
         let file = format!("scenarios/{stem}.yaml");
-        let scenario = Scenario::read(&file, &names.fill(&fs::read_to_string(path)?)).map_err(anyhow::Error::msg)?;
+        let scenario =
+            Scenario::read(&file, &names.fill(&fs::read_to_string(path)?)).map_err(anyhow::Error::msg)?;
         if scenario.only.as_ref().is_some_and(|only| only.on == OnlyOn::Simulator) {
             continue;
         }
@@ -154,7 +167,8 @@ fn read_scenarios(filters: &[String]) -> anyhow::Result<Vec<Entry>> {
 }
 
 fn run_token() -> String {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let seconds =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let letter = |shift: u32| char::from(b'a' + u8::try_from(seconds / 24_u64.pow(shift) % 24).unwrap_or(0));
     (0..4).map(letter).collect()
 }
@@ -162,6 +176,11 @@ fn run_token() -> String {
 /// A call that the API server refused for want of a right is a hole in deploy/, whatever came of it.
 fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> Result<(), String> {
     let forbidden = real.forbidden().map_err(|error| format!("{error:#}"))?;
-    let unexpected: BTreeSet<String> = forbidden.into_iter().filter(|call| !allowed.contains(call.as_str())).collect();
-    if unexpected.is_empty() { Ok(()) } else { Err(format!("forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", "))) }
+    let unexpected: BTreeSet<String> =
+        forbidden.into_iter().filter(|call| !allowed.contains(call.as_str())).collect();
+    if unexpected.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", ")))
+    }
 }

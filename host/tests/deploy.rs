@@ -28,7 +28,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn objects(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
-    let found = documents::parse(&path.display().to_string(), &text).unwrap_or_else(|error| panic!("{error}"));
+    let found =
+        documents::parse(&path.display().to_string(), &text).unwrap_or_else(|error| panic!("{error}"));
     found.into_iter().map(|document| document.value).collect()
 }
 
@@ -36,7 +37,10 @@ fn objects(path: &Path) -> Vec<Value> {
 fn all() -> Vec<(String, Value)> {
     let deploy = repository().join("deploy");
     let name = |path: &Path| path.strip_prefix(&deploy).unwrap().display().to_string();
-    files(&deploy).iter().flat_map(|path| objects(path).into_iter().map(|object| (name(path), object)).collect::<Vec<_>>()).collect()
+    files(&deploy)
+        .iter()
+        .flat_map(|path| objects(path).into_iter().map(|object| (name(path), object)).collect::<Vec<_>>())
+        .collect()
 }
 
 fn of_kind(kind: &str) -> Vec<(String, Value)> {
@@ -54,7 +58,12 @@ fn rules() -> Vec<(String, Value)> {
     roles
         .flat_map(|(file, role)| {
             let at = format!("{file}: {} {}", role["kind"], role["metadata"]["name"]);
-            role["rules"].as_array().unwrap().iter().map(|rule| (at.clone(), rule.clone())).collect::<Vec<_>>()
+            role["rules"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|rule| (at.clone(), rule.clone()))
+                .collect::<Vec<_>>()
         })
         .collect()
 }
@@ -72,7 +81,13 @@ fn every_file_of_deploy_is_kubernetes_objects_with_names() {
     }
     // Whoever forgets a separator gets two objects in one.
     let kinds = |kind: &str| of_kind(kind).into_iter().filter(|(file, _)| file == "install.yaml").count();
-    for (kind, count) in [("Namespace", 1), ("CustomResourceDefinition", 2), ("ServiceAccount", 1), ("Deployment", 1), ("ClusterRoleBinding", 1)] {
+    for (kind, count) in [
+        ("Namespace", 1),
+        ("CustomResourceDefinition", 2),
+        ("ServiceAccount", 1),
+        ("Deployment", 1),
+        ("ClusterRoleBinding", 1),
+    ] {
         assert_eq!(kinds(kind), count, "{kind} in install.yaml");
     }
 }
@@ -89,15 +104,27 @@ fn no_role_has_a_wildcard() {
 #[test]
 fn no_role_lets_the_host_give_rights_or_take_an_identity() {
     for (at, rule) in rules() {
-        assert!(!has(&rule, "verbs", &["escalate", "bind", "impersonate", "deletecollection"]), "{at}: {rule}");
+        assert!(
+            !has(&rule, "verbs", &["escalate", "bind", "impersonate", "deletecollection"]),
+            "{at}: {rule}"
+        );
         let writes = has(&rule, "verbs", &["create", "update", "patch", "delete"]);
-        let rights = ["roles", "rolebindings", "clusterroles", "clusterrolebindings", "serviceaccounts/token"];
-        let admission = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations", "customresourcedefinitions", "apiservices"];
+        let rights =
+            ["roles", "rolebindings", "clusterroles", "clusterrolebindings", "serviceaccounts/token"];
+        let admission = [
+            "mutatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+            "customresourcedefinitions",
+            "apiservices",
+        ];
         let cluster = ["namespaces", "nodes", "persistentvolumes"];
         for resources in [&rights[..], &admission[..], &cluster[..]] {
             assert!(!(writes && has(&rule, "resources", resources)), "{at}: {rule}");
         }
-        assert!(!has(&rule, "resources", &["pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"]), "{at}: {rule}");
+        assert!(
+            !has(&rule, "resources", &["pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"]),
+            "{at}: {rule}"
+        );
     }
 }
 
@@ -113,10 +140,18 @@ fn outside_its_namespace_the_host_reads_no_configmap_of_modules() {
     let roles = of_kind("Role");
     let (_, own) = roles.iter().find(|(file, _)| file == "install.yaml").unwrap();
     assert_eq!(own["metadata"]["namespace"], api::NAMESPACE);
-    let configmaps: Vec<Value> =
-        own["rules"].as_array().unwrap().iter().filter(|rule| has(rule, "resources", &["configmaps"])).cloned().collect();
+    let configmaps: Vec<Value> = own["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|rule| has(rule, "resources", &["configmaps"]))
+        .cloned()
+        .collect();
     assert_eq!(configmaps, [json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]})]);
-    let (_, host) = of_kind("ClusterRole").into_iter().find(|(_, role)| role["metadata"]["name"] == "pintle-host").unwrap();
+    let (_, host) = of_kind("ClusterRole")
+        .into_iter()
+        .find(|(_, role)| role["metadata"]["name"] == "pintle-host")
+        .unwrap();
     for rule in host["rules"].as_array().unwrap() {
         assert!(!texts(rule, "apiGroups").contains(&String::new()), "nothing of the core group: {rule}");
     }
@@ -127,13 +162,19 @@ fn what_guests_need_reaches_the_host_by_aggregation() {
     let label = "pintle.dev/aggregate-to-host";
     let roles = of_kind("ClusterRole");
     let (_, aggregate) = roles.iter().find(|(_, role)| role["metadata"]["name"] == "pintle").unwrap();
-    assert_eq!(aggregate.pointer("/aggregationRule/clusterRoleSelectors/0/matchLabels"), Some(&json!({label: "true"})));
+    assert_eq!(
+        aggregate.pointer("/aggregationRule/clusterRoleSelectors/0/matchLabels"),
+        Some(&json!({label: "true"}))
+    );
     for (file, role) in roles.iter().filter(|(file, _)| file.starts_with("rbac")) {
         assert_eq!(role["metadata"]["labels"][label], "true", "{file}");
     }
     let (_, binding) = of_kind("ClusterRoleBinding").pop().unwrap();
     assert_eq!(binding["roleRef"]["name"], "pintle");
-    assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "pintle", "namespace": api::NAMESPACE}]));
+    assert_eq!(
+        binding["subjects"],
+        json!([{"kind": "ServiceAccount", "name": "pintle", "namespace": api::NAMESPACE}])
+    );
 }
 
 #[test]
@@ -155,7 +196,10 @@ fn the_host_runs_hardened() {
             assert_eq!(security["allowPrivilegeEscalation"], false, "{file}");
             assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}), "{file}");
             for path in ["requests/cpu", "requests/memory", "limits/memory"] {
-                assert!(container.pointer(&format!("/resources/{path}")).is_some(), "{file}: resources/{path}");
+                assert!(
+                    container.pointer(&format!("/resources/{path}")).is_some(),
+                    "{file}: resources/{path}"
+                );
             }
             for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
                 assert!(container[probe]["httpGet"]["path"].is_string(), "{file}: {probe}");
@@ -204,9 +248,12 @@ fn the_crds_of_the_guests_are_those_beside_their_sources() {
 
 #[test]
 fn the_samples_grant_no_more_than_their_guests_roles_allow() {
-    let plural = |kind: &str| if kind == "Ingress" { "ingresses".to_owned() } else { format!("{}s", kind.to_lowercase()) };
+    let plural = |kind: &str| {
+        if kind == "Ingress" { "ingresses".to_owned() } else { format!("{}s", kind.to_lowercase()) }
+    };
     for name in ["darkroom", "webserver"] {
-        let reconciler = objects(&repository().join(format!("deploy/samples/reconciler-{name}.yaml"))).remove(0);
+        let reconciler =
+            objects(&repository().join(format!("deploy/samples/reconciler-{name}.yaml"))).remove(0);
         let role = objects(&repository().join(format!("deploy/rbac/{name}.yaml"))).remove(0);
         let typed: Result<api::ReconcilerSpec, _> = serde_json::from_value(reconciler["spec"].clone());
         typed.unwrap_or_else(|error| panic!("{name}: {error}")).supported().unwrap();

@@ -13,7 +13,10 @@ pub(crate) fn start() -> Result<ControlPlane> {
 pub(crate) fn run() -> Result<()> {
     let plane = start()?;
     println!("export KUBECONFIG={}", plane.kubeconfig().display());
-    println!("export PATH={}:$PATH   # kubectl", plane.kubectl().parent().unwrap_or(plane.kubectl()).display());
+    println!(
+        "export PATH={}:$PATH   # kubectl",
+        plane.kubectl().parent().unwrap_or(plane.kubectl()).display()
+    );
     say("running until interrupted (Ctrl-C)");
     loop {
         std::thread::park();

@@ -46,7 +46,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     println!("  The control plane and the host stay up. In another terminal:");
     println!();
     println!("    export KUBECONFIG={}", plane.kubeconfig().display());
-    println!("    export PATH={}:{}:$PATH   # kubectl, pintle", folder(plane.kubectl()), folder(&demo.pintle));
+    println!(
+        "    export PATH={}:{}:$PATH   # kubectl, pintle",
+        folder(plane.kubectl()),
+        folder(&demo.pintle)
+    );
     println!("    kubectl get modules,reconcilers,darkrooms,webservers");
     println!();
     println!("  The host's log: {}", host.log.display());
@@ -115,21 +119,29 @@ impl Demo<'_> {
             self.pintle(&["push", &module, &guests.path(name).display().to_string(), "--wait"])?;
         }
         self.kubectl("apply -f deploy/samples")?;
-        self.wait("both roots to be Ready", || self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample"))?;
+        self.wait("both roots to be Ready", || {
+            self.is(
+                "wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample",
+            )
+        })?;
         self.kubectl("get modules,reconcilers")?;
         self.kubectl("get darkrooms,webservers")?;
         self.kubectl("get configmap,deployment,service,ingress -l pintle.dev/reconciler")?;
 
         say("scaling the WebServer from 3 to 4");
         self.kubectl("scale webserver webserver-sample --replicas=4")?;
-        self.wait("four Pods to be ready", || self.reads("get webserver webserver-sample -o jsonpath={.status.readyReplicas}", "4"))?;
+        self.wait("four Pods to be ready", || {
+            self.reads("get webserver webserver-sample -o jsonpath={.status.readyReplicas}", "4")
+        })?;
         self.kubectl("get webservers")?;
 
         say("changing its image");
         self.quiet(r#"patch webserver webserver-sample --type=merge -p {"spec":{"image":"nginx:1.23.0"}}"#)?;
         let image = "get deployment webserver-sample -o jsonpath={.spec.template.spec.containers[0].image}";
         self.wait("the Deployment to have it", || self.reads(image, "nginx:1.23.0"))?;
-        self.wait("the roll-out to end", || self.is("wait --for=condition=Ready --timeout=1s webserver/webserver-sample"))?;
+        self.wait("the roll-out to end", || {
+            self.is("wait --for=condition=Ready --timeout=1s webserver/webserver-sample")
+        })?;
         self.kubectl("get deployment webserver-sample -o wide")?;
 
         say("deleting its Service");
@@ -137,16 +149,25 @@ impl Demo<'_> {
         let before = self.output(uid)?;
         ensure!(!before.is_empty(), "the Service was never there");
         self.kubectl("delete service webserver-sample-service")?;
-        self.wait("it to be back", || Ok(self.output(uid).is_ok_and(|now| !now.is_empty() && now != before)))?;
+        self.wait("it to be back", || {
+            Ok(self.output(uid).is_ok_and(|now| !now.is_empty() && now != before))
+        })?;
         self.kubectl("get service webserver-sample-service")?;
 
         say("swapping the Darkroom module live: darkroom-0.2.0 caches for a day instead of a year");
         let cache = "get configmap darkroom-sample -o jsonpath={.data.CACHE_TIME}";
         ensure!(self.output(cache)? == "31536000", "the old module caches for a year");
-        self.pintle(&["push", "darkroom-0.2.0", &guests.path("darkroom-next").display().to_string(), "--wait"])?;
+        self.pintle(&[
+            "push",
+            "darkroom-0.2.0",
+            &guests.path("darkroom-next").display().to_string(),
+            "--wait",
+        ])?;
         self.pintle(&["swap", "darkroom", "darkroom-0.2.0", "--wait"])?;
         self.wait("the ConfigMap to follow", || self.reads(cache, "86400"))?;
-        self.wait("the Darkroom to be Ready again", || self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample"))?;
+        self.wait("the Darkroom to be Ready again", || {
+            self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample")
+        })?;
         self.kubectl("get reconcilers")?;
         self.kubectl("get darkroom darkroom-sample -o jsonpath={.status}")?;
         println!();
@@ -181,7 +202,11 @@ impl Demo<'_> {
 
     fn output(&self, line: &str) -> Result<String> {
         let output = self.command(line).output()?;
-        ensure!(output.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        ensure!(
+            output.status.success(),
+            "kubectl {line}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
@@ -200,12 +225,16 @@ impl Demo<'_> {
     }
 
     fn pintle(&self, arguments: &[&str]) -> Result<()> {
-        let shown: Vec<String> = arguments.iter().map(|argument| match Path::new(argument).strip_prefix(root()) {
-            Ok(inside) => inside.display().to_string(),
-            Err(_) => (*argument).to_owned(),
-        }).collect();
+        let shown: Vec<String> = arguments
+            .iter()
+            .map(|argument| match Path::new(argument).strip_prefix(root()) {
+                Ok(inside) => inside.display().to_string(),
+                Err(_) => (*argument).to_owned(),
+            })
+            .collect();
         println!("\u{1b}[2m$ pintle {}\u{1b}[0m", shown.join(" "));
-        let status = Command::new(&self.pintle).args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).status()?;
+        let status =
+            Command::new(&self.pintle).args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).status()?;
         ensure!(status.success(), "pintle {}: {status}", arguments.join(" "));
         Ok(())
     }

@@ -54,7 +54,9 @@ pub(crate) fn build() -> Result<Guests> {
 
 fn build_one(pintle: &Path, source: &Path, output: &Path, flags: &[&str], target: &Path) -> Result<()> {
     let arguments = [Path::new("build"), source, Path::new("--output"), output];
-    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new))).env("CARGO_TARGET_DIR", target).go()
+    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new)))
+        .env("CARGO_TARGET_DIR", target)
+        .go()
 }
 
 /// A copy of the Darkroom guest with another cache time and version: what somebody does who changes the logic.
@@ -97,7 +99,10 @@ fn standalone(manifest: &str) -> Result<String> {
             text.push_str("version = \"0.2.0\"\n");
         } else if line.starts_with("edition.workspace") {
             text.push_str("edition = \"2024\"\n");
-        } else if line.ends_with(".workspace = true") && matches!(key, "rust-version" | "license" | "publish") || line == "workspace = true" || line == "[lints]" {
+        } else if line.ends_with(".workspace = true") && matches!(key, "rust-version" | "license" | "publish")
+            || line == "workspace = true"
+            || line == "[lints]"
+        {
             // Nothing of it matters for a copy.
         } else if line == "pintle-guest.workspace = true" {
             text.push_str(&format!("pintle-guest = {{ path = {:?} }}\n", root().join("guest-sdk")));

@@ -1,5 +1,8 @@
 //! `cargo xtask`: the commands for developing Pintle.
-#![allow(clippy::disallowed_methods, reason = "a tool for people: it waits and measures in real time, and no simulator runs it")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
+)]
 
 mod cluster;
 mod demo;
@@ -59,7 +62,9 @@ fn run() -> anyhow::Result<()> {
         Command::Gen { check } => generate::run(check),
         Command::Bench => {
             let guests = guests::build()?;
-            crate::run::cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests.folder()).go()
+            crate::run::cargo(["bench", "--package", "pintle-engine"])
+                .env("PINTLE_GUEST_DIR", guests.folder())
+                .go()
         }
     }
 }

@@ -28,7 +28,10 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
 }
 
 /// A program, with these arguments.
-pub(crate) fn program<S: AsRef<OsStr>>(name: impl AsRef<OsStr>, arguments: impl IntoIterator<Item = S>) -> Program {
+pub(crate) fn program<S: AsRef<OsStr>>(
+    name: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = S>,
+) -> Program {
     let mut command = Command::new(name);
     command.args(arguments).current_dir(root());
     Program(command)
@@ -51,7 +54,11 @@ impl Program {
 
     /// Runs it and takes its output.
     pub(crate) fn output(mut self) -> Result<String> {
-        let output = self.0.stderr(Stdio::inherit()).output().with_context(|| format!("cannot run {}", self.line()))?;
+        let output = self
+            .0
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot run {}", self.line()))?;
         if !output.status.success() {
             bail!("failed ({}): {}", output.status, self.line());
         }

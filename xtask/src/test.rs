@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::{cluster, generate, guests, run::{cargo, program, root, say}};
+use crate::{
+    cluster, generate, guests,
+    run::{cargo, program, root, say},
+};
 
 /// The flags of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -30,11 +33,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     if flags.scenario.is_none() {
         step("toolchain", &toolchain)?;
         step("format", &|| cargo(["fmt", "--all", "--check"]).go())?;
-        step("lints", &|| cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).go())?;
+        step("lints", &|| {
+            cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).go()
+        })?;
         step("generated files", &|| generate::run(true))?;
         step("guests", &|| guests::build().map(|_| ()))?;
         step("unit and engine tests", &|| {
-            cargo(["test", "--workspace", "--exclude", "pintle-testbed", "--lib", "--bins", "--tests"]).env("PINTLE_SKIP_ACCEPTANCE", "1").go()
+            cargo(["test", "--workspace", "--exclude", "pintle-testbed", "--lib", "--bins", "--tests"])
+                .env("PINTLE_SKIP_ACCEPTANCE", "1")
+                .go()
         })?;
         step("golden cases", &golden_cases)?;
     } else {
@@ -62,7 +69,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 /// What a fresh machine may lack of the toolchain: guests' target, formatter and linter. rustup adds what is missing.
 fn toolchain() -> Result<()> {
     let has = |arguments: &[&str], line: &str| {
-        program("rustup", arguments).output().is_ok_and(|list| list.lines().any(|found| found.starts_with(line)))
+        program("rustup", arguments)
+            .output()
+            .is_ok_and(|list| list.lines().any(|found| found.starts_with(line)))
     };
     if !has(&["target", "list", "--installed"], "wasm32-unknown-unknown") {
         program("rustup", ["target", "add", "wasm32-unknown-unknown"]).go()?;

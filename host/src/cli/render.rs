@@ -32,7 +32,7 @@ Examples:
   pintle render guest.wasm -f webserver.yaml -f reconciler.yaml -f crd.yaml
 
   # Only the names of the children
-  pintle render guest.wasm -f webserver.yaml -o json | jq -r '.children[] | .kind + \"/\" + .metadata.name'
+  pintle render guest.wasm -f webserver.yaml -o json | jq -r '.children[].metadata.name'
 
   # Ask about what is in a cluster
   kubectl get webserver,deployment,service -l app=web -o yaml | pintle render guest.wasm -f -")]

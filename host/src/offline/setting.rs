@@ -11,7 +11,8 @@ use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Failure, Kind, Manifest, names};
 use serde_json::{Map, Value, json};
 
-use super::{cluster::CaseRefusal, documents::Document, openapi::CrdVersion};
+use super::{cluster::CaseRefusal, documents::Document};
+use crate::openapi::CrdVersion;
 use crate::{
     api::{self, ReconcilerSpec},
     config_schema,

@@ -9,8 +9,6 @@ use crate::{api, kubernetes::connect::Connect};
 /// The flags of `pintle operator`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Flags {
-    #[command(flatten)]
-    pub(crate) connect: Connect,
     /// Address for /healthz, /readyz and /metrics
     #[arg(long, env = "PINTLE_BIND", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub(crate) bind: SocketAddr,
@@ -27,6 +25,9 @@ pub struct Flags {
     /// How it is logged
     #[arg(long, env = "PINTLE_LOG_FORMAT", default_value = "json", value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
+    // Last, since its heading is taken to be that of every flag after it.
+    #[command(flatten)]
+    pub(crate) connect: Connect,
 }
 
 fn positive(text: &str) -> Result<usize, String> {

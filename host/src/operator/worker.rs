@@ -285,6 +285,8 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
             ready = done.ready,
             "Reconciled"
         ),
-        None => debug!(reconciler = lane, root = %key, guest_calls = counts.guest_calls, ready = done.ready, "Nothing to do"),
+        None => {
+            debug!(reconciler = lane, root = %key, guest_calls = counts.guest_calls, ready = done.ready, "Nothing to do")
+        }
     }
 }

@@ -322,7 +322,8 @@ impl<'a, B: Backend> Runner<'a, B> {
         if let Some(condition) = &expected.condition {
             let mut condition = condition.clone();
             if let Some(message) = &mut condition.message {
-                *message = self.with_uids(&message.as_str().into()).await?.as_str().unwrap_or_default().into();
+                *message =
+                    self.with_uids(&message.as_str().into()).await?.as_str().unwrap_or_default().into();
             }
             unmet.extend(unlike(&condition, &live));
         }

@@ -28,7 +28,8 @@ impl Audit {
 
     /// The host's calls since a moment, watches and reads included.
     pub(crate) fn calls_since(&self, mark: Mark) -> anyhow::Result<Vec<(Mark, Call)>> {
-        let mut read = self.read.lock().map_err(|_| anyhow::anyhow!("another reader of the audit log panicked"))?;
+        let mut read =
+            self.read.lock().map_err(|_| anyhow::anyhow!("another reader of the audit log panicked"))?;
         let (offset, calls) = &mut *read;
         let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
         file.seek(SeekFrom::Start(*offset))?;
@@ -37,7 +38,12 @@ impl Audit {
         // A line that is being written is left for the next time.
         let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
         *offset += end as u64;
-        for line in text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| contains(line, HOST)) {
+        for line in text
+            .get(..end)
+            .unwrap_or_default()
+            .split(|byte| *byte == b'\n')
+            .filter(|line| contains(line, HOST))
+        {
             calls.extend(call(&serde_json::from_slice(line)?));
         }
         Ok(calls.iter().filter(|(at, _)| *at >= mark).cloned().collect())
@@ -64,7 +70,11 @@ fn call(event: &Value) -> Option<(Mark, Call)> {
         namespace: text("/objectRef/namespace").map(Into::into),
         name: text("/objectRef/name").map(Into::into),
         forbidden: text("/annotations/authorization.k8s.io~1decision") == Some("forbid"),
-        code: event.pointer("/responseStatus/code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).unwrap_or(0),
+        code: event
+            .pointer("/responseStatus/code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok())
+            .unwrap_or(0),
     };
     Some((mark_of(received), call))
 }

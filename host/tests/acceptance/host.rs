@@ -68,7 +68,10 @@ impl Host {
             std::thread::sleep(Duration::from_millis(20));
         }
         let status = self.child.wait()?;
-        ensure!(how == Stop::Killed || status.success(), "the host was asked to stop, and ended with {status}");
+        ensure!(
+            how == Stop::Killed || status.success(),
+            "the host was asked to stop, and ended with {status}"
+        );
         Ok(())
     }
 }
@@ -85,7 +88,11 @@ pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result
     let mut host = Host::start(kubeconfig, log)?;
     let until = Instant::now() + PATIENCE;
     while !host.is_ready()? {
-        ensure!(Instant::now() < until, "the host is not ready within {PATIENCE:?}:\n{}", tail(log, &[], 20).join("\n"));
+        ensure!(
+            Instant::now() < until,
+            "the host is not ready within {PATIENCE:?}:\n{}",
+            tail(log, &[], 20).join("\n")
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok(host)

@@ -1,17 +1,25 @@
 //! Installing Pintle from deploy/, as the README tells users to.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, ensure};
 use pintle::{
     offline::documents,
-    scenario::{Backend, ModuleFile, push_objects},
+    scenario::{Backend, ModuleFile, Stop, push_objects},
 };
 use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
 use serde_json::Value;
 
-use crate::{modules, real::Real, repository};
+use crate::{
+    host::{self, Host},
+    modules,
+    real::Real,
+    repository,
+};
 
 /// What the host may do with the kinds that scenarios bring; a user would let `pintle rbac` print it.
 const ROLE: &str = r#"
@@ -27,7 +35,8 @@ rules:
 "#;
 
 pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
-    for path in ["deploy/install.yaml", "guest-darkroom/crd.yaml", "guest-webserver/crd.yaml", "deploy/rbac"] {
+    for path in ["deploy/install.yaml", "guest-darkroom/crd.yaml", "guest-webserver/crd.yaml", "deploy/rbac"]
+    {
         let path = repository().join(path);
         let path = path.to_str().context("the repository's path is not UTF-8")?;
         plane.run_kubectl(&["apply", "--server-side", "--filename", path], None)?;
@@ -35,6 +44,34 @@ pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(ROLE))?;
     plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], None)?;
     Ok(())
+}
+
+/// A host that comes before what it needs is not ready, says what to apply, and goes on by itself.
+pub(crate) async fn a_host_waits_for_its_crds(plane: &ControlPlane) -> anyhow::Result<()> {
+    // As administrator: its own account is not there yet either.
+    let log = plane.directory().join("early-host.log");
+    let mut host = Host::start(plane.kubeconfig(), &log)?;
+    let until = Instant::now() + Duration::from_secs(20);
+    while !host::tail(&log, &["deploy/install.yaml"], 1)
+        .iter()
+        .any(|line| line.contains("WARN") || line.contains("ERROR"))
+    {
+        ensure!(
+            Instant::now() < until,
+            "it does not say what to apply:\n{}",
+            host::tail(&log, &[], 20).join("\n")
+        );
+        ensure!(!host.is_ready()?, "it says that it is ready, without its CRDs");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    ensure!(!host.is_ready()?, "it says that it is ready, without its CRDs");
+    apply_manifests(plane)?;
+    let until = Instant::now() + Duration::from_secs(40);
+    while !host.is_ready()? {
+        ensure!(Instant::now() < until, "it does not go on:\n{}", host::tail(&log, &[], 20).join("\n"));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    host.stop(Stop::Gracefully)
 }
 
 /// Uploads the two guests, and hangs each on its kind.
@@ -60,12 +97,17 @@ pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
 }
 
 async fn wait_until_ready(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
-    let reconciler =
-        ObjectRef { api_version: "pintle.dev/v1alpha1".into(), kind: "Reconciler".into(), namespace: None, name: name.into() };
+    let reconciler = ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: "Reconciler".into(),
+        namespace: None,
+        name: name.into(),
+    };
     let until = real.mark().0 + Duration::from_secs(30);
     loop {
         let live = real.get(&reconciler).await?.unwrap_or_default();
-        let conditions = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let conditions =
+            live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         if conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
             return Ok(());
         }

@@ -38,14 +38,25 @@ fn darkroom_columns(plane: &ControlPlane) -> anyhow::Result<()> {
 
 fn webserver_columns(plane: &ControlPlane) -> anyhow::Result<()> {
     sample(plane, "columns-webserver", "webserver.yaml")?;
-    let ready = ["wait", "-n", "columns-webserver", "--for=condition=Ready", "--timeout=30s", "ws/webserver-sample"];
+    let ready =
+        ["wait", "-n", "columns-webserver", "--for=condition=Ready", "--timeout=30s", "ws/webserver-sample"];
     plane.run_kubectl(&ready, None)?;
     let printed = plane.run_kubectl(&["get", "ws", "-n", "columns-webserver"], None)?;
     let rows = rows(&printed);
     ensure!(rows[0] == ["NAME", "REPLICAS", "READY", "IMAGE", "AGE"], "{printed}");
     ensure!(rows[1][..4] == ["webserver-sample", "3", "3", "nginx:1.23.1"], "{printed}");
     plane.run_kubectl(&["scale", "-n", "columns-webserver", "ws/webserver-sample", "--replicas=4"], None)?;
-    plane.run_kubectl(&["wait", "-n", "columns-webserver", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=30s", "ws/webserver-sample"], None)?;
+    plane.run_kubectl(
+        &[
+            "wait",
+            "-n",
+            "columns-webserver",
+            "--for=jsonpath={.status.readyReplicas}=4",
+            "--timeout=30s",
+            "ws/webserver-sample",
+        ],
+        None,
+    )?;
     plane.run_kubectl(&["delete", "namespace", "columns-webserver", "--wait=false"], None)?;
     Ok(())
 }
@@ -57,7 +68,10 @@ fn own_columns(plane: &ControlPlane) -> anyhow::Result<()> {
     ensure!(found[1][1] == "True" && found[1][3] == "darkroom", "{printed}");
     let printed = plane.run_kubectl(&["get", "reconcilers", "darkroom"], None)?;
     let found = rows(&printed);
-    ensure!(found[0] == ["NAME", "KIND", "MODULE", "READY", "REASON", "ROOTS", "FAILING", "AGE"], "{printed}");
+    ensure!(
+        found[0] == ["NAME", "KIND", "MODULE", "READY", "REASON", "ROOTS", "FAILING", "AGE"],
+        "{printed}"
+    );
     ensure!(found[1][..4] == ["darkroom", "Darkroom", "darkroom-0.1.0", "True"], "{printed}");
     Ok(())
 }

@@ -26,7 +26,8 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
             Guest::Webserver => "webserver",
         };
         let path = guests().join(format!("{name}.wasm"));
-        return fs::read(&path).with_context(|| format!("{} cannot be read; run: cargo xtask guests", path.display()));
+        return fs::read(&path)
+            .with_context(|| format!("{} cannot be read; run: cargo xtask guests", path.display()));
     }
     if let Some(bytes) = module.bytes {
         return Ok(match bytes {
@@ -52,7 +53,9 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
         Fixture::Recurses => fixtures::recurses(&manifest),
         Fixture::Returns8MiB => fixtures::returns_big(&manifest, 8 << 20),
         Fixture::OutOfBounds => fixtures::out_of_bounds(&manifest),
-        Fixture::BrokenJson => fixtures::answers(&manifest, r#"{"apiVersion": "guest.pintle.dev/v1", "children": ["#),
+        Fixture::BrokenJson => {
+            fixtures::answers(&manifest, r#"{"apiVersion": "guest.pintle.dev/v1", "children": ["#)
+        }
         Fixture::ImportsWasi => fixtures::imports_wasi(&manifest),
         Fixture::WithoutReconcile => fixtures::without_reconcile(&manifest),
     })

@@ -69,7 +69,9 @@ impl<'a> Real<'a> {
             self.advance(Duration::from_secs(1)).await;
             let calls = self.calls_since(mark, Seen::Everywhere).await?.unwrap_or_default();
             let namespaces = self.plane.run_kubectl(&["get", "namespaces", "-o", "name"], None)?;
-            let ours = namespaces.lines().filter(|line| !line.contains("/kube-") && !line.contains("/default") && !line.contains("/pintle-system"));
+            let ours = namespaces.lines().filter(|line| {
+                !line.contains("/kube-") && !line.contains("/default") && !line.contains("/pintle-system")
+            });
             if calls.is_empty() && ours.count() == 0 {
                 return Ok(());
             }
@@ -81,7 +83,11 @@ impl<'a> Real<'a> {
     pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
         let Some(audit) = &self.audit else { return Ok(Vec::new()) };
         let calls = audit.calls_since(Mark(Duration::ZERO))?;
-        Ok(calls.into_iter().filter(|(_, call)| call.forbidden).map(|(_, call)| format!("{} {}", call.verb, call.resource)).collect())
+        Ok(calls
+            .into_iter()
+            .filter(|(_, call)| call.forbidden)
+            .map(|(_, call)| format!("{} {}", call.verb, call.resource))
+            .collect())
     }
 
     async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {
@@ -126,26 +132,42 @@ impl Backend for Real<'_> {
         if let (false, Some(metadata)) = (resource.namespaced, object["metadata"].as_object_mut()) {
             metadata.remove("namespace");
         }
-        self.send(Method::PATCH, format!("{path}?fieldManager=kubectl&force=true"), "application/apply-patch+yaml", &object).await?;
+        self.send(
+            Method::PATCH,
+            format!("{path}?fieldManager=kubectl&force=true"),
+            "application/apply-patch+yaml",
+            &object,
+        )
+        .await?;
         Ok(())
     }
 
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
         let path = self.served(&object.kind()).await?.path(object.namespace.as_deref(), Some(&object.name));
-        self.send(Method::PATCH, format!("{path}?fieldManager=kubectl-edit"), "application/merge-patch+json", patch).await?;
+        self.send(
+            Method::PATCH,
+            format!("{path}?fieldManager=kubectl-edit"),
+            "application/merge-patch+json",
+            patch,
+        )
+        .await?;
         Ok(())
     }
 
     async fn delete(&self, object: &ObjectRef, cascade: Cascade) -> anyhow::Result<()> {
         let path = self.served(&object.kind()).await?.path(object.namespace.as_deref(), Some(&object.name));
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": format!("{cascade:?}")});
+        let options =
+            json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": format!("{cascade:?}")});
         self.send(Method::DELETE, path, "application/json", &options).await?;
         Ok(())
     }
 
     async fn get(&self, object: &ObjectRef) -> anyhow::Result<Option<Value>> {
         let Some(resource) = self.resource(&object.kind()).await? else { return Ok(None) };
-        self.cluster.get(&resource, object).await.map_err(|error| anyhow::anyhow!("reading {object}: {error}"))
+        self.cluster
+            .get(&resource, object)
+            .await
+            .map_err(|error| anyhow::anyhow!("reading {object}: {error}"))
     }
 
     async fn events(&self, object: &ObjectRef) -> anyhow::Result<Vec<String>> {

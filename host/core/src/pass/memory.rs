@@ -81,7 +81,8 @@ impl RootMemory {
         if self.holds_for.as_ref().is_some_and(|(uid, ..)| uid != object::uid(root)) {
             *self = Self::default();
         }
-        if self.holds_for.as_ref().is_some_and(|(_, generation, ..)| *generation != object::generation(root)) {
+        if self.holds_for.as_ref().is_some_and(|(_, generation, ..)| *generation != object::generation(root))
+        {
             // Whoever edits a root expects it to be made true: what no watch shows is looked at again.
             self.read.clear();
         }

@@ -303,7 +303,8 @@ impl Pass {
         }
         let (nothing, fields) = (Value::Object(Map::new()), Value::Object(fields.clone()));
         let observed = self.root.get("status").unwrap_or(&nothing);
-        entry.is_some_and(|entry| is_leftover(&entry, observed, &fields)) || !shows(observed, &fields)
+        let kept = entry.filter(|entry| entry.as_object().is_some_and(|fields| !fields.is_empty()));
+        kept.is_some_and(|entry| is_leftover(&entry, observed, &fields)) || !shows(observed, &fields)
     }
 
     /// The guest's events, when the pass changed something, and the host's own when the root began or ceased to fail.

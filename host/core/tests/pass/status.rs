@@ -2,7 +2,7 @@
 
 use pintle_core::StatusSchema;
 use pintle_wit::{ConditionStatus, Event, GuestCondition, Readiness, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::world::{World, absent, answer, condition, config_map, deployment, no, reference, yes};
 
@@ -270,4 +270,16 @@ fn an_observed_child_reaches_the_guest_and_an_unobserved_one_does_not() {
         web["metadata"].get("managedFields").is_none() && web["metadata"].get("resourceVersion").is_none()
     );
     assert_eq!(request.object["status"], json!({"phase": "Up"}), "its own fields are its only memory");
+}
+
+#[test]
+fn a_guest_without_status_fields_changes_nothing_by_being_asked_again() {
+    let mut world = World::new();
+    let said = Response { status: Map::new(), events: vec![Event::normal("Said", "m")], ..one() };
+    world.settle(&said);
+    world.restart();
+    assert_eq!(world.pass(&said).steps, ["call"]);
+    let mut world = World::new();
+    world.pass(&Response::default());
+    assert_eq!(world.pass(&Response::default()).steps, Vec::<String>::new());
 }

@@ -24,7 +24,8 @@ pub(crate) fn darkroom() -> Vec<(&'static str, String)> {
         .to_string()
     };
     let folder = json!({"type": "WebFolder", "baseUrl": "https://ajatprabha.in/assets"});
-    let bucket = json!({"type": "S3", "bucket": "images", "region": "eu-west-1", "accessKey": "a", "secretKey": "b"});
+    let bucket =
+        json!({"type": "S3", "bucket": "images", "region": "eu-west-1", "accessKey": "a", "secretKey": "b"});
     vec![("a WebFolder", request(folder)), ("an S3 bucket, with its Secret", request(bucket))]
 }
 

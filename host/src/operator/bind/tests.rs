@@ -89,7 +89,8 @@ fn a_module_that_is_loaded_and_fits_is_in_force() {
     let in_force = scene.decide("r", None).expect("it works");
     assert_eq!((in_force.active.module.as_str(), in_force.candidate), ("one", None));
     assert_eq!(in_force.resource.path(Some("n"), Some("a")), "/apis/x/v1/namespaces/n/toys/a");
-    let again = scene.decide("r", Some(&api::ActiveModule { since: "then".into(), ..in_force.active.clone() }));
+    let again =
+        scene.decide("r", Some(&api::ActiveModule { since: "then".into(), ..in_force.active.clone() }));
     assert_eq!(again.expect("it works").active.since, "then", "nothing new came into force");
 }
 
@@ -107,7 +108,11 @@ fn what_keeps_a_reconciler_from_working_has_its_reason() {
     assert_eq!(spec(json!({"namespaces": "Some"})).reason("r"), "SpecInvalid");
     let mut scene = spec(json!({}));
     scene.crds.clear();
-    assert_eq!(scene.decide("r", None).map(|_| ()), Err(("KindMissing".into(), true)), "it works when the CRD comes");
+    assert_eq!(
+        scene.decide("r", None).map(|_| ()),
+        Err(("KindMissing".into(), true)),
+        "it works when the CRD comes"
+    );
     scene.crds.insert("toys.x".into(), crd(true, "v2"));
     assert_eq!(scene.reason("r"), "KindMissing");
     scene.crds.insert("toys.x".into(), crd(false, "v1"));
@@ -129,10 +134,11 @@ fn of_two_reconcilers_for_one_kind_the_older_works_and_the_other_takes_over() {
 #[test]
 fn a_field_manager_belongs_to_one_reconciler() {
     let other = json!({"for": {"apiVersion": "y/v1", "kind": "Other"}, "fieldManager": "mine"});
-    let scene = Scene::new()
-        .module("one", loaded("Toy"))
-        .reconciler("older", EARLY, other)
-        .reconciler("younger", LATE, json!({"fieldManager": "mine"}));
+    let scene = Scene::new().module("one", loaded("Toy")).reconciler("older", EARLY, other).reconciler(
+        "younger",
+        LATE,
+        json!({"fieldManager": "mine"}),
+    );
     assert_eq!(scene.reason("younger"), "FieldManagerTaken");
 }
 
@@ -140,18 +146,29 @@ fn a_field_manager_belongs_to_one_reconciler() {
 fn what_was_in_force_keeps_working_with_its_own_config_until_the_new_one_can() {
     let scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({}));
     let before = scene.decide("r", None).expect("it works").active;
-    for (progress, reason) in [(refused(), "ModuleNotReady"), (Progress::Loading, "ModuleLoading"), (loaded("Other"), "KindMismatch")] {
-        let scene = Scene::new()
-            .module("one", loaded("Toy"))
-            .module("two", progress)
-            .reconciler("r", EARLY, json!({"module": "two"}));
+    for (progress, reason) in [
+        (refused(), "ModuleNotReady"),
+        (Progress::Loading, "ModuleLoading"),
+        (loaded("Other"), "KindMismatch"),
+    ] {
+        let scene = Scene::new().module("one", loaded("Toy")).module("two", progress).reconciler(
+            "r",
+            EARLY,
+            json!({"module": "two"}),
+        );
         let in_force = scene.decide("r", Some(&before)).expect("the old one works");
         assert_eq!(in_force.active, before);
-        assert_eq!(in_force.candidate.map(|candidate| (candidate.module, candidate.reason)), Some(("two".into(), reason.into())));
+        assert_eq!(
+            in_force.candidate.map(|candidate| (candidate.module, candidate.reason)),
+            Some(("two".into(), reason.into()))
+        );
     }
     let scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"config": {"a": 1}}));
     let in_force = scene.decide("r", Some(&before)).expect("the old config works");
-    assert_eq!((in_force.active.config, in_force.candidate.expect("a candidate").reason), (Value::Null, "ConfigInvalid".into()));
+    assert_eq!(
+        (in_force.active.config, in_force.candidate.expect("a candidate").reason),
+        (Value::Null, "ConfigInvalid".into())
+    );
 }
 
 #[test]

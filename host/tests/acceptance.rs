@@ -80,6 +80,9 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     }
     drop(running);
     for entry in alone {
+        // Whatever one that failed left behind.
+        real.start_host_unless_it_runs().await?;
+        install::push_guests(&real).await?;
         real.wait_until_quiet().await?;
         let (entry, outcome, seconds) = run(&real, entry).await;
         tally.line(&entry.file, seconds, outcome);

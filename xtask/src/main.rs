@@ -8,6 +8,7 @@ mod cluster;
 mod demo;
 mod generate;
 mod guests;
+mod licences;
 mod run;
 mod test;
 
@@ -39,6 +40,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Check that the licence of every dependency allows our use
+    Licences,
     /// Measure loading and calling guests
     Bench,
 }
@@ -60,6 +63,7 @@ fn run() -> anyhow::Result<()> {
         Command::Cluster => cluster::run(),
         Command::Guests => guests::build().map(|_| ()),
         Command::Gen { check } => generate::run(check),
+        Command::Licences => licences::check(),
         Command::Bench => {
             let guests = guests::build()?;
             crate::run::cargo(["bench", "--package", "pintle-engine"])

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    cluster, generate, guests,
+    cluster, generate, guests, licences,
     run::{cargo, program, root, say},
 };
 
@@ -36,6 +36,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         step("lints", &|| {
             cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).go()
         })?;
+        step("licences", &licences::check)?;
         step("generated files", &|| generate::run(true))?;
         step("guests", &|| guests::build().map(|_| ()))?;
         step("unit and engine tests", &|| {

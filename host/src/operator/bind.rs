@@ -79,6 +79,11 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
             )
         }
         Err(failure) => {
+            if let Some(active) = before.filter(|active| is_loading(world, &active.module)) {
+                // A host that starts. What is wrong with the wanted module may matter less than that the last one works.
+                let message = format!("Module {}, which was in force, is being loaded", active.module);
+                return Err(Failure::transient("ModuleLoading", message).at("spec.module"));
+            }
             let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else {
                 return Err(failure);
             };
@@ -158,6 +163,12 @@ fn ready_module(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> 
     }
     config_schema::check(module.manifest(), &reconciler.spec.config)?;
     Ok(module.clone())
+}
+
+/// Whether nobody knows yet what becomes of a module.
+fn is_loading(world: &World<'_>, name: &str) -> bool {
+    let progress = world.loads.get(name).map(|load| &load.progress);
+    world.modules.contains_key(name) && matches!(progress, None | Some(Progress::Loading))
 }
 
 /// What was in force, if its module is still there with the same bytes.

@@ -61,6 +61,11 @@ impl<'a> Real<'a> {
         host.map_or(Ok(()), |host| host.stop(Stop::Gracefully))
     }
 
+    pub(crate) async fn start_host_unless_it_runs(&self) -> anyhow::Result<()> {
+        let runs = self.host.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if runs { Ok(()) } else { self.start_host().await }
+    }
+
     /// Waits until the host has made no changing call for a second, and what scenarios made is gone.
     pub(crate) async fn wait_until_quiet(&self) -> anyhow::Result<()> {
         let until = self.mark().0 + Duration::from_secs(60);

@@ -178,3 +178,14 @@ fn other_bytes_under_the_old_name_are_not_what_was_in_force() {
     let before = api::ActiveModule { module: "one".into(), digest, ..api::ActiveModule::default() };
     assert_eq!(scene.decide("r", Some(&before)).map(|_| ()), Err(("ModuleMissing".into(), true)));
 }
+
+#[test]
+fn a_host_that_starts_rests_until_it_knows_what_becomes_of_the_module_that_was_in_force() {
+    let before = api::ActiveModule { module: "old".into(), ..api::ActiveModule::default() };
+    let with = |progress: Progress| {
+        let scene = Scene::new().module("one", refused()).module("old", progress);
+        scene.reconciler("r", EARLY, json!({})).decide("r", Some(&before)).map(|_| ())
+    };
+    assert_eq!(with(Progress::Loading), Err(("ModuleLoading".into(), true)));
+    assert_eq!(with(refused()), Err(("ModuleNotReady".into(), false)));
+}

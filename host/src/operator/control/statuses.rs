@@ -122,16 +122,16 @@ pub(super) async fn write_statuses(
     again
 }
 
-/// Whether a status says no more than that a host is starting, about a Reconciler that was Ready: it will be again in a moment, and
-/// nobody needs to be told of a restart.
+/// Whether a status says no more than that a host is starting, about a Reconciler of which something was said already: it will be so
+/// again in a moment, and nobody needs to be told of a restart.
 pub(super) fn is_only_starting(
     object: &api::Reconciler,
     before: &api::ReconcilerStatus,
     after: &api::ReconcilerStatus,
 ) -> bool {
     let starting = ready(&after.conditions).is_some_and(|ready| is_passing(&ready.reason));
-    let was_ready = ready(&before.conditions).is_some_and(|ready| ready.status == ConditionStatus::True);
-    starting && was_ready && before.observed_generation == object.metadata.generation
+    let was_said = ready(&before.conditions).is_some_and(|ready| !is_passing(&ready.reason));
+    starting && was_said && before.observed_generation == object.metadata.generation
 }
 
 pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
@@ -184,7 +184,12 @@ pub(super) fn reconciler_status(
                     _ => {}
                 }
             }
-            findings.roots = counts(&state, &in_force.resource.kind, &object.spec.namespaces);
+            let recorded = object.status.as_ref().and_then(|status| status.roots);
+            findings.roots = match recorded {
+                // What a host that starts has not listed yet is not gone.
+                Some(recorded) if findings.starting.contains(&in_force.resource.kind) => recorded,
+                _ => counts(&state, &in_force.resource.kind, &object.spec.namespaces),
+            };
             let gauge = |label: &'static str, value: u32| {
                 let labels = RootLabels { controller: name.to_owned(), state: label };
                 shared.metrics.roots.get_or_create(&labels).set(value.into());

@@ -1,18 +1,16 @@
 //! The only place that asks the operating system for the time and for randomness, so that a simulator can be given instead.
 #![allow(clippy::disallowed_methods, reason = "this is the module that the lint sends everybody to")]
 
-use std::{
-    io::Read,
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::{io::Read, sync::LazyLock, time::Duration};
+
+use tokio::time::Instant;
 
 /// The time on the wall.
 pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// The time since the process first asked: it only runs forward.
+/// The time since the process first asked: it only runs forward. It is tokio's, which a test can stop and turn.
 pub fn monotonic() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()

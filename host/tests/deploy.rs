@@ -1,4 +1,5 @@
 //! What deploy/ asks a cluster for. No cluster is needed to see that.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail as the test does")]
 
 use std::{
     fs,

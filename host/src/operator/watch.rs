@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt, stream};
 use kube::{
     Api,
     core::{DynamicObject, PartialObjectMeta},
@@ -12,6 +12,7 @@ use pintle_core::object;
 use pintle_wit::{Kind, names};
 use serde_json::Value;
 use tokio::task::JoinHandle;
+use tracing::debug;
 
 use super::{Shared, store::ListMark};
 use crate::kubernetes::Resource;
@@ -71,35 +72,66 @@ pub(crate) fn start(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> 
     let task = match key.role {
         Role::Roots => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            tokio::spawn(follow(shared, key, watcher(api, config)))
+            tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
         }
         Role::Children => {
-            let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            tokio::spawn(follow(shared, key, watcher(api, children())))
+            let (api, config): (Api<DynamicObject>, _) = (Api::all_with(client, &resource), children());
+            tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
         }
         Role::ChildrenMetadata => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-            tokio::spawn(follow(shared, key, watcher(api, children())))
+            let config = children();
+            tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
         }
     };
     Watch { task }
 }
 
-async fn follow<K: serde::Serialize + Send>(
-    shared: Arc<Shared>,
-    key: WatchKey,
-    stream: impl futures::Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
-) {
+async fn follow<K, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
+where
+    K: serde::Serialize + Send,
+    S: Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
+{
     let mut list: Option<(ListMark, BTreeSet<String>)> = None;
-    let mut stream = std::pin::pin!(stream.default_backoff());
+    let mut stream = std::pin::pin!(persistent(begin));
     while let Some(event) = stream.next().await {
         match event {
-            Ok(event) => {
-                take(&shared, &key, event, &mut list);
-            }
+            Ok(event) => take(&shared, &key, event, &mut list),
             Err(error) => shared.watch_is(&key, WatchState::Failing(describe(&error))),
         }
     }
+}
+
+/// How often in a row a watch may fail to go on before it begins anew with a list.
+const FAILURES_MAX: u32 = 3;
+
+/// A watch with its back-off, whose errors are those of its lists alone. A dropped connection is made up for silently; a kind that
+/// is gone, or that may no longer be watched, is told by the list that the watch begins anew with.
+pub(crate) fn persistent<K, S>(
+    begin: impl Fn() -> S,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>>
+where
+    S: Stream<Item = Result<watcher::Event<K>, watcher::Error>>,
+{
+    let first = Box::pin(begin().default_backoff());
+    stream::unfold((first, 0, begin), |(mut stream, mut failures, begin)| async move {
+        loop {
+            match stream.next().await? {
+                Ok(event) => return Some((Ok(event), (stream, 0, begin))),
+                Err(error @ (watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion)) => {
+                    return Some((Err(error), (stream, 0, begin)));
+                }
+                Err(error) => {
+                    failures += 1;
+                    debug!(failures, %error, "A watch was interrupted");
+                    if failures >= FAILURES_MAX {
+                        stream = Box::pin(begin().default_backoff());
+                        failures = 0;
+                    }
+                }
+            }
+        }
+    })
 }
 
 fn take<K: serde::Serialize>(
@@ -160,4 +192,55 @@ pub(crate) fn reduced_root(mut live: Value) -> Value {
         });
     }
     live
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn interrupted() -> Result<watcher::Event<u8>, watcher::Error> {
+        Err(watcher::Error::WatchError(Box::default()))
+    }
+
+    /// The events of a watch whose streams, one after the other, bring these.
+    async fn events(streams: Vec<Vec<Result<watcher::Event<u8>, watcher::Error>>>) -> (Vec<String>, usize) {
+        let begun = AtomicUsize::new(0);
+        let streams: Vec<std::sync::Mutex<Option<Vec<_>>>> =
+            streams.into_iter().map(|stream| std::sync::Mutex::new(Some(stream))).collect();
+        let begin = || {
+            let index = begun.fetch_add(1, Ordering::Relaxed);
+            stream::iter(streams[index].lock().unwrap().take().unwrap())
+        };
+        let seen = persistent(begin).map(|event| match event {
+            Ok(watcher::Event::Apply(number)) => number.to_string(),
+            Ok(_) => "other".into(),
+            Err(_) => "error".into(),
+        });
+        (seen.collect().await, begun.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interruption_is_made_up_for_silently() {
+        let stream =
+            vec![Ok(watcher::Event::Apply(1)), interrupted(), interrupted(), Ok(watcher::Event::Apply(2))];
+        assert_eq!(events(vec![stream]).await, (vec!["1".into(), "2".into()], 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_cannot_go_on_begins_anew_with_a_list() {
+        let broken = vec![Ok(watcher::Event::Apply(1)), interrupted(), interrupted(), interrupted()];
+        let anew = vec![Ok(watcher::Event::Init), Ok(watcher::Event::Apply(2))];
+        assert_eq!(events(vec![broken, anew]).await, (vec!["1".into(), "other".into(), "2".into()], 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_fails_is_told() {
+        let failed = Err(watcher::Error::NoResourceVersion);
+        assert_eq!(
+            events(vec![vec![failed, Ok(watcher::Event::Apply(1))]]).await,
+            (vec!["error".into(), "1".into()], 1)
+        );
+    }
 }

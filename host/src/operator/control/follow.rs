@@ -6,17 +6,14 @@ use std::{
 };
 
 use futures::StreamExt;
-use kube::{
-    Api,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, runtime::watcher};
 use pintle_core::StatusSchema;
 use pintle_wit::Kind;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::error;
 
-use crate::operator::{CrdInfo, OwnWatches, Shared, State};
+use crate::operator::{CrdInfo, OwnWatches, Shared, State, watch::persistent};
 
 pub(super) fn put<T>(map: &mut BTreeMap<String, T>, name: &str, object: Option<T>) {
     match object {
@@ -34,7 +31,7 @@ pub(super) async fn follow<K>(
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     let api: Api<K> = Api::all(shared.cluster.client());
-    let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
+    let mut stream = std::pin::pin!(persistent(move || watcher(api.clone(), watcher::Config::default())));
     let mut listed: BTreeMap<String, K> = BTreeMap::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
     let name = |object: &K| object.meta().name.clone().unwrap_or_default();
@@ -67,8 +64,7 @@ pub(super) async fn follow<K>(
             Err(failed) => {
                 let kind = K::kind(&());
                 let message = match &failed {
-                    watcher::Error::InitialListFailed(kube::Error::Api(status))
-                    | watcher::Error::WatchFailed(kube::Error::Api(status)) => match status.code {
+                    watcher::Error::InitialListFailed(kube::Error::Api(status)) => match status.code {
                         404 => format!(
                             "the CRD of {kind} is missing; apply deploy/install.yaml, or the output of: pintle crds"
                         ),

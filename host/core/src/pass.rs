@@ -293,16 +293,7 @@ impl Pass {
 
     fn answered(&mut self, answer: Result<Response, Failure>) -> Step {
         let binding = Arc::clone(&self.binding);
-        let context = GateContext {
-            root: &self.root,
-            manifest: &binding.manifest,
-            reconciler: &binding.reconciler,
-            grants: &binding.grants,
-            limits: &binding.limits,
-            kinds: &binding.kinds,
-            status: &binding.status,
-            key: &binding.key,
-        };
+        let context = binding.context(&self.root);
         match answer
             .and_then(|response| gate::gate(&context, response).map_err(|found| gate::failure(&found)))
         {
@@ -460,6 +451,20 @@ fn doubt(unsure: &mut Option<ApiError>, error: ApiError) {
 type Blockers = Vec<Blocker>;
 
 impl Binding {
+    /// What the gate judges an answer about this root by.
+    pub fn context<'a>(&'a self, root: &'a Value) -> GateContext<'a> {
+        GateContext {
+            root,
+            manifest: &self.manifest,
+            reconciler: &self.reconciler,
+            grants: &self.grants,
+            limits: &self.limits,
+            kinds: &self.kinds,
+            status: &self.status,
+            key: &self.key,
+        }
+    }
+
     /// The kind of the roots.
     pub fn root_kind(&self) -> Kind {
         self.manifest.reconciles.clone()

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use pintle_core::{
-    Allowed, Done, GateContext, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions,
-    request,
+    Allowed, Done, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions, request,
 };
 use pintle_engine::{CallStats, Module, Origin};
 use pintle_wit::{Condition, Event, Failure, GuestCondition, ObjectRef, Request, Response, names, reasons};
@@ -283,17 +282,7 @@ impl Run<'_> {
 
     /// The answer as the pass, which asks the same gate, will carry it out.
     fn gated(&self, response: Response) -> Result<Answered, (Blame, Failure)> {
-        let binding = &self.setting.binding;
-        let context = GateContext {
-            root: self.cluster.root(),
-            manifest: &binding.manifest,
-            reconciler: &binding.reconciler,
-            grants: &binding.grants,
-            limits: &binding.limits,
-            kinds: &binding.kinds,
-            status: &binding.status,
-            key: &binding.key,
-        };
+        let context = self.setting.binding.context(self.cluster.root());
         match gate::gate(&context, response) {
             Ok(allowed) => Ok(Answered::of(&allowed)),
             Err(found) => Err((Blame::Gate, gate::failure(&found))),

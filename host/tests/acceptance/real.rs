@@ -137,14 +137,17 @@ impl Backend for Real<'_> {
         if let (false, Some(metadata)) = (resource.namespaced, object["metadata"].as_object_mut()) {
             metadata.remove("namespace");
         }
-        self.send(
-            Method::PATCH,
-            format!("{path}?fieldManager=kubectl&force=true"),
-            "application/apply-patch+yaml",
-            &object,
-        )
-        .await?;
-        Ok(())
+        let path = format!("{path}?fieldManager=kubectl&force=true");
+        let until = self.mark().0 + KIND_SERVED_WITHIN;
+        loop {
+            match self.send(Method::PATCH, path.clone(), "application/apply-patch+yaml", &object).await {
+                // A CRD that came back is served a moment after it was accepted.
+                Err(error) if format!("{error}").contains("404 page not found") && self.mark().0 < until => {
+                    self.advance(Duration::from_millis(200)).await;
+                }
+                other => return other.map(|_| ()),
+            }
+        }
     }
 
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {

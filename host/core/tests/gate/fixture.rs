@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pintle_core::{
-    Allowed, Binding, GateContext, KindInfo, StatusSchema,
+    Allowed, Binding, KindInfo, StatusSchema,
     desired::SealingKey,
     gate::{self, Violation},
     reconciler::{Grants, KindGrant, Limits},
@@ -174,17 +174,7 @@ pub(crate) fn good() -> Value {
 /// What the gate says to an answer.
 pub(crate) fn judge(binding: &Binding, answer: Value) -> Result<Allowed, Vec<Violation>> {
     let root = root();
-    let context = GateContext {
-        root: &root,
-        manifest: &binding.manifest,
-        reconciler: &binding.reconciler,
-        grants: &binding.grants,
-        limits: &binding.limits,
-        kinds: &binding.kinds,
-        status: &binding.status,
-        key: &binding.key,
-    };
-    gate::gate(&context, serde_json::from_value(answer).expect("the answer is a response"))
+    gate::gate(&binding.context(&root), serde_json::from_value(answer).expect("the answer is a response"))
 }
 
 /// Sets the value at a JSON pointer, making the maps on the way; `-` at the end appends to a list.

@@ -1,0 +1,60 @@
+use super::*;
+
+fn read(steps: &str) -> Result<Scenario, String> {
+    Scenario::read("s.yaml", &format!("about: a\nsteps: {steps}\n"))
+}
+
+#[test]
+fn an_error_names_the_file_and_the_place() {
+    let error = read("[{name: a, aply: []}]").unwrap_err();
+    assert!(error.starts_with("s.yaml: ") && error.contains("aply") && error.contains("line 2"), "{error}");
+    let error = read("[{name: a, advance: 3 days}]").unwrap_err();
+    assert!(error.contains("a duration: 500ms, 30s, 2m"), "{error}");
+    assert_eq!(read("[{name: a, push: m}]").unwrap_err(), "s.yaml: steps[0] (a): push: modules has no m");
+}
+
+#[test]
+fn a_step_does_one_thing() {
+    let error = read("[{name: a, advance: 1s, stop-host: killed}]").unwrap_err();
+    assert_eq!(error, "s.yaml: steps[0] (a): a step does one thing; make it two steps");
+    let error = read("[{name: a, advance: 1s, refused: no}]").unwrap_err();
+    assert_eq!(error, "s.yaml: steps[0] (a): refused is about apply and patch");
+    let error = read("[{name: a, expect: [{object: {apiVersion: v1, kind: A, name: a}}]}]").unwrap_err();
+    assert_eq!(
+        error,
+        "s.yaml: steps[0] (a): expect[0]: one of matches, absent, event, condition and uid is needed"
+    );
+}
+
+#[test]
+fn a_step_that_says_no_more_waits_thirty_seconds_and_counts_nothing() {
+    let scenario =
+        read("[{name: a, holdsFor: 500ms}, {name: b, mutatingCalls: {configmaps: 1}, within: 2m}]").unwrap();
+    assert_eq!(
+        (scenario.steps[0].within, scenario.steps[0].holds_for),
+        (within(), Some(Duration::from_millis(500)))
+    );
+    assert_eq!(scenario.steps[0].mutating_calls, None);
+    assert_eq!(scenario.steps[1].mutating_calls, Some(Calls::Of(BTreeMap::from([("configmaps".into(), 1)]))));
+    assert_eq!(scenario.steps[1].within, Duration::from_secs(120));
+    assert!(!scenario.is_alone());
+    assert!(read("[{name: a, stop-host: killed}]").unwrap().is_alone());
+}
+
+#[test]
+fn what_one_backend_alone_can_run_says_why() {
+    let text = "about: a\nonly: {on: real, because: ' '}\nsteps: []\n";
+    assert_eq!(Scenario::read("s.yaml", text).unwrap_err(), "s.yaml: only needs a reason: because");
+}
+
+#[test]
+fn a_module_has_one_source() {
+    let read =
+        |module: &str| Scenario::read("s.yaml", &format!("about: a\nmodules: {{m: {module}}}\nsteps: []\n"));
+    assert_eq!(
+        read("{}").unwrap_err(),
+        "s.yaml: modules.m: one of guest, fixture, answers and bytes is needed"
+    );
+    assert_eq!(read("{fixture: traps}").unwrap_err(), "s.yaml: modules.m: reconciles is needed");
+    assert_eq!(read("{bytes: 20MB}").unwrap().modules["m"].bytes, Some(Bytes::TooMany));
+}

@@ -290,7 +290,7 @@ impl Shared {
     }
 
     async fn emit(&self, about: &Value, events: &[pintle_wit::Event]) {
-        self.recorder.emit(&object::reference(about), object::uid(about), events).await;
+        self.recorder.emit(&object::reference(about), object::uid(about), None, events).await;
     }
 }
 

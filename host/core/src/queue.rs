@@ -158,6 +158,21 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
+    /// Ends every back-off in a lane, and forgives its failures: what they failed for may be gone.
+    pub fn hurry(&mut self, lane: &L) {
+        let waiting: Vec<(Duration, L, K)> =
+            self.delayed.iter().filter(|(_, other, _)| other == lane).cloned().collect();
+        for entry in waiting {
+            self.delayed.remove(&entry);
+            let (_, lane, key) = entry;
+            if let Some(state) = self.lanes.get_mut(&lane).and_then(|slot| slot.state.get_mut(&key)) {
+                state.due = None;
+                state.failures = 0;
+            }
+            self.add(&lane, key, Priority::Background);
+        }
+    }
+
     /// When the next back-off ends.
     pub fn next_due(&self) -> Option<Duration> {
         self.delayed.first().map(|(due, ..)| *due)
@@ -317,6 +332,19 @@ mod tests {
         queue.add(&"a", 1, Priority::Edit);
         assert_eq!(queue.pop(ZERO), Some(("a", 1)));
         assert_eq!(queue.next_due(), None);
+    }
+
+    #[test]
+    fn a_lane_that_is_hurried_waits_for_no_back_off() {
+        let mut queue = queue();
+        for (lane, key) in [("a", 1), ("b", 2)] {
+            queue.add(&lane, key, Priority::Edit);
+            queue.pop(ZERO);
+            queue.finish(&lane, &key, Finished::Failed(Duration::from_secs(30)), ZERO);
+        }
+        queue.hurry(&"a");
+        assert_eq!(drain(&mut queue), [("a", 1)], "the other lane still waits");
+        assert_eq!(queue.failures(&"a", &1), 0);
     }
 
     #[test]

@@ -86,7 +86,9 @@ fn of_trap(trap: Trap, error: &Error, limits: &CallLimits) -> Failure {
         Trap::StringOutOfBounds | Trap::ListOutOfBounds => {
             return Failure::terminal(reasons::OUT_OF_BOUNDS, "the guest's answer lies outside its memory");
         }
-        Trap::UnreachableCodeReached => " (a panic, in most languages)",
+        Trap::UnreachableCodeReached => {
+            " (a panic, in most languages; run natively, the guest prints its message: cargo test)"
+        }
         // The stack of a Rust guest lies at the bottom of its memory, so that running over it is this trap.
         Trap::MemoryOutOfBounds => " (often a stack that was used up: 64 KiB in Rust)",
         _ => "",

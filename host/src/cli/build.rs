@@ -101,8 +101,26 @@ impl Build {
         Ok(())
     }
 
-    /// The core module.
+    /// The core module. Cargo names the file of a library without its version, and takes what is there for up to date when the
+    /// version goes back to one that was built before; so what another version left is taken away first.
     fn compile(&self, package: &Package) -> Result<Vec<u8>, Problem> {
+        let mut file = self.cargo_build(package)?;
+        let stamp = file.with_extension("version");
+        if fs::read_to_string(&stamp).is_ok_and(|built| built != package.version) {
+            let linked = file.file_name().map(|name| file.with_file_name("deps").join(name));
+            for left in linked.iter().chain([&file]) {
+                // What is not there need not be taken away.
+                let _ = fs::remove_file(left);
+            }
+            file = self.cargo_build(package)?;
+        }
+        let problem = |error| Problem::new(format!("{} cannot be written: {error}", stamp.display()));
+        fs::write(&stamp, &package.version).map_err(problem)?;
+        fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
+    }
+
+    /// Runs cargo, and finds the wasm file that it made.
+    fn cargo_build(&self, package: &Package) -> Result<PathBuf, Problem> {
         let mut command = cargo(&package.folder);
         command.args([
             "build",
@@ -118,10 +136,8 @@ impl Build {
         }
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(package).join("\u{1f}"));
         let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
-        let file = cargo::artifact(&messages, &package.library).ok_or_else(|| {
-            Problem::new(format!("cargo built no wasm file for library {}", package.library))
-        })?;
-        fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
+        cargo::artifact(&messages, &package.library)
+            .ok_or_else(|| Problem::new(format!("cargo built no wasm file for library {}", package.library)))
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) const TARGET: &str = "wasm32-unknown-unknown";
 pub(super) struct Package {
     /// Its folder.
     pub(super) folder: PathBuf,
+    /// Its version.
+    pub(super) version: String,
     /// The name of its library.
     pub(super) library: String,
     /// The name of the binary that writes the CRD.
@@ -35,6 +37,7 @@ struct Metadata {
 #[derive(Deserialize)]
 struct MetadataPackage {
     name: String,
+    version: String,
     source: Option<String>,
     manifest_path: PathBuf,
     targets: Vec<MetadataTarget>,
@@ -124,7 +127,8 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
         .filter(|package| package.source.is_none())
         .filter_map(|package| Some((package.name.clone(), package.manifest_path.parent()?.to_owned())));
     let folder = manifest.parent().unwrap_or(folder).to_owned();
-    Ok(Package { folder, library, schema, sources: sources.collect() })
+    let version = package.version.clone();
+    Ok(Package { folder, version, library, schema, sources: sources.collect() })
 }
 
 /// The wasm file that a `cargo build --message-format=json` of the library made.

@@ -63,6 +63,28 @@ const FILES: [(&str, &str); 11] = [
     ("cases/sample.yaml", include_str!("../../templates/guest/cases/sample.yaml")),
 ];
 
+/// Crates that a guest is built with: another of their name would be taken for them.
+const CRATES: [&str; 10] = [
+    "alloc",
+    "core",
+    "pintle-guest",
+    "pintle-wit",
+    "proc-macro",
+    "schemars",
+    "serde",
+    "serde-json",
+    "std",
+    "test",
+];
+
+/// Words of Rust, which no crate may have as its name.
+const KEYWORDS: [&str; 48] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct",
+    "super", "trait", "true", "try", "type", "unsafe", "unsized", "use", "virtual", "where", "while",
+];
+
 /// The longest name, in characters: `<name>-<version>` becomes the name of a Module, and the name itself a label.
 const NAME_MAX: usize = 40;
 
@@ -97,6 +119,10 @@ impl New {
                 "it has at most {NAME_MAX} lower-case letters, digits and '-', and begins with a letter"
             )));
         }
+        if CRATES.contains(&name.as_str()) || KEYWORDS.contains(&name.as_str()) {
+            return Err(Problem::new(format!("{name:?} cannot be the name of a crate in Rust"))
+                .hint("it is a word of the language, or the name of a crate that the guest uses"));
+        }
         let kind = self.kind.clone().unwrap_or_else(|| camel_case(name));
         let is_kind = kind.starts_with(|first: char| first.is_ascii_uppercase())
             && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -120,6 +146,12 @@ impl New {
             "Ok",
             "Err",
             "Self",
+            "Default",
+            "Deserialize",
+            "Fn",
+            "Option",
+            "Serialize",
+            "String",
         ];
         if !is_kind || taken.contains(&kind.as_str()) {
             let message = format!("{kind:?} cannot be the kind");

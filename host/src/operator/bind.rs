@@ -40,6 +40,8 @@ pub(crate) struct InForce {
     pub(crate) status: StatusSchema,
     /// What is wanted instead, and why it is not in force.
     pub(crate) candidate: Option<api::CandidateModule>,
+    /// Only a change can bring the candidate into force: it is not merely being fetched or loaded.
+    pub(crate) candidate_stalled: bool,
 }
 
 /// Decides for the Reconciler `name`; `before` is what was in force until now.
@@ -63,6 +65,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
     }
     spec.supported()?;
     is_first(world, name, reconciler)?;
+    let mut candidate_stalled = false;
     let (active, module, candidate) = match ready_module(world, &spec.module, reconciler) {
         Ok(module) => {
             let digest = module.digest().to_string();
@@ -87,6 +90,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
             let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else {
                 return Err(failure);
             };
+            candidate_stalled = !failure.retry;
             let candidate = api::CandidateModule {
                 module: spec.module.clone(),
                 reason: failure.reason.clone(),
@@ -96,7 +100,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
         }
     };
     let (resource, status) = root_kind(world, spec)?;
-    Ok(InForce { active, module, resource, status, candidate })
+    Ok(InForce { active, module, resource, status, candidate, candidate_stalled })
 }
 
 /// A failure for a message: with its path.

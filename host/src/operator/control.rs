@@ -207,6 +207,8 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
             for key in roots {
                 state.enqueue(&kind, &key, Priority::Background);
             }
+            // What failed under the old module, grants or config is not to wait out a back-off that it earned there.
+            state.queue.hurry(name);
             state.counts_changed.insert(name.clone());
             if swapped {
                 shared.metrics.swaps.get_or_create(&ControllerLabels { controller: name.clone() }).inc();
@@ -217,14 +219,15 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
                 .and_then(|object| object.metadata.uid.clone())
                 .unwrap_or_default();
             if swapped || is_news {
-                told.push((name.clone(), uid, format!("module {} is in force", in_force.active.module)));
+                told.push((name.clone(), uid, in_force.active.module.clone()));
             }
         }
     }
     shared.work.notify_one();
-    for (name, uid, message) in told {
+    for (name, uid, module) in told {
+        let message = format!("module {module} is in force");
         let event = Event { r#type: EventType::Normal, reason: "ModuleInForce".into(), message };
-        shared.recorder.emit(&own("Reconciler", &name), &uid, &[event]).await;
+        shared.recorder.emit(&own("Reconciler", &name), &uid, Some(&own("Module", &module)), &[event]).await;
     }
 }
 

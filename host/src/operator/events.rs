@@ -17,7 +17,15 @@ impl Recorder {
         Self(events::Recorder::new(client, reporter))
     }
 
-    pub(crate) async fn emit(&self, about: &ObjectRef, uid: &str, events: &[pintle_wit::Event]) {
+    /// Publishes events about an object; `related` is the other object that they are about, if there is one. Events that differ in
+    /// it are told apart, where else a second one of the same reason would only be counted.
+    pub(crate) async fn emit(
+        &self,
+        about: &ObjectRef,
+        uid: &str,
+        related: Option<&ObjectRef>,
+        events: &[pintle_wit::Event],
+    ) {
         let regarding = ObjectReference {
             api_version: Some(about.api_version.clone()),
             kind: Some(about.kind.clone()),
@@ -35,7 +43,13 @@ impl Recorder {
                 reason: event.reason.clone(),
                 note: Some(event.message.clone()),
                 action: "Reconcile".into(),
-                secondary: None,
+                secondary: related.map(|related| ObjectReference {
+                    api_version: Some(related.api_version.clone()),
+                    kind: Some(related.kind.clone()),
+                    namespace: related.namespace.clone(),
+                    name: Some(related.name.clone()),
+                    ..ObjectReference::default()
+                }),
             };
             if let Err(error) = self.0.publish(&event, &regarding).await {
                 debug!(object = %about, reason = event.reason, %error, "An Event was not published");

@@ -16,8 +16,13 @@ use crate::api::{self, ModuleStatus, ReconcilerStatus, RootCounts};
 /// The steps that a module takes, in order. Each is a condition.
 const STEPS: [&str; 3] = ["Fetched", "Verified", "Compiled"];
 
-/// What a Module's status says.
-pub(crate) fn of_module(object: &api::Module, progress: Option<&Progress>, now: Timestamp) -> ModuleStatus {
+/// What a Module's status says. `users` are the Reconcilers that want it or have it in force.
+pub(crate) fn of_module(
+    object: &api::Module,
+    progress: Option<&Progress>,
+    users: &[String],
+    now: Timestamp,
+) -> ModuleStatus {
     let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
     let mut status = ModuleStatus { observed_generation: generation, ..ModuleStatus::default() };
@@ -51,7 +56,14 @@ pub(crate) fn of_module(object: &api::Module, progress: Option<&Progress>, now: 
         }
         _ => condition(name, ConditionStatus::Unknown, "Waiting", "an earlier step is not done"),
     };
-    let steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
+    let mut steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
+    if object.metadata.deletion_timestamp.is_some() && !users.is_empty() {
+        let message = format!(
+            "the Module goes when no Reconciler uses it any more: swap {} to another module",
+            users.join(", ")
+        );
+        steps.push(condition("InUse", ConditionStatus::True, "UsedByReconciler", &message));
+    }
     let blockers: Vec<Blocker> = failure.iter().map(blocker).collect();
     status.conditions = conditions::compute(&blockers, &steps, generation, &before.conditions, now);
     if failure.is_none() {
@@ -101,7 +113,7 @@ pub(crate) fn of_reconciler(
             if let Some(candidate) = &in_force.candidate {
                 let message =
                     format!("{}; module {} keeps working", candidate.message, in_force.active.module);
-                let terminal = !matches!(candidate.reason.as_str(), "ModuleLoading" | "ModuleMissing");
+                let terminal = in_force.candidate_stalled;
                 blockers.push(Blocker { reason: candidate.reason.clone(), message, terminal });
             }
             schema_findings(&in_force.status, &mut extra);
@@ -117,7 +129,12 @@ pub(crate) fn of_reconciler(
         );
     }
     for (kind, error) in &findings.failing {
-        wait("WatchFailing", format!("{kind} cannot be watched: {error}"));
+        let hint = if error.contains("is forbidden") {
+            "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -"
+        } else {
+            ""
+        };
+        wait("WatchFailing", format!("{kind} cannot be watched: {error}{hint}"));
     }
     if !findings.starting.is_empty() {
         let kinds: Vec<String> = findings.starting.iter().map(ToString::to_string).collect();

@@ -20,7 +20,12 @@ pub struct ApiError {
 impl ApiError {
     /// Whether the request was judged and refused. Otherwise it may or may not have been carried out, and only a retry tells.
     pub(crate) fn is_refusal(&self) -> bool {
-        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
+        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429) || self.is_undeclared_field()
+    }
+
+    /// The object has a field that its kind does not. Server-side apply says so with a 500, which no retry ends.
+    fn is_undeclared_field(&self) -> bool {
+        self.code == 500 && self.message.contains("field not declared in schema")
     }
 
     /// Whether a refusal may end without any change of the object: it depends on rights, quota, or other objects.
@@ -44,6 +49,7 @@ impl ApiError {
     /// One CamelCase word for a condition. A proxy's error page has no such reason.
     pub(crate) fn reason_word(&self) -> String {
         match self.code {
+            _ if self.is_undeclared_field() => "FieldUndeclared".into(),
             _ if is_word(&self.reason) => self.reason.clone(),
             0 => "NoReply".into(),
             429 => "TooManyRequests".into(),

@@ -2,7 +2,10 @@
 
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
-use super::{Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt, memory, memory::Standing};
+use super::{
+    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt, memory,
+    memory::{Met, Standing},
+};
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
 
 /// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
@@ -23,7 +26,7 @@ pub(super) enum ChildState {
     /// It is as the answer wants it.
     Accepted,
     /// The API server, or the rule against adoption, refuses it.
-    Refused(Standing),
+    Refused(Box<Standing>),
     /// It waits for another object.
     Held(String),
     /// Nobody knows whether it was carried out.
@@ -34,7 +37,7 @@ enum Decision {
     Keep,
     Create,
     Update(String),
-    Refuse(Standing),
+    Refuse(Box<Standing>),
     Hold(String),
 }
 
@@ -110,13 +113,16 @@ impl Pass {
     }
 
     fn decide(&self, child: &AllowedChild) -> Decision {
-        if let Some(standing) = self.memory.against(child.reference(), child.desired())
-            && (!standing.retry || self.was_told(&standing.refusal) && self.counts.guest_calls > 1)
-        {
-            // Refused for good, or refused a moment ago in this very pass.
-            return Decision::Refuse(standing.clone());
+        let live = self.live.get(&Key::from(child.reference()));
+        if let Some(standing) = self.memory.against(child.reference(), child.desired()) {
+            // What was refused for good is not sent again onto the same object; when that has changed, or is gone, it may pass.
+            let for_good = !standing.retry && standing.met == Met::of(live);
+            let a_moment_ago = self.counts.guest_calls > 1 && self.was_told(&standing.refusal);
+            if for_good || a_moment_ago {
+                return Decision::Refuse(Box::new(standing.clone()));
+            }
         }
-        let Some(live) = self.live.get(&Key::from(child.reference())) else { return Decision::Create };
+        let Some(live) = live else { return Decision::Create };
         if live.is_owned_by(self.uid()) {
             if live.deleting {
                 Decision::Hold(format!("{} is being deleted", child.reference()))
@@ -128,7 +134,7 @@ impl Pass {
         } else if live.may_be_adopted_by(self.uid()) && !live.deleting {
             Decision::Update(live.uid.clone())
         } else {
-            Decision::Refuse(self.adoption_conflict(child, live))
+            Decision::Refuse(Box::new(self.adoption_conflict(child, live)))
         }
     }
 
@@ -172,7 +178,7 @@ impl Pass {
             message,
             causes: Vec::new(),
         };
-        Standing { refusal, form: child.desired().clone(), retry: true }
+        Standing { refusal, form: child.desired().clone(), retry: true, met: Met::of(Some(live)) }
     }
 
     pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Step {
@@ -203,7 +209,11 @@ impl Pass {
                 Err(error) if (error.code == 409 || error.is_uid_mismatch()) && attempts < ATTEMPTS_MAX => {
                     ChildState::InTheWay(attempts + 1)
                 }
-                Err(error) if error.is_refusal() => ChildState::Refused(refused(child, error)),
+                Err(error) if error.is_refusal() => ChildState::Refused(Box::new(refused(
+                    child,
+                    error,
+                    self.live.get(&Key::from(child.reference())),
+                ))),
                 Err(error) => {
                     doubt(&mut self.unsure, error);
                     ChildState::Unsure
@@ -289,7 +299,7 @@ fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
         && live.entry.as_ref().is_some_and(|entry| managed::covers(entry, child.object()))
 }
 
-fn refused(child: &AllowedChild, error: ApiError) -> Standing {
+fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {
     let retry = error.depends_on_others();
     let reason = error.reason_word();
     let causes = error
@@ -303,5 +313,5 @@ fn refused(child: &AllowedChild, error: ApiError) -> Standing {
         message: crate::conditions::message(&error.message),
         causes: causes.collect(),
     };
-    Standing { refusal, form: child.desired().clone(), retry }
+    Standing { refusal, form: child.desired().clone(), retry, met: Met::of(live) }
 }

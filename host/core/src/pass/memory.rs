@@ -72,6 +72,18 @@ pub(super) struct Standing {
     pub(super) form: DesiredHash,
     /// It may end by itself, so that the form is sent again in a later pass.
     pub(super) retry: bool,
+    /// The object that it was met with.
+    pub(super) met: Met,
+}
+
+/// What stood under a child's name: an object in one version, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Met(Option<(String, String)>);
+
+impl Met {
+    pub(super) fn of(live: Option<&Observed>) -> Self {
+        Self(live.map(|live| (live.uid.clone(), live.resource_version.clone())))
+    }
 }
 
 impl RootMemory {

@@ -21,7 +21,7 @@ impl Pass {
         for (reference, desired, state) in &states {
             match state {
                 ChildState::Accepted => self.memory.accept(reference, desired),
-                ChildState::Refused(standing) => self.memory.refuse(standing.clone()),
+                ChildState::Refused(standing) => self.memory.refuse((**standing).clone()),
                 _ => {}
             }
         }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use pintle_core::ApiError;
 use pintle_wit::Response;
+use serde_json::json;
 
 use crate::{
     api::{Fault, error, port_taken},
-    world::{World, absent, answer, config_map, no, service, yes},
+    world::{World, absent, answer, config_map, no, reference, service, yes},
 };
 
 fn shop(port: u32) -> Response {
@@ -147,6 +148,37 @@ fn a_terminal_refusal_stalls_and_the_form_is_not_sent_again() {
     let other = world.pass(&shop(30011));
     assert_eq!(count(&other.steps, "create Service web"), 1, "another form is another question");
     assert!(other.done.ready);
+}
+
+#[test]
+fn what_was_refused_for_good_is_sent_again_when_the_object_that_it_met_is_gone_or_changed() {
+    for remedy in ["delete", "edit"] {
+        let mut world = World::new();
+        world.settle(&shop(30010));
+        let service = reference("Service", "web");
+        world.api.edit(&service, "spec.ports", json!([{"name": "foreign"}]));
+        world.api.fail("apply Service web", Fault::Refuse(invalid()));
+        assert!(!world.pass(&shop(30010)).done.ready);
+        assert_eq!(world.pass(&shop(30010)).steps, ["call"], "nothing changed, so it is not sent again");
+        if remedy == "delete" {
+            world.api.objects.remove(&service);
+        } else {
+            world.api.edit(&service, "metadata.annotations.mended", json!("yes"));
+        }
+        assert!(world.pass(&shop(30010)).done.ready, "{remedy}");
+        assert_eq!(world.says("Stalled"), absent(), "{remedy}");
+    }
+}
+
+#[test]
+fn a_field_that_the_kind_does_not_have_stalls_with_the_childs_name() {
+    let mut world = World::new();
+    let message = "failed to create typed patch object: .spec.prots: field not declared in schema";
+    world.api.fail("apply Service web", Fault::Refuse(error(500, "", message)));
+    let run = world.pass(&shop(30010));
+    assert_eq!((world.says("Stalled"), run.done.retry), (yes("FieldUndeclared"), None));
+    let told = world.condition("Stalled").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("Service shops/web") && told.contains(".spec.prots"), "{told}");
 }
 
 #[test]

@@ -232,20 +232,24 @@ pub(super) fn counts(state: &State, kind: &Kind, namespaces: &api::Namespaces) -
 
 pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Duration> {
     let mut again = None;
-    let (modules, loads, used) = {
+    let (modules, loads, users) = {
         let state = shared.state();
-        let wanted = state.reconcilers.values().map(|object| object.spec.module.clone());
-        let used: BTreeSet<String> =
-            wanted.chain(memory.in_force.values().map(|active| active.module.clone())).collect();
-        (state.modules.clone(), state.loads.clone(), used)
+        let wanted = state.reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
+        let in_force = memory.in_force.iter().map(|(name, active)| (&active.module, name));
+        let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (module, name) in wanted.chain(in_force) {
+            users.entry(module.clone()).or_default().insert(name.clone());
+        }
+        (state.modules.clone(), state.loads.clone(), users)
     };
     for (name, object) in modules {
+        let users: Vec<String> = users.get(&name).into_iter().flatten().cloned().collect();
         let progress = loads
             .get(&name)
             .filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()))
             .map(|load| &load.progress);
         let before = object.status.clone().unwrap_or_default();
-        let status = own_status::of_module(&object, progress, clock::now());
+        let status = own_status::of_module(&object, progress, &users, clock::now());
         if status != before {
             let value = serde_json::to_value(&status).unwrap_or_default();
             match shared.cluster.write_own_status(&module_resource(), &name, &value).await {
@@ -270,7 +274,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Dura
                 }
             }
         }
-        if let Some(finalizers) = finalizers(&object, used.contains(&name)) {
+        if let Some(finalizers) = finalizers(&object, !users.is_empty()) {
             let version = object.metadata.resource_version.as_deref().unwrap_or_default();
             // Written on the version that was read; when that is no longer the newest, the newest is on its way here.
             match shared.cluster.set_finalizers(&module_resource(), &name, version, &finalizers).await {
@@ -321,5 +325,5 @@ pub(super) async fn tell(
         reason: if is_ready { "Ready".into() } else { now.reason.clone() },
         message: now.message.clone(),
     };
-    shared.recorder.emit(&own(kind, name), uid.unwrap_or_default(), &[event]).await;
+    shared.recorder.emit(&own(kind, name), uid.unwrap_or_default(), None, &[event]).await;
 }

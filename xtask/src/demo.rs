@@ -125,7 +125,7 @@ impl Demo<'_> {
             )
         })?;
         self.kubectl("get modules,reconcilers")?;
-        self.kubectl("get darkrooms,webservers")?;
+        self.kubectl("get darkrooms,webservers -o wide")?;
         self.kubectl("get configmap,deployment,service,ingress -l pintle.dev/reconciler")?;
 
         say("scaling the WebServer from 3 to 4");
@@ -148,6 +148,7 @@ impl Demo<'_> {
         let uid = "get service webserver-sample-service --ignore-not-found -o jsonpath={.metadata.uid}";
         let before = self.output(uid)?;
         ensure!(!before.is_empty(), "the Service was never there");
+        self.kubectl("get service webserver-sample-service")?;
         self.kubectl("delete service webserver-sample-service")?;
         self.wait("it to be back", || {
             Ok(self.output(uid).is_ok_and(|now| !now.is_empty() && now != before))
@@ -165,12 +166,13 @@ impl Demo<'_> {
         ])?;
         self.pintle(&["swap", "darkroom", "darkroom-0.2.0", "--wait"])?;
         self.wait("the ConfigMap to follow", || self.reads(cache, "86400"))?;
+        self.kubectl(cache)?;
+        println!();
         self.wait("the Darkroom to be Ready again", || {
             self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample")
         })?;
         self.kubectl("get reconcilers")?;
-        self.kubectl("get darkroom darkroom-sample -o jsonpath={.status}")?;
-        println!();
+        self.kubectl("get darkrooms -o wide")?;
         Ok(())
     }
 

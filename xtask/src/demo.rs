@@ -140,6 +140,9 @@ impl Demo<'_> {
         let image = "get deployment webserver-sample -o jsonpath={.spec.template.spec.containers[0].image}";
         self.wait("the Deployment to have it", || self.reads(image, "nginx:1.23.0"))?;
         self.wait("the roll-out to end", || {
+            self.is("rollout status deployment/webserver-sample --timeout=1s")
+        })?;
+        self.wait("the WebServer to say so", || {
             self.is("wait --for=condition=Ready --timeout=1s webserver/webserver-sample")
         })?;
         self.kubectl("get deployment webserver-sample -o wide")?;
@@ -158,6 +161,8 @@ impl Demo<'_> {
         say("swapping the Darkroom module live: darkroom-0.2.0 caches for a day instead of a year");
         let cache = "get configmap darkroom-sample -o jsonpath={.data.CACHE_TIME}";
         ensure!(self.output(cache)? == "31536000", "the old module caches for a year");
+        self.kubectl(cache)?;
+        println!();
         self.pintle(&[
             "push",
             "darkroom-0.2.0",

@@ -48,7 +48,7 @@ pub struct Response {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Child {
-    /// The guest's own short name for the child, unique in the response: `deployment`. Messages use it.
+    /// The guest's own short name for the child, unique in the response: `deployment`. Messages use it where the object has no name.
     pub id: String,
     /// The stage in which the child is applied. A stage begins when everything in the one before it is ready.
     #[serde(default, skip_serializing_if = "is_zero")]

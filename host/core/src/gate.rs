@@ -84,7 +84,6 @@ impl Allowed {
 /// A child that may be applied: complete, with owner reference, labels and hash.
 #[derive(Clone, Debug)]
 pub struct AllowedChild {
-    id: String,
     reference: ObjectRef,
     object: Value,
     desired: DesiredHash,
@@ -93,10 +92,6 @@ pub struct AllowedChild {
 }
 
 impl AllowedChild {
-    /// The guest's name for the child.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
     /// How the object is named.
     pub fn reference(&self) -> &ObjectRef {
         &self.reference

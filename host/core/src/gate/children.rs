@@ -80,7 +80,7 @@ pub(super) fn check(
         let references = pods::check(context, &siblings, &object, name, &path, found);
         name_object(name, &mut found.0[before..]);
         if found.0.len() == before {
-            allowed.push(complete(context, child.id, child.readiness, references, object));
+            allowed.push(complete(context, child.readiness, references, object));
         }
     }
     allowed
@@ -277,7 +277,6 @@ fn is_name(name: &str) -> bool {
 /// The object as it will be sent: in the root's namespace, owned by it, labelled, and with its hash.
 fn complete(
     context: &GateContext<'_>,
-    id: String,
     readiness: Option<pintle_wit::Readiness>,
     references: Vec<(String, String)>,
     mut object: Value,
@@ -301,5 +300,5 @@ fn complete(
     }
     let desired = DesiredHash::of(&object, context.key);
     object["metadata"]["annotations"][names::ANNOTATION_DESIRED] = desired.as_str().into();
-    AllowedChild { id, reference: object::reference(&object), object, desired, readiness, references }
+    AllowedChild { reference: object::reference(&object), object, desired, readiness, references }
 }

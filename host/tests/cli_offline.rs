@@ -492,3 +492,18 @@ fn hashes_its_request(manifest: &str) -> Vec<u8> {
     ))
     .unwrap()
 }
+
+#[test]
+fn stages_are_printed_and_a_case_expects_them() {
+    let later = config_map("b").replacen(r#""id":"b","#, r#""id":"b","stage":2,"#, 1);
+    let children = format!(r#""children":[{},{later}]"#, config_map("a"));
+    let module = fixtures::answers(&manifest(), &response(&children));
+    let run = render(&module);
+    assert!(run.stdout.contains("stages:\n  ConfigMap/b: 2\n"), "{run:?}");
+    let folder = folder(&module);
+    folder.write("case.yaml", format!("objects:\n- {}\n", THING.trim_end().replace('\n', "\n  ")));
+    let updated = folder.run(&["test", "guest.wasm", "case.yaml", "--update"]);
+    assert!(updated.stdout.contains("1 updated"), "{updated:?}");
+    let passed = folder.run(&["test", "guest.wasm", "case.yaml"]);
+    assert!(passed.stdout.contains("1 passed"), "{passed:?}");
+}

@@ -79,7 +79,7 @@ pub struct Host {
 
 /// The names of what a host may honour in a response.
 pub mod capabilities {
-    /// Children, in one stage, with readiness.
+    /// Children, with readiness.
     pub const CHILDREN: &str = "children";
     /// Children in more than one stage.
     pub const STAGES: &str = "stages";

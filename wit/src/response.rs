@@ -50,7 +50,8 @@ pub struct Response {
 pub struct Child {
     /// The guest's own short name for the child, unique in the response: `deployment`. Messages use it where the object has no name.
     pub id: String,
-    /// The stage in which the child is applied. A stage begins when everything in the one before it is ready.
+    /// The stage in which the child is applied: any number, only the order counts. A child is created, or changed to another form,
+    /// when every child of the stages before is ready. One that is there is kept, and repaired, whatever became of them since.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stage: u32,
     /// When the child counts as ready; absent: the rule that Kubernetes tools have for its kind.
@@ -66,6 +67,20 @@ impl Child {
     /// A child with this id, in the first stage, ready by the rule of its kind.
     pub fn new(id: impl Into<String>, object: Value) -> Self {
         Self { id: id.into(), object, ..Self::default() }
+    }
+
+    /// The same child in a later stage: it is applied first when every child of the stages before is ready.
+    #[must_use]
+    pub fn in_stage(mut self, stage: u32) -> Self {
+        self.stage = stage;
+        self
+    }
+
+    /// The same child, ready by another rule than that of its kind.
+    #[must_use]
+    pub fn ready_when(mut self, readiness: Readiness) -> Self {
+        self.readiness = Some(readiness);
+        self
     }
 }
 

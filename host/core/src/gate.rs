@@ -87,6 +87,7 @@ pub struct AllowedChild {
     reference: ObjectRef,
     object: Value,
     desired: DesiredHash,
+    stage: u32,
     readiness: Option<Readiness>,
     references: Vec<(String, String)>,
 }
@@ -103,6 +104,10 @@ impl AllowedChild {
     /// The hash of the object.
     pub fn desired(&self) -> &DesiredHash {
         &self.desired
+    }
+    /// The stage in which it is applied.
+    pub fn stage(&self) -> u32 {
+        self.stage
     }
     /// The guest's own readiness rule.
     pub fn readiness(&self) -> Option<&Readiness> {
@@ -193,9 +198,6 @@ fn capabilities(response: &Response, found: &mut Violations) {
     missing(response.evictions.is_some(), "evictions", "evictions");
     missing(!response.stamps.is_empty(), "stamps", "stamps");
     missing(response.finalized, "finalized", "a finalizer");
-    for (index, child) in response.children.iter().enumerate() {
-        missing(child.stage > 0, &format!("children[{index}].stage"), "more than one stage");
-    }
 }
 
 /// The largest status of a guest, in bytes: a status is read by people and by every watcher of the root.

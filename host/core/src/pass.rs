@@ -11,6 +11,7 @@ mod memory;
 mod protocol;
 mod say;
 mod settle;
+mod stages;
 mod writes;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -272,17 +273,17 @@ impl Pass {
         ])
     }
 
-    /// Whether the last pass already did everything that this one would: the request is the same, and no child drifted, came or went.
+    /// Whether the last pass already did everything that this one would: the request is the same, no child drifted, came or went,
+    /// and no stage is due.
     fn nothing_changed(&self) -> bool {
         let Some(memo) = &self.memory.memo else { return false };
         memo.request_hash == self.request_hash
             && self.unread_unwatched().is_empty()
+            && !self.is_stage_due(memo)
             && memo.children.iter().all(|child| child.is_as_it_was(self.live.get(&child.key)))
-            && self
-                .live
-                .iter()
-                .filter(|(_, child)| child.is_owned_by(self.uid()))
-                .all(|(key, _)| memo.children.iter().any(|child| child.key == *key))
+            && self.live.iter().filter(|(_, child)| child.is_owned_by(self.uid())).all(|(key, _)| {
+                memo.children.iter().any(|child| child.key == *key) || memo.unpruned.contains(key)
+            })
     }
 
     fn call_guest(&mut self, request: Request) -> Step {

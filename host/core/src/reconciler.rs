@@ -185,8 +185,9 @@ impl Limits {
 }
 
 /// What this host honours in a response, as a request tells it.
-pub const CAPABILITIES: [&str; 5] = [
+pub const CAPABILITIES: [&str; 6] = [
     pintle_wit::capabilities::CHILDREN,
+    pintle_wit::capabilities::STAGES,
     pintle_wit::capabilities::STATUS,
     pintle_wit::capabilities::CONDITIONS,
     pintle_wit::capabilities::EVENTS,

@@ -16,6 +16,8 @@ mod fields;
 mod ownership;
 #[path = "pass/refusals.rs"]
 mod refusals;
+#[path = "pass/stages.rs"]
+mod stages;
 #[path = "pass/status.rs"]
 mod status;
 #[path = "pass/unwatched.rs"]

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -19,8 +19,8 @@ use crate::offline::{
 /// (config, grants, limits), the kind's CustomResourceDefinition (then the resource and the status are checked against it), and
 /// children as they are in the cluster. A child counts as the resource's own, unless it has ownerReferences.
 ///
-/// What is printed came through the same checks as in a cluster: the children, without what the host adds to them, and the
-/// guest's status, conditions and events. The exit code is 1 when there is no answer, and `failure:` is printed instead; an empty
+/// What is printed came through the same checks as in a cluster: the children, without what the host adds to them, the stages of
+/// those that wait for others, and the guest's status, conditions and events. The exit code is 1 when there is no answer, and `failure:` is printed instead; an empty
 /// answer is printed as `children: []`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -61,6 +61,8 @@ pub(super) struct Render {
 #[derive(Serialize)]
 struct Rendered {
     children: Vec<Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    stages: BTreeMap<String, u32>,
     status: Map<String, Value>,
     conditions: Vec<pintle_wit::GuestCondition>,
     events: Vec<pintle_wit::Event>,
@@ -100,6 +102,7 @@ impl Render {
         });
         let rendered = Rendered {
             children: if self.full { answer.children } else { answer.plain_children() },
+            stages: answer.stages,
             status: answer.status,
             conditions: answer.conditions,
             events: answer.events,

@@ -1,6 +1,6 @@
 //! Golden cases: a root, what is observed and refused, and the answer that is expected.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use jiff::Timestamp;
 use pintle_engine::Module;
@@ -39,6 +39,9 @@ pub struct Expect {
     /// The children, without what the host adds.
     #[serde(default)]
     pub children: Vec<Value>,
+    /// The stages of the children that are not of the first one, as `Kind/name: stage`.
+    #[serde(default)]
+    pub stages: BTreeMap<String, u32>,
     /// The guest's status fields.
     #[serde(default)]
     pub status: Map<String, Value>,
@@ -77,6 +80,9 @@ pub struct Shown {
     /// The children.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<Vec<Value>>,
+    /// The stages of the children that are not of the first one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub stages: BTreeMap<String, u32>,
     /// The guest's status fields.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub status: Map<String, Value>,
@@ -109,6 +115,7 @@ impl Shown {
         let answer = report.answer.clone().unwrap_or_default();
         Self {
             children: Some(answer.plain_children()),
+            stages: answer.stages.clone(),
             status: answer.status.clone(),
             conditions: values(&answer.conditions),
             events: values(&answer.events),
@@ -130,6 +137,7 @@ impl Shown {
         }
         Self {
             children: Some(expect.children.clone()),
+            stages: expect.stages.clone(),
             status: expect.status.clone(),
             conditions: values(&expect.conditions),
             events: values(&expect.events),

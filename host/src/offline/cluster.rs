@@ -135,12 +135,18 @@ impl Cluster {
         self.objects.get(&key(reference))
     }
 
-    /// Refusals of children that were never applied.
-    pub fn unused_refusals(&self) -> Vec<String> {
+    /// Refusals of children that were never applied, and why: `wanted` are the children of the answer.
+    pub fn unused_refusals(&self, wanted: &[Value]) -> Vec<String> {
         let unused = self.refusals.iter().enumerate().filter(|(index, _)| !self.used.contains(index));
         unused
             .map(|(index, refusal)| {
-                format!("refusals[{index}] refuses {}, which the guest does not answer with", refusal.child)
+                let waits = wanted.iter().any(|child| refusal.is_about(&object::reference(child)));
+                let why = if waits {
+                    "which is not applied: a stage before its own is not ready, or it is there already"
+                } else {
+                    "which the guest does not answer with"
+                };
+                format!("refusals[{index}] refuses {}, {why}", refusal.child)
             })
             .collect()
     }

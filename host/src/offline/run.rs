@@ -1,6 +1,6 @@
 //! One run: a pass over the root, and the proof that the next ones have nothing left to do.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_core::{
     Allowed, Done, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions, request,
@@ -43,6 +43,8 @@ pub struct Report {
 pub struct Answered {
     /// The children as they would be applied.
     pub children: Vec<Value>,
+    /// The stages of the children that are not of the first one, as `Kind/name: stage`.
+    pub stages: BTreeMap<String, u32>,
     /// The guest's status fields.
     pub status: Map<String, Value>,
     /// The guest's conditions.
@@ -75,7 +77,10 @@ impl Blame {
 
 impl Answered {
     fn of(allowed: &Allowed) -> Self {
+        let later = allowed.children().iter().filter(|child| child.stage() > 0);
+        let name = |reference: &ObjectRef| format!("{}/{}", reference.kind, reference.name);
         Self {
+            stages: later.map(|child| (name(child.reference()), child.stage())).collect(),
             children: allowed.children().iter().map(|child| child.object().clone()).collect(),
             status: allowed.status().clone(),
             conditions: allowed.conditions().to_vec(),
@@ -120,8 +125,8 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
     let first = run.pass(RootMemory::default());
     let mut report = first.report();
     report.ready = run.ready();
-    report.unused_refusals = match report.answer {
-        Some(_) => run.cluster.unused_refusals(),
+    report.unused_refusals = match &report.answer {
+        Some(answer) => run.cluster.unused_refusals(&answer.children),
         None => Vec::new(),
     };
     if report.answer.is_some() && report.violation.is_none() {

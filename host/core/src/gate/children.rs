@@ -80,10 +80,36 @@ pub(super) fn check(
         let references = pods::check(context, &siblings, &object, name, &path, found);
         name_object(name, &mut found.0[before..]);
         if found.0.len() == before {
-            allowed.push(complete(context, child.readiness, references, object));
+            allowed.push(complete(context, child.stage, child.readiness, references, object));
         }
     }
+    if found.0.is_empty() {
+        references_in_order(&allowed, found);
+    }
     allowed
+}
+
+/// A child is held back until what its pod template refers to is there; so that must not wait for the child.
+fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
+    for (index, child) in children.iter().enumerate() {
+        let later = children.iter().find(|other| {
+            let reference = other.reference();
+            other.stage > child.stage
+                && reference.api_version == "v1"
+                && child
+                    .references
+                    .iter()
+                    .any(|(kind, name)| *kind == reference.kind && *name == reference.name)
+        });
+        if let Some(later) = later {
+            let (name, of) = (&child.reference, &later.reference);
+            let message = format!(
+                "the pod template of {} {:?} refers to {} {:?}, which is of stage {}: it must be of the same stage or an earlier one",
+                name.kind, name.name, of.kind, of.name, later.stage
+            );
+            found.add(reasons::REFERENCE_IN_LATER_STAGE, format!("children[{index}].stage"), message);
+        }
+    }
 }
 
 /// How messages name a child: by kind and name, or by the guest's id for it where it has none.
@@ -277,6 +303,7 @@ fn is_name(name: &str) -> bool {
 /// The object as it will be sent: in the root's namespace, owned by it, labelled, and with its hash.
 fn complete(
     context: &GateContext<'_>,
+    stage: u32,
     readiness: Option<pintle_wit::Readiness>,
     references: Vec<(String, String)>,
     mut object: Value,
@@ -300,5 +327,5 @@ fn complete(
     }
     let desired = DesiredHash::of(&object, context.key);
     object["metadata"]["annotations"][names::ANNOTATION_DESIRED] = desired.as_str().into();
-    AllowedChild { reference: object::reference(&object), object, desired, readiness, references }
+    AllowedChild { reference: object::reference(&object), object, desired, stage, readiness, references }
 }

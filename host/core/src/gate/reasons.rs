@@ -39,6 +39,8 @@ pub const EXTERNAL_IPS_NOT_GRANTED: &str = "ExternalIPsNotGranted";
 pub const INGRESS_ANNOTATION_NOT_GRANTED: &str = "IngressAnnotationNotGranted";
 /// A pod template refers to an object that is neither a child nor granted.
 pub const REFERENCE_NOT_GRANTED: &str = "ReferenceNotGranted";
+/// A pod template refers to a child of a later stage: each would wait for the other.
+pub const REFERENCE_IN_LATER_STAGE: &str = "ReferenceInLaterStage";
 /// The status names a field of the host.
 pub const STATUS_FIELD_RESERVED: &str = "StatusFieldReserved";
 /// The status names a field that the root's CRD does not declare.

@@ -1,5 +1,7 @@
 //! Bringing the children to what the answer wants: what is created, updated, left alone, refused or held back.
 
+use std::collections::BTreeSet;
+
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
 use super::{
@@ -29,6 +31,8 @@ pub(super) enum ChildState {
     Refused(Box<Standing>),
     /// It waits for another object.
     Held(String),
+    /// It waits for the stages before its own.
+    Staged,
     /// Nobody knows whether it was carried out.
     Unsure,
 }
@@ -39,18 +43,23 @@ enum Decision {
     Update(String),
     Refuse(Box<Standing>),
     Hold(String),
+    AwaitStage,
 }
 
 impl Pass {
-    /// Decides every child that is still open, and applies those that need it. What pod templates refer to goes first, so that no
-    /// Pod starts before its Secret, nor reads somebody else's.
+    /// Decides every child that is still open, stage by stage, and applies those that need it. Within a stage, what pod templates
+    /// refer to goes first, so that no Pod starts before its Secret, nor reads somebody else's.
     pub(super) fn apply_children(&mut self) -> Step {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         let mut due = Vec::new();
-        for referred in [true, false] {
-            due = self.decide_open(&mut answer, referred);
-            if !due.is_empty() {
-                break;
+        let stages: BTreeSet<u32> = answer.allowed.children().iter().map(AllowedChild::stage).collect();
+        'stages: for stage in stages {
+            let closed = !self.waits_for(&answer, stage).is_empty();
+            for referred in [true, false] {
+                due = self.decide_open(&mut answer, stage, closed, referred);
+                if !due.is_empty() {
+                    break 'stages;
+                }
             }
         }
         if due.is_empty() {
@@ -79,16 +88,23 @@ impl Pass {
         Step::Apply(applies)
     }
 
-    /// Decides the open children that are, or are not, referred to by pod templates; returns those to be applied with the uid that
-    /// they must have, or none for a first apply.
-    fn decide_open(&self, answer: &mut Answer, referred: bool) -> Vec<(usize, Option<String>)> {
+    /// Decides the open children of a stage that are, or are not, referred to by pod templates; returns those to be applied with the
+    /// uid that they must have, or none for a first apply.
+    fn decide_open(
+        &self,
+        answer: &mut Answer,
+        stage: u32,
+        closed: bool,
+        referred: bool,
+    ) -> Vec<(usize, Option<String>)> {
         let mut due = Vec::new();
         for (index, child) in answer.allowed.children().iter().enumerate() {
             let open = matches!(answer.states.get(index), Some(ChildState::Pending | ChildState::Looked(_)));
-            if !open || is_referred(child.reference()) != referred {
+            if !open || child.stage() != stage || is_referred(child.reference()) != referred {
                 continue;
             }
             let decision = match self.missing_reference(answer, child) {
+                _ if closed && !self.is_kept_meanwhile(child) => Decision::AwaitStage,
                 Some(missing) => Decision::Hold(missing),
                 None => self.decide(child),
             };
@@ -96,6 +112,7 @@ impl Pass {
                 Decision::Keep => ChildState::Accepted,
                 Decision::Refuse(standing) => ChildState::Refused(standing),
                 Decision::Hold(message) => ChildState::Held(message),
+                Decision::AwaitStage => ChildState::Staged,
                 Decision::Create => {
                     due.push((index, None));
                     continue;

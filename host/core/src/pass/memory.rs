@@ -29,6 +29,10 @@ pub struct RootMemory {
 pub(super) struct Memo {
     pub(super) request_hash: [u8; 32],
     pub(super) children: Vec<MemoChild>,
+    /// The stage that waits for those before it, if one does.
+    pub(super) waiting: Option<u32>,
+    /// Children that are no longer wanted, and stay until the last stage is applied.
+    pub(super) unpruned: Vec<Key>,
     pub(super) status: Map<String, Value>,
     pub(super) conditions: Vec<GuestCondition>,
 }
@@ -41,16 +45,18 @@ pub(super) struct MemoChild {
     desired: Option<String>,
     /// The hash of our managed fields, which that pass judged to cover everything that was sent.
     entry_hash: [u8; 32],
+    pub(super) stage: u32,
     pub(super) readiness: Option<Readiness>,
 }
 
 impl MemoChild {
-    pub(super) fn of(key: Key, live: &Observed, readiness: Option<Readiness>) -> Self {
+    pub(super) fn of(key: Key, live: &Observed, stage: u32, readiness: Option<Readiness>) -> Self {
         Self {
             key,
             uid: live.uid.clone(),
             desired: live.desired.clone(),
             entry_hash: live.entry_hash,
+            stage,
             readiness,
         }
     }

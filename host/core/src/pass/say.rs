@@ -229,6 +229,9 @@ impl Pass {
                 }
             }
         }
+        if let Some(message) = self.stage_waiting() {
+            add(conditions::REASON_STAGE, message, false);
+        }
         if self.answer.is_some() || self.memory.memo.is_some() {
             let wanted = self.wanted_keys();
             for child in self.live.values().filter(|child| {

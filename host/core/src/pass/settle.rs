@@ -3,7 +3,8 @@
 use pintle_wit::{Failure, ObjectRef, reasons};
 
 use super::{
-    ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Key, Memo, MemoChild, Observed, Pass, Phase, Step, doubt,
+    Answer, ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Key, Memo, MemoChild, Observed, Pass, Phase,
+    Step, doubt,
 };
 use crate::desired;
 
@@ -38,7 +39,10 @@ impl Pass {
         }
         let complete = states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted));
         if !complete {
-            self.memory.memo = None;
+            let waiting = self.answer.as_ref().and_then(Answer::waiting_stage);
+            let only_waits =
+                states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted | ChildState::Staged));
+            self.memory.memo = if only_waits { self.memo(waiting) } else { None };
             return self.write_status();
         }
         match self.prunable() {
@@ -109,24 +113,27 @@ impl Pass {
 
     /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.
     pub(super) fn converged(&mut self) -> Step {
-        if let Some(answer) = &self.answer {
-            let children = answer
-                .allowed
-                .children()
-                .iter()
-                .filter_map(|child| {
-                    let key = Key::from(child.reference());
-                    let live = self.live.get(&key)?;
-                    Some(MemoChild::of(key, live, child.readiness().cloned()))
-                })
-                .collect();
-            self.memory.memo = Some(Memo {
-                request_hash: self.request_hash,
-                children,
-                status: answer.allowed.status().clone(),
-                conditions: answer.allowed.conditions().to_vec(),
-            });
-        }
+        self.memory.memo = self.memo(None);
         self.write_status()
+    }
+
+    /// What the next pass needs to know of this one, in which every child was applied but those of stages that wait.
+    fn memo(&self, waiting: Option<u32>) -> Option<Memo> {
+        let answer = self.answer.as_ref()?;
+        let children = answer.allowed.children().iter().filter_map(|child| {
+            let key = Key::from(child.reference());
+            let live = self.live.get(&key)?;
+            Some(MemoChild::of(key, live, child.stage(), child.readiness().cloned()))
+        });
+        let wanted = self.wanted();
+        let unwanted = self.live.keys().filter(|key| waiting.is_some() && !wanted.contains(key));
+        Some(Memo {
+            request_hash: self.request_hash,
+            children: children.collect(),
+            waiting,
+            unpruned: unwanted.cloned().collect(),
+            status: answer.allowed.status().clone(),
+            conditions: answer.allowed.conditions().to_vec(),
+        })
     }
 }

@@ -60,7 +60,13 @@ fn capabilities() -> Vec<Row> {
         missing("evictions", "/evictions", "evictions", json!({"pods": []})),
         missing("stamps", "/stamps", "stamps", json!({"at": "count"})),
         missing("finalized", "/finalized", "finalizer", json!(true)),
-        missing("children[1].stage", "/children/1/stage", "stage", json!(1)),
+        row(
+            reasons::REFERENCE_IN_LATER_STAGE,
+            "children[0].stage",
+            "ConfigMap \"page\", which is of stage 2",
+            "/children/4/stage",
+            json!(2),
+        ),
     ]
 }
 

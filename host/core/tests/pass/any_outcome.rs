@@ -90,7 +90,7 @@ impl Driver {
     fn answer(&mut self) -> Result<Response, Failure> {
         let port = 30000 + u32::from(self.choose(4));
         let text = ["a", "b"][self.choose(2) as usize];
-        match self.choose(8) {
+        match self.choose(9) {
             0 => Err(Failure::terminal("InvalidSpec", "bad")),
             1 => Err(Failure::transient("DeadlineExceeded", "slow")),
             2 => Ok(answer(vec![
@@ -98,6 +98,13 @@ impl Driver {
             ])),
             3 => Ok(answer(vec![config_map("page", text)])),
             4 => Ok(answer(vec![secret("keys", text), service("web", port)])),
+            5 => {
+                let mut staged =
+                    answer(vec![service("web", port), config_map("page", text), secret("keys", text)]);
+                staged.children[0].stage = 2;
+                staged.children[1].stage = u32::from(self.choose(3));
+                Ok(staged)
+            }
             _ => Ok(answer(vec![
                 deployment("web", &["keys"]),
                 secret("keys", text),

@@ -1,0 +1,86 @@
+//! Stages: a child is created, or changed to another form, only when everything of the stages before is ready. What waits for it is no
+//! worker but the root: the pass ends, and the child that becomes ready brings the root back.
+
+use pintle_wit::{ObjectRef, Readiness};
+
+use super::{Answer, Key, Memo, Pass, children::ChildState};
+use crate::{
+    gate::AllowedChild,
+    observed::Observed,
+    readiness::{self, Ready},
+};
+
+impl Answer {
+    /// The first stage that waits.
+    pub(super) fn waiting_stage(&self) -> Option<u32> {
+        let children = self.allowed.children().iter().zip(&self.states);
+        children
+            .filter(|(_, state)| matches!(state, ChildState::Staged))
+            .map(|(child, _)| child.stage())
+            .min()
+    }
+}
+
+impl Pass {
+    /// What a stage waits for: the children of the stages before that are not applied, or not ready.
+    pub(super) fn waits_for(&self, answer: &Answer, stage: u32) -> Vec<String> {
+        let before = answer.allowed.children().iter().zip(&answer.states);
+        before
+            .filter(|(child, _)| child.stage() < stage)
+            .filter_map(|(child, state)| {
+                let reference = child.reference();
+                match (state, self.live.get(&Key::from(reference))) {
+                    (ChildState::Accepted, Some(live)) => unready(reference, live, child.readiness()),
+                    (ChildState::Refused(_), _) => Some(format!("{reference}: is refused")),
+                    _ => Some(format!("{reference}: is not applied yet")),
+                }
+            })
+            .collect()
+    }
+
+    /// Whether a child whose stage waits is looked after all the same: what is there in the form that is wanted stays as it is.
+    pub(super) fn is_kept_meanwhile(&self, child: &AllowedChild) -> bool {
+        self.live.get(&Key::from(child.reference())).is_some_and(|live| {
+            live.is_owned_by(self.uid())
+                && !live.deleting
+                && live.desired.as_deref() == Some(child.desired().as_str())
+        })
+    }
+
+    /// Whether the stage that waited in the last pass need not wait any longer.
+    pub(super) fn is_stage_due(&self, memo: &Memo) -> bool {
+        memo.waiting.is_some_and(|stage| self.unready_before(memo, stage).is_empty())
+    }
+
+    fn unready_before(&self, memo: &Memo, stage: u32) -> Vec<String> {
+        let before = memo.children.iter().filter(|child| child.stage < stage);
+        before
+            .filter_map(|child| {
+                let live = self.live.get(&child.key)?;
+                unready(&live.reference, live, child.readiness.as_ref())
+            })
+            .collect()
+    }
+
+    /// Which stage waits and what for, for a condition.
+    pub(super) fn stage_waiting(&self) -> Option<String> {
+        let (stage, what) = match (&self.answer, &self.memory.memo) {
+            (Some(answer), _) => {
+                let stage = answer.waiting_stage()?;
+                (stage, self.waits_for(answer, stage))
+            }
+            (None, memo) => {
+                let memo = memo.as_ref()?;
+                (memo.waiting?, self.unready_before(memo, memo.waiting?))
+            }
+        };
+        Some(format!("stage {stage} waits for {}", what.join("; ")))
+    }
+}
+
+fn unready(reference: &ObjectRef, live: &Observed, rule: Option<&Readiness>) -> Option<String> {
+    match readiness::of_child(live, rule) {
+        Ready::Yes => None,
+        Ready::Waiting(message) | Ready::Failed(message) => Some(format!("{reference}: {message}")),
+    }
+}

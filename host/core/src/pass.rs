@@ -14,7 +14,7 @@ mod settle;
 mod stages;
 mod writes;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response};
@@ -109,6 +109,10 @@ pub struct Pass {
     ready: bool,
     /// Children of kinds that are not watched that this pass names in the status.
     recorded_now: Vec<ObjectRef>,
+    /// The root was edited since the last pass, or another module, config or Reconciler is in force.
+    edited: bool,
+    /// When to come back although nothing fails.
+    again: Option<Duration>,
     /// The status was written on the way, so that it is to be written at the end whatever the root shows.
     recorded: bool,
 }
@@ -164,7 +168,7 @@ impl Pass {
     /// A pass over a root.
     pub fn new(snapshot: Snapshot) -> Self {
         let Snapshot { binding, root, children, mut memory, now } = snapshot;
-        memory.forget_unless(&binding, &root);
+        let edited = memory.forget_unless(&binding, &root);
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
         let known = std::mem::take(&mut memory.unwatched).into_iter().chain(children);
         let live = known.map(|child| (Key::from(&child.reference), child)).collect();
@@ -183,6 +187,8 @@ impl Pass {
             counts: Counts::default(),
             ready: false,
             recorded_now: Vec::new(),
+            edited,
+            again: None,
             recorded: false,
         }
     }
@@ -380,7 +386,7 @@ impl Pass {
 
     fn status_written(&mut self, events: Vec<Event>, result: Result<(), ApiError>) -> Step {
         match result {
-            Ok(()) => {}
+            Ok(()) => self.memory.written = Some(self.now),
             // The root is gone, or another has taken its name: nobody is left to be told.
             Err(error) if error.code == 404 || error.is_uid_mismatch() => return self.over(),
             Err(error) => {
@@ -434,6 +440,7 @@ impl Pass {
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
+            again: self.again,
             ready: self.ready,
             error,
             counts: self.counts,

@@ -62,6 +62,8 @@ struct KeyState {
 pub enum Finished {
     /// Nothing is left to do until something changes.
     Settled,
+    /// It comes back after this long, although nothing failed; somebody's change brings it back at once.
+    Again(Duration),
     /// It failed: it comes back after its back-off, but not before this long.
     Failed(Duration),
     /// Its object is gone.
@@ -137,6 +139,10 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
                 state.failures = state.failures.saturating_add(1);
                 Some(self.jitter.spread(backoff).max(at_least))
             }
+            Finished::Again(delay) => {
+                state.failures = 0;
+                Some(delay)
+            }
             Finished::Settled | Finished::Gone => {
                 state.failures = 0;
                 None
@@ -173,7 +179,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
-    /// When the next back-off ends.
+    /// When the next delay ends.
     pub fn next_due(&self) -> Option<Duration> {
         self.delayed.first().map(|(due, ..)| *due)
     }
@@ -192,9 +198,10 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
             .map_or(0, |slot| slot.state.values().filter(|state| state.waiting.is_some()).count())
     }
 
-    /// How many keys are in back-off, in a lane.
+    /// How many keys are in back-off after a failure, in a lane.
     pub fn backing_off(&self, lane: &L) -> usize {
-        self.lanes.get(lane).map_or(0, |slot| slot.state.values().filter(|state| state.due.is_some()).count())
+        let is_backing_off = |state: &&KeyState| state.due.is_some() && state.failures > 0;
+        self.lanes.get(lane).map_or(0, |slot| slot.state.values().filter(is_backing_off).count())
     }
 
     /// How many times in a row a key has failed.
@@ -332,6 +339,23 @@ mod tests {
         queue.add(&"a", 1, Priority::Edit);
         assert_eq!(queue.pop(ZERO), Some(("a", 1)));
         assert_eq!(queue.next_due(), None);
+    }
+
+    #[test]
+    fn a_key_that_asks_to_come_again_does_so_on_time_and_at_once_when_somebody_changes_it() {
+        let mut queue = queue();
+        let wait = Duration::from_millis(250);
+        queue.add(&"a", 1, Priority::Edit);
+        queue.pop(ZERO);
+        queue.finish(&"a", &1, Finished::Again(wait), ZERO);
+        queue.add(&"a", 1, Priority::Background);
+        assert_eq!((queue.pop(ZERO), queue.next_due(), queue.backing_off(&"a")), (None, Some(wait), 0));
+        assert_eq!(queue.pop(wait), Some(("a", 1)));
+        queue.finish(&"a", &1, Finished::Again(wait), wait);
+        queue.add(&"a", 1, Priority::Edit);
+        assert_eq!(queue.pop(wait), Some(("a", 1)));
+        queue.finish(&"a", &1, Finished::Settled, wait);
+        assert_eq!((queue.next_due(), queue.failures(&"a", &1)), (None, 0));
     }
 
     #[test]

@@ -102,8 +102,9 @@ fn said(condition: Option<&Value>, otherwise: &str) -> String {
     if message.is_empty() { otherwise.into() } else { message.into() }
 }
 
-fn waiting_for(what: &str, have: i64, want: i64) -> Ready {
-    Ready::Waiting(format!("{have} of {want} replicas are {what}"))
+/// Without the count: every Pod that starts would be another write of the root's status, and the child itself says it.
+fn waiting_for(what: &str, want: i64) -> Ready {
+    Ready::Waiting(format!("not all of its {want} replicas are {what}"))
 }
 
 fn not_seen() -> Ready {
@@ -123,16 +124,13 @@ fn deployment(live: &Value, observed: Option<i64>) -> Ready {
     let want = object::at(live, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1);
     let status = |key: &str| number(live, &["status", key]);
     if status("updatedReplicas") < want {
-        return waiting_for("updated", status("updatedReplicas"), want);
+        return waiting_for("updated", want);
     }
     if status("replicas") > status("updatedReplicas") {
-        return Ready::Waiting(format!(
-            "{} old replicas are still there",
-            status("replicas") - status("updatedReplicas")
-        ));
+        return Ready::Waiting("old replicas are still there".into());
     }
     if status("availableReplicas") < want {
-        return waiting_for("available", status("availableReplicas"), want);
+        return waiting_for("available", want);
     }
     Ready::Yes
 }
@@ -143,7 +141,7 @@ fn replicas(live: &Value, observed: Option<i64>, field: &str, what: &str) -> Rea
     }
     let want = object::at(live, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1);
     let have = number(live, &["status", field]);
-    if have < want { waiting_for(what, have, want) } else { Ready::Yes }
+    if have < want { waiting_for(what, want) } else { Ready::Yes }
 }
 
 fn stateful_set(live: &Value, observed: Option<i64>) -> Ready {
@@ -158,7 +156,7 @@ fn stateful_set(live: &Value, observed: Option<i64>) -> Ready {
     );
     if !on_delete && revisions.0 != revisions.1 {
         let want = number(live, &["status", "replicas"]);
-        return waiting_for("updated", number(live, &["status", "updatedReplicas"]), want);
+        return waiting_for("updated", want);
     }
     Ready::Yes
 }
@@ -171,7 +169,7 @@ fn daemon_set(live: &Value, observed: Option<i64>) -> Ready {
     for (field, what) in [("updatedNumberScheduled", "updated"), ("numberAvailable", "available")] {
         let have = number(live, &["status", field]);
         if have < want {
-            return waiting_for(what, have, want);
+            return waiting_for(what, want);
         }
     }
     Ready::Yes
@@ -253,15 +251,15 @@ mod tests {
             ),
             (
                 json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 3}),
-                "1 of 3",
+                "not all of its 3 replicas are updated",
             ),
             (
                 json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "availableReplicas": 4}),
-                "1 old",
+                "old replicas",
             ),
             (
                 json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 2}),
-                "2 of 3",
+                "not all of its 3 replicas are available",
             ),
         ] {
             match deployment_with(status) {

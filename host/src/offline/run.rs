@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
 use pintle_core::{
     Allowed, Done, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions, request,
 };
@@ -121,7 +122,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
         setting.now,
     );
     let guest = Guest { module, limits: setting.call_limits, strict };
-    let mut run = Run { setting, guest, cluster };
+    let mut run = Run { setting, guest, cluster, now: setting.now };
     let first = run.pass(RootMemory::default());
     let mut report = first.report();
     report.ready = run.ready();
@@ -139,6 +140,8 @@ struct Run<'a> {
     setting: &'a Setting,
     guest: Guest<'a>,
     cluster: Cluster,
+    /// The time of the next pass.
+    now: Timestamp,
 }
 
 /// What one pass said and did.
@@ -223,8 +226,10 @@ impl Run<'_> {
             root: Arc::new(self.cluster.root().clone()),
             children: self.cluster.children(),
             memory,
-            now: self.setting.now,
+            now: self.now,
         });
+        // Long enough for whatever a pass puts off.
+        self.now += jiff::SignedDuration::from_secs(1);
         let mut outcome = Outcome::Start;
         let done = loop {
             outcome = match pass.step(outcome) {

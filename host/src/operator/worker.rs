@@ -256,9 +256,10 @@ impl Work {
         root.failing = done.error.is_some();
         self.shared.count_anew(&mut state, &kind);
         drop(state);
-        match done.retry {
-            Some(at_least) => Finished::Failed(at_least),
-            None => Finished::Settled,
+        match (done.retry, done.again) {
+            (Some(at_least), _) => Finished::Failed(at_least),
+            (None, Some(after)) => Finished::Again(after),
+            (None, None) => Finished::Settled,
         }
     }
 }

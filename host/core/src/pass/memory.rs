@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, UnwatchedChild};
 use serde_json::{Map, Value};
 
@@ -20,6 +21,8 @@ pub struct RootMemory {
     pub(super) read: BTreeSet<UnwatchedChild>,
     /// Those of them that are there, as they were last seen: no cache shows them.
     pub(super) unwatched: Vec<Observed>,
+    /// When the status was written last.
+    pub(super) written: Option<Timestamp>,
     /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
     pub(super) warned: Option<(String, String)>,
 }
@@ -94,8 +97,9 @@ impl Met {
 
 impl RootMemory {
     /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with, and
-    /// everything when the root is another one of the same name.
-    pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) {
+    /// everything when the root is another one of the same name. Returns whether any of these is so: somebody's edit is to be made
+    /// true.
+    pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) -> bool {
         if self.holds_for.as_ref().is_some_and(|(uid, ..)| uid != object::uid(root)) {
             *self = Self::default();
         }
@@ -110,10 +114,12 @@ impl RootMemory {
             binding.generation,
             binding.digest.clone(),
         ));
-        if self.holds_for != holds_for {
+        let edited = self.holds_for != holds_for;
+        if edited {
             self.standing.clear();
             self.holds_for = holds_for;
         }
+        edited
     }
 
     /// The refusals as the guest is told them.

@@ -61,6 +61,8 @@ pub struct Done {
     pub memory: RootMemory,
     /// Whether the root is to be reconciled again although nothing changes: after a back-off, but not before this long.
     pub retry: Option<Duration>,
+    /// Whether the root is to be reconciled again after this long, although nothing changed and nothing failed.
+    pub again: Option<Duration>,
     /// The root's `Ready`, as the status now says it.
     pub ready: bool,
     /// Why the pass did not get all of its work done, in one CamelCase word.

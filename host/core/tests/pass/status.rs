@@ -283,3 +283,86 @@ fn a_guest_without_status_fields_changes_nothing_by_being_asked_again() {
     world.pass(&Response::default());
     assert_eq!(world.pass(&Response::default()).steps, Vec::<String>::new());
 }
+
+/// A Deployment whose status goes through these counts of available Pods, 60 ms apart, from a converged start.
+fn rollout(world: &mut World, web: &Response, available: &[i64]) -> usize {
+    let mut writes = 0;
+    for count in available {
+        let status =
+            json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": count});
+        world.api.edit(&reference("Deployment", "web"), "status", status);
+        let run = world.pass_after(60, web);
+        writes += run.statuses.len();
+        assert_eq!(run.done.retry, None, "nothing fails");
+    }
+    writes
+}
+
+#[test]
+fn statuses_that_only_roll_up_are_merged_and_the_last_one_comes() {
+    let mut world = World::new();
+    let web = answer(vec![deployment("web", &[])]);
+    world.settle(&web);
+    // Ready becomes False at once: nothing was written for long. The rest of the second waits.
+    assert_eq!(rollout(&mut world, &web, &[0]), 1);
+    let mut merged = |status| {
+        world.api.edit(&reference("Deployment", "web"), "status", status);
+        let run = world.pass_after(60, &web);
+        assert_eq!(run.statuses.len(), 0, "{:?}", run.steps);
+        run.done.again.expect("it comes back")
+    };
+    let first = merged(json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 1}));
+    let second = merged(json!({"observedGeneration": 1, "replicas": 1}));
+    let third = merged(json!({"observedGeneration": 1, "replicas": 2}));
+    assert!(first > second && second > third && first.as_millis() <= 250, "{first:?} {second:?} {third:?}");
+    let run = world.pass_after(i64::try_from(third.as_millis()).unwrap(), &web);
+    assert_eq!((run.statuses.len(), run.done.again), (1, None));
+    assert!(world.condition("Ready").unwrap()["message"].as_str().unwrap().contains("updated"));
+}
+
+#[test]
+fn that_a_root_is_ready_waits_for_nothing() {
+    let mut world = World::new();
+    let web = answer(vec![deployment("web", &[])]);
+    world.settle(&web);
+    assert_eq!(rollout(&mut world, &web, &[0, 1]), 2);
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+    assert_eq!(rollout(&mut world, &web, &[0]), 0, "that it is not any more may wait");
+}
+
+#[test]
+fn what_came_of_an_edit_or_of_a_write_waits_for_nothing() {
+    let mut world = World::new();
+    let web = answer(vec![deployment("web", &[]), config_map("page", "a")]);
+    world.settle(&web);
+    rollout(&mut world, &web, &[0]);
+    let root = world.root.clone();
+    world.api.edit(&root, "metadata.generation", json!(2));
+    let run = world.pass_after(10, &web);
+    assert_eq!((run.statuses.len(), run.done.again), (1, None));
+    assert_eq!(world.status()["observedGeneration"], 2);
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    world.api.edit(&reference("Deployment", "web"), "status.updatedReplicas", json!(0));
+    let run = world.pass_after(10, &web);
+    assert_eq!(run.steps, ["call", "create ConfigMap page", "status", "emit"]);
+}
+
+#[test]
+fn a_rollout_of_many_pods_is_few_writes_whatever_their_pace() {
+    let mut world = World::new();
+    world.binding.manifest.children.iter_mut().for_each(|child| child.observe = false);
+    let mut web = answer(vec![deployment("web", &[])]);
+    web.children[0].object["spec"]["replicas"] = json!(3);
+    world.pass(&web);
+    let mut writes = 1;
+    let deployment = reference("Deployment", "web");
+    for (replicas, updated, available) in
+        [(0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 3, 0), (3, 3, 1), (3, 3, 2), (3, 3, 3)]
+    {
+        let status = json!({"observedGeneration": 1, "replicas": replicas, "updatedReplicas": updated,
+            "availableReplicas": available});
+        world.api.edit(&deployment, "status", status);
+        writes += world.pass(&web).statuses.len();
+    }
+    assert_eq!((writes, world.says("Ready")), (4, yes("Succeeded")));
+}

@@ -20,6 +20,7 @@ pub(crate) struct World {
     pub(crate) binding: Binding,
     pub(crate) root: ObjectRef,
     pub(crate) memory: RootMemory,
+    /// The time, in milliseconds.
     pub(crate) now: i64,
     hook: Option<Hook>,
 }
@@ -109,8 +110,19 @@ impl World {
         run.steps.push(step);
     }
 
-    pub(crate) fn pass_with(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
-        self.now += 60;
+    /// A minute after the last pass.
+    pub(crate) fn pass_with(&mut self, guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
+        self.now += 60_000;
+        self.pass_now(guest)
+    }
+
+    /// The pass over the root so many milliseconds after the last one.
+    pub(crate) fn pass_after(&mut self, milliseconds: i64, answer: &Response) -> Run {
+        self.now += milliseconds;
+        self.pass_now(|_| Ok(answer.clone()))
+    }
+
+    fn pass_now(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
         let root = self.api.objects[&self.root].clone();
         let uid = object::uid(&root).to_owned();
         let children = self
@@ -129,7 +141,7 @@ impl World {
             root: Arc::new(root),
             children,
             memory: std::mem::take(&mut self.memory),
-            now: jiff::Timestamp::from_second(self.now).unwrap(),
+            now: jiff::Timestamp::from_millisecond(self.now).unwrap(),
         });
         let mut run =
             Run { steps: vec![], requests: vec![], events: vec![], statuses: vec![], done: Done::default() };

@@ -43,6 +43,9 @@ use memory::{Memo, MemoChild};
 /// led to, and one more for a guest that works around them.
 const GUEST_CALLS_MAX: u32 = 3;
 
+/// The reason of the failure when the API server refuses a status for what the guest put into it.
+const STATUS_REFUSED: &str = "StatusRefused";
+
 /// Everything about a reconciler that holds for a whole pass: a pass runs on one module from start to end.
 #[derive(Clone, Debug)]
 pub struct Binding {
@@ -389,6 +392,11 @@ impl Pass {
             Ok(()) => self.memory.written = Some(self.now),
             // The root is gone, or another has taken its name: nobody is left to be told.
             Err(error) if error.code == 404 || error.is_uid_mismatch() => return self.over(),
+            // Only another status can pass: the one that is there, with the host's word on what is wrong with this one.
+            Err(error) if error.is_refusal() && !error.depends_on_others() && self.failure.is_none() => {
+                let message = format!("the API server does not take the guest's status: {}", error.message);
+                return self.fail(Failure::terminal(STATUS_REFUSED, message));
+            }
             Err(error) => {
                 self.memory.memo = None;
                 doubt(&mut self.unsure, error);
@@ -452,7 +460,7 @@ impl Pass {
 /// Keeps the first error, which is the one to tell, and the longest time that the API server asked for.
 fn doubt(unsure: &mut Option<ApiError>, error: ApiError) {
     let first = unsure.get_or_insert_with(|| error.clone());
-    first.retry_after = first.retry_after.max(error.retry_after);
+    first.retry_after = first.leave_alone().max(error.leave_alone());
 }
 
 /// Why a root is not ready, in the order of weight.

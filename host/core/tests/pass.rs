@@ -8,6 +8,8 @@ mod any_outcome;
 mod api;
 #[path = "pass/children.rs"]
 mod children;
+#[path = "pass/errors.rs"]
+mod errors;
 #[path = "pass/failures.rs"]
 mod failures;
 #[path = "pass/fields.rs"]

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use pintle_wit::Cause;
+use pintle_wit::{Cause, ObjectRef};
 
 /// What the API server, or the way to it, said instead of yes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,21 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
 }
 
+/// The longest that an API server is left alone because it asked for it. Its own load shedding asks for a second or a few; a proxy
+/// that asks for a day would be no reason to leave a root broken for one.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
 impl ApiError {
+    /// The same error, naming the object that it is about.
+    pub(crate) fn about(self, object: &ObjectRef) -> Self {
+        Self { message: format!("{object}: {}", self.message), ..self }
+    }
+
+    /// How long the API server asked to be left alone, as far as it is heard.
+    pub(crate) fn leave_alone(&self) -> Option<Duration> {
+        self.retry_after.map(|asked| asked.min(RETRY_AFTER_MAX))
+    }
+
     /// Whether the request was judged and refused. Otherwise it may or may not have been carried out, and only a retry tells.
     pub(crate) fn is_refusal(&self) -> bool {
         (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429) || self.is_undeclared_field()
@@ -28,9 +42,27 @@ impl ApiError {
         self.code == 500 && self.message.contains("field not declared in schema")
     }
 
-    /// Whether a refusal may end without any change of the object: it depends on rights, quota, or other objects.
+    /// Whether a refusal may end without any change of the object: it depends on rights, quota, policies, or other objects.
     pub(crate) fn depends_on_others(&self) -> bool {
-        matches!(self.code, 403 | 404 | 409) || self.is_allocation() || self.is_uid_mismatch()
+        matches!(self.code, 403 | 404 | 409)
+            || self.is_allocation()
+            || self.is_uid_mismatch()
+            || self.is_denial()
+    }
+
+    /// An admission policy or webhook said no, whatever code it chose. Nothing wakes anyone when it thinks otherwise.
+    fn is_denial(&self) -> bool {
+        self.message.contains("denied request") || self.message.contains("denied the request")
+    }
+
+    /// What is there cannot become what is wanted: a field is set once and for all.
+    pub(crate) fn is_immutable(&self) -> bool {
+        const WORDS: [&str; 4] =
+            ["immutable", "may not change once set", "may not be changed", "for fields other than"];
+        let says_so = |message: &str| WORDS.iter().any(|word| message.contains(word));
+        self.code == 422
+            && !self.is_uid_mismatch()
+            && (says_so(&self.message) || self.causes.iter().any(|cause| says_so(&cause.message)))
     }
 
     /// A port or address that another object holds; nothing wakes anyone when it is freed.

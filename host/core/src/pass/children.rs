@@ -195,7 +195,13 @@ impl Pass {
             message,
             causes: Vec::new(),
         };
-        Standing { refusal, form: child.desired().clone(), retry: true, met: Met::of(Some(live)) }
+        Standing {
+            refusal,
+            form: child.desired().clone(),
+            retry: true,
+            immutable: false,
+            met: Met::of(Some(live)),
+        }
     }
 
     pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Step {
@@ -232,7 +238,7 @@ impl Pass {
                     self.live.get(&Key::from(child.reference())),
                 ))),
                 Err(error) => {
-                    doubt(&mut self.unsure, error);
+                    doubt(&mut self.unsure, error.about(child.reference()));
                     ChildState::Unsure
                 }
             };
@@ -271,7 +277,7 @@ impl Pass {
             let ChildState::InTheWay(attempts) = *state else { continue };
             *state = match found {
                 Err(error) => {
-                    doubt(&mut self.unsure, error);
+                    doubt(&mut self.unsure, error.about(child.reference()));
                     ChildState::Unsure
                 }
                 Ok(found) => {
@@ -318,6 +324,7 @@ fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
 
 fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {
     let retry = error.depends_on_others();
+    let immutable = error.is_immutable();
     let reason = error.reason_word();
     let causes = error
         .causes
@@ -330,5 +337,5 @@ fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> St
         message: crate::conditions::message(&error.message),
         causes: causes.collect(),
     };
-    Standing { refusal, form: child.desired().clone(), retry, met: Met::of(live) }
+    Standing { refusal, form: child.desired().clone(), retry, immutable, met: Met::of(live) }
 }

@@ -81,6 +81,8 @@ pub(super) struct Standing {
     pub(super) form: DesiredHash,
     /// It may end by itself, so that the form is sent again in a later pass.
     pub(super) retry: bool,
+    /// What is there cannot become this form.
+    pub(super) immutable: bool,
     /// The object that it was met with.
     pub(super) met: Met,
 }

@@ -243,6 +243,10 @@ impl Pass {
             let refusal = &standing.refusal;
             let message = match refusal.reason.as_str() {
                 super::children::ADOPTION_CONFLICT => refusal.message.clone(),
+                _ if standing.immutable => format!(
+                    "{0}: {1}; what is there cannot become this: delete {0}, and it is made anew, or let the guest name it otherwise",
+                    refusal.child, refusal.message
+                ),
                 _ => format!("{}: {}", refusal.child, refusal.message),
             };
             add(&word(&refusal.reason, "ChildRefused"), message, !standing.retry);

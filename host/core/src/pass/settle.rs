@@ -77,7 +77,7 @@ impl Pass {
         let mut deletions = Vec::new();
         for (reference, found) in asked.into_iter().zip(found) {
             match found {
-                Err(error) => return self.stop(error),
+                Err(error) => return self.stop(error.about(&reference)),
                 Ok(found) => {
                     // The live owner reference decides. What is not, or no longer, the root's is left alone.
                     let ours =
@@ -101,7 +101,7 @@ impl Pass {
                     self.counts.deleted += 1;
                     self.live.remove(&Key::from(reference));
                 }
-                Err(error) => doubt(&mut self.unsure, error),
+                Err(error) => doubt(&mut self.unsure, error.about(reference)),
             }
         }
         if self.unsure.is_some() {

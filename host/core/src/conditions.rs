@@ -16,6 +16,8 @@ pub const HOST_CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
 pub const REASON_READY: &str = "Succeeded";
 /// The reason while a child is not ready.
 pub const REASON_WAITING: &str = "ChildNotReady";
+/// The reason while a root is slowed, because it kept changing without getting anywhere.
+pub const REASON_THROTTLED: &str = "Throttled";
 /// The reason while a stage waits for those before it.
 pub const REASON_STAGE: &str = "StageWaiting";
 /// The reason while an object that is no longer wanted is still there.

@@ -21,6 +21,9 @@ pub fn entry<'a>(object: &'a Value, manager: &str, subresource: Option<&str>) ->
         .get("fieldsV1")
 }
 
+/// The parts of metadata that say which object is meant.
+const NAMING: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+
 /// Whether `entry` (a fieldsV1 document) covers every leaf of `object` as it was sent. `apiVersion`, `kind`, and the parts of
 /// metadata that name an object are never in managed fields.
 pub fn covers(entry: &Value, object: &Value) -> bool {
@@ -31,13 +34,42 @@ pub fn covers(entry: &Value, object: &Value) -> bool {
             let Some(metadata) = value.as_object() else { return true };
             let named: Map<String, Value> = metadata
                 .iter()
-                .filter(|(key, _)| !matches!(key.as_str(), "name" | "namespace" | "uid" | "resourceVersion"))
+                .filter(|(key, _)| !NAMING.contains(&key.as_str()))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect();
             named.is_empty() || covers_field(entry, key, &Value::Object(named))
         }
         _ => covers_field(entry, key, value),
     })
+}
+
+/// The field manager that last wrote an object, other than ours and than what writes subresources alone.
+pub fn last_writer<'a>(object: &'a Value, ours: &str) -> Option<&'a str> {
+    let entries = object.get("metadata")?.get("managedFields")?.as_array()?;
+    let text = |entry: &'a Value, key: &str| entry.get(key).and_then(Value::as_str);
+    entries
+        .iter()
+        .filter(|entry| text(entry, "subresource").is_none_or(str::is_empty))
+        .filter(|entry| text(entry, "manager") != Some(ours) || text(entry, "operation") != Some("Apply"))
+        .max_by_key(|entry| text(entry, "time"))
+        .and_then(|entry| text(entry, "manager"))
+}
+
+/// The first field of `object`, as a dotted path, that `entry` does not cover; of a list, the list.
+pub fn lost(entry: &Value, object: &Value) -> Option<String> {
+    let mut sent = object.as_object()?.clone();
+    sent.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind"));
+    if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !NAMING.contains(&key.as_str()));
+    }
+    lost_below(entry, &sent)
+}
+
+fn lost_below(entry: &Value, sent: &Map<String, Value>) -> Option<String> {
+    let (key, value) = sent.iter().find(|(key, value)| !covers_field(entry, key, value))?;
+    let entry = field(entry, key).unwrap_or(&Value::Null);
+    let below = value.as_object().and_then(|value| lost_below(entry, value));
+    Some(below.map_or_else(|| key.clone(), |below| format!("{key}.{below}")))
 }
 
 /// Whether everything that `entry` owns still stands in `sent`: false when the last apply set something that this one leaves out.
@@ -175,6 +207,31 @@ mod tests {
         ] {
             assert!(!covers(&without(entry.clone(), pointer, key), &object), "{pointer} {key}");
         }
+    }
+
+    #[test]
+    fn the_first_field_that_was_lost_is_named() {
+        let (object, entry) = fixture();
+        assert_eq!(lost(&entry, &object), None);
+        let cut = |pointer, key| lost(&without(entry.clone(), pointer, key), &object);
+        assert_eq!(cut("/f:spec", "f:replicas").as_deref(), Some("spec.replicas"));
+        assert_eq!(
+            cut("/f:metadata/f:labels", "f:pintle.dev/root").as_deref(),
+            Some("metadata.labels.pintle.dev/root")
+        );
+        let container = "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"c\"}";
+        assert_eq!(cut(container, "f:image").as_deref(), Some("spec.template.spec.containers"));
+    }
+
+    #[test]
+    fn the_last_writer_is_neither_we_nor_a_status_controller() {
+        let entry = |manager: &str, operation: &str, subresource: &str, time: &str| json!({"manager": manager, "operation": operation, "subresource": subresource, "time": time});
+        let object = json!({"metadata": {"managedFields": [
+            entry("m", "Apply", "", "2026-01-04T00:00:00Z"), entry("kubectl", "Update", "", "2026-01-02T00:00:00Z"),
+            entry("hpa", "Update", "", "2026-01-01T00:00:00Z"), entry("deployment", "Update", "status", "2026-01-03T00:00:00Z"),
+        ]}});
+        assert_eq!(last_writer(&object, "m"), Some("kubectl"));
+        assert_eq!(last_writer(&json!({"metadata": {}}), "m"), None);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Observed {
     pub entry: Option<Value>,
     /// The hash of that entry.
     pub entry_hash: [u8; 32],
+    /// The field manager that wrote it last, where that is another than ours.
+    pub last_writer: Option<String>,
     /// Whether it is ready by the rule of its kind.
     pub ready: Ready,
     /// Its conditions, for a readiness rule that names one.
@@ -59,6 +61,7 @@ impl Observed {
             deleting: object::is_deleting(live),
             entry_hash: desired::hash_parts(&[&entry.as_ref().map(desired::canonical).unwrap_or_default()]),
             entry,
+            last_writer: managed::last_writer(live, manager).map(Into::into),
             ready: readiness::of(live),
             conditions: conditions(live),
             object: observe.then(|| crate::request::project(live)),

@@ -6,6 +6,7 @@
 //! a refusal leads to, and what the status says.
 
 mod api_error;
+mod breaker;
 mod children;
 mod memory;
 mod protocol;
@@ -114,6 +115,10 @@ pub struct Pass {
     recorded_now: Vec<ObjectRef>,
     /// The root was edited since the last pass, or another module, config or Reconciler is in force.
     edited: bool,
+    /// Why children were written, where it matters: the root is about to be slowed.
+    fight: Option<String>,
+    /// What this pass costs was taken.
+    charged: bool,
     /// When to come back although nothing fails.
     again: Option<Duration>,
     /// The status was written on the way, so that it is to be written at the end whatever the root shows.
@@ -191,6 +196,8 @@ impl Pass {
             ready: false,
             recorded_now: Vec::new(),
             edited,
+            fight: None,
+            charged: false,
             again: None,
             recorded: false,
         }
@@ -241,6 +248,10 @@ impl Pass {
     fn begin(&mut self) -> Step {
         if object::is_deleting(&self.root) {
             // The garbage collector does the rest; an apply now would re-create what it takes away.
+            return self.over();
+        }
+        if let Some(wait) = self.slowed_for() {
+            self.again = Some(wait);
             return self.over();
         }
         let request = self.request();
@@ -448,7 +459,8 @@ impl Pass {
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
-            again: self.again,
+            again: self.again.into_iter().chain(self.calm_at()).min(),
+            throttled: self.memory.breaker.is_open(),
             ready: self.ready,
             error,
             counts: self.counts,

@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     pub(crate) panics: Counter,
     pub(crate) queue_depth: Family<ControllerLabels, Gauge>,
     pub(crate) backing_off: Family<ControllerLabels, Gauge>,
+    pub(crate) throttled: Family<ControllerLabels, Gauge>,
     pub(crate) roots: Family<RootLabels, Gauge>,
     pub(crate) swaps: Family<ControllerLabels, Counter>,
 }
@@ -82,6 +83,7 @@ impl Metrics {
             panics: Counter::default(),
             queue_depth: Family::default(),
             backing_off: Family::default(),
+            throttled: Family::default(),
             roots: Family::default(),
             swaps: Family::default(),
             registry: Registry::default(),
@@ -127,6 +129,11 @@ impl Metrics {
             "Writes of passes, by verb and HTTP status code (0: no reply)",
             metrics.api_requests.clone(),
         );
+        registry.register(
+            "pintle_roots_throttled",
+            "Roots that are slowed, because they kept changing without getting anywhere",
+            metrics.throttled.clone(),
+        );
         registry.register("pintle_roots", "Roots, by state", metrics.roots.clone());
         registry.register(
             "pintle_swaps",
@@ -161,7 +168,7 @@ impl Metrics {
     /// Forgets a Reconciler that is gone.
     pub(crate) fn forget(&self, controller: &str) {
         let labels = ControllerLabels { controller: controller.to_owned() };
-        for gauge in [&self.queue_depth, &self.backing_off, &self.guest_memory] {
+        for gauge in [&self.queue_depth, &self.backing_off, &self.throttled, &self.guest_memory] {
             gauge.remove(&labels);
         }
         for state in ["ready", "failing", "other"] {

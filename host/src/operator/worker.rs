@@ -276,6 +276,9 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
         Some(error) => {
             warn!(reconciler = lane, root = %key, error, retry = done.retry.is_some(), "Reconciled with an error")
         }
+        None if done.throttled && counts.created + counts.updated + counts.deleted > 0 => {
+            warn!(reconciler = lane, root = %key, "It keeps changing without getting anywhere, and is slowed")
+        }
         None if counts.created + counts.updated + counts.deleted + counts.status_writes > 0 => info!(
             reconciler = lane,
             root = %key,

@@ -66,6 +66,7 @@ impl Pass {
             self.answer = Some(answer);
             return self.settle();
         }
+        self.note_fight(&answer, &due);
         let unrecorded = self.unrecorded(&answer, &due);
         if !unrecorded.is_empty() {
             self.answer = Some(answer);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, UnwatchedChild};
 use serde_json::{Map, Value};
 
-use super::{Binding, Key};
+use super::{Binding, Key, breaker::Breaker};
 use crate::{desired::DesiredHash, gate::Allowed, object, observed::Observed};
 
 /// What one pass over a root leaves for the next. It lives in memory only: a host that starts without it does more work, never
@@ -21,6 +21,8 @@ pub struct RootMemory {
     pub(super) read: BTreeSet<UnwatchedChild>,
     /// Those of them that are there, as they were last seen: no cache shows them.
     pub(super) unwatched: Vec<Observed>,
+    /// What the root has spent on writes that led nowhere.
+    pub(super) breaker: Breaker,
     /// When the status was written last.
     pub(super) written: Option<Timestamp>,
     /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
@@ -98,6 +100,11 @@ impl Met {
 }
 
 impl RootMemory {
+    /// Whether the root is slowed, because it kept changing without getting anywhere.
+    pub fn is_throttled(&self) -> bool {
+        self.breaker.is_open()
+    }
+
     /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with, and
     /// everything when the root is another one of the same name. Returns whether any of these is so: somebody's edit is to be made
     /// true.

@@ -25,6 +25,16 @@ use crate::{
 /// moves its Deployment's status about six times within a second.
 const MERGE: Duration = Duration::from_millis(250);
 
+/// What a pass has to say.
+struct Said {
+    blockers: Blockers,
+    /// The pass changed children, or the guest's status.
+    did_change: bool,
+    status: Value,
+    /// The status is another than the one that is there.
+    is_news: bool,
+}
+
 impl Pass {
     /// Names these children in the status before they are created, so that a host that dies in between knows where to look.
     pub(super) fn record_unwatched(&mut self, children: &[ObjectRef]) -> Step {
@@ -51,6 +61,29 @@ impl Pass {
 
     /// The last step but the events: the status, where it differs from what is there.
     pub(super) fn write_status(&mut self) -> Step {
+        let mut slowed = self.charge_children();
+        let mut said = self.said();
+        let mut events = self.events(&said.blockers, said.did_change);
+        if said.is_news {
+            if let Some(wait) = self.merged_for().filter(|_| events.is_empty() && !slowed) {
+                self.again = Some(wait);
+                return self.over();
+            }
+            if self.charge_status() {
+                slowed = true;
+                said = self.said();
+            }
+        }
+        events.extend(self.slowed_event().filter(|_| slowed));
+        if !said.is_news {
+            return self.emit(events);
+        }
+        self.phase = Phase::WritingStatus(events);
+        Step::WriteStatus(StatusWrite::of(&self.root, said.status, &self.binding.field_manager))
+    }
+
+    /// What there is to say.
+    fn said(&mut self) -> Said {
         let blockers = self.blockers();
         let (fields, guest) = self.words();
         let status_changed = self.failure.is_none() && self.fields_differ(&fields);
@@ -58,18 +91,10 @@ impl Pass {
         let status =
             self.status(fields, &guest, &blockers, did_change.then_some(self.binding.digest.as_str()));
         self.ready = blockers.is_empty();
-        let events = self.events(&blockers, did_change);
         let writable = !matches!(self.binding.status, StatusSchema::Nothing)
             && status.as_object().is_some_and(|s| !s.is_empty());
-        if !writable || !(self.recorded || self.differs(&status)) {
-            return self.emit(events);
-        }
-        if let Some(wait) = self.merged_for().filter(|_| events.is_empty()) {
-            self.again = Some(wait);
-            return self.over();
-        }
-        self.phase = Phase::WritingStatus(events);
-        Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
+        let is_news = writable && (self.recorded || self.differs(&status));
+        Said { blockers, did_change, status, is_news }
     }
 
     /// How long the status of this pass may wait, so that it is written together with what comes after it. A status that only rolls
@@ -236,6 +261,9 @@ impl Pass {
             add(&word(&failure.reason, "GuestFailed"), format!("{at}{}", failure.message), !failure.retry);
             return blockers;
         }
+        if let Some(message) = self.slowed() {
+            add(conditions::REASON_THROTTLED, message, false);
+        }
         if let Some(error) = &self.unsure {
             add(&error.reason_word(), error.to_string(), false);
         }
@@ -357,7 +385,8 @@ impl Pass {
         if !refused {
             self.memory.warned = None;
         }
-        if let Some(blocker) = blockers.first().filter(|_| refused).filter(worth) {
+        let first = blockers.iter().find(|blocker| blocker.reason != conditions::REASON_THROTTLED);
+        if let Some(blocker) = first.filter(|_| refused).filter(worth) {
             let told = find(conditions::READY).is_some_and(|ready| {
                 ready.status == ConditionStatus::False
                     && ready.reason == blocker.reason

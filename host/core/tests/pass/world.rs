@@ -122,7 +122,7 @@ impl World {
         self.pass_now(|_| Ok(answer.clone()))
     }
 
-    fn pass_now(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
+    pub(crate) fn pass_now(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
         let root = self.api.objects[&self.root].clone();
         let uid = object::uid(&root).to_owned();
         let children = self

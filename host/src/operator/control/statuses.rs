@@ -198,6 +198,10 @@ pub(super) fn reconciler_status(
             gauge("ready", roots.ready);
             gauge("failing", roots.failing);
             gauge("other", roots.total.saturating_sub(roots.ready + roots.failing));
+            let slowed = state.roots.of_kind(&in_force.resource.kind);
+            let slowed = slowed.filter(|(_, root)| root.memory.is_throttled()).count();
+            let labels = ControllerLabels { controller: name.to_owned() };
+            shared.metrics.throttled.get_or_create(&labels).set(i64::try_from(slowed).unwrap_or(i64::MAX));
             Ok(in_force.as_ref())
         }
     };

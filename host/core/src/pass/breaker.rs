@@ -1,0 +1,177 @@
+//! The breaker: it slows a root that keeps changing without getting anywhere, because somebody else sets what we set, or because its
+//! guest cannot make up its mind. It never drops the root.
+//!
+//! A bucket of time is filled at the pace of the clock and drawn on by passes that write. What people ask for (an edit of the root,
+//! another module or config) costs nothing and is never slowed, nor does a stage that comes for the first time.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use pintle_wit::{Event, EventType};
+
+use super::{Answer, Key, Pass, children::ChildState};
+use crate::{conditions, gate::AllowedChild, managed};
+
+/// What a pass that changed children costs: a root is slowed down to one such pass in this time. Long enough for two fighting
+/// controllers to be no load, short enough for a fight that ended to be over soon.
+const CHILD_COST: SignedDuration = SignedDuration::from_secs(10);
+/// What a pass that changed the status alone costs. A guest may say something new once a second for ever.
+const STATUS_COST: SignedDuration = SignedDuration::from_secs(1);
+/// What may be spent at once: twenty repairs of a child in a row. A person who edits a child by hand comes nowhere near; two
+/// controllers that fight are there within a second.
+const BURST: SignedDuration = SignedDuration::from_secs(200);
+/// How much must have come back until a root that was slowed counts as calm: half a minute without a repair.
+const CALM: SignedDuration = SignedDuration::from_secs(30);
+
+/// What a root has spent, and whether it is slowed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Breaker {
+    /// When all that was spent will have come back.
+    paid: Option<Timestamp>,
+    /// Why the root is slowed, while it is.
+    open: Option<String>,
+    /// The last stage that was reached since somebody's edit.
+    stage: Option<u32>,
+}
+
+impl Breaker {
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// A clock that was set back makes no debt larger than can be spent.
+    fn keep_to_the_clock(&mut self, now: Timestamp) {
+        self.paid = self.paid.map(|paid| now.checked_add(BURST).map_or(paid, |most| paid.min(most)));
+    }
+
+    /// What is not paid back yet.
+    fn debt(&self, now: Timestamp) -> SignedDuration {
+        let owed = self.paid.map_or(SignedDuration::ZERO, |paid| paid.duration_since(now));
+        owed.clamp(SignedDuration::ZERO, BURST)
+    }
+
+    /// How long a root that is slowed waits for its next pass.
+    fn wait(&self, now: Timestamp) -> Option<Duration> {
+        let until = self.debt(now) + CHILD_COST - BURST;
+        Duration::try_from(until).ok().filter(|wait| self.is_open() && !wait.is_zero())
+    }
+
+    /// How long until a root that is slowed counts as calm, if it stays so.
+    fn until_calm(&self, now: Timestamp) -> Option<Duration> {
+        let until = self.debt(now) + CALM - BURST;
+        self.is_open().then(|| Duration::try_from(until).unwrap_or_default())
+    }
+
+    fn calm_down(&mut self, now: Timestamp) {
+        if self.debt(now) + CALM <= BURST {
+            self.open = None;
+        }
+    }
+
+    /// Whether spending this much more leaves too little for another pass that changes children.
+    fn would_open(&self, now: Timestamp, cost: SignedDuration) -> bool {
+        self.debt(now) + cost + CHILD_COST > BURST
+    }
+
+    /// Takes what a pass costs. Returns whether the root is slowed from now on.
+    fn spend(&mut self, now: Timestamp, cost: SignedDuration, why: impl FnOnce() -> String) -> bool {
+        let opens = self.would_open(now, cost);
+        let was_open = self.is_open();
+        if opens {
+            self.open = Some(why());
+        }
+        self.paid = now.checked_add((self.debt(now) + cost).min(BURST)).ok();
+        opens && !was_open
+    }
+}
+
+impl Pass {
+    /// How long the root has to wait because it is slowed; nothing when it may be worked on.
+    pub(super) fn slowed_for(&mut self) -> Option<Duration> {
+        self.memory.breaker.keep_to_the_clock(self.now);
+        if self.edited {
+            self.memory.breaker = Breaker { paid: self.memory.breaker.paid, ..Breaker::default() };
+        }
+        self.memory.breaker.wait(self.now)
+    }
+
+    /// Notes why children are about to be written, for the case that it is once too often.
+    pub(super) fn note_fight(&mut self, answer: &Answer, due: &[(usize, Option<String>)]) {
+        if self.edited || self.fight.is_some() || !self.memory.breaker.would_open(self.now, CHILD_COST) {
+            return;
+        }
+        let first = due.first().and_then(|(index, _)| answer.allowed.children().get(*index));
+        self.fight = first.map(|child| self.fight_over(child));
+    }
+
+    fn fight_over(&self, child: &AllowedChild) -> String {
+        let reference = child.reference();
+        let Some(live) = self.live.get(&Key::from(reference)) else {
+            return format!("{reference} keeps vanishing");
+        };
+        if live.desired.as_deref() != Some(child.desired().as_str()) {
+            return format!("the guest keeps answering with other forms of {reference}");
+        }
+        let lost = live.entry.as_ref().and_then(|entry| managed::lost(entry, child.object()));
+        let path = lost.map_or_else(String::new, |path| format!(" {path}"));
+        match &live.last_writer {
+            Some(writer) => format!("{reference}: field manager {writer:?} keeps changing{path}"),
+            None => format!("{reference}: somebody keeps changing{path}"),
+        }
+    }
+
+    /// Takes what the children that this pass changed cost. Returns whether the root is slowed from now on.
+    pub(super) fn charge_children(&mut self) -> bool {
+        self.memory.breaker.calm_down(self.now);
+        let comes_first = self.reaches_a_stage();
+        if self.charged || self.edited || comes_first || !self.counts.changed_children() {
+            return false;
+        }
+        self.charged = true;
+        let fight = self.fight.take();
+        self.memory
+            .breaker
+            .spend(self.now, CHILD_COST, || fight.unwrap_or_else(|| "its children keep changing".into()))
+    }
+
+    /// Takes what the status costs that this pass is about to write.
+    pub(super) fn charge_status(&mut self) -> bool {
+        if self.charged || self.edited || self.counts.changed_children() {
+            return false;
+        }
+        self.charged = true;
+        self.memory.breaker.spend(self.now, STATUS_COST, || "its status keeps changing".into())
+    }
+
+    /// Whether this pass got further in the stages than any since somebody's edit.
+    fn reaches_a_stage(&mut self) -> bool {
+        let Some(answer) = &self.answer else { return false };
+        let children = answer.allowed.children().iter().zip(&answer.states);
+        let applied = children.filter(|(_, state)| matches!(state, ChildState::Accepted));
+        let stage = applied.map(|(child, _)| child.stage()).max();
+        let further = stage > self.memory.breaker.stage;
+        self.memory.breaker.stage = stage.max(self.memory.breaker.stage);
+        further
+    }
+
+    /// What a condition says of a root that is slowed.
+    pub(super) fn slowed(&self) -> Option<String> {
+        let why = self.memory.breaker.open.as_ref()?;
+        Some(format!(
+            "{why}; this was put right {} times in short order, and is now tried every {} s",
+            BURST.as_secs() / CHILD_COST.as_secs(),
+            CHILD_COST.as_secs()
+        ))
+    }
+
+    /// The event for a root that is slowed from now on.
+    pub(super) fn slowed_event(&self) -> Option<Event> {
+        let message = crate::gate::clean(&self.slowed()?, 1024);
+        Some(Event { r#type: EventType::Warning, reason: conditions::REASON_THROTTLED.into(), message })
+    }
+
+    /// When a root that is slowed is to be looked at although nothing changes.
+    pub(super) fn calm_at(&self) -> Option<Duration> {
+        self.memory.breaker.until_calm(self.now)
+    }
+}

@@ -8,6 +8,7 @@
 mod api_error;
 mod breaker;
 mod children;
+mod labels;
 mod memory;
 mod protocol;
 mod say;
@@ -300,6 +301,7 @@ impl Pass {
         memo.request_hash == self.request_hash
             && self.unread_unwatched().is_empty()
             && !self.is_stage_due(memo)
+            && !self.is_label_due()
             && memo.children.iter().all(|child| child.is_as_it_was(self.live.get(&child.key)))
             && self.live.iter().filter(|(_, child)| child.is_owned_by(self.uid())).all(|(key, _)| {
                 memo.children.iter().any(|child| child.key == *key) || memo.unpruned.contains(key)
@@ -435,7 +437,7 @@ impl Pass {
             (Some(failure), ..) => Some(failure.reason.clone()),
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
-            (None, None, None) => None,
+            (None, None, None) => self.label_blocker().map(|blocker| blocker.reason),
         };
         // No watch tells when an object of a kind that is not watched is gone.
         let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
@@ -459,7 +461,7 @@ impl Pass {
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
-            again: self.again.into_iter().chain(self.calm_at()).min(),
+            again: self.again.into_iter().chain(self.calm_at()).chain(self.labels_again()).min(),
             throttled: self.memory.breaker.is_open(),
             ready: self.ready,
             error,

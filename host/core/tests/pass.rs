@@ -16,6 +16,8 @@ mod errors;
 mod failures;
 #[path = "pass/fields.rs"]
 mod fields;
+#[path = "pass/labels.rs"]
+mod labels;
 #[path = "pass/ownership.rs"]
 mod ownership;
 #[path = "pass/refusals.rs"]

@@ -144,7 +144,7 @@ impl Pass {
         if live.is_owned_by(self.uid()) {
             if live.deleting {
                 Decision::Hold(format!("{} is being deleted", child.reference()))
-            } else if is_as_wanted(child, live) {
+            } else if is_as_wanted(child, live) || self.lacks_only_labels(child, live) {
                 Decision::Keep
             } else {
                 Decision::Update(live.uid.clone())
@@ -219,14 +219,17 @@ impl Pass {
             };
             *state = match result {
                 Ok(Applied { created, observed }) => {
+                    let before = self.live.get(&Key::from(child.reference()));
                     if created {
                         self.counts.created += 1;
-                    } else {
+                    } else if before.is_none_or(|live| live.resource_version != observed.resource_version) {
+                        // An apply that changed nothing leaves the version as it is.
                         self.counts.updated += 1;
                     }
                     if !reconciler::is_watchable(&child.reference().kind()) {
                         self.memory.read.insert(memory::unwatched(child.reference()));
                     }
+                    self.check_labels(&observed);
                     self.live.insert(Key::from(child.reference()), observed);
                     ChildState::Accepted
                 }

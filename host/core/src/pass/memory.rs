@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, UnwatchedChild};
 use serde_json::{Map, Value};
 
-use super::{Binding, Key, breaker::Breaker};
+use super::{Binding, Key, breaker::Breaker, labels::Unlabelled};
 use crate::{desired::DesiredHash, gate::Allowed, object, observed::Observed};
 
 /// What one pass over a root leaves for the next. It lives in memory only: a host that starts without it does more work, never
@@ -21,6 +21,8 @@ pub struct RootMemory {
     pub(super) read: BTreeSet<UnwatchedChild>,
     /// Those of them that are there, as they were last seen: no cache shows them.
     pub(super) unwatched: Vec<Observed>,
+    /// Children that lost our labels when they were written.
+    pub(super) unlabelled: BTreeMap<Key, Unlabelled>,
     /// What the root has spent on writes that led nowhere.
     pub(super) breaker: Breaker,
     /// When the status was written last.

@@ -279,6 +279,14 @@ impl Pass {
             };
             add(&word(&refusal.reason, "ChildRefused"), message, !standing.retry);
         }
+        blockers.extend(self.label_blocker());
+        let mut add = |reason: &str, message: String, terminal: bool| {
+            blockers.push(Blocker {
+                reason: reason.into(),
+                message: conditions::message(&message),
+                terminal,
+            });
+        };
         if let Some(answer) = &self.answer {
             for state in &answer.states {
                 if let ChildState::Held(message) = state {
@@ -381,6 +389,7 @@ impl Pass {
                     && blocker.reason != conditions::REASON_PRUNING
         };
         let refused = self.failure.is_some()
+            || !self.memory.unlabelled.is_empty()
             || !self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
         if !refused {
             self.memory.warned = None;

@@ -113,6 +113,10 @@ impl Pass {
 
     /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.
     pub(super) fn converged(&mut self) -> Step {
+        if let Some(answer) = self.answer.take() {
+            self.forget_unlabelled(&answer);
+            self.answer = Some(answer);
+        }
         self.memory.memo = self.memo(None);
         self.write_status()
     }

@@ -24,6 +24,8 @@ pub(crate) struct Api {
     /// Every request, as `verb Kind name`.
     pub(crate) requests: Vec<String>,
     pub(crate) atomic_conditions: bool,
+    /// An admission policy takes every label from ConfigMaps.
+    pub(crate) strips_labels: bool,
     /// The status fields that the root's CRD declares; all when there is none.
     pub(crate) status_fields: Option<Vec<&'static str>>,
     version: u64,
@@ -141,6 +143,12 @@ impl Api {
         }
         let mut next = live.clone().unwrap_or_else(|| json!({"metadata": {}}));
         self.set_fields(&mut next, &body, manager, None);
+        if self.strips_labels && reference.kind == "ConfigMap" {
+            next["metadata"].as_object_mut().unwrap().remove("labels");
+            for entry in next["metadata"]["managedFields"].as_array_mut().unwrap() {
+                fields::disown(&mut entry["fieldsV1"], &["metadata", "labels"]);
+            }
+        }
         if live.as_ref() != Some(&next) {
             let version = self.next_version();
             if live.is_none() {

@@ -1,0 +1,86 @@
+//! Children that carry our labels no longer once they are written: a mutating admission policy takes them away. Their watch, which
+//! selects by label, will never show such a child. It is the root's all the same, by its owner reference; so it is remembered, said,
+//! and written again now and then, in case the policy is mended.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Answer, Key, Pass};
+use crate::{conditions::Blocker, gate::AllowedChild, object, observed::Observed};
+
+/// The reason of the blocker.
+pub(super) const LABEL_REMOVED: &str = "LabelRemoved";
+
+/// How often such a child is written again: as often as anything else that depends on others is tried.
+const AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// A child without our labels, as our last write left it.
+#[derive(Clone, Debug)]
+pub(super) struct Unlabelled {
+    resource_version: String,
+    at: Timestamp,
+}
+
+impl Unlabelled {
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.left(now).is_zero()
+    }
+
+    fn left(&self, now: Timestamp) -> Duration {
+        // A clock that was set back makes nobody wait longer.
+        let left = (self.at.duration_since(now) + AGAIN).clamp(SignedDuration::ZERO, AGAIN);
+        Duration::try_from(left).unwrap_or_default()
+    }
+}
+
+impl Pass {
+    /// Takes note of what the reply to an apply shows of our labels.
+    pub(super) fn check_labels(&mut self, observed: &Observed) {
+        let key = Key::from(&observed.reference);
+        let labelled = observed.reconciler_label.as_deref() == Some(&self.binding.reconciler)
+            && observed.root_label.as_deref() == Some(object::uid(&self.root));
+        if labelled {
+            self.memory.unlabelled.remove(&key);
+        } else {
+            let left = Unlabelled { resource_version: observed.resource_version.clone(), at: self.now };
+            self.memory.unlabelled.insert(key, left);
+        }
+    }
+
+    /// Whether a child lacks nothing but the labels that were taken away a moment ago.
+    pub(super) fn lacks_only_labels(&self, child: &AllowedChild, live: &Observed) -> bool {
+        let known = self.memory.unlabelled.get(&Key::from(child.reference()));
+        known.is_some_and(|known| known.resource_version == live.resource_version && !known.is_due(self.now))
+            && live.desired.as_deref() == Some(child.desired().as_str())
+    }
+
+    /// Whether a child without our labels is to be written again.
+    pub(super) fn is_label_due(&self) -> bool {
+        self.memory.unlabelled.values().any(|child| child.is_due(self.now))
+    }
+
+    /// Forgets what is no longer wanted.
+    pub(super) fn forget_unlabelled(&mut self, answer: &Answer) {
+        let wanted =
+            |key: &Key| answer.allowed.children().iter().any(|child| Key::from(child.reference()) == *key);
+        self.memory.unlabelled.retain(|key, _| wanted(key));
+    }
+
+    /// When the next of them is to be written again.
+    pub(super) fn labels_again(&self) -> Option<Duration> {
+        self.memory.unlabelled.values().map(|child| child.left(self.now)).min()
+    }
+
+    /// What a condition says of them.
+    pub(super) fn label_blocker(&self) -> Option<Blocker> {
+        let named = |key: &Key| self.live.get(key).map(|live| live.reference.to_string());
+        let names: Vec<String> = self.memory.unlabelled.keys().filter_map(named).collect();
+        let message = format!(
+            "{}: something takes the labels pintle.dev/reconciler and pintle.dev/root away, a mutating admission policy or webhook \
+             perhaps, so that changes of it cannot be seen; make it leave labels of pintle.dev alone",
+            names.join(", ")
+        );
+        (!names.is_empty()).then(|| Blocker { reason: LABEL_REMOVED.into(), message, terminal: false })
+    }
+}

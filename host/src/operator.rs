@@ -112,11 +112,11 @@ struct CrdInfo {
 }
 
 impl State {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, workers: usize) -> Self {
         Self {
             roots: Roots::default(),
             children: Children::default(),
-            queue: Queue::new(seed),
+            queue: Queue::new(seed, workers),
             active: BTreeMap::new(),
             resources: BTreeMap::new(),
             watches: BTreeMap::new(),
@@ -327,7 +327,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         key,
         metrics: Metrics::new(),
         recorder,
-        state: Mutex::new(State::new(seed)),
+        state: Mutex::new(State::new(seed, flags.workers)),
         work: Notify::new(),
         control: Notify::new(),
         stopping: AtomicBool::new(false),

@@ -19,7 +19,7 @@ mod writes;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response};
+use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response, reasons};
 use serde_json::Value;
 
 pub use api_error::ApiError;
@@ -463,6 +463,9 @@ impl Pass {
             retry: waits.then_some(at_least),
             again: self.again.into_iter().chain(self.calm_at()).chain(self.labels_again()).min(),
             throttled: self.memory.breaker.is_open(),
+            overran: self.failure.as_ref().is_some_and(|failure| {
+                matches!(failure.reason.as_str(), reasons::DEADLINE | reasons::FUEL | reasons::MEMORY)
+            }),
             ready: self.ready,
             error,
             counts: self.counts,

@@ -257,6 +257,7 @@ impl Work {
         self.shared.count_anew(&mut state, &kind);
         drop(state);
         match (done.retry, done.again) {
+            (Some(at_least), _) if done.overran => Finished::Overran(at_least),
             (Some(at_least), _) => Finished::Failed(at_least),
             (None, Some(after)) => Finished::Again(after),
             (None, None) => Finished::Settled,

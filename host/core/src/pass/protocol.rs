@@ -65,6 +65,8 @@ pub struct Done {
     pub again: Option<Duration>,
     /// The root's `Ready`, as the status now says it.
     pub ready: bool,
+    /// Whether the guest ran into its deadline or its memory limit, which is work that its neighbours wait for.
+    pub overran: bool,
     /// Whether the root is slowed, because it kept changing without getting anywhere.
     pub throttled: bool,
     /// Why the pass did not get all of its work done, in one CamelCase word.

@@ -135,3 +135,14 @@ fn a_status_that_could_not_be_written_is_written_again() {
     assert!(world.live("ConfigMap", "page").is_some());
     assert!(world.api.objects.contains_key(&reference("ConfigMap", "page")));
 }
+
+#[test]
+fn a_guest_that_runs_into_a_limit_is_told_apart_from_one_that_fails() {
+    for (reason, overran) in
+        [("DeadlineExceeded", true), ("MemoryLimitExceeded", true), ("InvalidSpec", false)]
+    {
+        let mut world = World::new();
+        let run = world.pass_with(|_| Err(Failure::transient(reason, "m")));
+        assert_eq!((run.done.overran, run.done.retry.is_some()), (overran, true), "{reason}");
+    }
+}

@@ -291,10 +291,6 @@ impl ReconcilerSpec {
         missing(!self.grants.needs.is_empty(), "spec.grants.needs", "needs")?;
         missing(!self.grants.patches.is_empty(), "spec.grants.patches", "patches")?;
         missing(self.grants.evictions, "spec.grants.evictions", "evictions")?;
-        for (index, grant) in self.grants.children.iter().enumerate() {
-            let path = format!("spec.grants.children[{index}].namespaces");
-            missing(!grant.namespaces.is_empty(), &path, "children in other namespaces")?;
-        }
         let other_rollout = self.rollout.strategy != RolloutStrategy::Immediate;
         missing(other_rollout, "spec.rollout.strategy", "a rollout other than Immediate")
     }
@@ -440,8 +436,5 @@ mod tests {
             spec(json!({"grants": {"needs": [{"apiVersion": "v1", "kinds": ["Pod"]}]}})),
             missing("spec.grants.needs")
         );
-        let elsewhere =
-            json!({"grants": {"children": [{"apiVersion": "v1", "kinds": ["Pod"], "namespaces": ["n"]}]}});
-        assert_eq!(spec(elsewhere), missing("spec.grants.children[0].namespaces"));
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{Method, Request, header};
 use kube::{Client, client::Body};
-use pintle_core::{ApiError, Apply, Deletion, StatusWrite};
+use pintle_core::{ApiError, Apply, Deletion, FinalizerWrite, StatusWrite};
 use pintle_wit::{Cause, Kind, ObjectRef};
 use serde_json::{Value, json};
 
@@ -164,6 +164,26 @@ impl Cluster {
             .header(header::CONTENT_TYPE, "application/merge-patch+json")
             .body(patch.to_string().into_bytes());
         self.send(request).await.map(|_| ())
+    }
+
+    /// Changes a root's finalizers, provided that they are still as they were seen.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 422 when they have changed meanwhile.
+    pub async fn patch_finalizers(
+        &self,
+        resource: &Resource,
+        write: &FinalizerWrite,
+    ) -> Result<Value, ApiError> {
+        let reference = write.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager=pintle"))
+            .header(header::CONTENT_TYPE, "application/json-patch+json")
+            .header(header::ACCEPT, "application/json")
+            .body(write.patch().to_string().into_bytes());
+        Ok(self.send(request).await?.object)
     }
 
     /// Creates an object of the host's own.

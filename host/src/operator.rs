@@ -94,7 +94,8 @@ struct OwnWatches {
 #[derive(Clone)]
 struct Active {
     binding: Arc<Binding>,
-    module: Module,
+    /// None for a Reconciler that rests and has roots to let go.
+    module: Option<Module>,
     resource: Resource,
     namespaces: api::Namespaces,
 }

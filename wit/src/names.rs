@@ -15,8 +15,26 @@ pub const ANNOTATION_DESIRED: &str = "pintle.dev/desired";
 /// Annotation that a person sets on an existing object to let a root with this uid take it over.
 pub const ANNOTATION_ADOPT: &str = "pintle.dev/adopt";
 
+/// Annotation that a person sets on a root to have it left as it is.
+pub const ANNOTATION_SUSPEND: &str = "pintle.dev/suspend";
+
+/// Annotation that a person sets on a root, to any new value (a time, by custom), to have it looked at as if for the first time.
+pub const ANNOTATION_RECONCILE_AT: &str = "pintle.dev/reconcile-at";
+
+/// Annotation that a person sets on a root that is being deleted, to let it go although its guest has not said that it may.
+pub const ANNOTATION_RELEASE: &str = "pintle.dev/release";
+
 /// Finalizer on a Module that a Reconciler uses.
 pub const FINALIZER_IN_USE: &str = "pintle.dev/in-use";
+
+/// Finalizer on a Reconciler of whose roots some may have finalizers of ours.
+pub const FINALIZER_ROOTS: &str = "pintle.dev/roots";
+
+/// Finalizer on a root whose guest has something to clean up: it is taken off when the guest answers `finalized`.
+pub const FINALIZER_GUEST: &str = "pintle.dev/guest";
+
+/// Finalizer on a root with children in other namespaces, which no garbage collector takes away.
+pub const FINALIZER_INVENTORY: &str = "pintle.dev/inventory";
 
 /// Whether a label, annotation or finalizer key belongs to the host.
 pub fn is_ours(key: &str) -> bool {

@@ -60,6 +60,7 @@ pub struct Allowed {
     status: Map<String, Value>,
     conditions: Vec<GuestCondition>,
     events: Vec<Event>,
+    finalized: bool,
 }
 
 impl Allowed {
@@ -78,6 +79,10 @@ impl Allowed {
     /// The guest's events.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+    /// The root is being deleted, and the guest has nothing left to clean up.
+    pub fn finalized(&self) -> bool {
+        self.finalized
     }
 }
 
@@ -143,6 +148,10 @@ const LISTED_VIOLATIONS: usize = 4;
 pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Vec<Violation>> {
     let mut found = Violations::default();
     capabilities(&response, &mut found);
+    if response.finalized && !context.manifest.finalizer {
+        let message = "the manifest declares no finalizer, so that nobody waits for this";
+        found.add(reasons::FINALIZER_NOT_DECLARED, "finalized", message);
+    }
     let children = children::check(context, response.children, &mut found);
     status(context, &response.status, &mut found);
     words::conditions(&response.conditions, &mut found);
@@ -155,6 +164,7 @@ pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Ve
         status: response.status,
         conditions: response.conditions.into_iter().map(words::cleaned_condition).collect(),
         events: response.events.into_iter().map(words::cleaned_event).collect(),
+        finalized: response.finalized && crate::object::is_deleting(context.root),
     })
 }
 
@@ -197,7 +207,6 @@ fn capabilities(response: &Response, found: &mut Violations) {
     missing(!response.patches.is_empty(), "patches", "patches");
     missing(response.evictions.is_some(), "evictions", "evictions");
     missing(!response.stamps.is_empty(), "stamps", "stamps");
-    missing(response.finalized, "finalized", "a finalizer");
 }
 
 /// The largest status of a guest, in bytes: a status is read by people and by every watcher of the root.

@@ -29,8 +29,8 @@ pub use desired::{DesiredHash, SealingKey};
 pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
 pub use observed::Observed;
 pub use pass::{
-    ApiError, Applied, Apply, Binding, Counts, Deletion, Done, Outcome, Pass, RootMemory, Snapshot,
-    StatusWrite, Step,
+    ApiError, Applied, Apply, Binding, Counts, Deletion, Done, Duty, FinalizerWrite, Outcome, Pass,
+    RootMemory, Snapshot, StatusWrite, Step,
 };
 
 pub use queue::{Finished, Priority, Queue};

@@ -21,6 +21,8 @@ pub struct Observed {
     pub controller: Option<String>,
     /// The uid in its label `pintle.dev/root`. It says where to look and proves nothing.
     pub root_label: Option<String>,
+    /// Whether that label is a field of ours: set by our last apply, and by nobody else since.
+    pub root_label_is_ours: bool,
     /// The name in its label `pintle.dev/reconciler`.
     pub reconciler_label: Option<String>,
     /// Its annotation `pintle.dev/desired`.
@@ -55,6 +57,7 @@ impl Observed {
             resource_version: object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().into(),
             controller: controller(live).map(Into::into),
             root_label: label(names::LABEL_ROOT),
+            root_label_is_ours: entry.as_ref().is_some_and(owns_root_label),
             reconciler_label: label(names::LABEL_RECONCILER),
             desired: annotation(names::ANNOTATION_DESIRED),
             adopt: annotation(names::ANNOTATION_ADOPT),
@@ -73,6 +76,12 @@ impl Observed {
         self.controller.as_deref() == Some(root_uid)
     }
 
+    /// Whether this object carries the root's uid in a label that our own apply set. Proof only of what cannot have an owner
+    /// reference: an object in another namespace than its root.
+    pub fn is_labelled_by(&self, root_uid: &str) -> bool {
+        self.controller.is_none() && self.root_label_is_ours && self.root_label.as_deref() == Some(root_uid)
+    }
+
     /// Whether somebody with rights on the object allowed the root to take it over.
     pub fn may_be_adopted_by(&self, root_uid: &str) -> bool {
         self.controller.is_none() && self.adopt.as_deref() == Some(root_uid)
@@ -86,6 +95,11 @@ impl Observed {
             _ => true,
         }
     }
+}
+
+fn owns_root_label(entry: &Value) -> bool {
+    let key = format!("f:{}", names::LABEL_ROOT);
+    object::at(entry, &["f:metadata", "f:labels", &key]).is_some()
 }
 
 /// The uid of an object's controller.

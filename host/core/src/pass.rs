@@ -8,6 +8,7 @@
 mod api_error;
 mod breaker;
 mod children;
+mod finalize;
 mod labels;
 mod memory;
 mod protocol;
@@ -16,16 +17,23 @@ mod settle;
 mod stages;
 mod writes;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
-use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response, reasons};
+use pintle_wit::{
+    Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response, names, reasons,
+};
 use serde_json::Value;
 
-pub use api_error::ApiError;
+pub use api_error::{ApiError, KIND_MISSING};
+pub use finalize::Duty;
 pub use memory::RootMemory;
 pub use protocol::{Applied, Counts, Done, Outcome, Step};
-pub use writes::{Apply, Deletion, StatusWrite};
+pub use writes::{Apply, Deletion, FinalizerWrite, StatusWrite};
 
 use crate::{
     POLICY_VERSION,
@@ -39,6 +47,7 @@ use crate::{
     status::StatusSchema,
 };
 use children::ChildState;
+use finalize::Then;
 use memory::{Memo, MemoChild};
 
 /// How often a guest is called in one pass while it and the API server disagree. The first call, one with the refusals that it
@@ -47,6 +56,9 @@ const GUEST_CALLS_MAX: u32 = 3;
 
 /// The reason of the failure when the API server refuses a status for what the guest put into it.
 const STATUS_REFUSED: &str = "StatusRefused";
+
+/// The reason of a root that is left as it is.
+const SUSPENDED: &str = "Suspended";
 
 /// Everything about a reconciler that holds for a whole pass: a pass runs on one module from start to end.
 #[derive(Clone, Debug)]
@@ -73,6 +85,8 @@ pub struct Binding {
     pub status: StatusSchema,
     /// The key that hashes of Secrets are sealed with.
     pub key: SealingKey,
+    /// How much of a reconciler there is to work with.
+    pub duty: Duty,
 }
 
 /// What is known at the start of a pass.
@@ -124,6 +138,12 @@ pub struct Pass {
     again: Option<Duration>,
     /// The status was written on the way, so that it is to be written at the end whatever the root shows.
     recorded: bool,
+    /// The root's finalizers, ours and others'.
+    finalizers: BTreeSet<String>,
+    /// Something is going that no watch need tell of.
+    waits: bool,
+    /// What is to be said when the root leaves.
+    leaving: Vec<Event>,
 }
 
 /// A gated answer and how far each of its children is.
@@ -137,10 +157,12 @@ struct Answer {
 enum Phase {
     Begin,
     CallingGuest,
-    /// Reading children of kinds that are not watched, as the root's status lists them.
-    ReadingUnwatched(Vec<ObjectRef>),
+    /// Writing the root's finalizers.
+    SettingFinalizers(BTreeSet<String>, Then),
+    /// Reading children that the root's status names because no cache need show them.
+    ReadingRecorded(Vec<ObjectRef>),
     /// Naming such children in the status, before their first create.
-    RecordingUnwatched,
+    Recording,
     /// Applying the children with these indexes.
     Applying(Vec<usize>),
     /// Reading what stands in the way of the children with these indexes.
@@ -148,6 +170,9 @@ enum Phase {
     /// Reading what is to be pruned.
     ReadingPrunable(Vec<ObjectRef>),
     Pruning(Vec<ObjectRef>),
+    /// Reading what a root that is being deleted leaves to the host to delete.
+    ReadingLeft(Vec<ObjectRef>),
+    DeletingLeft(Vec<ObjectRef>),
     WritingStatus(Vec<Event>),
     Emitting,
     Over,
@@ -178,6 +203,7 @@ impl Pass {
     pub fn new(snapshot: Snapshot) -> Self {
         let Snapshot { binding, root, children, mut memory, now } = snapshot;
         let edited = memory.forget_unless(&binding, &root);
+        let finalizers = finalize::finalizers(&root);
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
         let known = std::mem::take(&mut memory.unwatched).into_iter().chain(children);
         let live = known.map(|child| (Key::from(&child.reference), child)).collect();
@@ -201,6 +227,9 @@ impl Pass {
             charged: false,
             again: None,
             recorded: false,
+            finalizers,
+            waits: false,
+            leaving: Vec::new(),
         }
     }
 
@@ -210,10 +239,13 @@ impl Pass {
         match (std::mem::replace(&mut self.phase, Phase::Over), outcome) {
             (Phase::Begin, Outcome::Start) => self.begin(),
             (Phase::CallingGuest, Outcome::Answered(answer)) => self.answered(answer),
-            (Phase::ReadingUnwatched(asked), Outcome::Got(found)) if asked.len() == found.len() => {
-                self.read_unwatched(asked, found)
+            (Phase::SettingFinalizers(wanted, then), Outcome::FinalizersSet(result)) => {
+                self.finalizers_set(wanted, then, result)
             }
-            (Phase::RecordingUnwatched, Outcome::StatusWritten(result)) => match result {
+            (Phase::ReadingRecorded(asked), Outcome::Got(found)) if asked.len() == found.len() => {
+                self.read_recorded(asked, found)
+            }
+            (Phase::Recording, Outcome::StatusWritten(result)) => match result {
                 Ok(()) => self.apply_children(),
                 Err(error) => self.give_up(error),
             },
@@ -228,6 +260,12 @@ impl Pass {
             }
             (Phase::Pruning(asked), Outcome::Deleted(results)) if asked.len() == results.len() => {
                 self.pruned(&asked, results)
+            }
+            (Phase::ReadingLeft(asked), Outcome::Got(found)) if asked.len() == found.len() => {
+                self.read_left(asked, found)
+            }
+            (Phase::DeletingLeft(asked), Outcome::Deleted(results)) if asked.len() == results.len() => {
+                self.deleted_left(&asked, results)
             }
             (Phase::WritingStatus(events), Outcome::StatusWritten(result)) => {
                 self.status_written(events, result)
@@ -246,11 +284,37 @@ impl Pass {
 
     // === From the start to an answer ===
 
+    /// Whether an object is, provably, the root's: by its controller, or, where an owner reference cannot reach, by a label that
+    /// our own apply set.
+    fn owns(&self, child: &Observed) -> bool {
+        child.is_owned_by(self.uid())
+            || self.is_elsewhere(&child.reference) && child.is_labelled_by(self.uid())
+    }
+
+    /// Whether an object is in another namespace than the root, so that it cannot have an owner reference to it. A root of cluster
+    /// scope can own objects everywhere.
+    fn is_elsewhere(&self, child: &ObjectRef) -> bool {
+        let root = object::namespace(&self.root);
+        root.is_some() && child.namespace.as_deref() != root
+    }
+
     fn begin(&mut self) -> Step {
-        if object::is_deleting(&self.root) {
-            // The garbage collector does the rest; an apply now would re-create what it takes away.
-            return self.over();
+        match self.binding.duty {
+            Duty::Release => self.release(),
+            _ if object::is_deleting(&self.root) => self.begin_deletion(),
+            Duty::CleanUp => self.over(),
+            Duty::Full if finalize::is_annotated(&self.root, names::ANNOTATION_SUSPEND) => {
+                let message = format!(
+                    "the annotation {} is set: children stay as they are until it is taken off",
+                    names::ANNOTATION_SUSPEND
+                );
+                self.fail(Failure::terminal(SUSPENDED, message))
+            }
+            Duty::Full => self.ask_guest(),
         }
+    }
+
+    fn ask_guest(&mut self) -> Step {
         if let Some(wait) = self.slowed_for() {
             self.again = Some(wait);
             return self.over();
@@ -258,7 +322,10 @@ impl Pass {
         let request = self.request();
         self.request_hash = self.hash(&request);
         if self.nothing_changed() {
-            return self.write_status();
+            return match self.due_finalizers() {
+                Some(wanted) => self.set_finalizers(wanted, Then::WriteStatus),
+                None => self.write_status(),
+            };
         }
         self.call_guest(request)
     }
@@ -268,7 +335,7 @@ impl Pass {
         let mut children: Vec<Value> = self
             .live
             .values()
-            .filter(|child| child.is_owned_by(self.uid()))
+            .filter(|child| self.owns(child))
             .filter_map(|child| child.object.clone())
             .collect();
         request::sort(&mut children);
@@ -277,6 +344,7 @@ impl Pass {
             config: self.binding.config.clone(),
             children,
             refusals: self.told.clone(),
+            deleting: object::is_deleting(&self.root),
             host: Host { capabilities: CAPABILITIES.map(Into::into).into() },
             ..Request::default()
         }
@@ -299,11 +367,11 @@ impl Pass {
     fn nothing_changed(&self) -> bool {
         let Some(memo) = &self.memory.memo else { return false };
         memo.request_hash == self.request_hash
-            && self.unread_unwatched().is_empty()
+            && self.unread().is_empty()
             && !self.is_stage_due(memo)
             && !self.is_label_due()
             && memo.children.iter().all(|child| child.is_as_it_was(self.live.get(&child.key)))
-            && self.live.iter().filter(|(_, child)| child.is_owned_by(self.uid())).all(|(key, _)| {
+            && self.live.iter().filter(|(_, child)| self.owns(child)).all(|(key, _)| {
                 memo.children.iter().any(|child| child.key == *key) || memo.unpruned.contains(key)
             })
     }
@@ -323,12 +391,9 @@ impl Pass {
             Ok(allowed) => {
                 let states = allowed.children().iter().map(|_| ChildState::Pending).collect();
                 self.answer = Some(Answer { allowed, states });
-                match self.unread_unwatched() {
-                    unread if unread.is_empty() => self.apply_children(),
-                    unread => {
-                        self.phase = Phase::ReadingUnwatched(unread.clone());
-                        Step::Get(unread)
-                    }
+                match self.due_finalizers() {
+                    Some(wanted) => self.set_finalizers(wanted, Then::ApplyChildren),
+                    None => self.ready_to_apply(),
                 }
             }
             Err(failure) => {
@@ -359,24 +424,39 @@ impl Pass {
         self.over()
     }
 
-    // === Children of kinds that are not watched ===
+    // === Children that the status names ===
 
-    /// Those that the status names and that nobody has looked at since the host started.
-    fn unread_unwatched(&self) -> Vec<ObjectRef> {
-        let namespace = object::namespace(&self.root);
-        say::recorded_unwatched(&self.root)
-            .into_iter()
-            .filter(|entry| !self.memory.read.contains(entry))
-            .map(|entry| ObjectRef {
-                api_version: entry.api_version,
-                kind: entry.kind,
-                namespace: namespace.map(Into::into),
-                name: entry.name,
-            })
-            .collect()
+    /// The children that the root's status names: of kinds that are not watched, and in other namespaces.
+    fn recorded_children(&self) -> Vec<ObjectRef> {
+        say::recorded_unwatched(&self.root).into_iter().chain(self.inventory()).collect()
     }
 
-    fn read_unwatched(
+    /// The children in other namespaces that the root's status names. It says where to look, and proves nothing.
+    fn inventory(&self) -> Vec<ObjectRef> {
+        say::recorded_inventory(&self.root)
+    }
+
+    /// Those that nobody has looked at since the host started, and that no watch shows.
+    fn unread(&self) -> Vec<ObjectRef> {
+        let is_unread = |entry: &ObjectRef| {
+            !self.memory.read.contains(entry)
+                && !(is_watchable(&entry.kind()) && self.live.contains_key(&Key::from(entry)))
+        };
+        self.recorded_children().into_iter().filter(is_unread).collect()
+    }
+
+    /// The finalizers are as they should be; now what the status names is looked at, and then the children are applied.
+    fn ready_to_apply(&mut self) -> Step {
+        match self.unread() {
+            unread if unread.is_empty() => self.apply_children(),
+            unread => {
+                self.phase = Phase::ReadingRecorded(unread.clone());
+                Step::Get(unread)
+            }
+        }
+    }
+
+    fn read_recorded(
         &mut self,
         asked: Vec<ObjectRef>,
         found: Vec<Result<Option<Observed>, ApiError>>,
@@ -384,6 +464,8 @@ impl Pass {
         for (reference, found) in asked.into_iter().zip(found) {
             match found {
                 Ok(found) => self.saw(&reference, found),
+                // What the API server no longer serves is not there either.
+                Err(error) if error.is_kind_missing() => self.saw(&reference, None),
                 Err(error) => return self.stop(error),
             }
         }
@@ -393,7 +475,7 @@ impl Pass {
     /// Takes note of an object that was read live.
     fn saw(&mut self, reference: &ObjectRef, found: Option<Observed>) {
         let key = Key::from(reference);
-        self.memory.read.insert(memory::unwatched(reference));
+        self.memory.read.insert(reference.clone());
         match found {
             Some(child) => self.live.insert(key, child),
             None => self.live.remove(&key),
@@ -434,6 +516,7 @@ impl Pass {
         // A terminal failure is no refusal's to end.
         let retried = refused.iter().find(|standing| standing.retry && self.failure.is_none());
         let error = match (&self.failure, &self.unsure, refused.first()) {
+            (Some(failure), ..) if failure.reason == SUSPENDED => None,
             (Some(failure), ..) => Some(failure.reason.clone()),
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
@@ -447,16 +530,15 @@ impl Pass {
             })
         });
         let waits = waits_unseen
+            || self.waits
             || self.failure.as_ref().is_some_and(|failure| failure.retry)
             || self.unsure.is_some()
             || retried.is_some();
         // What is going, or somebody else's, is looked at again.
         let kept = self.live.values().filter(|child| !is_watchable(&child.reference.kind()));
         let (kept, again): (Vec<Observed>, Vec<Observed>) =
-            kept.cloned().partition(|child| child.is_owned_by(self.uid()) && !child.deleting);
-        self.memory
-            .read
-            .retain(|entry| !again.iter().any(|child| memory::unwatched(&child.reference) == *entry));
+            kept.cloned().partition(|child| self.owns(child) && !child.deleting);
+        self.memory.read.retain(|entry| !again.iter().any(|child| child.reference == *entry));
         self.memory.unwatched = kept;
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {

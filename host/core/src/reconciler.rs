@@ -138,6 +138,20 @@ impl Grants {
         })
     }
 
+    /// Whether children of this kind are granted in this namespace, which is not the root's.
+    pub fn allows_child_in(&self, kind: &Kind, namespace: &str) -> bool {
+        self.children.iter().any(|grant| {
+            grant.api_version == kind.api_version
+                && grant.kinds.iter().any(|name| name == &kind.kind)
+                && grant.namespaces.iter().any(|name| name == namespace)
+        })
+    }
+
+    /// Whether any child may live in another namespace than its root.
+    pub fn reaches_elsewhere(&self) -> bool {
+        self.children.iter().any(|grant| !grant.namespaces.is_empty())
+    }
+
     /// What `manifest` asks for and no more: the grants of an offline run without a Reconciler.
     pub fn as_declared(manifest: &Manifest) -> Self {
         let children = manifest
@@ -185,13 +199,14 @@ impl Limits {
 }
 
 /// What this host honours in a response, as a request tells it.
-pub const CAPABILITIES: [&str; 6] = [
+pub const CAPABILITIES: [&str; 7] = [
     pintle_wit::capabilities::CHILDREN,
     pintle_wit::capabilities::STAGES,
     pintle_wit::capabilities::STATUS,
     pintle_wit::capabilities::CONDITIONS,
     pintle_wit::capabilities::EVENTS,
     pintle_wit::capabilities::REFUSALS,
+    pintle_wit::capabilities::FINALIZER,
 ];
 
 /// Kinds that the host may not list or watch. RBAC knows neither label selectors nor metadata-only access, so watching the few
@@ -217,9 +232,6 @@ pub fn supports(manifest: &Manifest) -> Result<(), Failure> {
     }
     if manifest.evictions {
         return missing("evictions", "evictions");
-    }
-    if manifest.finalizer {
-        return missing("a finalizer", "finalizer");
     }
     for (index, child) in manifest.children.iter().enumerate() {
         if child.observe && !is_watchable(&child.kind()) {
@@ -249,7 +261,6 @@ mod tests {
         assert_eq!(refused(|m| m.needs.push(NeedKind::default())), missing("needs"));
         assert_eq!(refused(|m| m.patches.push(PatchKind::default())), missing("patches"));
         assert_eq!(refused(|m| m.evictions = true), missing("evictions"));
-        assert_eq!(refused(|m| m.finalizer = true), missing("finalizer"));
         let secret = ChildKind { api_version: "v1".into(), kind: "Secret".into(), observe: true };
         let mut manifest = Manifest { children: vec![secret], ..Manifest::default() };
         assert_eq!(supports(&manifest).map_err(|f| f.reason), Err("ObserveForbidden".into()));

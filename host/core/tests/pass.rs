@@ -10,6 +10,10 @@ mod api;
 mod breaker;
 #[path = "pass/children.rs"]
 mod children;
+#[path = "pass/deletion.rs"]
+mod deletion;
+#[path = "pass/elsewhere.rs"]
+mod elsewhere;
 #[path = "pass/errors.rs"]
 mod errors;
 #[path = "pass/failures.rs"]
@@ -26,6 +30,8 @@ mod refusals;
 mod stages;
 #[path = "pass/status.rs"]
 mod status;
+#[path = "pass/suspension.rs"]
+mod suspension;
 #[path = "pass/unwatched.rs"]
 mod unwatched;
 #[path = "pass/world.rs"]

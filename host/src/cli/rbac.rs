@@ -35,6 +35,10 @@ pub(super) struct Rbac {
     #[arg(long = "plural", value_name = "KIND=PLURAL", value_parser = pair)]
     plurals: Vec<(String, String)>,
 
+    /// The Reconciler grants children in other namespaces than their root's: the operator puts a finalizer on the roots
+    #[arg(long)]
+    elsewhere: bool,
+
     /// The form of the output
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
@@ -56,18 +60,23 @@ impl Rbac {
         let module = offline::load(&engine, &self.module)?
             .map_err(|failure| Problem::of_module(&self.module, &failure))?;
         let plurals: BTreeMap<String, String> = self.plurals.into_iter().collect();
-        output::print(&output::text(&role(module.manifest(), &plurals), self.output)?)?;
+        output::print(&output::text(&role(module.manifest(), &plurals, self.elsewhere), self.output)?)?;
         Ok(Verdict::Fine)
     }
 }
 
-fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>) -> Value {
+fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>, elsewhere: bool) -> Value {
     let plural = |kind: &Kind| plurals.get(&kind.kind).cloned().unwrap_or_else(|| plural::plural(&kind.kind));
     let root = &manifest.reconciles;
     let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    // A finalizer is a field of the root's metadata.
+    let of_roots: &[&str] = match manifest.finalizer || elsewhere {
+        true => &["get", "list", "watch", "patch"],
+        false => &["get", "list", "watch"],
+    };
     let mut rules = vec![
-        rule(root.group(), std::slice::from_ref(&resource), &["get", "list", "watch"]),
+        rule(root.group(), std::slice::from_ref(&resource), of_roots),
         rule(root.group(), &[format!("{resource}/status")], &["get", "patch"]),
         // Where the API server wants it of whoever makes an object the owner of others and blocks its deletion.
         rule(root.group(), &[format!("{resource}/finalizers")], &["update"]),
@@ -113,7 +122,7 @@ mod tests {
         ];
         let manifest =
             Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
-        let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]));
+        let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]), false);
         let of = |resource: &str| {
             let rules = role["rules"].as_array().unwrap();
             let rule = rules
@@ -125,6 +134,7 @@ mod tests {
         assert_eq!(of("secrets").1, ["get", "create", "patch", "delete"]);
         assert_eq!(of("services"), of("configmaps"));
         assert_eq!(of("ingresses").0, "networking.k8s.io");
+        assert_eq!(of("cacti").1, ["get", "list", "watch"], "no more than is needed");
         assert_eq!(of("cacti/status"), ("example.com".into(), vec!["get".into(), "patch".into()]));
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use pintle_core::{
-    Binding, KindInfo, SealingKey, StatusSchema, desired, object,
+    Binding, Duty, KindInfo, SealingKey, StatusSchema, desired, object,
     reconciler::{self, Grants, Limits},
 };
 use pintle_engine::{CallLimits, Module};
@@ -80,6 +80,10 @@ impl Setting {
         }
         let namespaced = parts.crd.as_ref().is_none_or(|crd| crd.namespaced);
         complete_root(&mut root, namespaced, now);
+        if manifest.finalizer && object::is_deleting(&root) {
+            // It is there because of the guest's finalizer, or it would be gone.
+            root["metadata"]["finalizers"] = json!([names::FINALIZER_GUEST]);
+        }
 
         let (name, generation, spec) = match &parts.reconciler {
             Some(document) => read_reconciler(manifest, document).map_err(refused(&document.source))?,
@@ -106,6 +110,7 @@ impl Setting {
                 .map_or(StatusSchema::Anything, |crd| StatusSchema::of_crd_version(&crd.version)),
             // Nobody sees the hashes of a run on files.
             key: SealingKey::new([0; 32]),
+            duty: Duty::Full,
             grants: spec.grants,
             limits: spec.limits,
             reconciler: name,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use pintle_core::{StatusSchema, conditions};
+use pintle_core::{Duty, StatusSchema, conditions};
 use pintle_engine::Module;
-use pintle_wit::{Failure, reasons};
+use pintle_wit::{Failure, names};
 
 use super::{
     CrdInfo,
@@ -27,8 +27,16 @@ pub(crate) struct World<'a> {
 pub(crate) enum Verdict {
     /// Work, with this.
     Work(Box<InForce>),
-    /// Nothing, for this reason.
-    Rest(Failure),
+    /// Nothing for this reason, but for what is left to do for roots that have finalizers of ours.
+    Rest(Failure, Option<Box<Left>>),
+}
+
+/// What a Reconciler does without a module.
+#[derive(Clone)]
+pub(crate) struct Left {
+    pub(crate) duty: Duty,
+    pub(crate) resource: Resource,
+    pub(crate) status: StatusSchema,
 }
 
 /// The module and config in force.
@@ -48,8 +56,26 @@ pub(crate) struct InForce {
 pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Verdict {
     match try_decide(world, name, before) {
         Ok(in_force) => Verdict::Work(Box::new(in_force)),
-        Err(failure) => Verdict::Rest(failure),
+        Err(failure) => Verdict::Rest(failure, left(world, name).map(Box::new)),
     }
+}
+
+/// What is left to do for a Reconciler that rests, if its roots may have finalizers of ours: they must be able to go without a module.
+fn left(world: &World<'_>, name: &str) -> Option<Left> {
+    let reconciler = world.reconcilers.get(name).filter(|reconciler| may_hold_roots(reconciler))?;
+    is_first(world, name, reconciler).ok()?;
+    let duty = match reconciler.metadata.deletion_timestamp {
+        Some(_) => Duty::Release,
+        None => Duty::CleanUp,
+    };
+    let (resource, status) = root_kind(world, &reconciler.spec).ok()?;
+    Some(Left { duty, resource, status })
+}
+
+/// Whether roots of a Reconciler may have finalizers of ours: it is written on the Reconciler before the first one is.
+pub(crate) fn may_hold_roots(reconciler: &api::Reconciler) -> bool {
+    let finalizers = reconciler.metadata.finalizers.as_deref().unwrap_or_default();
+    finalizers.iter().any(|name| name == names::FINALIZER_ROOTS)
 }
 
 fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, Failure> {
@@ -57,6 +83,9 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
         return Err(Failure::transient("NotFound", "there is no such Reconciler"));
     };
     let spec = &reconciler.spec;
+    if reconciler.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::transient("Deleting", "its roots are let go; their children stay"));
+    }
     if spec.suspend {
         return Err(Failure::terminal(
             "Suspended",
@@ -117,7 +146,8 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
         (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
     };
     let older = world.reconcilers.iter().filter(|(other, found)| {
-        *other != name && found.metadata.deletion_timestamp.is_none() && age(found) < age(reconciler)
+        let is_there = found.metadata.deletion_timestamp.is_none() || may_hold_roots(found);
+        *other != name && is_there && age(found) < age(reconciler)
     });
     for (other, found) in older {
         let (mine, theirs) = (&reconciler.spec.r#for, &found.spec.r#for);
@@ -210,12 +240,12 @@ fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource,
             served.join(", ")
         )));
     };
-    if !crd.namespaced {
-        let message =
-            format!("{wanted} is of cluster scope, and this host does not honour roots of cluster scope");
-        return Err(Failure::terminal(reasons::CAPABILITY_MISSING, message).at("spec.for"));
+    if !crd.namespaced && spec.namespaces != api::Namespaces::All {
+        let message = format!("{wanted} is of cluster scope, so that its objects are in no namespace");
+        return Err(Failure::terminal("SpecInvalid", message).at("spec.namespaces"));
     }
-    Ok((Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: true }, status.clone()))
+    let resource = Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: crd.namespaced };
+    Ok((resource, status.clone()))
 }
 
 #[cfg(test)]

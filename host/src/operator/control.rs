@@ -11,13 +11,14 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::{Binding, Priority};
-use pintle_wit::{Event, EventType, Kind};
+use pintle_core::{Binding, Duty, Priority};
+use pintle_wit::{Event, EventType, Kind, Manifest};
+use serde_json::Value;
 use tracing::{info, warn};
 
 use super::{
     Active, Shared, State,
-    bind::{self, InForce, Verdict, World},
+    bind::{self, InForce, Left, Verdict, World},
     load,
     metrics::ControllerLabels,
     own,
@@ -27,7 +28,7 @@ use super::{
 use crate::{api, clock};
 use follow::{follow, follow_crds, put};
 use kinds::{child_kinds, claim_watches, resolve_kinds};
-use statuses::{write_statuses, write_widened};
+use statuses::{hold_reconcilers, write_statuses, write_widened};
 
 /// Events come in bursts; the loop looks once for all that arrive within this time.
 const GATHER: Duration = Duration::from_millis(20);
@@ -95,6 +96,11 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
             return again;
         }
     }
+    if let Err(error) = hold_reconcilers(shared, &verdicts).await {
+        warn!(%error, "The finalizer of a Reconciler cannot be written; its work waits");
+        sooner(ROUND_RETRY);
+        return again;
+    }
     claim_watches(shared, memory, &verdicts, &widened);
     activate(shared, memory, &verdicts).await;
     if let Some(at) = write_statuses(shared, memory, &verdicts, &widened).await {
@@ -120,7 +126,7 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
     };
     let mut verdicts = BTreeMap::new();
     for (name, object) in &state.reconcilers {
-        if object.metadata.deletion_timestamp.is_some() {
+        if object.metadata.deletion_timestamp.is_some() && !bind::may_hold_roots(object) {
             continue;
         }
         let status = || object.status.as_ref().and_then(|status| status.active.clone());
@@ -167,13 +173,35 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
         let ended: Vec<String> = state
             .active
             .keys()
-            .filter(|name| !matches!(verdicts.get(*name), Some(Verdict::Work(_))))
+            .filter(|name| !matches!(verdicts.get(*name), Some(Verdict::Work(_) | Verdict::Rest(_, Some(_)))))
             .cloned()
             .collect();
         for name in ended {
             state.active.remove(&name);
             state.queue.remove_lane(&name);
             shared.metrics.forget(&name);
+        }
+        for (name, left) in resting(verdicts) {
+            let Some(object) = state.reconcilers.get(name) else { continue };
+            let binding = binding_without_module(shared, name, object, left);
+            if state.active.get(name).is_some_and(|before| same(&before.binding, &binding)) {
+                continue;
+            }
+            let namespaces = object.spec.namespaces.clone();
+            let active = Active {
+                binding: Arc::new(binding),
+                module: None,
+                resource: left.resource.clone(),
+                namespaces,
+            };
+            state.active.insert(name.clone(), active);
+            let kind = left.resource.kind.clone();
+            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(|(key, _)| key.clone()).collect();
+            info!(reconciler = name, duty = ?left.duty, "Without a module: roots that go are let go");
+            for key in roots {
+                state.enqueue(&kind, &key, Priority::Background);
+            }
+            state.queue.hurry(name);
         }
         for (name, in_force) in working(verdicts) {
             let Some(binding) = binding(shared, &state, memory, name, in_force) else { continue };
@@ -190,7 +218,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
             let is_news = recorded.is_none_or(|active| active.digest != binding.digest);
             let active = Active {
                 binding: Arc::new(binding),
-                module: in_force.module.clone(),
+                module: Some(in_force.module.clone()),
                 resource: in_force.resource.clone(),
                 namespaces,
             };
@@ -262,11 +290,31 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         kinds: infos,
         status: in_force.status.clone(),
         key: shared.key.clone(),
+        duty: Duty::Full,
     })
+}
+
+/// What holds for the passes of a Reconciler that has no module to call.
+fn binding_without_module(shared: &Shared, name: &str, object: &api::Reconciler, left: &Left) -> Binding {
+    Binding {
+        reconciler: name.into(),
+        generation: object.metadata.generation.unwrap_or(0),
+        field_manager: object.spec.manager(name),
+        grants: object.spec.grants.clone(),
+        limits: object.spec.limits,
+        config: Value::Null,
+        digest: String::new(),
+        manifest: Manifest { reconciles: left.resource.kind.clone(), ..Manifest::default() },
+        kinds: BTreeMap::new(),
+        status: left.status.clone(),
+        key: shared.key.clone(),
+        duty: left.duty,
+    }
 }
 
 fn same(a: &Binding, b: &Binding) -> bool {
     a.generation == b.generation
+        && a.duty == b.duty
         && a.digest == b.digest
         && a.config == b.config
         && a.field_manager == b.field_manager
@@ -277,6 +325,14 @@ fn same(a: &Binding, b: &Binding) -> bool {
 fn working(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &InForce)> {
     verdicts.iter().filter_map(|(name, verdict)| match verdict {
         Verdict::Work(in_force) => Some((name, in_force.as_ref())),
-        Verdict::Rest(_) => None,
+        Verdict::Rest(..) => None,
+    })
+}
+
+/// Reconcilers that rest, and of whose roots some may have finalizers of ours.
+fn resting(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &Left)> {
+    verdicts.iter().filter_map(|(name, verdict)| match verdict {
+        Verdict::Rest(_, Some(left)) => Some((name, left.as_ref())),
+        _ => None,
     })
 }

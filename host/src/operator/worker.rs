@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use pintle_core::{
-    ApiError, Applied, Binding, Done, Finished, Observed, Outcome, Pass, Snapshot, Step, reconciler,
+    ApiError, Applied, Binding, Done, FinalizerWrite, Finished, Observed, Outcome, Pass, Snapshot, Step,
+    reconciler,
 };
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
@@ -18,7 +19,7 @@ use crate::{clock, kubernetes::Resource};
 /// What a worker holds while it works on a root.
 struct Work {
     shared: Arc<Shared>,
-    module: Module,
+    module: Option<Module>,
     binding: Arc<Binding>,
     root: Arc<Value>,
     resource: Resource,
@@ -94,6 +95,7 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
             Step::Delete(deletions) => {
                 Outcome::Deleted(join_all(deletions.iter().map(|deletion| work.delete(deletion))).await)
             }
+            Step::SetFinalizers(write) => Outcome::FinalizersSet(work.set_finalizers(&write).await),
             Step::WriteStatus(write) => Outcome::StatusWritten(work.write_status(&write).await),
             Step::Emit(events) => {
                 work.emit(events).await;
@@ -137,7 +139,9 @@ impl Work {
             response: limits.response(),
             ..CallLimits::default()
         };
-        let module = self.module.clone();
+        let Some(module) = self.module.clone() else {
+            return Err(Failure::transient("ModuleMissing", "no module is in force"));
+        };
         // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
         let called = tokio::task::spawn_blocking(move || module.reconcile(&text, &limits)).await;
         let metrics = &self.shared.metrics;
@@ -162,11 +166,16 @@ impl Work {
         }
     }
 
-    fn resource_of(&self, reference: &ObjectRef) -> Result<Resource, ApiError> {
-        let found = self.shared.state().resources.get(&reference.kind()).cloned();
+    /// How the API server serves a kind. It is asked about one that no Reconciler declares, since a root's status may name any.
+    async fn resource_of(&self, reference: &ObjectRef) -> Result<Resource, ApiError> {
+        let kind = reference.kind();
+        if let Some(known) = self.shared.state().resources.get(&kind) {
+            return Ok(known.clone());
+        }
+        let found = self.shared.cluster.discover(&kind).await?;
         found.ok_or_else(|| ApiError {
-            reason: "KindMissing".into(),
-            message: format!("the API server does not serve {}", reference.kind()),
+            reason: pintle_core::pass::KIND_MISSING.into(),
+            message: format!("the API server does not serve {kind}"),
             ..ApiError::default()
         })
     }
@@ -182,7 +191,7 @@ impl Work {
     }
 
     async fn get(&self, reference: &ObjectRef) -> Result<Option<Observed>, ApiError> {
-        let resource = self.resource_of(reference)?;
+        let resource = self.resource_of(reference).await?;
         let live = if reconciler::is_watchable(&reference.kind()) {
             self.shared.cluster.get(&resource, reference).await?
         } else {
@@ -203,7 +212,7 @@ impl Work {
 
     async fn apply(&self, apply: &pintle_core::Apply) -> Result<Applied, ApiError> {
         let reference = apply.reference();
-        let resource = self.resource_of(reference)?;
+        let resource = self.resource_of(reference).await?;
         let reply = self.shared.cluster.apply(&resource, apply).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
@@ -214,7 +223,7 @@ impl Work {
     }
 
     async fn delete(&self, deletion: &pintle_core::Deletion) -> Result<(), ApiError> {
-        let resource = self.resource_of(deletion.reference())?;
+        let resource = self.resource_of(deletion.reference()).await?;
         let reply = self.shared.cluster.delete(&resource, deletion).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "delete", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, child = %deletion.reference(), deleted = reply.is_ok(), "Pruned");
@@ -223,6 +232,13 @@ impl Work {
             self.shared.state().children.gone(deletion.reference(), None);
         }
         Ok(())
+    }
+
+    async fn set_finalizers(&self, write: &FinalizerWrite) -> Result<(), ApiError> {
+        let reply = self.shared.cluster.patch_finalizers(&self.resource, write).await;
+        self.shared.metrics.api_called(&self.binding.reconciler, "finalizers", reply.as_ref().err());
+        // The watch brings the root as it is now; the finalizers are of no concern to the guest.
+        reply.map(|_| ())
     }
 
     async fn write_status(&self, write: &pintle_core::StatusWrite) -> Result<(), ApiError> {

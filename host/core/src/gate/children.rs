@@ -43,10 +43,14 @@ pub(super) fn check(
         return Vec::new();
     }
     // Only what is really of the core group counts: a kind of somebody else's group may also be called Secret.
-    let siblings: BTreeSet<(String, String)> = children
+    let siblings: BTreeSet<Sibling> = children
         .iter()
         .filter(|child| object::text(&child.object, &["apiVersion"]) == Some("v1"))
-        .map(|child| (object::kind(&child.object).kind, object::name(&child.object).to_owned()))
+        .map(|child| Sibling {
+            namespace: namespace_of(context, &child.object).map(Into::into),
+            kind: object::kind(&child.object).kind,
+            name: object::name(&child.object).into(),
+        })
         .collect();
     let (mut ids, mut seen) = (BTreeSet::new(), BTreeSet::new());
     let mut allowed = Vec::with_capacity(children.len());
@@ -62,13 +66,15 @@ pub(super) fn check(
             );
         }
         let path = format!("{at}.object");
-        let Some(object) = shape(context, child.object, &path, found) else {
+        let Some(object) = shape(child.object, &path, found) else {
             name_object(&label, &mut found.0[before..]);
             continue;
         };
         let kind = object::kind(&object);
         let name = label.as_str();
-        if !seen.insert((kind.group().to_owned(), kind.kind.clone(), object::name(&object).to_owned())) {
+        let namespace = namespace_of(context, &object).map(ToOwned::to_owned);
+        let key = (kind.group().to_owned(), kind.kind.clone(), namespace, object::name(&object).to_owned());
+        if !seen.insert(key) {
             found.add(
                 reasons::DUPLICATE_CHILD,
                 format!("{path}.metadata.name"),
@@ -76,11 +82,12 @@ pub(super) fn check(
             );
         }
         kinds(context, &kind, name, &path, found);
+        let place = place(context, &object, &path, found);
         services::check(context, &object, name, &path, found);
         let references = pods::check(context, &siblings, &object, name, &path, found);
         name_object(name, &mut found.0[before..]);
-        if found.0.len() == before {
-            allowed.push(complete(context, child.stage, child.readiness, references, object));
+        if let Some(place) = place.filter(|_| found.0.len() == before) {
+            allowed.push(complete(context, child.stage, child.readiness, references, object, place));
         }
     }
     if found.0.is_empty() {
@@ -96,6 +103,7 @@ fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
             let reference = other.reference();
             other.stage > child.stage
                 && reference.api_version == "v1"
+                && reference.namespace == child.reference.namespace
                 && child
                     .references
                     .iter()
@@ -110,6 +118,19 @@ fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
             found.add(reasons::REFERENCE_IN_LATER_STAGE, format!("children[{index}].stage"), message);
         }
     }
+}
+
+/// A child of the same answer, of a kind of the core group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sibling {
+    pub(super) namespace: Option<String>,
+    pub(super) kind: String,
+    pub(super) name: String,
+}
+
+/// The namespace that a child names, or its root's.
+pub(super) fn namespace_of<'a>(context: &'a GateContext<'_>, child: &'a Value) -> Option<&'a str> {
+    object::namespace(child).or_else(|| object::namespace(context.root))
 }
 
 /// How messages name a child: by kind and name, or by the guest's id for it where it has none.
@@ -127,7 +148,7 @@ fn name_object(label: &str, found: &mut [Violation]) {
 }
 
 /// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
-fn shape(context: &GateContext<'_>, child: Value, path: &str, found: &mut Violations) -> Option<Value> {
+fn shape(child: Value, path: &str, found: &mut Violations) -> Option<Value> {
     let size = child.to_string().len();
     if size > OBJECT_BYTES_MAX {
         found.add(
@@ -159,16 +180,11 @@ fn shape(context: &GateContext<'_>, child: Value, path: &str, found: &mut Violat
         found.add(reasons::OBJECT_INVALID, format!("{path}.metadata"), "the object has no metadata");
         return None;
     };
-    check_metadata(context, metadata, &format!("{path}.metadata"), found)?;
+    check_metadata(metadata, &format!("{path}.metadata"), found)?;
     Some(Value::Object(fields))
 }
 
-fn check_metadata(
-    context: &GateContext<'_>,
-    metadata: &mut Map<String, Value>,
-    path: &str,
-    found: &mut Violations,
-) -> Option<()> {
+fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violations) -> Option<()> {
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     if !is_name(name) {
         let message =
@@ -179,12 +195,11 @@ fn check_metadata(
     for (key, value) in metadata.iter() {
         match key.as_str() {
             "name" => {}
+            // It becomes a part of a path. Whether it is the right one depends on the kind.
+            "namespace" if value.as_str().is_some_and(is_namespace) => {}
             "namespace" => {
-                let root = object::namespace(context.root).unwrap_or_default();
-                if value.as_str() != Some(root) {
-                    let message = format!("a child lives in its root's namespace {root:?}, not in {value}");
-                    found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.namespace"), message);
-                }
+                let message = format!("{value} is no namespace");
+                found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.namespace"), message);
             }
             "labels" | "annotations" => check_map(value, &format!("{path}.{key}"), found),
             _ => found.add(
@@ -251,10 +266,10 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
 
 fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: &mut Violations) {
     let at = format!("{path}.kind");
-    if FORBIDDEN
-        .iter()
-        .any(|(group, forbidden)| *group == kind.group() && (forbidden.is_empty() || *forbidden == kind.kind))
-    {
+    let is_forbidden = FORBIDDEN.iter().any(|(group, forbidden)| {
+        *group == kind.group() && (forbidden.is_empty() || *forbidden == kind.kind)
+    });
+    if is_forbidden && object::namespace(context.root).is_some() {
         found.add(
             reasons::KIND_FORBIDDEN,
             at,
@@ -272,7 +287,7 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
         found.add(reasons::KIND_NOT_GRANTED, at, message);
     } else {
         match context.kinds.get(kind) {
-            Some(info) if !info.namespaced => {
+            Some(info) if !info.namespaced && object::namespace(context.root).is_some() => {
                 let message =
                     format!("{name}: {kind} is of cluster scope, and a namespaced root cannot own it");
                 found.add(reasons::CLUSTER_SCOPED, at, message);
@@ -288,6 +303,46 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
     }
 }
 
+/// Where a child lives, and what ties it to its root.
+enum Place {
+    /// An owner reference: the garbage collector knows it.
+    Owned(Option<String>),
+    /// Nothing but its labels: an owner reference across namespaces would make the garbage collector delete it.
+    Elsewhere(String),
+}
+
+/// Where a child of a kind that is served may live: with its root, or in a namespace that the grant names.
+fn place(context: &GateContext<'_>, object: &Value, path: &str, found: &mut Violations) -> Option<Place> {
+    let kind = object::kind(object);
+    let info = context.kinds.get(&kind)?;
+    let (root, named) = (object::namespace(context.root), object::namespace(object));
+    let refusal = match (info.namespaced, root, named) {
+        (false, _, None) => return Some(Place::Owned(None)),
+        (false, _, Some(_)) => format!("{kind} is of cluster scope: its objects have no namespace"),
+        (true, Some(root), None) => return Some(Place::Owned(Some(root.into()))),
+        (true, Some(root), Some(named)) if root == named => return Some(Place::Owned(Some(root.into()))),
+        (true, None, None) => {
+            "the root is of cluster scope, so that the child must name its namespace".into()
+        }
+        (true, root, Some(named)) if context.grants.allows_child_in(&kind, named) => {
+            let named = named.to_owned();
+            return Some(root.map_or(Place::Owned(Some(named.clone())), |_| Place::Elsewhere(named)));
+        }
+        (true, _, Some(named)) => format!(
+            "Reconciler {} does not grant children of kind {kind} in namespace {named:?}: an administrator can name it in \
+             grants.children[].namespaces",
+            context.reconciler
+        ),
+    };
+    found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.metadata.namespace"), refusal);
+    None
+}
+
+/// A DNS label (RFC 1123), as namespaces are named.
+fn is_namespace(name: &str) -> bool {
+    name.len() <= 63 && !name.contains('.') && is_name(name)
+}
+
 /// A DNS subdomain (RFC 1123), as every object name must be at least. Anything else could reach another path of the API.
 fn is_name(name: &str) -> bool {
     let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -300,30 +355,37 @@ fn is_name(name: &str) -> bool {
         })
 }
 
-/// The object as it will be sent: in the root's namespace, owned by it, labelled, and with its hash.
+/// The object as it will be sent: in its namespace, owned by the root where it can be, labelled, and with its hash.
 fn complete(
     context: &GateContext<'_>,
     stage: u32,
     readiness: Option<pintle_wit::Readiness>,
     references: Vec<(String, String)>,
     mut object: Value,
+    place: Place,
 ) -> AllowedChild {
     let root = context.root;
     let owner = object::reference(root);
+    let (owned, namespace) = match place {
+        Place::Owned(namespace) => (true, namespace),
+        Place::Elsewhere(namespace) => (false, Some(namespace)),
+    };
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        if let Some(namespace) = &owner.namespace {
-            metadata.insert("namespace".into(), namespace.as_str().into());
+        if let Some(namespace) = namespace {
+            metadata.insert("namespace".into(), namespace.into());
         }
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         labels[names::LABEL_RECONCILER] = context.reconciler.into();
         labels[names::LABEL_ROOT] = object::uid(root).into();
-        metadata.insert(
-            "ownerReferences".into(),
-            json!([{
-                "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": object::uid(root),
-                "controller": true, "blockOwnerDeletion": true,
-            }]),
-        );
+        if owned {
+            metadata.insert(
+                "ownerReferences".into(),
+                json!([{
+                    "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": object::uid(root),
+                    "controller": true, "blockOwnerDeletion": true,
+                }]),
+            );
+        }
     }
     let desired = DesiredHash::of(&object, context.key);
     object["metadata"]["annotations"][names::ANNOTATION_DESIRED] = desired.as_str().into();

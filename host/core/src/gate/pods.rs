@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{GateContext, Violations, reasons};
+use super::{
+    GateContext, Violations,
+    children::{Sibling, namespace_of},
+    reasons,
+};
 use crate::object;
 
 /// Capabilities that baseline lets a container add.
@@ -58,13 +62,14 @@ const VOLUMES: [&str; 8] = [
 /// Judges the pod template of a child, if it has one. Returns the siblings that the template refers to, as (kind, name).
 pub(super) fn check(
     context: &GateContext<'_>,
-    siblings: &BTreeSet<(String, String)>,
+    siblings: &BTreeSet<Sibling>,
     child: &Value,
     name: &str,
     path: &str,
     found: &mut Violations,
 ) -> Vec<(String, String)> {
-    let mut checker = Checker { context, siblings, name, found, references: Vec::new() };
+    let namespace = namespace_of(context, child).map(ToOwned::to_owned);
+    let mut checker = Checker { context, siblings, namespace, name, found, references: Vec::new() };
     let kind = object::kind(child);
     if let ("", "PersistentVolumeClaim", Some(spec)) = (kind.group(), kind.kind.as_str(), child.get("spec")) {
         checker.claim(spec, &format!("{path}.spec"));
@@ -102,7 +107,9 @@ fn template_path(child: &Value) -> Option<&'static [&'static str]> {
 
 struct Checker<'a> {
     context: &'a GateContext<'a>,
-    siblings: &'a BTreeSet<(String, String)>,
+    siblings: &'a BTreeSet<Sibling>,
+    /// The child's.
+    namespace: Option<String>,
     name: &'a str,
     found: &'a mut Violations,
     references: Vec<(String, String)>,
@@ -352,10 +359,12 @@ impl Checker<'_> {
     }
 
     fn is_granted(&self, kind: &str, name: &str) -> bool {
+        // Whoever writes the root chooses what a field of it names: that must not reach into another namespace.
+        let is_home = self.namespace.as_deref() == object::namespace(self.context.root);
         self.context.grants.pod_templates.references.iter().any(|grant| {
             grant.kind == kind
                 && (grant.name.as_deref() == Some(name)
-                    || grant.from_root.as_ref().is_some_and(|path| {
+                    || grant.from_root.as_ref().filter(|_| is_home).is_some_and(|path| {
                         !name.is_empty() && object::strings_at(self.context.root, path).contains(&name)
                     }))
         })
@@ -365,7 +374,9 @@ impl Checker<'_> {
     fn reference(&mut self, kind: &str, name: Option<&Value>, path: String) {
         let Some(name) = name else { return };
         let name = name.as_str().unwrap_or_default();
-        let is_child = self.siblings.contains(&(kind.to_owned(), name.to_owned()));
+        let sibling =
+            Sibling { namespace: self.namespace.clone(), kind: kind.to_owned(), name: name.to_owned() };
+        let is_child = self.siblings.contains(&sibling);
         let is_granted = self.is_granted(kind, name);
         if is_child && !is_granted {
             self.references.push((kind.to_owned(), name.to_owned()));

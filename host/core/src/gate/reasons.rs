@@ -19,7 +19,7 @@ pub const KIND_FORBIDDEN: &str = "KindForbidden";
 pub const KIND_MISSING: &str = "KindMissing";
 /// A child of cluster scope.
 pub const CLUSTER_SCOPED: &str = "ClusterScopedChild";
-/// A child in another namespace than the root's.
+/// A child in a namespace that is neither the root's nor granted, or without one where it needs one.
 pub const NAMESPACE_FORBIDDEN: &str = "NamespaceForbidden";
 /// A name that the API server would not take, or would read as a path.
 pub const NAME_INVALID: &str = "NameInvalid";
@@ -29,6 +29,8 @@ pub const METADATA_FORBIDDEN: &str = "MetadataForbidden";
 pub const METADATA_RESERVED: &str = "MetadataReserved";
 /// A child with a status.
 pub const STATUS_FORBIDDEN: &str = "ChildStatusForbidden";
+/// An answer says `finalized`, and the manifest declares no finalizer.
+pub const FINALIZER_NOT_DECLARED: &str = "FinalizerNotDeclared";
 /// A Secret of a type that gives credentials.
 pub const SECRET_TYPE_FORBIDDEN: &str = "SecretTypeForbidden";
 /// A Service of a type that is not granted.

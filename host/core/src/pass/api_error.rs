@@ -2,6 +2,9 @@ use std::{fmt, time::Duration};
 
 use pintle_wit::{Cause, ObjectRef};
 
+/// The reason of an error about a kind that the API server does not serve.
+pub const KIND_MISSING: &str = "KindMissing";
+
 /// What the API server, or the way to it, said instead of yes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
@@ -63,6 +66,11 @@ impl ApiError {
         self.code == 422
             && !self.is_uid_mismatch()
             && (says_so(&self.message) || self.causes.iter().any(|cause| says_so(&cause.message)))
+    }
+
+    /// The API server does not serve the object's kind, as the operator found out before it asked.
+    pub(crate) fn is_kind_missing(&self) -> bool {
+        self.code == 0 && self.reason == KIND_MISSING
     }
 
     /// A port or address that another object holds; nothing wakes anyone when it is freed.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
 use super::{
-    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt, memory,
+    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt,
     memory::{Met, Standing},
 };
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
@@ -70,7 +70,7 @@ impl Pass {
         let unrecorded = self.unrecorded(&answer, &due);
         if !unrecorded.is_empty() {
             self.answer = Some(answer);
-            return self.record_unwatched(&unrecorded);
+            return self.record(&unrecorded);
         }
         let manager = self.binding.field_manager.clone();
         let children = answer.allowed.children();
@@ -141,7 +141,7 @@ impl Pass {
             }
         }
         let Some(live) = live else { return Decision::Create };
-        if live.is_owned_by(self.uid()) {
+        if self.owns(live) {
             if live.deleting {
                 Decision::Hold(format!("{} is being deleted", child.reference()))
             } else if is_as_wanted(child, live) || self.lacks_only_labels(child, live) {
@@ -165,7 +165,10 @@ impl Pass {
         child.references().iter().find_map(|(kind, name)| {
             let position = answer.allowed.children().iter().position(|other| {
                 let reference = other.reference();
-                reference.api_version == "v1" && reference.kind == *kind && reference.name == *name
+                reference.api_version == "v1"
+                    && reference.kind == *kind
+                    && reference.name == *name
+                    && reference.namespace == child.reference().namespace
             })?;
             let accepted = matches!(answer.states.get(position), Some(ChildState::Accepted));
             (!accepted).then(|| {
@@ -227,7 +230,7 @@ impl Pass {
                         self.counts.updated += 1;
                     }
                     if !reconciler::is_watchable(&child.reference().kind()) {
-                        self.memory.read.insert(memory::unwatched(child.reference()));
+                        self.memory.read.insert(child.reference().clone());
                     }
                     self.check_labels(&observed);
                     self.live.insert(Key::from(child.reference()), observed);
@@ -298,17 +301,15 @@ impl Pass {
         self.apply_children()
     }
 
-    /// Children that are about to be created, of kinds that are not watched, and that the status does not name yet.
+    /// Children that are about to be created where no watch or owner reference leads to them, and that the status does not name yet.
     fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
-        let recorded = super::say::recorded_unwatched(&self.root);
+        let recorded = self.recorded_children();
         due.iter()
             .filter(|(_, uid)| uid.is_none())
             .filter_map(|(index, _)| answer.allowed.children().get(*index))
             .map(AllowedChild::reference)
-            .filter(|child| !reconciler::is_watchable(&child.kind()))
-            .filter(|child| {
-                !recorded.contains(&memory::unwatched(child)) && !self.recorded_now.contains(child)
-            })
+            .filter(|child| self.is_recorded(child))
+            .filter(|child| !recorded.contains(child) && !self.recorded_now.contains(child))
             .cloned()
             .collect()
     }

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, UnwatchedChild};
+use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, names};
 use serde_json::{Map, Value};
 
 use super::{Binding, Key, breaker::Breaker, labels::Unlabelled};
@@ -17,8 +17,8 @@ pub struct RootMemory {
     standing: Vec<Standing>,
     /// What the refusals hold for: root uid and generation, Reconciler generation, module digest.
     holds_for: Option<(String, Option<i64>, i64, String)>,
-    /// Children of kinds that are not watched that were looked at since the host started, or the root was edited.
-    pub(super) read: BTreeSet<UnwatchedChild>,
+    /// Children that the status names that were looked at since the host started, or the root was edited.
+    pub(super) read: BTreeSet<ObjectRef>,
     /// Those of them that are there, as they were last seen: no cache shows them.
     pub(super) unwatched: Vec<Observed>,
     /// Children that lost our labels when they were written.
@@ -27,6 +27,8 @@ pub struct RootMemory {
     pub(super) breaker: Breaker,
     /// When the status was written last.
     pub(super) written: Option<Timestamp>,
+    /// The value of `pintle.dev/reconcile-at` that was honoured last.
+    asked: Option<String>,
     /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
     pub(super) warned: Option<(String, String)>,
 }
@@ -114,6 +116,11 @@ impl RootMemory {
         if self.holds_for.as_ref().is_some_and(|(uid, ..)| uid != object::uid(root)) {
             *self = Self::default();
         }
+        let asked = object::text(root, &["metadata", "annotations", names::ANNOTATION_RECONCILE_AT]);
+        if asked != self.asked.as_deref() {
+            // Everything is to be looked at as if for the first time.
+            *self = Self { warned: self.warned.take(), asked: asked.map(Into::into), ..Self::default() };
+        }
         if self.holds_for.as_ref().is_some_and(|(_, generation, ..)| *generation != object::generation(root))
         {
             // Whoever edits a root expects it to be made true: what no watch shows is looked at again.
@@ -162,14 +169,5 @@ impl RootMemory {
             })
         };
         self.standing.iter().filter(is_wanted).collect()
-    }
-}
-
-/// A child as the root's status names it.
-pub(super) fn unwatched(reference: &ObjectRef) -> UnwatchedChild {
-    UnwatchedChild {
-        api_version: reference.api_version.clone(),
-        kind: reference.kind.clone(),
-        name: reference.name.clone(),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
 
-use super::{ApiError, Apply, Deletion, RootMemory, StatusWrite};
+use super::{ApiError, Apply, Deletion, FinalizerWrite, RootMemory, StatusWrite};
 use crate::observed::Observed;
 
 /// What a pass asks for next.
@@ -18,6 +18,8 @@ pub enum Step {
     Apply(Vec<Apply>),
     /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
     Delete(Vec<Deletion>),
+    /// Write the root's finalizers; answer with [`Outcome::FinalizersSet`].
+    SetFinalizers(FinalizerWrite),
     /// Write the root's status; answer with [`Outcome::StatusWritten`].
     WriteStatus(StatusWrite),
     /// Publish these events about the root; answer with [`Outcome::Emitted`]. A failure to publish fails nothing.
@@ -39,6 +41,8 @@ pub enum Outcome {
     Applied(Vec<Result<Applied, ApiError>>),
     /// What the API server said to each deletion; an object that is not there counts as deleted.
     Deleted(Vec<Result<(), ApiError>>),
+    /// What the API server said to the finalizers.
+    FinalizersSet(Result<(), ApiError>),
     /// What the API server said to the status.
     StatusWritten(Result<(), ApiError>),
     /// The events were handed over.

@@ -8,9 +8,7 @@ use pintle_wit::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{
-    Blockers, Key, Pass, Phase, StatusWrite, Step, api_error::is_word, children::ChildState, memory,
-};
+use super::{Blockers, Key, Pass, Phase, StatusWrite, Step, api_error::is_word, children::ChildState};
 use crate::{
     conditions::{self, Blocker},
     managed, object,
@@ -37,7 +35,7 @@ struct Said {
 
 impl Pass {
     /// Names these children in the status before they are created, so that a host that dies in between knows where to look.
-    pub(super) fn record_unwatched(&mut self, children: &[ObjectRef]) -> Step {
+    pub(super) fn record(&mut self, children: &[ObjectRef]) -> Step {
         self.recorded_now.extend(children.iter().cloned());
         let blocker = Blocker {
             reason: "Progressing".into(),
@@ -46,16 +44,17 @@ impl Pass {
         };
         let (fields, guest) = self.last_words();
         let status = self.status(fields, &guest, &[blocker], None);
-        let names = recorded_unwatched(&json!({"status": status}));
-        if matches!(self.binding.status, StatusSchema::Nothing)
-            || !children.iter().all(|child| names.contains(&memory::unwatched(child)))
-        {
+        let shown = json!({"status": status, "metadata": {"namespace": object::namespace(&self.root)}});
+        let named = |child: &ObjectRef| {
+            recorded_unwatched(&shown).contains(child) || recorded_inventory(&shown).contains(child)
+        };
+        if matches!(self.binding.status, StatusSchema::Nothing) || !children.iter().all(named) {
             // The CRD has no place for it, as `StatusSchemaIncomplete` on the Reconciler says.
             return self.apply_children();
         }
         self.recorded = true;
         self.counts.status_writes += 1;
-        self.phase = Phase::RecordingUnwatched;
+        self.phase = Phase::Recording;
         Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
     }
 
@@ -186,12 +185,19 @@ impl Pass {
         // A failure that may pass says nothing about this generation yet.
         let undecided = self.failure.as_ref().is_some_and(|failure| failure.retry);
         let observed = object::at(&self.root, &["status", "observedGeneration"]).and_then(Value::as_i64);
+        // What is in the root's own namespace needs no owner proof of its own, and has a shorter entry.
+        let namespace = object::namespace(&self.root);
+        let (unwatched, inventory): (Vec<ObjectRef>, Vec<ObjectRef>) = self
+            .recorded()
+            .into_iter()
+            .partition(|child| namespace.is_some() && child.namespace.as_deref() == namespace);
         let host = HostStatus {
             observed_generation: if undecided { observed } else { generation },
             conditions: conditions::compute(blockers, guest, generation, &before, self.now),
             pintle: Some(PintleStatus {
                 module_digest: changed_by.or(recorded_digest).map(Into::into),
-                unwatched: self.unwatched(),
+                unwatched: unwatched.iter().map(unwatched_child).collect(),
+                inventory,
                 ..PintleStatus::default()
             }),
         };
@@ -204,29 +210,22 @@ impl Pass {
         Value::Object(status)
     }
 
-    /// The children of kinds that are not watched that exist, may exist, or are about to.
-    fn unwatched(&self) -> Vec<UnwatchedChild> {
+    /// Whether a child is named in the status before it is created: no watch shows it, or no garbage collector takes it away.
+    pub(super) fn is_recorded(&self, child: &ObjectRef) -> bool {
+        !reconciler::is_watchable(&child.kind()) || self.is_elsewhere(child)
+    }
+
+    /// The children to be named in the status that exist, may exist, or are about to.
+    fn recorded(&self) -> Vec<ObjectRef> {
         let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
-        let wanted = wanted
-            .iter()
-            .map(|child| child.reference())
-            .filter(|child| !reconciler::is_watchable(&child.kind()));
-        let namespace = object::namespace(&self.root);
-        let recorded = recorded_unwatched(&self.root).into_iter().filter(|entry| {
-            let key = Key {
-                group: pintle_wit::Kind::new(&entry.api_version, &entry.kind).group().into(),
-                kind: entry.kind.clone(),
-                namespace: namespace.map(Into::into),
-                name: entry.name.clone(),
-            };
-            // An entry goes when the object was looked for and is not there, or is somebody else's.
-            !self.memory.read.contains(entry)
-                || self.live.get(&key).is_some_and(|child| child.is_owned_by(self.uid()))
-        });
-        let mut all: Vec<UnwatchedChild> = recorded
-            .chain(wanted.map(memory::unwatched))
-            .chain(self.recorded_now.iter().map(memory::unwatched))
-            .collect();
+        let wanted = wanted.iter().map(|child| child.reference()).filter(|child| self.is_recorded(child));
+        let is_ours =
+            |entry: &ObjectRef| self.live.get(&Key::from(entry)).is_some_and(|child| self.owns(child));
+        // An entry goes when the object was looked for and is not there, or is somebody else's.
+        let recorded = self.recorded_children().into_iter();
+        let recorded = recorded.filter(|entry| !self.memory.read.contains(entry) || is_ours(entry));
+        let mut all: Vec<ObjectRef> =
+            recorded.chain(wanted.cloned()).chain(self.recorded_now.iter().cloned()).collect();
         if self
             .answer
             .as_ref()
@@ -234,10 +233,7 @@ impl Pass {
         {
             // Everything wanted exists, so what was recorded for an earlier answer of this pass and never came to be can go.
             all.retain(|entry| {
-                self.live.values().any(|child| {
-                    child.is_owned_by(self.uid()) && memory::unwatched(&child.reference) == *entry
-                }) || !self.memory.read.contains(entry)
-                    && !self.recorded_now.iter().any(|child| memory::unwatched(child) == *entry)
+                is_ours(entry) || !self.memory.read.contains(entry) && !self.recorded_now.contains(entry)
             });
         }
         all.sort();
@@ -258,7 +254,9 @@ impl Pass {
         };
         if let Some(failure) = &self.failure {
             let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
-            add(&word(&failure.reason, "GuestFailed"), format!("{at}{}", failure.message), !failure.retry);
+            let way_out = if object::is_deleting(&self.root) { self.way_out() } else { String::new() };
+            let message = format!("{at}{}{way_out}", failure.message);
+            add(&word(&failure.reason, "GuestFailed"), message, !failure.retry);
             return blockers;
         }
         if let Some(message) = self.slowed() {
@@ -299,13 +297,18 @@ impl Pass {
         }
         if self.answer.is_some() || self.memory.memo.is_some() {
             let wanted = self.wanted_keys();
-            for child in self.live.values().filter(|child| {
-                child.is_owned_by(self.uid()) && !wanted.contains(&Key::from(&child.reference))
-            }) {
+            for child in self
+                .live
+                .values()
+                .filter(|child| self.owns(child) && !wanted.contains(&Key::from(&child.reference)))
+            {
                 let doing =
                     if child.deleting { "is being deleted" } else { "is no longer wanted and still there" };
                 add(conditions::REASON_PRUNING, format!("{} {doing}", child.reference), false);
             }
+        }
+        if object::is_deleting(&self.root) {
+            add("Deleting", "the guest has not finished cleaning up".into(), false);
         }
         let mut waiting = Vec::new();
         for (reference, ready) in self.readiness() {
@@ -323,6 +326,17 @@ impl Pass {
             add(&condition.reason, condition.message.clone(), false);
         }
         blockers
+    }
+
+    /// How an administrator ends what a guest cannot.
+    fn way_out(&self) -> String {
+        let reference = object::reference(&self.root);
+        let place = reference.namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+        format!(
+            "; to let the root go without its guest: kubectl annotate{place} {} {} pintle.dev/release=true",
+            reference.kind.to_lowercase(),
+            reference.name
+        )
     }
 
     fn wanted_keys(&self) -> Vec<Key> {
@@ -348,7 +362,7 @@ impl Pass {
         rules
             .into_iter()
             .filter_map(|(key, rule)| {
-                let child = self.live.get(&key).filter(|child| child.is_owned_by(self.uid()))?;
+                let child = self.live.get(&key).filter(|child| self.owns(child))?;
                 Some((child.reference.clone(), readiness::of_child(child, rule.as_ref())))
             })
             .collect()
@@ -405,7 +419,10 @@ impl Pass {
             let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
             if !told && warned != warning {
                 let message = crate::gate::clean(&blocker.message, 1024);
-                events.push(Event { r#type: EventType::Warning, reason: blocker.reason.clone(), message });
+                // Somebody wanted it so.
+                let is_wanted = blocker.reason == super::SUSPENDED;
+                let r#type = if is_wanted { EventType::Normal } else { EventType::Warning };
+                events.push(Event { r#type, reason: blocker.reason.clone(), message });
             }
         } else if blockers.is_empty()
             && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
@@ -423,18 +440,43 @@ fn was_ready(root: &Value) -> bool {
     before.iter().any(|ready| ready.r#type == conditions::READY && ready.status == ConditionStatus::True)
 }
 
-/// Children that the root's status names because their kinds are not watched. Whoever may write the status may write anything
-/// there, so no other kind is looked for.
-pub(super) fn recorded_unwatched(root: &Value) -> Vec<UnwatchedChild> {
-    let entries = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
-    entries
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| serde_json::from_value(entry.clone()).ok())
-        .filter(|entry: &UnwatchedChild| {
-            !reconciler::is_watchable(&pintle_wit::Kind::new(&entry.api_version, &entry.kind))
+/// Children in the root's namespace that its status names because their kinds are not watched. Whoever may write the status may
+/// write anything there, so no other kind is looked for.
+pub(super) fn recorded_unwatched(root: &Value) -> Vec<ObjectRef> {
+    let namespace = object::namespace(root);
+    entries::<UnwatchedChild>(root, "unwatched")
+        .map(|entry| ObjectRef {
+            api_version: entry.api_version,
+            kind: entry.kind,
+            namespace: namespace.map(Into::into),
+            name: entry.name,
         })
+        .filter(|entry| !reconciler::is_watchable(&entry.kind()))
         .collect()
+}
+
+/// Children that the root's status names because they live elsewhere.
+pub(super) fn recorded_inventory(root: &Value) -> Vec<ObjectRef> {
+    let namespace = object::namespace(root);
+    entries::<ObjectRef>(root, "inventory")
+        .filter(|entry| namespace.is_none() || entry.namespace.as_deref() != namespace)
+        .collect()
+}
+
+fn entries<'a, T: serde::de::DeserializeOwned + 'a>(
+    root: &'a Value,
+    list: &str,
+) -> impl Iterator<Item = T> + use<'a, T> {
+    let entries = object::at(root, &["status", "pintle", list]).and_then(Value::as_array);
+    entries.into_iter().flatten().filter_map(|entry| serde_json::from_value(entry.clone()).ok())
+}
+
+fn unwatched_child(reference: &ObjectRef) -> UnwatchedChild {
+    UnwatchedChild {
+        api_version: reference.api_version.clone(),
+        kind: reference.kind.clone(),
+        name: reference.name.clone(),
+    }
 }
 
 /// Whether the last write left something that this one leaves out. What we own as a whole (an atomic list or map) has no parts in

@@ -43,7 +43,9 @@ impl Pass {
             let only_waits =
                 states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted | ChildState::Staged));
             self.memory.memo = if only_waits { self.memo(waiting) } else { None };
-            return self.write_status();
+            // A namespace that is going takes no new children; that must not hold up a guest which wants none.
+            let is_done = self.is_finalized() && self.unsure.is_none();
+            return if is_done { self.clean_up() } else { self.write_status() };
         }
         match self.prunable() {
             prunable if prunable.is_empty() => self.converged(),
@@ -59,7 +61,7 @@ impl Pass {
         let wanted: Vec<Key> = self.wanted();
         self.live
             .iter()
-            .filter(|(key, child)| child.is_owned_by(self.uid()) && !child.deleting && !wanted.contains(key))
+            .filter(|(key, child)| self.owns(child) && !child.deleting && !wanted.contains(key))
             .map(|(_, child)| child.reference.clone())
             .collect()
     }
@@ -80,8 +82,7 @@ impl Pass {
                 Err(error) => return self.stop(error.about(&reference)),
                 Ok(found) => {
                     // The live owner reference decides. What is not, or no longer, the root's is left alone.
-                    let ours =
-                        found.as_ref().filter(|child| child.is_owned_by(self.uid()) && !child.deleting);
+                    let ours = found.as_ref().filter(|child| self.owns(child) && !child.deleting);
                     deletions.extend(ours.map(Deletion::of));
                     self.saw(&reference, found);
                 }
@@ -118,7 +119,15 @@ impl Pass {
             self.answer = Some(answer);
         }
         self.memory.memo = self.memo(None);
+        if self.is_finalized() {
+            return self.clean_up();
+        }
         self.write_status()
+    }
+
+    /// Whether the guest of a root that is being deleted has nothing left to clean up.
+    fn is_finalized(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| answer.allowed.finalized())
     }
 
     /// What the next pass needs to know of this one, in which every child was applied but those of stages that wait.

@@ -41,9 +41,7 @@ impl Pass {
     /// Whether a child whose stage waits is looked after all the same: what is there in the form that is wanted stays as it is.
     pub(super) fn is_kept_meanwhile(&self, child: &AllowedChild) -> bool {
         self.live.get(&Key::from(child.reference())).is_some_and(|live| {
-            live.is_owned_by(self.uid())
-                && !live.deleting
-                && live.desired.as_deref() == Some(child.desired().as_str())
+            self.owns(live) && !live.deleting && live.desired.as_deref() == Some(child.desired().as_str())
         })
     }
 

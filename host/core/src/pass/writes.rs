@@ -91,6 +91,49 @@ impl Deletion {
     }
 }
 
+/// A change of a root's finalizers, carried out only on the finalizers that were seen.
+#[derive(Clone, Debug)]
+pub struct FinalizerWrite {
+    reference: ObjectRef,
+    uid: String,
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+impl FinalizerWrite {
+    pub(super) fn of(root: &Value, after: Vec<String>) -> Self {
+        let before = object::at(root, &["metadata", "finalizers"]).and_then(Value::as_array);
+        let before = before.into_iter().flatten().filter_map(|name| name.as_str().map(Into::into));
+        Self {
+            reference: object::reference(root),
+            uid: object::uid(root).into(),
+            before: before.collect(),
+            after,
+        }
+    }
+
+    /// The root.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+
+    /// The JSON patch: with the uid and the finalizers that must be there still. Not with the version, since a status that is
+    /// written meanwhile does not matter.
+    pub fn patch(&self) -> Value {
+        let before = if self.before.is_empty() { Value::Null } else { json!(self.before) };
+        let change = match (self.before.is_empty(), self.after.is_empty()) {
+            (_, true) => json!({"op": "remove", "path": "/metadata/finalizers"}),
+            (true, false) => json!({"op": "add", "path": "/metadata/finalizers", "value": self.after}),
+            (false, false) => json!({"op": "replace", "path": "/metadata/finalizers", "value": self.after}),
+        };
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": self.uid},
+            {"op": "test", "path": "/metadata/finalizers", "value": before},
+            change,
+        ])
+    }
+}
+
 /// An apply of a root's status.
 #[derive(Clone, Debug)]
 pub struct StatusWrite {

@@ -98,6 +98,7 @@ pub(crate) fn binding() -> Binding {
         digest: "sha256:one".into(),
         manifest,
         kinds,
+        duty: pintle_core::Duty::Full,
         status: StatusSchema::Declared(json!({"properties": {
             "phase": {"type": "string"},
             "parts": {"items": {"properties": {"name": {"type": "string"}}}},

@@ -59,7 +59,7 @@ fn capabilities() -> Vec<Row> {
         missing("patches", "/patches", "patches", json!([patch])),
         missing("evictions", "/evictions", "evictions", json!({"pods": []})),
         missing("stamps", "/stamps", "stamps", json!({"at": "count"})),
-        missing("finalized", "/finalized", "finalizer", json!(true)),
+        row(reasons::FINALIZER_NOT_DECLARED, "finalized", "finalizer", "/finalized", json!(true)),
         row(
             reasons::REFERENCE_IN_LATER_STAGE,
             "children[0].stage",

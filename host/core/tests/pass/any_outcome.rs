@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use pintle_core::{ApiError, Applied, Apply, Observed, Outcome, Pass, RootMemory, Snapshot, Step, object};
+use pintle_core::{
+    ApiError, Applied, Apply, Duty, Observed, Outcome, Pass, RootMemory, Snapshot, Step, object,
+};
 use pintle_wit::{Failure, ObjectRef, Refusal, Response};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
     api::{cause, error, no_reply, port_taken},
-    world::{MANAGER, World, answer, config_map, deployment, reference, secret, service},
+    world::{MANAGER, World, answer, config_map, deployment, elsewhere, reference, secret, service},
 };
 
 /// The most steps of a pass, from the limits in its code: three calls of the guest, and for each of them two rounds of children,
@@ -67,6 +69,12 @@ impl Driver {
             2 => Some("another".into()),
             _ => None,
         };
+        // Elsewhere a label is the proof, if our own apply set it.
+        let label = if self.choose(2) == 0 { self.root.clone() } else { "another".into() };
+        live["metadata"]["labels"]["pintle.dev/root"] = label.into();
+        let entry = json!({"f:metadata": {"f:labels": {"f:pintle.dev/root": {}}}});
+        let entry = json!({"manager": MANAGER, "operation": "Apply", "fieldsV1": entry});
+        live["metadata"]["managedFields"] = (self.choose(2) == 0).then_some(entry).into_iter().collect();
         let owners = controller.map(|uid| json!({"uid": uid, "controller": true}));
         live["metadata"]["ownerReferences"] = owners.into_iter().collect();
         if self.choose(3) == 0 {
@@ -80,9 +88,13 @@ impl Driver {
         observed
     }
 
+    fn owns(&self, observed: &Observed) -> bool {
+        let elsewhere = observed.reference.namespace.as_deref() != Some("shops");
+        observed.is_owned_by(&self.root) || elsewhere && observed.is_labelled_by(&self.root)
+    }
+
     fn shown(&mut self, observed: &Observed) {
-        let owned = observed.is_owned_by(&self.root);
-        if owned || observed.may_be_adopted_by(&self.root) {
+        if self.owns(observed) || observed.may_be_adopted_by(&self.root) {
             self.may_update.push((observed.reference.clone(), observed.uid.clone()));
         }
     }
@@ -104,6 +116,14 @@ impl Driver {
                 staged.children[0].stage = 2;
                 staged.children[1].stage = u32::from(self.choose(3));
                 Ok(staged)
+            }
+            6 => {
+                let mut shelf = config_map("shelf", text);
+                shelf["metadata"]["namespace"] = "stock".into();
+                Ok(Response {
+                    finalized: self.choose(2) == 0,
+                    ..answer(vec![shelf, config_map("page", text)])
+                })
             }
             _ => Ok(answer(vec![
                 deployment("web", &["keys"]),
@@ -129,7 +149,7 @@ impl Driver {
                     1 => Ok(None),
                     _ => {
                         let live = self.live(reference, None);
-                        if live.is_owned_by(&self.root) {
+                        if self.owns(&live) {
                             self.last_read.insert(reference.clone(), live.uid.clone());
                         }
                         Ok(Some(live))
@@ -162,6 +182,14 @@ impl Driver {
                 let done =
                     deletions.iter().map(|_| if self.choose(2) == 0 { Err(self.error()) } else { Ok(()) });
                 Outcome::Deleted(done.collect())
+            }
+            Step::SetFinalizers(write) => {
+                assert_eq!(
+                    write.patch()[0]["value"],
+                    self.root.as_str(),
+                    "of this root, and of no successor"
+                );
+                Outcome::FinalizersSet(if self.choose(4) == 0 { Err(self.error()) } else { Ok(()) })
             }
             Step::WriteStatus(write) => {
                 for condition in write.object()["status"]["conditions"].as_array().into_iter().flatten() {
@@ -208,6 +236,9 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
                 children.push(driver.live(&reference(kind, name), None));
             }
         }
+        if driver.choose(3) == 0 {
+            children.push(driver.live(&elsewhere("ConfigMap", "shelf"), None));
+        }
         let now = jiff::Timestamp::from_second(now).unwrap();
         let snapshot =
             Snapshot { binding: Arc::clone(&binding), root: Arc::new(root.clone()), children, memory, now };
@@ -230,12 +261,28 @@ proptest! {
     fn a_pass_ends_and_harms_nobody_whatever_its_driver_answers(
         choices in prop::collection::vec(any::<u8>(), 0..800),
         recorded in any::<bool>(),
+        (deleting, released) in any::<(bool, bool)>(),
+        duty in prop::sample::select(vec![Duty::Full, Duty::Full, Duty::CleanUp, Duty::Release]),
     ) {
-        let world = World::new();
+        let mut world = World::new();
+        world.binding.manifest.finalizer = true;
+        world.binding.duty = duty;
+        for grant in &mut world.binding.grants.children {
+            grant.namespaces = vec!["stock".into()];
+        }
         let mut root = world.api.objects[&world.root].clone();
         if recorded {
             let entry = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
             root["status"]["pintle"]["unwatched"] = json!([entry("keys"), entry("old-keys")]);
+            let entry = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "stock", "name": name});
+            root["status"]["pintle"]["inventory"] = json!([entry("shelf"), entry("old-shelf")]);
+            root["metadata"]["finalizers"] = json!(["pintle.dev/guest", "pintle.dev/inventory"]);
+        }
+        if deleting {
+            root["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
+        }
+        if released {
+            root["metadata"]["annotations"]["pintle.dev/release"] = "true".into();
         }
         run(choices, &root, &world);
     }

@@ -218,6 +218,34 @@ impl Api {
         entries.push(entry);
     }
 
+    /// A JSON patch of an object's finalizers. An object that is being deleted goes with its last one.
+    pub(crate) fn patch_finalizers(&mut self, reference: &ObjectRef, patch: &Value) -> Result<(), ApiError> {
+        self.guarded("finalizers", reference, |api| {
+            let Some(live) = api.objects.get(reference) else {
+                return Err(error(404, "NotFound", "not found"));
+            };
+            let mut next = live.clone();
+            for step in patch.as_array().unwrap() {
+                let path = step["path"].as_str().unwrap();
+                match step["op"].as_str().unwrap() {
+                    "test" if next.pointer(path).unwrap_or(&Value::Null) != &step["value"] => {
+                        return Err(error(422, "Invalid", "the server rejected our request"));
+                    }
+                    "test" => {}
+                    "remove" => drop(next["metadata"].as_object_mut().unwrap().remove("finalizers")),
+                    _ => next["metadata"]["finalizers"] = step["value"].clone(),
+                }
+            }
+            next["metadata"]["resourceVersion"] = api.next_version().into();
+            if object::is_deleting(&next) && next["metadata"].get("finalizers").is_none() {
+                api.objects.remove(reference);
+            } else {
+                api.objects.insert(reference.clone(), next);
+            }
+            Ok(())
+        })
+    }
+
     pub(crate) fn delete(&mut self, deletion: &Deletion) -> Result<(), ApiError> {
         let reference = deletion.reference().clone();
         let (uid, version) = (deletion.uid().to_owned(), deletion.resource_version().to_owned());

@@ -63,6 +63,7 @@ impl World {
                 .collect(),
             manifest,
             status: pintle_core::StatusSchema::Anything,
+            duty: pintle_core::Duty::Full,
             key: SealingKey::new([7; 32]),
         };
         let mut world = Self {
@@ -123,7 +124,7 @@ impl World {
     }
 
     pub(crate) fn pass_now(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
-        let root = self.api.objects[&self.root].clone();
+        let root = self.api.objects.get(&self.root).expect("the root is there").clone();
         let uid = object::uid(&root).to_owned();
         let children = self
             .api
@@ -195,10 +196,15 @@ impl World {
                 });
                 Outcome::Deleted(deleted.collect())
             }
+            Step::SetFinalizers(write) => {
+                run.steps.push("finalizers".into());
+                Outcome::FinalizersSet(self.api.patch_finalizers(write.reference(), &write.patch()))
+            }
             Step::WriteStatus(write) => {
                 run.steps.push("status".into());
                 let result = self.api.apply_status(write.object(), write.manager());
-                run.statuses.push(self.api.objects[&self.root].get("status").cloned().unwrap_or_default());
+                let root = self.api.objects.get(&self.root);
+                run.statuses.push(root.and_then(|root| root.get("status")).cloned().unwrap_or_default());
                 Outcome::StatusWritten(result)
             }
             Step::Emit(events) => {
@@ -285,6 +291,11 @@ pub(crate) fn no(reason: &str) -> (String, String) {
 
 pub(crate) fn absent() -> (String, String) {
     ("absent".into(), "absent".into())
+}
+
+/// An object in another namespace than the root's.
+pub(crate) fn elsewhere(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef { namespace: Some("stock".into()), ..reference(kind, name) }
 }
 
 pub(crate) fn reference(kind: &str, name: &str) -> ObjectRef {

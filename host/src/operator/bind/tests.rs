@@ -49,7 +49,7 @@ impl Scene {
         };
         match decide(&world, name, before) {
             Verdict::Work(in_force) => Ok(*in_force),
-            Verdict::Rest(failure) => Err((failure.reason, failure.retry)),
+            Verdict::Rest(failure, _) => Err((failure.reason, failure.retry)),
         }
     }
 
@@ -116,7 +116,46 @@ fn what_keeps_a_reconciler_from_working_has_its_reason() {
     scene.crds.insert("toys.x".into(), crd(true, "v2"));
     assert_eq!(scene.reason("r"), "KindMissing");
     scene.crds.insert("toys.x".into(), crd(false, "v1"));
-    assert_eq!(scene.reason("r"), "CapabilityMissing", "roots of cluster scope");
+    assert!(scene.decide("r", None).is_ok(), "roots of cluster scope");
+    let mut scene = spec(json!({"namespaces": ["n"]}));
+    scene.crds.insert("toys.x".into(), crd(false, "v1"));
+    assert_eq!(scene.reason("r"), "SpecInvalid", "which are in no namespace");
+}
+
+#[test]
+fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
+    let left = |scene: &Scene, name: &str| {
+        let world = World {
+            modules: &scene.modules,
+            loads: &scene.loads,
+            reconcilers: &scene.reconcilers,
+            crds: &scene.crds,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        match decide(&world, name, None) {
+            Verdict::Rest(_, left) => left.map(|left| left.duty),
+            Verdict::Work(_) => None,
+        }
+    };
+    let mut scene =
+        Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"suspend": true}));
+    assert_eq!(left(&scene, "r"), None, "nothing of ours is on any root");
+    let metadata = |scene: &mut Scene| {
+        let reconciler = scene.reconcilers.get_mut("r").expect("it is there");
+        reconciler.metadata.finalizers = Some(vec![names::FINALIZER_ROOTS.into()]);
+        reconciler.metadata.clone()
+    };
+    metadata(&mut scene);
+    assert_eq!(left(&scene, "r"), Some(Duty::CleanUp));
+    let mut scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({})).reconciler(
+        "s",
+        LATE,
+        json!({}),
+    );
+    let created = metadata(&mut scene).creation_timestamp;
+    scene.reconcilers.get_mut("r").expect("it is there").metadata.deletion_timestamp = created;
+    assert_eq!(left(&scene, "r"), Some(Duty::Release));
+    assert_eq!(scene.reason("s"), "KindTaken", "until the other has let its roots go");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pintle_wit::Kind;
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::{GATHER, Loop, ROUND_RETRY, Verdicts, working};
+use super::{GATHER, Loop, ROUND_RETRY, Verdicts, resting, working};
 use crate::{
     clock,
     kubernetes::Resource,
@@ -123,6 +123,10 @@ pub(super) fn claim_watches(
         .flat_map(|(_, in_force)| in_force.module.manifest().children.iter().filter(|child| child.observe))
         .map(pintle_wit::ChildKind::kind)
         .collect();
+    for (_, left) in resting(verdicts) {
+        let key = WatchKey { kind: left.resource.kind.clone(), role: Role::Roots };
+        wanted.insert(key, left.resource.clone());
+    }
     for (name, in_force) in working(verdicts) {
         wanted.insert(
             WatchKey { kind: in_force.resource.kind.clone(), role: Role::Roots },

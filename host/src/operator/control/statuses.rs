@@ -7,6 +7,7 @@ use std::{
 
 use pintle_core::reconciler;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
+use serde_json::Value;
 use tracing::warn;
 
 use super::{Loop, ROUND_RETRY, Verdicts};
@@ -15,7 +16,7 @@ use crate::{
     kubernetes::{Resource, builtin},
     operator::{
         Shared, State,
-        bind::Verdict,
+        bind::{self, Verdict},
         metrics::{ControllerLabels, RootLabels},
         own,
         own_status::{self, Findings},
@@ -163,7 +164,7 @@ pub(super) fn reconciler_status(
         roots: api::RootCounts::default(),
     };
     let in_force = match verdict {
-        Verdict::Rest(failure) => Err(failure),
+        Verdict::Rest(failure, _) => Err(failure),
         Verdict::Work(in_force) => {
             findings.missing =
                 kinds.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
@@ -303,6 +304,70 @@ pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>
         (false, true, false) => Some(now.into_iter().chain([names::FINALIZER_IN_USE.to_owned()]).collect()),
         (true, false, _) => Some(now.into_iter().filter(|name| name != names::FINALIZER_IN_USE).collect()),
         _ => None,
+    }
+}
+
+/// Writes our finalizer on the Reconcilers of whose roots some may have finalizers, before the first of them does, and takes it off
+/// when none has any more: a root that nobody works on must not be kept from going.
+pub(super) async fn hold_reconcilers(
+    shared: &Shared,
+    verdicts: &Verdicts,
+) -> Result<(), pintle_core::ApiError> {
+    let due: Vec<(String, String, Vec<String>)> = {
+        let state = shared.state();
+        verdicts
+            .iter()
+            .filter_map(|(name, verdict)| {
+                let object = state.reconcilers.get(name)?;
+                let (has, wanted) = (bind::may_hold_roots(object), holds_roots(&state, object, verdict)?);
+                let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
+                finalizers.retain(|name| name != names::FINALIZER_ROOTS);
+                finalizers.extend(wanted.then(|| names::FINALIZER_ROOTS.to_owned()));
+                let version = object.metadata.resource_version.clone().unwrap_or_default();
+                (has != wanted).then(|| (name.clone(), version, finalizers))
+            })
+            .collect()
+    };
+    for (name, version, finalizers) in due {
+        match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
+            Err(error) if error.code == 404 => {}
+            result => result?,
+        }
+        if let Some(object) = shared.state().reconcilers.get_mut(&name) {
+            object.metadata.finalizers = Some(finalizers);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a Reconciler is to have our finalizer; nothing while that is not known.
+fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Option<bool> {
+    let is_deleting = object.metadata.deletion_timestamp.is_some();
+    match verdict {
+        Verdict::Work(in_force)
+            if in_force.module.manifest().finalizer || object.spec.grants.reaches_elsewhere() =>
+        {
+            Some(true)
+        }
+        _ if !bind::may_hold_roots(object) => Some(false),
+        // It may work again, and its roots may go meanwhile.
+        Verdict::Rest(..) if !is_deleting => Some(true),
+        _ => {
+            let kind = &object.spec.r#for;
+            if !state.crds.values().any(|crd| crd.group == kind.group() && crd.kind == kind.kind) {
+                // With their CRD all roots are gone.
+                return Some(false);
+            }
+            let synced = state.watches.iter().any(|(key, (_, watch))| {
+                key.kind == *kind && key.role == Role::Roots && *watch == WatchState::Synced
+            });
+            let is_held = |root: &Value| {
+                let finalizers = root.pointer("/metadata/finalizers").and_then(Value::as_array);
+                let ours = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY];
+                finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| ours.contains(&name))
+            };
+            synced.then(|| state.roots.of_kind(kind).any(|(_, root)| is_held(&root.object)))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn crd(kind: &str, declares: CustomKind) -> Value {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");
     let mut status = json!({"size": {"type": "integer"}});
-    if matches!(declares, CustomKind::HostStatus | CustomKind::AtomicConditions) {
+    if !matches!(declares, CustomKind::NoHostStatus | CustomKind::NoStatus) {
         for (name, mut property) in host_status_properties() {
             if declares == CustomKind::AtomicConditions && name == "conditions" {
                 property["x-kubernetes-list-type"] = "atomic".into();
@@ -36,11 +36,12 @@ pub(super) fn crd(kind: &str, declares: CustomKind) -> Value {
     if declares != CustomKind::NoStatus {
         version["subresources"] = json!({"status": {}});
     }
+    let scope = if declares == CustomKind::ClusterScope { "Cluster" } else { "Namespaced" };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{GROUP}")},
         "spec": {
-            "group": GROUP, "scope": "Namespaced", "versions": [version],
+            "group": GROUP, "scope": scope, "versions": [version],
             "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": singular},
         },
     })

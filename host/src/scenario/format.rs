@@ -68,6 +68,8 @@ pub enum CustomKind {
     AtomicConditions,
     /// There is no status subresource.
     NoStatus,
+    /// All of it, and its objects are in no namespace.
+    ClusterScope,
 }
 
 /// A module's bytes. One of the first four is set.
@@ -92,6 +94,9 @@ pub struct ModuleFile {
     /// For `fixture` and `answers`: its kinds of children, as `v1/ConfigMap`.
     #[serde(default)]
     pub children: Vec<String>,
+    /// For `fixture` and `answers`: its manifest declares a finalizer.
+    #[serde(default)]
+    pub finalizer: bool,
     /// The bytes end with a section that means nothing, so that they are another module with the same answers.
     #[serde(default)]
     pub padded: bool,

@@ -41,6 +41,10 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
     let kind = module.reconciles.as_deref().context("reconciles is needed")?;
     let children: Vec<&str> = module.children.iter().map(String::as_str).collect();
     let manifest = fixtures::manifest("acceptance", CUSTOM_API_VERSION, kind, &children);
+    let manifest = match module.finalizer {
+        true => manifest.replacen('{', r#"{"finalizer":true,"#, 1),
+        false => manifest,
+    };
     if let Some(answer) = &module.answers {
         let mut answer = answer.clone();
         answer["apiVersion"] = "guest.pintle.dev/v1".into();

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use pintle_engine::{Engine, EngineConfig, Meter, fixtures};
+use pintle_wit::reasons;
 use serde_json::{Value, json};
 
 use super::*;

@@ -89,20 +89,22 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     }
     // The kinds that may have children are written down before the first child of a kind can be made.
     let widened = child_kinds(shared, &verdicts);
+    let mut waiting = BTreeSet::new();
     for (name, kinds) in &widened {
         if let Err(error) = write_widened(shared, name, kinds).await {
             warn!(reconciler = name, %error, "The child kinds of a Reconciler cannot be written; its work waits");
-            sooner(ROUND_RETRY);
-            return again;
+            waiting.insert(name.clone());
         }
     }
-    if let Err(error) = hold_reconcilers(shared, &verdicts).await {
-        warn!(%error, "The finalizer of a Reconciler cannot be written; its work waits");
+    for (name, error) in hold_reconcilers(shared, &verdicts).await {
+        warn!(reconciler = name, %error, "The finalizer of a Reconciler cannot be written; its work waits");
+        waiting.insert(name);
+    }
+    if !waiting.is_empty() {
         sooner(ROUND_RETRY);
-        return again;
     }
     claim_watches(shared, memory, &verdicts, &widened);
-    activate(shared, memory, &verdicts).await;
+    activate(shared, memory, &verdicts, &waiting).await;
     if let Some(at) = write_statuses(shared, memory, &verdicts, &widened).await {
         sooner(at);
     }
@@ -166,7 +168,8 @@ fn begin_loads(shared: &Arc<Shared>, now: Duration) -> Option<Duration> {
 }
 
 /// Puts in force what was decided, once the watches of its children have listed what is there, or have failed to.
-async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
+/// Those in `waiting` go on with what they had.
+async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, waiting: &BTreeSet<String>) {
     let mut told = Vec::new();
     {
         let mut state = shared.state();
@@ -203,7 +206,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
             }
             state.queue.hurry(name);
         }
-        for (name, in_force) in working(verdicts) {
+        for (name, in_force) in working(verdicts).filter(|(name, _)| !waiting.contains(*name)) {
             let Some(binding) = binding(shared, &state, memory, name, in_force) else { continue };
             let before = state.active.get(name);
             let namespaces =

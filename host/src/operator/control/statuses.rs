@@ -309,10 +309,12 @@ pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>
 
 /// Writes our finalizer on the Reconcilers of whose roots some may have finalizers, before the first of them does, and takes it off
 /// when none has any more: a root that nobody works on must not be kept from going.
+/// Returns those for which that failed.
 pub(super) async fn hold_reconcilers(
     shared: &Shared,
     verdicts: &Verdicts,
-) -> Result<(), pintle_core::ApiError> {
+) -> Vec<(String, pintle_core::ApiError)> {
+    let mut failed = Vec::new();
     let due: Vec<(String, String, Vec<String>)> = {
         let state = shared.state();
         verdicts
@@ -330,14 +332,18 @@ pub(super) async fn hold_reconcilers(
     };
     for (name, version, finalizers) in due {
         match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
+            Ok(()) => {}
             Err(error) if error.code == 404 => {}
-            result => result?,
+            Err(error) => {
+                failed.push((name, error));
+                continue;
+            }
         }
         if let Some(object) = shared.state().reconcilers.get_mut(&name) {
             object.metadata.finalizers = Some(finalizers);
         }
     }
-    Ok(())
+    failed
 }
 
 /// Whether a Reconciler is to have our finalizer; nothing while that is not known.

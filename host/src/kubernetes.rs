@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{Method, Request, header};
 use kube::{Client, client::Body};
-use pintle_core::{ApiError, Apply, Deletion, FinalizerWrite, StatusWrite};
+use pintle_core::{ApiError, Apply, Claim, Deletion, FinalizerWrite, StatusWrite};
 use pintle_wit::{Cause, Kind, ObjectRef};
 use serde_json::{Value, json};
 
@@ -98,6 +98,22 @@ impl Cluster {
         let reference = apply.reference();
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
         self.server_side_apply(path, apply.manager(), apply.force(), apply.object()).await
+    }
+
+    /// Carries out a claim that a pass decided, and returns the child as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 or 422 when it has changed since it was read.
+    pub async fn claim(&self, resource: &Resource, claim: &Claim) -> Result<Value, ApiError> {
+        let reference = claim.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager={}", escape(claim.manager())))
+            .header(header::CONTENT_TYPE, "application/json-patch+json")
+            .header(header::ACCEPT, "application/json")
+            .body(claim.patch().to_string().into_bytes());
+        Ok(self.send(request).await?.object)
     }
 
     /// Carries out a deletion that a pass decided. An object that is not there counts as deleted.

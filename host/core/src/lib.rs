@@ -29,7 +29,7 @@ pub use desired::{DesiredHash, SealingKey};
 pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
 pub use observed::Observed;
 pub use pass::{
-    ApiError, Applied, Apply, Binding, Counts, Deletion, Done, Duty, FinalizerWrite, Outcome, Pass,
+    ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, FinalizerWrite, Outcome, Pass,
     RootMemory, Snapshot, StatusWrite, Step,
 };
 

@@ -4,7 +4,11 @@
 //! every leaf that we sent exactly while nothing drifted: no schema and no stored state is needed. What others set beside our
 //! fields is theirs and does not count.
 
+mod displaced;
+
 use serde_json::{Map, Value};
+
+pub use displaced::{lacks_an_item, with_displaced_items};
 
 /// The part of `metadata.managedFields` that is ours: the `fieldsV1` of the Apply entry of `manager`, on the object itself
 /// (`subresource` `None`) or on a subresource.

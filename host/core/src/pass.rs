@@ -8,6 +8,7 @@
 mod api_error;
 mod breaker;
 mod children;
+mod displaced;
 mod finalize;
 mod labels;
 mod memory;
@@ -33,7 +34,7 @@ pub use api_error::{ApiError, KIND_MISSING};
 pub use finalize::Duty;
 pub use memory::RootMemory;
 pub use protocol::{Applied, Counts, Done, Outcome, Step};
-pub use writes::{Apply, Deletion, FinalizerWrite, StatusWrite};
+pub use writes::{Apply, Claim, Deletion, FinalizerWrite, StatusWrite};
 
 use crate::{
     POLICY_VERSION,
@@ -167,6 +168,10 @@ enum Phase {
     Applying(Vec<usize>),
     /// Reading what stands in the way of the children with these indexes.
     Resolving(Vec<usize>),
+    /// Reading whether somebody's items stand in the place of ours in the children with these indexes.
+    Inspecting(Vec<usize>),
+    /// Making such items ours.
+    Claiming(Vec<usize>),
     /// Reading what is to be pruned.
     ReadingPrunable(Vec<ObjectRef>),
     Pruning(Vec<ObjectRef>),
@@ -254,6 +259,12 @@ impl Pass {
             }
             (Phase::Resolving(indexes), Outcome::Got(found)) if indexes.len() == found.len() => {
                 self.resolved(&indexes, found)
+            }
+            (Phase::Inspecting(indexes), Outcome::Inspected(found)) if indexes.len() == found.len() => {
+                self.inspected(&indexes, found)
+            }
+            (Phase::Claiming(indexes), Outcome::Claimed(results)) if indexes.len() == results.len() => {
+                self.claimed(&indexes, results)
             }
             (Phase::ReadingPrunable(asked), Outcome::Got(found)) if asked.len() == found.len() => {
                 self.read_prunable(asked, found)

@@ -12,6 +12,8 @@ mod breaker;
 mod children;
 #[path = "pass/deletion.rs"]
 mod deletion;
+#[path = "pass/displaced.rs"]
+mod displaced;
 #[path = "pass/elsewhere.rs"]
 mod elsewhere;
 #[path = "pass/errors.rs"]

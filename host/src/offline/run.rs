@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use pintle_core::{
-    Allowed, Done, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions, request,
+    Allowed, ApiError, Done, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions,
+    request,
 };
 use pintle_engine::{CallStats, Module, Origin};
 use pintle_wit::{Condition, Event, Failure, GuestCondition, ObjectRef, Request, Response, names, reasons};
@@ -237,6 +238,13 @@ impl Run<'_> {
                 Step::Get(asked) => Outcome::Got(self.cluster.get(&asked)),
                 Step::Apply(applies) => {
                     Outcome::Applied(applies.iter().map(|apply| self.apply(apply, &mut passed)).collect())
+                }
+                Step::Inspect(asked) => Outcome::Inspected(
+                    asked.iter().map(|child| Ok(self.cluster.live(child).cloned())).collect(),
+                ),
+                // Nobody but the host changes anything during a run.
+                Step::Claim(claims) => {
+                    Outcome::Claimed(claims.iter().map(|_| Err(ApiError::default())).collect())
                 }
                 Step::Delete(deletions) => {
                     let deleted =

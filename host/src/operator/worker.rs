@@ -96,6 +96,12 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
                 Outcome::Deleted(join_all(deletions.iter().map(|deletion| work.delete(deletion))).await)
             }
             Step::SetFinalizers(write) => Outcome::FinalizersSet(work.set_finalizers(&write).await),
+            Step::Inspect(references) => {
+                Outcome::Inspected(join_all(references.iter().map(|reference| work.inspect(reference))).await)
+            }
+            Step::Claim(claims) => {
+                Outcome::Claimed(join_all(claims.iter().map(|claim| work.claim(claim))).await)
+            }
             Step::WriteStatus(write) => Outcome::StatusWritten(work.write_status(&write).await),
             Step::Emit(events) => {
                 work.emit(events).await;
@@ -220,6 +226,22 @@ impl Work {
         self.shared.state().children.wrote(observed.clone());
         debug!(reconciler = self.binding.reconciler, child = %reference, created = reply.created, "Applied");
         Ok(Applied { created: reply.created, observed })
+    }
+
+    async fn inspect(&self, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
+        let resource = self.resource_of(reference).await?;
+        self.shared.cluster.get(&resource, reference).await
+    }
+
+    async fn claim(&self, claim: &pintle_core::Claim) -> Result<Observed, ApiError> {
+        let reference = claim.reference();
+        let resource = self.resource_of(reference).await?;
+        let reply = self.shared.cluster.claim(&resource, claim).await;
+        self.shared.metrics.api_called(&self.binding.reconciler, "claim", reply.as_ref().err());
+        let observed = self.observed(reference, reply?);
+        self.shared.state().children.wrote(observed.clone());
+        info!(reconciler = self.binding.reconciler, child = %reference, "Somebody changed the key of an item of a list; it is put right");
+        Ok(observed)
     }
 
     async fn delete(&self, deletion: &pintle_core::Deletion) -> Result<(), ApiError> {

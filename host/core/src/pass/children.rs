@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
 use super::{
-    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt,
+    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, displaced, doubt,
     memory::{Met, Standing},
 };
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
@@ -25,6 +25,13 @@ pub(super) enum ChildState {
     InTheWay(u32),
     /// What is there was read; to be decided anew.
     Looked(u32),
+    /// Somebody's items may stand in the place of ours. With the paths of what the API server refused, if it did.
+    Displaced(Vec<String>),
+    /// Such items were looked for, and made ours; after a refusal, or before the first apply.
+    Inspected {
+        /// After a refusal.
+        refused: bool,
+    },
     /// It is as the answer wants it.
     Accepted,
     /// The API server, or the rule against adoption, refuses it.
@@ -35,6 +42,13 @@ pub(super) enum ChildState {
     Staged,
     /// Nobody knows whether it was carried out.
     Unsure,
+}
+
+impl ChildState {
+    /// Whether it is to be decided.
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Pending | Self::Looked(_) | Self::Inspected { .. })
+    }
 }
 
 enum Decision {
@@ -67,6 +81,9 @@ impl Pass {
             return self.settle();
         }
         self.note_fight(&answer, &due);
+        if self.suspect_displaced(&mut answer, &due) {
+            return self.inspect(answer);
+        }
         let unrecorded = self.unrecorded(&answer, &due);
         if !unrecorded.is_empty() {
             self.answer = Some(answer);
@@ -100,7 +117,7 @@ impl Pass {
     ) -> Vec<(usize, Option<String>)> {
         let mut due = Vec::new();
         for (index, child) in answer.allowed.children().iter().enumerate() {
-            let open = matches!(answer.states.get(index), Some(ChildState::Pending | ChildState::Looked(_)));
+            let open = answer.states.get(index).is_some_and(ChildState::is_open);
             if !open || child.stage() != stage || is_referred(child.reference()) != referred {
                 continue;
             }
@@ -220,6 +237,8 @@ impl Pass {
                 ChildState::Looked(attempts) => *attempts,
                 _ => 0,
             };
+            let may_claim =
+                !matches!(state, ChildState::Inspected { refused: true }) && self.may_be_displaced(child);
             *state = match result {
                 Ok(Applied { created, observed }) => {
                     let before = self.live.get(&Key::from(child.reference()));
@@ -238,6 +257,9 @@ impl Pass {
                 }
                 Err(error) if (error.code == 409 || error.is_uid_mismatch()) && attempts < ATTEMPTS_MAX => {
                     ChildState::InTheWay(attempts + 1)
+                }
+                Err(error) if may_claim && displaced::is_about_a_list(&error) => {
+                    ChildState::Displaced(displaced::paths(&error))
                 }
                 Err(error) if error.is_refusal() => ChildState::Refused(Box::new(refused(
                     child,
@@ -260,10 +282,10 @@ impl Pass {
             .filter_map(|index| answer.allowed.children().get(*index))
             .map(|child| child.reference().clone())
             .collect();
-        self.answer = Some(answer);
         if in_the_way.is_empty() {
-            return self.apply_children();
+            return self.inspect(answer);
         }
+        self.answer = Some(answer);
         self.phase = Phase::Resolving(in_the_way);
         Step::Get(references)
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
+use serde_json::Value;
 
-use super::{ApiError, Apply, Deletion, FinalizerWrite, RootMemory, StatusWrite};
+use super::{ApiError, Apply, Claim, Deletion, FinalizerWrite, RootMemory, StatusWrite};
 use crate::observed::Observed;
 
 /// What a pass asks for next.
@@ -16,6 +17,10 @@ pub enum Step {
     Get(Vec<ObjectRef>),
     /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
     Apply(Vec<Apply>),
+    /// Read these children live and whole, with all their managed fields; answer with [`Outcome::Inspected`], in the same order.
+    Inspect(Vec<ObjectRef>),
+    /// Make items of these children's lists ours; answer with [`Outcome::Claimed`], in the same order.
+    Claim(Vec<Claim>),
     /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
     Delete(Vec<Deletion>),
     /// Write the root's finalizers; answer with [`Outcome::FinalizersSet`].
@@ -39,6 +44,10 @@ pub enum Outcome {
     Got(Vec<Result<Option<Observed>, ApiError>>),
     /// What the API server said to each apply.
     Applied(Vec<Result<Applied, ApiError>>),
+    /// The children as they are; `None` for one that is not there.
+    Inspected(Vec<Result<Option<Value>, ApiError>>),
+    /// The children as the API server returned them.
+    Claimed(Vec<Result<Observed, ApiError>>),
     /// What the API server said to each deletion; an object that is not there counts as deleted.
     Deleted(Vec<Result<(), ApiError>>),
     /// What the API server said to the finalizers.

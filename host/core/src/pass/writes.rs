@@ -6,7 +6,7 @@ use std::fmt;
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
-use crate::{gate::AllowedChild, object, observed::Observed};
+use crate::{gate::AllowedChild, managed, object, observed::Observed};
 
 /// A server-side apply of a child.
 #[derive(Clone)]
@@ -57,6 +57,42 @@ impl fmt::Debug for Apply {
     /// Without the object: it may be a Secret, and steps are logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Apply({}, createOnly: {})", self.reference, self.create_only)
+    }
+}
+
+/// A patch that makes items of a child's lists ours, which stand in the place of ours. It changes managed fields alone, provided that
+/// the child is still as it was read; the apply after it takes the items away.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    reference: ObjectRef,
+    patch: Value,
+    manager: String,
+}
+
+impl Claim {
+    /// What is to be claimed of a child as it was read, or nothing. `refused` are the paths of what the API server did not accept.
+    pub(super) fn of(child: &AllowedChild, live: &Value, manager: &str, refused: &[String]) -> Option<Self> {
+        let fields = managed::with_displaced_items(live, manager, child.object(), refused)?;
+        let metadata = live.get("metadata")?;
+        let patch = json!([
+            {"op": "test", "path": "/metadata/uid", "value": metadata.get("uid")?},
+            {"op": "replace", "path": "/metadata/managedFields", "value": fields},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")?},
+        ]);
+        Some(Self { reference: child.reference().clone(), patch, manager: manager.into() })
+    }
+
+    /// The child.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+    /// The body of the request, a JSON patch.
+    pub fn patch(&self) -> &Value {
+        &self.patch
+    }
+    /// The field manager.
+    pub fn manager(&self) -> &str {
+        &self.manager
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// The most steps of a pass, from the limits in its code: three calls of the guest, and for each of them two rounds of children,
-/// in which one child is tried four times.
-const STEPS_MAX: usize = 60;
+/// in which one child is tried four times and inspected twice.
+const STEPS_MAX: usize = 90;
 
 /// Choices of a driver that may do anything.
 struct Driver {
@@ -91,6 +91,16 @@ impl Driver {
     fn owns(&self, observed: &Observed) -> bool {
         let elsewhere = observed.reference.namespace.as_deref() != Some("shops");
         observed.is_owned_by(&self.root) || elsewhere && observed.is_labelled_by(&self.root)
+    }
+
+    /// A child of the root's whole, with a foreign port in the place of ours.
+    fn whole(&mut self, reference: &ObjectRef) -> Value {
+        let entry = json!({"f:spec": {"f:ports": {"k:{\"port\":81}": {".": {}}}}});
+        json!({"apiVersion": reference.api_version, "kind": reference.kind,
+            "metadata": {"name": reference.name, "uid": "uid-0", "resourceVersion": "1",
+                "ownerReferences": [{"uid": self.root, "controller": true}],
+                "managedFields": [{"manager": "e", "operation": "Update", "fieldsV1": entry}]},
+            "spec": {"ports": [{"port": 81}]}})
     }
 
     fn shown(&mut self, observed: &Observed) {
@@ -190,6 +200,28 @@ impl Driver {
                     "of this root, and of no successor"
                 );
                 Outcome::FinalizersSet(if self.choose(4) == 0 { Err(self.error()) } else { Ok(()) })
+            }
+            Step::Inspect(references) => {
+                let found = references.iter().map(|reference| match self.choose(4) {
+                    0 => Err(self.error()),
+                    1 => Ok(None),
+                    _ => Ok(Some(self.whole(reference))),
+                });
+                Outcome::Inspected(found.collect())
+            }
+            Step::Claim(claims) => {
+                let claimed = claims.iter().map(|claim| {
+                    let operations = claim.patch().as_array().expect("a patch");
+                    let touched = operations.iter().filter(|operation| operation["op"] == "replace");
+                    let touched: Vec<&Value> = touched.map(|operation| &operation["path"]).collect();
+                    assert_eq!(touched, ["/metadata/managedFields", "/metadata/resourceVersion"]);
+                    if self.choose(2) == 0 {
+                        Err(self.error())
+                    } else {
+                        Ok(self.live(claim.reference(), None))
+                    }
+                });
+                Outcome::Claimed(claimed.collect())
             }
             Step::WriteStatus(write) => {
                 for condition in write.object()["status"]["conditions"].as_array().into_iter().flatten() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pintle_core::{ApiError, Deletion, object};
+use pintle_core::{ApiError, Claim, Deletion, object};
 use pintle_wit::{Cause, ObjectRef};
 use serde_json::{Map, Value, json};
 
@@ -256,6 +256,28 @@ impl Api {
             }
             api.objects.remove(&reference);
             Ok(())
+        })
+    }
+
+    /// A patch of managed fields alone, as a claim has it.
+    pub(crate) fn claim(&mut self, claim: &Claim) -> Result<Value, ApiError> {
+        let reference = claim.reference().clone();
+        let value = |path: &str| {
+            let operations = claim.patch().as_array().unwrap();
+            operations.iter().find(|operation| operation["path"] == path).unwrap()["value"].clone()
+        };
+        self.guarded("claim", &reference.clone(), |api| {
+            let version = api.next_version();
+            let Some(live) = api.objects.get_mut(&reference) else {
+                return Err(error(404, "NotFound", "gone"));
+            };
+            if live["metadata"]["resourceVersion"] != value("/metadata/resourceVersion") {
+                return Err(error(409, "Conflict", "the object has been modified"));
+            }
+            assert_eq!(live["metadata"]["uid"], value("/metadata/uid"));
+            live["metadata"]["managedFields"] = value("/metadata/managedFields");
+            live["metadata"]["resourceVersion"] = version.into();
+            Ok(live.clone())
         })
     }
 

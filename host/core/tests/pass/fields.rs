@@ -1,5 +1,5 @@
-//! Field ownership, as far as these tests need it: maps are granular, lists are atomic, except for conditions (by type) and owner
-//! references (by uid).
+//! Field ownership, as far as these tests need it: maps are granular, lists are atomic, except for conditions (by type), owner
+//! references (by uid) and `listeners` (by port).
 
 use serde_json::{Map, Value, json};
 
@@ -109,6 +109,7 @@ fn list_key(field: &str, atomic_conditions: bool) -> Option<&'static str> {
     match field {
         "conditions" if !atomic_conditions => Some("type"),
         "ownerReferences" => Some("uid"),
+        "listeners" => Some("port"),
         _ => None,
     }
 }

@@ -200,6 +200,21 @@ impl World {
                 run.steps.push("finalizers".into());
                 Outcome::FinalizersSet(self.api.patch_finalizers(write.reference(), &write.patch()))
             }
+            Step::Inspect(references) => {
+                let found = references.iter().map(|reference| {
+                    self.begin(run, "inspect", reference);
+                    self.api.get(reference)
+                });
+                Outcome::Inspected(found.collect())
+            }
+            Step::Claim(claims) => {
+                let claimed = claims.iter().map(|claim| {
+                    self.begin(run, "claim", claim.reference());
+                    let live = self.api.claim(claim)?;
+                    Ok(self.observed(&live))
+                });
+                Outcome::Claimed(claimed.collect())
+            }
             Step::WriteStatus(write) => {
                 run.steps.push("status".into());
                 let result = self.api.apply_status(write.object(), write.manager());

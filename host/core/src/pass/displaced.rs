@@ -1,0 +1,151 @@
+//! Children in which somebody changed the key of an item that we own. Before such a child is applied, and again when the API server
+//! does not take our item beside theirs, what stands in its place is made ours, so that the apply takes it away
+//! (see [`crate::managed`]). That changes nothing by itself, so a pass may stop at any point of it.
+
+use serde_json::Value;
+
+use super::{Answer, ApiError, Claim, Key, Pass, Phase, Step, children::ChildState, doubt};
+use crate::{gate::AllowedChild, managed, observed::Observed, reconciler::is_watchable};
+
+/// What the API server says of two items that cannot be in one list: a value that must be unique, or a name that a list of one item
+/// need not have.
+pub(super) fn is_about_a_list(error: &ApiError) -> bool {
+    let is_about =
+        |reason: &str| matches!(reason, "FieldValueDuplicate" | "FieldValueRequired" | "FieldValueInvalid");
+    is_node_port(error)
+        || error.code == 422
+            && error.causes.iter().any(|cause| is_about(&cause.reason) && cause.field.contains('['))
+}
+
+/// A Service with one node port twice is an internal error to the API server.
+fn is_node_port(error: &ApiError) -> bool {
+    error.code == 500 && error.message.contains("duplicate nodePort")
+}
+
+/// Where in the object that is.
+pub(super) fn paths(error: &ApiError) -> Vec<String> {
+    let fields = error.causes.iter().map(|cause| cause.field.clone());
+    fields.chain(is_node_port(error).then(|| "spec.ports".to_owned())).collect()
+}
+
+impl Pass {
+    /// Whether a child may lack items because somebody changed their keys: it is the root's, was applied in this very form, and our
+    /// entry lacks an item of it.
+    pub(super) fn may_be_displaced(&self, child: &AllowedChild) -> bool {
+        is_watchable(&child.reference().kind())
+            && self.live.get(&Key::from(child.reference())).is_some_and(|live| {
+                self.owns(live)
+                    && live.desired.as_deref() == Some(child.desired().as_str())
+                    && managed::lacks_an_item(live.entry.as_ref(), child.object())
+            })
+    }
+
+    /// Marks those of the children that are about to be applied in which somebody's items may stand in the place of ours. Whether
+    /// there are any.
+    pub(super) fn suspect_displaced(&self, answer: &mut Answer, due: &[(usize, Option<String>)]) -> bool {
+        let mut any = false;
+        for (index, _) in due {
+            let (Some(child), Some(state)) =
+                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
+            else {
+                continue;
+            };
+            if !matches!(state, ChildState::Inspected { .. }) && self.may_be_displaced(child) {
+                *state = ChildState::Displaced(Vec::new());
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Reads the children that are so marked, and goes on with the others when there are none.
+    pub(super) fn inspect(&mut self, answer: Answer) -> Step {
+        let marked = answer.states.iter().enumerate();
+        let marked: Vec<usize> = marked
+            .filter(|(_, state)| matches!(state, ChildState::Displaced(_)))
+            .map(|(index, _)| index)
+            .collect();
+        let children = answer.allowed.children();
+        let references: Vec<_> = marked
+            .iter()
+            .filter_map(|index| children.get(*index))
+            .map(|child| child.reference().clone())
+            .collect();
+        self.answer = Some(answer);
+        if references.is_empty() {
+            return self.apply_children();
+        }
+        self.phase = Phase::Inspecting(marked);
+        Step::Inspect(references)
+    }
+
+    pub(super) fn inspected(
+        &mut self,
+        indexes: &[usize],
+        found: Vec<Result<Option<Value>, ApiError>>,
+    ) -> Step {
+        let Some(mut answer) = self.answer.take() else { return self.settle() };
+        let (mut claiming, mut claims) = (Vec::new(), Vec::new());
+        for (index, found) in indexes.iter().zip(found) {
+            let (Some(child), Some(state)) =
+                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
+            else {
+                continue;
+            };
+            let ChildState::Displaced(refused) = state else { continue };
+            let refused = std::mem::take(refused);
+            match found {
+                Err(error) => {
+                    doubt(&mut self.unsure, error.about(child.reference()));
+                    *state = ChildState::Unsure;
+                    continue;
+                }
+                // Gone meanwhile, or another: the apply finds out, as it carries the uid.
+                Ok(found) => {
+                    *state = ChildState::Inspected { refused: !refused.is_empty() };
+                    let ours = found.filter(|live| {
+                        let seen = Observed::of(live, &self.binding.field_manager, false);
+                        self.owns(&seen) && !seen.deleting
+                    });
+                    let claim =
+                        ours.and_then(|live| Claim::of(child, &live, &self.binding.field_manager, &refused));
+                    if let Some(claim) = claim {
+                        claiming.push(*index);
+                        claims.push(claim);
+                    }
+                }
+            }
+        }
+        self.answer = Some(answer);
+        if claims.is_empty() {
+            return self.apply_children();
+        }
+        self.phase = Phase::Claiming(claiming);
+        Step::Claim(claims)
+    }
+
+    pub(super) fn claimed(&mut self, indexes: &[usize], results: Vec<Result<Observed, ApiError>>) -> Step {
+        let Some(mut answer) = self.answer.take() else { return self.settle() };
+        for (index, result) in indexes.iter().zip(results) {
+            let (Some(child), Some(state)) =
+                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
+            else {
+                continue;
+            };
+            match result {
+                Ok(observed) => {
+                    self.live.insert(Key::from(child.reference()), observed);
+                }
+                // It may not be patched: the apply is tried all the same, and says what is wrong. Where it changed meanwhile, the
+                // next pass looks again.
+                Err(error) if error.is_refusal() && error.code != 409 => {}
+                Err(error) => {
+                    doubt(&mut self.unsure, error.about(child.reference()));
+                    *state = ChildState::Unsure;
+                }
+            }
+        }
+        self.answer = Some(answer);
+        self.apply_children()
+    }
+}

@@ -2,9 +2,11 @@
 //!
 //! Every request of the operator that is not a watch goes through [`Cluster`]: JSON in, JSON out, one deadline each, and no retry.
 //! What is retried, and when, is decided in `pintle-core`; a client that retries by itself could park a pass for minutes.
+//! Whatever changes something also passes [`Hold`], so that a host which is not, or no longer, the one that leads writes nothing.
 
 pub mod connect;
 mod discover;
+mod hold;
 
 use std::time::Duration;
 
@@ -15,10 +17,11 @@ use pintle_wit::{Cause, Kind, ObjectRef};
 use serde_json::{Value, json};
 
 pub use discover::Resource;
+pub use hold::{Held, Hold, Lapsed};
 
 /// How long one request may take. The API server itself gives up on a write after 34 s; an operator that waits longer than ten is
 /// better off asking again.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest reply that is read, in bytes: one object is at most 1.5 MiB in etcd, and about as much again in managed fields.
 const REPLY_BYTES_MAX: usize = 8 << 20;
@@ -27,6 +30,7 @@ const REPLY_BYTES_MAX: usize = 8 << 20;
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
+    hold: Hold,
 }
 
 /// What the API server replied to a request that it accepted.
@@ -41,7 +45,17 @@ pub struct Reply {
 impl Cluster {
     /// The API server that a client talks to. Its own retry must be off.
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, hold: Hold::always() }
+    }
+
+    /// The same API server, which is written to only as long as this gives the right to.
+    pub fn with_hold(&self, hold: Hold) -> Self {
+        Self { hold, ..self.clone() }
+    }
+
+    /// What gives the right to write.
+    pub fn hold(&self) -> &Hold {
+        &self.hold
     }
 
     /// The client, for watches.
@@ -174,12 +188,21 @@ impl Cluster {
         finalizers: &[String],
     ) -> Result<(), ApiError> {
         let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+        self.merge(resource.path(None, Some(name)), &patch).await.map(|_| ())
+    }
+
+    /// Merges a patch into an object of the host's own, and returns it as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 when the patch names another resourceVersion than the object has.
+    pub async fn merge(&self, path: String, patch: &Value) -> Result<Value, ApiError> {
         let request = Request::builder()
             .method(Method::PATCH)
-            .uri(format!("{}?fieldManager=pintle", resource.path(None, Some(name))))
+            .uri(format!("{path}?fieldManager=pintle"))
             .header(header::CONTENT_TYPE, "application/merge-patch+json")
+            .header(header::ACCEPT, "application/json")
             .body(patch.to_string().into_bytes());
-        self.send(request).await.map(|_| ())
+        Ok(self.send(request).await?.object)
     }
 
     /// Changes a root's finalizers, provided that they are still as they were seen.
@@ -229,9 +252,18 @@ impl Cluster {
 
     async fn send(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Reply, ApiError> {
         let request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).await {
-            Ok(reply) => reply,
-            Err(_) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
+        // Whatever is not plainly a read needs the right to write.
+        let reads = request.method() == Method::GET;
+        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request));
+        let reply = match reads {
+            true => Ok(exchange.await),
+            false => self.hold.guard(exchange).await,
+        };
+        match reply {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(_)) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
+            Err(Lapsed::Before) => Err(ApiError::not_leading()),
+            Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
         }
     }
 

@@ -7,6 +7,7 @@ mod bind;
 mod control;
 mod events;
 pub mod flags;
+mod lease;
 mod load;
 mod metrics;
 mod own_status;
@@ -21,6 +22,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -35,7 +37,7 @@ pub use flags::Flags;
 
 use crate::{
     api, clock,
-    kubernetes::{Cluster, Resource},
+    kubernetes::{Cluster, Hold, Resource},
 };
 use metrics::Metrics;
 use store::{Children, ListMark, RootKey, Roots};
@@ -48,6 +50,8 @@ pub(crate) struct Shared {
     key: SealingKey,
     metrics: Metrics,
     recorder: events::Recorder,
+    /// Who leads, where hosts stand for election.
+    leader: Option<tokio::sync::watch::Receiver<String>>,
     state: Mutex<State>,
     /// There is work for a worker.
     work: Notify,
@@ -58,6 +62,8 @@ pub(crate) struct Shared {
 
 /// What the operator knows.
 pub(crate) struct State {
+    /// The term of leadership that everything is prepared for: the control loop has seen to it that a pass may begin.
+    term: Option<u64>,
     roots: Roots,
     children: Children,
     queue: Queue<String, RootKey>,
@@ -115,6 +121,7 @@ struct CrdInfo {
 impl State {
     fn new(seed: u64, workers: usize) -> Self {
         Self {
+            term: None,
             roots: Roots::default(),
             children: Children::default(),
             queue: Queue::new(seed, workers),
@@ -175,6 +182,33 @@ impl Shared {
 
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Whether a pass may begin, and in which term: this host leads, and the control loop has prepared for it.
+    fn term_of_work(&self, state: &State) -> Option<u64> {
+        self.cluster.hold().term().filter(|term| state.term == Some(*term))
+    }
+
+    /// Begins the work of a term of leadership. Whoever led before may have left everything at any point, and have changed what this
+    /// host remembers of earlier passes: nothing is remembered, and there is a pass for every root.
+    fn begin_term(&self, term: u64) {
+        let mut state = self.state();
+        if state.term == Some(term) {
+            return;
+        }
+        state.term = Some(term);
+        state.roots.forget_memories();
+        let lanes: Vec<(String, Kind)> =
+            state.active.iter().map(|(lane, active)| (lane.clone(), active.binding.root_kind())).collect();
+        for (lane, kind) in lanes {
+            let keys: Vec<RootKey> = state.roots.of_kind(&kind).map(|(key, _)| key.clone()).collect();
+            for key in keys {
+                state.enqueue(&kind, &key, Priority::Background);
+            }
+            state.queue.hurry(&lane);
+        }
+        drop(state);
+        self.work.notify_one();
     }
 
     fn stop(&self) {
@@ -301,7 +335,8 @@ impl Shared {
 /// When it cannot start: no API server, no engine, no address to listen on.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     flags.start_logging();
-    let cluster = Cluster::new(flags.connect.client().await?);
+    let identity = flags.identity()?;
+    let cluster = Cluster::new(flags.connect.client_named(&identity).await?);
     let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
         .context("the WebAssembly engine does not start")?;
     let check = engine.clone();
@@ -310,41 +345,89 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         .await?
         .context("the engine's deadline does not fire")?;
     let server = server::Server::bind(flags.bind).await?;
-    info!(version = env!("CARGO_PKG_VERSION"), address = %server.address(), allocation = ?engine.allocation(), "Pintle starts");
+    info!(
+        version = env!("CARGO_PKG_VERSION"), identity, address = %server.address(), allocation = ?engine.allocation(),
+        "Pintle starts"
+    );
     let seed = u64::from_le_bytes(clock::random()?);
     let ready = server.readiness();
     let stop = stop_signal()?;
     tokio::pin!(stop);
     let serving = server.start();
 
+    let mut candidate =
+        flags.leader_elect.then(|| lease::Candidate::stand(cluster.clone(), &flags.namespace, &identity));
+    let cluster = match &candidate {
+        Some(candidate) => cluster.with_hold(Hold::elected(candidate.held.clone())),
+        None => cluster,
+    };
     let key = tokio::select! {
         key = load::sealing_key(&cluster, &flags.namespace) => key,
-        () = &mut stop => return Ok(()),
+        () = &mut stop => {
+            release(candidate).await;
+            return Ok(());
+        }
     };
-    let recorder = events::Recorder::new(cluster.client(), &flags.identity());
+    let recorder = events::Recorder::new(&cluster, &identity);
     let shared = Arc::new(Shared {
         cluster,
         engine,
         key,
         metrics: Metrics::new(),
         recorder,
+        leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),
         state: Mutex::new(State::new(seed, flags.workers)),
         work: Notify::new(),
         control: Notify::new(),
         stopping: AtomicBool::new(false),
     });
     ready.follow(&shared);
-    let control = tokio::spawn(control::run(Arc::clone(&shared)));
+    let mut control = tokio::spawn(control::run(Arc::clone(&shared)));
     let workers = tokio::spawn(worker::dispatch(Arc::clone(&shared), flags.workers));
     tokio::select! {
         () = &mut stop => info!("Stopping"),
-        ended = control => error!(?ended, "The control loop ended"),
+        ended = &mut control => error!(?ended, "The control loop ended"),
         ended = serving => error!(?ended, "The server ended"),
+        () = follow_election(&shared, candidate.as_mut()) => error!("The election ended"),
     }
     shared.stop();
     workers.await?;
+    if !control.is_finished() && tokio::time::timeout(CONTROL_STOP_TIMEOUT, &mut control).await.is_err() {
+        control.abort();
+    }
+    // Last, since the next host begins to write then.
+    release(candidate).await;
     info!("Stopped");
     Ok(())
+}
+
+/// How long the control loop may take to end its round when the operator stops: a write or two.
+const CONTROL_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+async fn release(candidate: Option<lease::Candidate>) {
+    if let Some(candidate) = candidate {
+        candidate.release().await;
+    }
+}
+
+/// Wakes the control loop whenever this host comes to lead, or no longer does. Ends when nobody stands for election any more.
+async fn follow_election(shared: &Shared, candidate: Option<&mut lease::Candidate>) {
+    let Some(candidate) = candidate else { return std::future::pending().await };
+    let mut held = candidate.held.clone();
+    let mut term = None;
+    let wake = async {
+        while held.changed().await.is_ok() {
+            let now = shared.cluster.hold().term();
+            if now != term {
+                term = now;
+                shared.control.notify_one();
+            }
+        }
+    };
+    tokio::select! {
+        () = candidate.ended() => {}
+        () = wake => {}
+    }
 }
 
 /// Ends when the process is told to stop.

@@ -12,6 +12,8 @@ mod host;
 mod install;
 #[path = "acceptance/kubectl.rs"]
 mod kubectl;
+#[path = "acceptance/leaders.rs"]
+mod leaders;
 #[path = "acceptance/modules.rs"]
 mod modules;
 #[path = "acceptance/real.rs"]
@@ -91,6 +93,14 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         if filters.is_empty() || filters.iter().any(|filter| name.contains(filter)) {
             let begun = Instant::now();
             let outcome = check(&plane).map_err(|error| format!("{error:#}\n"));
+            tally.line(name, begun.elapsed().as_secs_f32(), outcome);
+        }
+    }
+    for name in leaders::NAMES {
+        if filters.is_empty() || filters.iter().any(|filter| name.contains(filter)) {
+            let begun = Instant::now();
+            real.stop_host_if_it_runs().await?;
+            let outcome = leaders::run(name, &real).await.map_err(|error| format!("{error:#}\n"));
             tally.line(name, begun.elapsed().as_secs_f32(), outcome);
         }
     }

@@ -84,6 +84,8 @@ fn every_file_of_deploy_is_kubernetes_objects_with_names() {
         ("ServiceAccount", 1),
         ("Deployment", 1),
         ("ClusterRoleBinding", 1),
+        ("PodDisruptionBudget", 1),
+        ("NetworkPolicy", 2),
     ] {
         assert_eq!(kinds(kind), count, "{kind} in install.yaml");
     }
@@ -185,6 +187,7 @@ fn the_host_runs_hardened() {
         assert_eq!(pod["serviceAccountName"], "pintle", "{file}");
         let security = &pod["securityContext"];
         assert_eq!(security["runAsNonRoot"], true, "{file}");
+        assert!(security["runAsUser"].as_u64().is_some_and(|user| user >= 65532), "{file}");
         assert_eq!(security["seccompProfile"]["type"], "RuntimeDefault", "{file}");
         for key in ["hostNetwork", "hostPID", "hostIPC"] {
             assert!(pod[key].is_null(), "{file}: {key}");
@@ -208,6 +211,63 @@ fn the_host_runs_hardened() {
             let image = container["image"].as_str().unwrap();
             assert!(image.contains(':') && !image.ends_with(":latest"), "{file}: {image}");
         }
+    }
+}
+
+#[test]
+fn a_second_host_stands_by_elsewhere() {
+    let (_, deployment) = of_kind("Deployment").pop().unwrap();
+    let spec = &deployment["spec"];
+    assert_eq!(spec["replicas"], 2);
+    assert_eq!(spec["strategy"]["type"], "RollingUpdate");
+    let pods = &spec["template"]["metadata"]["labels"];
+    let container = &spec["template"]["spec"]["containers"][0];
+    assert!(texts(container, "args").contains(&"--leader-elect".to_owned()));
+    assert_eq!(container["env"][0]["valueFrom"]["fieldRef"]["fieldPath"], "metadata.name");
+    let spread = spec["template"]["spec"]["topologySpreadConstraints"].as_array().unwrap();
+    let keys: Vec<&Value> = spread.iter().map(|constraint| &constraint["topologyKey"]).collect();
+    assert_eq!(keys, [&json!("kubernetes.io/hostname"), &json!("topology.kubernetes.io/zone")]);
+    assert!(spread.iter().all(|constraint| constraint["labelSelector"]["matchLabels"] == *pods));
+    let (_, budget) = of_kind("PodDisruptionBudget").pop().unwrap();
+    assert_eq!(budget["spec"]["maxUnavailable"], 1);
+    assert_eq!(budget["spec"]["selector"]["matchLabels"], *pods);
+}
+
+#[test]
+fn the_host_may_hold_its_lease_and_no_other() {
+    let leases: Vec<Value> = rules()
+        .into_iter()
+        .map(|(_, rule)| rule)
+        .filter(|rule| has(rule, "resources", &["leases"]))
+        .collect();
+    // Twice: host.yaml is part of install.yaml. A right to create cannot be limited to a name.
+    assert_eq!(leases.len(), 4, "{leases:?}");
+    for rule in leases {
+        let verbs = texts(&rule, "verbs");
+        assert!(verbs == ["create"] || texts(&rule, "resourceNames") == ["pintle"], "{rule}");
+        assert!(!has(&rule, "verbs", &["list", "watch", "delete"]), "{rule}");
+    }
+}
+
+#[test]
+fn the_network_is_closed_but_for_the_api_server_dns_and_metrics() {
+    let policies = of_kind("NetworkPolicy");
+    let named = |name: &str| {
+        &policies.iter().find(|(_, policy)| policy["metadata"]["name"] == name).unwrap().1["spec"]
+    };
+    let deny = named("default-deny");
+    assert_eq!(*deny, json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
+    let host = named("pintle");
+    assert_eq!(host["policyTypes"], json!(["Ingress", "Egress"]));
+    let ports = |rule: &Value| {
+        let ports = rule["ports"].as_array().unwrap();
+        ports.iter().map(|port| port["port"].as_u64().unwrap()).collect::<Vec<u64>>()
+    };
+    let egress: Vec<Vec<u64>> = host["egress"].as_array().unwrap().iter().map(ports).collect();
+    assert_eq!(egress, [vec![443, 6443], vec![53, 53]]);
+    for rule in host["ingress"].as_array().unwrap() {
+        assert_eq!(ports(rule), [8080]);
+        assert!(rule["from"][0]["namespaceSelector"]["matchLabels"].is_object(), "{rule}");
     }
 }
 

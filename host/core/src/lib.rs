@@ -13,6 +13,7 @@
 
 pub mod conditions;
 pub mod desired;
+pub mod election;
 pub mod gate;
 pub mod managed;
 pub mod object;

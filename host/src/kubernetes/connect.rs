@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use http::{HeaderValue, header};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -45,6 +46,18 @@ impl Connect {
         // What is retried is decided where the meaning of a request is known. The client's own retry can hold a call for minutes.
         config.default_retry = false;
         Ok(config)
+    }
+
+    /// A client of the cluster that tells it from which process its calls come: the audit log shows it as the user agent.
+    ///
+    /// # Errors
+    /// As [`Connect::config`].
+    pub async fn client_named(&self, identity: &str) -> anyhow::Result<Client> {
+        let mut config = self.config().await?;
+        let agent = format!("pintle/{} ({identity})", env!("CARGO_PKG_VERSION"));
+        let agent = HeaderValue::from_str(&agent).context("the host's identity fits into no header")?;
+        config.headers.push((header::USER_AGENT, agent));
+        Client::try_from(config).context("cannot make a client of the cluster")
     }
 
     /// A client of the cluster.

@@ -38,6 +38,8 @@ const ROUND_RETRY: Duration = Duration::from_secs(1);
 /// What the loop remembers from round to round.
 #[derive(Default)]
 struct Loop {
+    /// The term of leadership that the rest is from.
+    term: Option<u64>,
     /// What is in force, by Reconciler: ahead of the status that says so.
     in_force: BTreeMap<String, api::ActiveModule>,
     /// How children are read, by Reconciler: the field manager and the observed kinds.
@@ -81,6 +83,11 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// One look at everything. Returns when to look again although nothing changed.
 async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     let now = clock::monotonic();
+    let term = shared.cluster.hold().term();
+    if term.is_none() || term != memory.term {
+        // What the statuses say is what whoever led before made of it.
+        *memory = Loop { term, readings: std::mem::take(&mut memory.readings), ..Loop::default() };
+    }
     let verdicts = decide(shared, memory)?;
     let mut again = begin_loads(shared, now);
     let mut sooner = |at: Duration| again = Some(again.map_or(at, |before| before.min(at)));
@@ -90,13 +97,15 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     // The kinds that may have children are written down before the first child of a kind can be made.
     let widened = child_kinds(shared, &verdicts);
     let mut waiting = BTreeSet::new();
-    for (name, kinds) in &widened {
+    // A standby writes nothing, and neither will its passes.
+    for (name, kinds) in widened.iter().filter(|_| term.is_some()) {
         if let Err(error) = write_widened(shared, name, kinds).await {
             warn!(reconciler = name, %error, "The child kinds of a Reconciler cannot be written; its work waits");
             waiting.insert(name.clone());
         }
     }
-    for (name, error) in hold_reconcilers(shared, &verdicts).await {
+    let unheld = if term.is_some() { hold_reconcilers(shared, &verdicts).await } else { Vec::new() };
+    for (name, error) in unheld {
         warn!(reconciler = name, %error, "The finalizer of a Reconciler cannot be written; its work waits");
         waiting.insert(name);
     }
@@ -105,6 +114,8 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     }
     claim_watches(shared, memory, &verdicts, &widened);
     activate(shared, memory, &verdicts, &waiting).await;
+    let Some(term) = term else { return again };
+    shared.begin_term(term);
     if let Some(at) = write_statuses(shared, memory, &verdicts, &widened).await {
         sooner(at);
     }
@@ -241,7 +252,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
             // What failed under the old module, grants or config is not to wait out a back-off that it earned there.
             state.queue.hurry(name);
             state.counts_changed.insert(name.clone());
-            if swapped {
+            if swapped && shared.cluster.hold().term().is_some() {
                 shared.metrics.swaps.get_or_create(&ControllerLabels { controller: name.clone() }).inc();
             }
             let uid = state

@@ -1,20 +1,31 @@
 //! Events. Losing one loses nothing that is not also in a status, so that nothing fails because an Event did.
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    Client,
-    runtime::events::{self, Event, EventType, Reporter},
-};
+use kube::runtime::events::{self, Event, EventType, Reporter};
 use pintle_wit::ObjectRef;
 use tracing::debug;
 
-/// Publishes Events under the host's name. Repeated ones are counted instead of written anew.
-pub(crate) struct Recorder(events::Recorder);
+use crate::kubernetes::{Cluster, Hold, REQUEST_TIMEOUT};
+
+/// Publishes Events under the host's name, as long as it may write. Repeated ones are counted instead of written anew.
+pub(crate) struct Recorder {
+    recorder: events::Recorder,
+    hold: Hold,
+}
 
 impl Recorder {
-    pub(crate) fn new(client: Client, instance: &str) -> Self {
+    pub(crate) fn new(cluster: &Cluster, instance: &str) -> Self {
         let reporter = Reporter { controller: "pintle.dev/operator".into(), instance: Some(instance.into()) };
-        Self(events::Recorder::new(client, reporter))
+        Self { recorder: events::Recorder::new(cluster.client(), reporter), hold: cluster.hold().clone() }
+    }
+
+    async fn publish(&self, event: &Event, regarding: &ObjectReference) -> Result<(), String> {
+        let published = tokio::time::timeout(REQUEST_TIMEOUT, self.recorder.publish(event, regarding));
+        match self.hold.guard(published).await {
+            Ok(Ok(published)) => published.map_err(|error| error.to_string()),
+            Ok(Err(late)) => Err(late.to_string()),
+            Err(_) => Err("this host does not hold the lease".into()),
+        }
     }
 
     /// Publishes events about an object; `related` is the other object that they are about, if there is one. Events that differ in
@@ -51,8 +62,11 @@ impl Recorder {
                     ..ObjectReference::default()
                 }),
             };
-            if let Err(error) = self.0.publish(&event, &regarding).await {
-                debug!(object = %about, reason = event.reason, %error, "An Event was not published");
+            match self.publish(&event, &regarding).await {
+                Ok(()) => {}
+                Err(error) => {
+                    debug!(object = %about, reason = event.reason, error, "An Event was not published")
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::{api, kubernetes::connect::Connect};
+use crate::{api, clock, kubernetes::connect::Connect};
 
 /// The flags of `pintle operator`.
 #[derive(Clone, Debug, clap::Args)]
@@ -15,6 +15,11 @@ pub struct Flags {
     /// The namespace of the host: its key and the ConfigMaps of modules are there
     #[arg(long, env = "PINTLE_NAMESPACE", default_value = api::NAMESPACE, value_name = "NAME")]
     pub(crate) namespace: String,
+    /// Write only while holding the Lease `pintle` in the host's namespace, so that several hosts can run; false when there is one
+    // A host that is run by hand may have a rival in the cluster without anybody thinking of it.
+    #[arg(long, env = "PINTLE_LEADER_ELECT", value_name = "BOOL", default_value_t = true)]
+    #[arg(action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) leader_elect: bool,
     /// How many roots are worked on at once
     // Sixteen passes keep an API server busy that needs 2 ms a write; more only queue there.
     #[arg(long, env = "PINTLE_WORKERS", default_value_t = 16, value_name = "N", value_parser = positive)]
@@ -47,9 +52,17 @@ pub(crate) enum LogFormat {
 }
 
 impl Flags {
-    /// The name under which this host reports Events: the Pod's, where it runs in one.
-    pub(crate) fn identity(&self) -> String {
-        std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "pintle".into())
+    /// The name of this process in Leases, Events and audit logs: the Pod's or the machine's, and eight digits that it has to itself.
+    /// A container that was restarted has its Pod's name in common with the one before.
+    ///
+    /// # Errors
+    /// When the operating system has no random bytes to give.
+    pub(crate) fn identity(&self) -> std::io::Result<String> {
+        let from_env = |name| std::env::var(name).ok().filter(|name: &String| !name.is_empty());
+        let name = from_env("POD_NAME").or_else(|| from_env("HOSTNAME")).unwrap_or_else(|| "pintle".into());
+        // With the digits it must fit into the 128 characters that an Event has for it.
+        let name: String = name.chars().take(100).collect();
+        Ok(format!("{name}_{:08x}", u32::from_le_bytes(clock::random()?)))
     }
 
     pub(crate) fn start_logging(&self) {

@@ -7,7 +7,7 @@ use pintle_core::{ApiError, SealingKey};
 use pintle_engine::{Digest, Engine, Module};
 use pintle_wit::{Failure, ObjectRef, reasons};
 use serde_json::json;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::Shared;
 use crate::{
@@ -165,7 +165,11 @@ pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKe
     let mut delay = RETRY_FIRST;
     loop {
         match try_sealing_key(cluster, namespace).await {
-            Ok(key) => return key,
+            Ok(Some(key)) => return key,
+            Ok(None) => {
+                debug!(namespace, "Waiting for the host that leads to make Secret {KEY_NAME}");
+                tokio::time::sleep(RETRY_FIRST).await;
+            }
             Err(error) => {
                 warn!(
                     namespace,
@@ -178,7 +182,8 @@ pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKe
     }
 }
 
-async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<SealingKey, String> {
+/// The key; nothing when there is none and it is not this host's to make.
+async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<Option<SealingKey>, String> {
     let secrets = builtin("v1", "Secret", "secrets", true);
     let reference = ObjectRef {
         api_version: "v1".into(),
@@ -188,6 +193,7 @@ async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<SealingKe
     };
     let secret = match cluster.get(&secrets, &reference).await.map_err(|error| error.to_string())? {
         Some(secret) => secret,
+        None if cluster.hold().term().is_none() => return Ok(None),
         None => {
             let bytes: [u8; 32] = clock::random().map_err(|error| error.to_string())?;
             let made = json!({
@@ -203,5 +209,5 @@ async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<SealingKe
     let bytes: [u8; 32] = bytes
         .try_into()
         .map_err(|_| format!("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes"))?;
-    Ok(SealingKey::new(bytes))
+    Ok(Some(SealingKey::new(bytes)))
 }

@@ -32,7 +32,8 @@ impl Readiness {
         let _ = self.0.set(Arc::clone(shared));
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// What to say of a host that is ready: to work, or to take over at once.
+    fn check(&self) -> Result<String, String> {
         let Some(shared) = self.0.get() else { return Err("the operator is starting".into()) };
         let state = shared.state();
         if let Some(error) = &state.own.error {
@@ -45,7 +46,15 @@ impl Readiness {
                 return Err(format!("the {what} are not listed yet"));
             }
         }
-        Ok(())
+        drop(state);
+        Ok(match (&shared.leader, shared.cluster.hold().term()) {
+            (None, _) => "ok: this host works, without an election".into(),
+            (Some(_), Some(_)) => "ok: this host leads".into(),
+            (Some(leader), None) if leader.borrow().is_empty() => "ok: nobody leads yet".into(),
+            (Some(leader), None) => {
+                format!("ok: this host stands by, ready to take over; {} leads", *leader.borrow())
+            }
+        })
     }
 }
 
@@ -78,7 +87,7 @@ impl Server {
 
 async fn readyz(State(readiness): State<Readiness>) -> (StatusCode, String) {
     match readiness.check() {
-        Ok(()) => (StatusCode::OK, "ok".into()),
+        Ok(message) => (StatusCode::OK, message),
         Err(message) => (StatusCode::SERVICE_UNAVAILABLE, message),
     }
 }

@@ -117,6 +117,13 @@ impl Roots {
         }
     }
 
+    /// Forgets what passes left, of every root.
+    pub(crate) fn forget_memories(&mut self) {
+        for root in self.kinds.values_mut().flat_map(BTreeMap::values_mut) {
+            root.memory = RootMemory::default();
+        }
+    }
+
     pub(crate) fn get_mut(&mut self, kind: &Kind, key: &RootKey) -> Option<&mut Root> {
         self.kinds.get_mut(kind)?.get_mut(key)
     }

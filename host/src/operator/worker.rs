@@ -14,11 +14,17 @@ use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
 use super::{Shared, metrics::Ended, store::RootKey};
-use crate::{clock, kubernetes::Resource};
+use crate::{
+    clock,
+    kubernetes::{Cluster, Resource},
+};
 
 /// What a worker holds while it works on a root.
 struct Work {
     shared: Arc<Shared>,
+    /// What the pass writes through: in its own term of leadership alone.
+    cluster: Cluster,
+    term: u64,
     module: Option<Module>,
     binding: Arc<Binding>,
     root: Arc<Value>,
@@ -60,10 +66,12 @@ async fn next(shared: &Shared) -> Option<(String, RootKey)> {
         let notified = shared.work.notified();
         let due = {
             let mut state = shared.state();
-            if let Some(next) = state.queue.pop(clock::monotonic()) {
+            // Who does not lead keeps the keys for when it does: the control loop then wakes the workers.
+            let works = shared.term_of_work(&state).is_some();
+            if let Some(next) = works.then(|| state.queue.pop(clock::monotonic())).flatten() {
                 return Some(next);
             }
-            state.queue.next_due()
+            works.then(|| state.queue.next_due()).flatten()
         };
         if shared.is_stopping() {
             return None;
@@ -110,12 +118,18 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
             Step::Done(done) => break done,
         };
     };
+    if work.cluster.hold().term().is_none() && done.error.is_some() {
+        // Nothing is wrong with the root: whoever leads next works on it.
+        info!(reconciler = lane, root = %key, "Stopped halfway: this host no longer leads");
+        return work.remember(&key, *done);
+    }
     report(&shared, &lane, &key, &done, clock::monotonic().saturating_sub(started));
     work.remember(&key, *done)
 }
 
 fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot, Work)> {
     let mut state = shared.state();
+    let term = shared.term_of_work(&state)?;
     let active = state.active.get(lane)?;
     let (module, binding, resource) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone());
@@ -130,7 +144,11 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
         memory,
         now: clock::now(),
     };
-    Some((snapshot, Work { shared: Arc::clone(shared), module, binding, root: object, resource }))
+    let cluster = shared.cluster.with_hold(shared.cluster.hold().during(term));
+    Some((
+        snapshot,
+        Work { shared: Arc::clone(shared), cluster, term, module, binding, root: object, resource },
+    ))
 }
 
 impl Work {
@@ -178,7 +196,7 @@ impl Work {
         if let Some(known) = self.shared.state().resources.get(&kind) {
             return Ok(known.clone());
         }
-        let found = self.shared.cluster.discover(&kind).await?;
+        let found = self.cluster.discover(&kind).await?;
         found.ok_or_else(|| ApiError {
             reason: pintle_core::pass::KIND_MISSING.into(),
             message: format!("the API server does not serve {kind}"),
@@ -199,9 +217,9 @@ impl Work {
     async fn get(&self, reference: &ObjectRef) -> Result<Option<Observed>, ApiError> {
         let resource = self.resource_of(reference).await?;
         let live = if reconciler::is_watchable(&reference.kind()) {
-            self.shared.cluster.get(&resource, reference).await?
+            self.cluster.get(&resource, reference).await?
         } else {
-            self.shared.cluster.get_metadata(&resource, reference).await?
+            self.cluster.get_metadata(&resource, reference).await?
         };
         let found = live.map(|live| self.observed(reference, live));
         let mut state = self.shared.state();
@@ -219,7 +237,7 @@ impl Work {
     async fn apply(&self, apply: &pintle_core::Apply) -> Result<Applied, ApiError> {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
-        let reply = self.shared.cluster.apply(&resource, apply).await;
+        let reply = self.cluster.apply(&resource, apply).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
         let observed = self.observed(reference, reply.object);
@@ -246,7 +264,7 @@ impl Work {
 
     async fn delete(&self, deletion: &pintle_core::Deletion) -> Result<(), ApiError> {
         let resource = self.resource_of(deletion.reference()).await?;
-        let reply = self.shared.cluster.delete(&resource, deletion).await;
+        let reply = self.cluster.delete(&resource, deletion).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "delete", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, child = %deletion.reference(), deleted = reply.is_ok(), "Pruned");
         reply?;
@@ -257,14 +275,14 @@ impl Work {
     }
 
     async fn set_finalizers(&self, write: &FinalizerWrite) -> Result<(), ApiError> {
-        let reply = self.shared.cluster.patch_finalizers(&self.resource, write).await;
+        let reply = self.cluster.patch_finalizers(&self.resource, write).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "finalizers", reply.as_ref().err());
         // The watch brings the root as it is now; the finalizers are of no concern to the guest.
         reply.map(|_| ())
     }
 
     async fn write_status(&self, write: &pintle_core::StatusWrite) -> Result<(), ApiError> {
-        let reply = self.shared.cluster.write_status(&self.resource, write).await;
+        let reply = self.cluster.write_status(&self.resource, write).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "status", reply.as_ref().err());
         let mut live = reply?;
         let kind = self.binding.root_kind();
@@ -285,12 +303,16 @@ impl Work {
     /// Hands the pass's memory to the next one, if the root is still the same.
     fn remember(&self, key: &RootKey, done: Done) -> Finished {
         let mut state = self.shared.state();
+        let state_term = state.term;
         let kind = self.binding.root_kind();
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };
         if pintle_core::object::uid(&root.object) != pintle_core::object::uid(&self.root) {
             return Finished::Settled;
         }
-        root.memory = done.memory;
+        // What was learnt in a term that has ended since, another host may have changed.
+        if state_term == Some(self.term) {
+            root.memory = done.memory;
+        }
         root.failing = done.error.is_some();
         self.shared.count_anew(&mut state, &kind);
         drop(state);

@@ -18,7 +18,30 @@ const HOST: &str = "system:serviceaccount:pintle-system:pintle";
 /// The audit log, read as it grows.
 pub(crate) struct Audit {
     path: PathBuf,
-    read: Mutex<(u64, Vec<(Mark, Call)>)>,
+    read: Mutex<(u64, Vec<Entry>)>,
+}
+
+/// A call of the host's, or of one of several hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) at: Mark,
+    pub(crate) call: Call,
+    /// Which process made it, as it says itself: `pintle/VERSION (IDENTITY)`.
+    pub(crate) agent: String,
+    /// As whom, where not as itself: the user, and its groups.
+    pub(crate) acting_as: Option<(String, Vec<String>)>,
+}
+
+impl Entry {
+    /// Whether the call came from the host with this name.
+    pub(crate) fn is_by(&self, name: &str) -> bool {
+        self.agent.contains(&format!("({name}_"))
+    }
+
+    /// Whether the call can change something.
+    pub(crate) fn is_mutating(&self) -> bool {
+        is_mutating(&self.call)
+    }
 }
 
 impl Audit {
@@ -27,10 +50,10 @@ impl Audit {
     }
 
     /// The host's calls since a moment, watches and reads included.
-    pub(crate) fn calls_since(&self, mark: Mark) -> anyhow::Result<Vec<(Mark, Call)>> {
+    pub(crate) fn entries_since(&self, mark: Mark) -> anyhow::Result<Vec<Entry>> {
         let mut read =
             self.read.lock().map_err(|_| anyhow::anyhow!("another reader of the audit log panicked"))?;
-        let (offset, calls) = &mut *read;
+        let (offset, entries) = &mut *read;
         let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
         file.seek(SeekFrom::Start(*offset))?;
         let mut text = Vec::new();
@@ -44,9 +67,9 @@ impl Audit {
             .split(|byte| *byte == b'\n')
             .filter(|line| contains(line, HOST))
         {
-            calls.extend(call(&serde_json::from_slice(line)?));
+            entries.extend(entry(&serde_json::from_slice(line)?));
         }
-        Ok(calls.iter().filter(|(at, _)| *at >= mark).cloned().collect())
+        Ok(entries.iter().filter(|entry| entry.at >= mark).cloned().collect())
     }
 }
 
@@ -54,7 +77,7 @@ fn contains(line: &[u8], text: &str) -> bool {
     line.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-fn call(event: &Value) -> Option<(Mark, Call)> {
+fn entry(event: &Value) -> Option<Entry> {
     let text = |path: &str| event.pointer(path).and_then(Value::as_str);
     if text("/user/username") != Some(HOST) || text("/stage") != Some("ResponseComplete") {
         return None;
@@ -76,12 +99,25 @@ fn call(event: &Value) -> Option<(Mark, Call)> {
             .and_then(|code| u16::try_from(code).ok())
             .unwrap_or(0),
     };
-    Some((mark_of(received), call))
+    let groups = event.pointer("/impersonatedUser/groups").and_then(Value::as_array);
+    let groups = groups.into_iter().flatten().filter_map(|group| group.as_str().map(ToOwned::to_owned));
+    Some(Entry {
+        at: mark_of(received),
+        call,
+        agent: text("/userAgent").unwrap_or_default().to_owned(),
+        acting_as: text("/impersonatedUser/username").map(|user| (user.to_owned(), groups.collect())),
+    })
 }
 
 /// A moment on the wall's clock.
 pub(crate) fn mark_of(time: jiff::Timestamp) -> Mark {
     Mark(Duration::from_micros(u64::try_from(time.as_microsecond()).unwrap_or(0)))
+}
+
+/// Whether a call is part of the election of a leader, which goes on whatever else happens: about the Lease, or an Event about it.
+pub(crate) fn is_leadership(call: &Call) -> bool {
+    call.namespace.as_deref() == Some("pintle-system")
+        && matches!(call.resource.as_str(), "leases" | "events")
 }
 
 /// Whether a call can change something.

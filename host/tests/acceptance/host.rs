@@ -24,6 +24,11 @@ pub(crate) struct Host {
 impl Host {
     /// Starts the host with this kubeconfig. What it logs is added to the file.
     pub(crate) fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        Self::start_as(kubeconfig, log, None)
+    }
+
+    /// Starts a host that has this name in Leases, Events and the audit log.
+    pub(crate) fn start_as(kubeconfig: &Path, log: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
@@ -33,6 +38,7 @@ impl Host {
             .arg("--bind")
             .arg(address.to_string())
             .env_remove("KUBECONFIG")
+            .envs(name.map(|name| ("POD_NAME", name)))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -46,21 +52,45 @@ impl Host {
         if let Some(status) = self.child.try_wait()? {
             bail!("the host ended: {status}");
         }
-        let Ok(mut stream) = TcpStream::connect(self.address) else { return Ok(false) };
+        Ok(self.get("/readyz")?.starts_with("HTTP/1.1 200"))
+    }
+
+    /// Whether it says that it leads.
+    pub(crate) fn leads(&mut self) -> anyhow::Result<bool> {
+        Ok(self.is_ready()? && self.get("/readyz")?.ends_with("ok: this host leads"))
+    }
+
+    /// What it replies to a request; nothing when it does not.
+    pub(crate) fn get(&self, path: &str) -> anyhow::Result<String> {
+        let Ok(mut stream) = TcpStream::connect(self.address) else { return Ok(String::new()) };
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut reply = String::new();
-        Ok(stream.read_to_string(&mut reply).is_ok() && reply.starts_with("HTTP/1.1 200"))
+        if stream.read_to_string(&mut reply).is_err() {
+            reply.clear();
+        }
+        Ok(reply)
+    }
+
+    /// Makes it stand still, as a machine does that swaps or is moved.
+    pub(crate) fn freeze(&self) -> anyhow::Result<()> {
+        self.signal(rustix::process::Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) -> anyhow::Result<()> {
+        self.signal(rustix::process::Signal::CONT)
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
+        Ok(rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)?)
     }
 
     /// Ends it, and waits until it is gone.
     pub(crate) fn stop(mut self, how: Stop) -> anyhow::Result<()> {
         match how {
             Stop::Killed => self.child.kill()?,
-            Stop::Gracefully => {
-                let process = rustix::process::Pid::from_child(&self.child);
-                rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
-            }
+            Stop::Gracefully => self.signal(rustix::process::Signal::TERM)?,
         }
         let until = Instant::now() + PATIENCE;
         while self.child.try_wait()?.is_none() {
@@ -83,14 +113,14 @@ impl Drop for Host {
     }
 }
 
-/// Starts a host and waits until it is ready.
+/// Starts a host and waits until it leads: where the last one was killed, that is when its lease has expired.
 pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
     let mut host = Host::start(kubeconfig, log)?;
     let until = Instant::now() + PATIENCE;
-    while !host.is_ready()? {
+    while !host.leads()? {
         ensure!(
             Instant::now() < until,
-            "the host is not ready within {PATIENCE:?}:\n{}",
+            "the host does not lead within {PATIENCE:?}:\n{}",
             tail(log, &[], 20).join("\n")
         );
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -19,7 +19,7 @@ use pintle_wit::{Kind, ObjectRef};
 use serde_json::{Value, json};
 
 use crate::{
-    audit::{self, Audit},
+    audit::{self, Audit, Entry},
     host::{self, Host},
 };
 
@@ -61,6 +61,11 @@ impl<'a> Real<'a> {
         host.map_or(Ok(()), |host| host.stop(Stop::Gracefully))
     }
 
+    pub(crate) async fn stop_host_if_it_runs(&self) -> anyhow::Result<()> {
+        let runs = self.host.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if runs { self.stop_host(Stop::Gracefully).await } else { Ok(()) }
+    }
+
     pub(crate) async fn start_host_unless_it_runs(&self) -> anyhow::Result<()> {
         let runs = self.host.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if runs { Ok(()) } else { self.start_host().await }
@@ -87,12 +92,35 @@ impl<'a> Real<'a> {
     /// The calls that the host had no right to, as `verb resource`.
     pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
         let Some(audit) = &self.audit else { return Ok(Vec::new()) };
-        let calls = audit.calls_since(Mark(Duration::ZERO))?;
-        Ok(calls
+        let entries = audit.entries_since(Mark(Duration::ZERO))?;
+        Ok(entries
             .into_iter()
-            .filter(|(_, call)| call.forbidden)
-            .map(|(_, call)| format!("{} {}", call.verb, call.resource))
+            .map(|entry| entry.call)
+            .filter(|call| call.forbidden)
+            .map(|call| format!("{} {}", call.verb, call.resource))
             .collect())
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.plane.directory()
+    }
+
+    /// The calls of all hosts since a moment.
+    pub(crate) fn entries_since(&self, mark: Mark) -> anyhow::Result<Vec<Entry>> {
+        self.audit.as_ref().context("this control plane has no audit log")?.entries_since(mark)
+    }
+
+    pub(crate) fn kubectl_json(&self, args: &[&str]) -> anyhow::Result<Value> {
+        let args: Vec<&str> = args.iter().copied().chain(["-o", "json"]).collect();
+        Ok(serde_json::from_str(&self.plane.run_kubectl(&args, None)?)?)
+    }
+
+    pub(crate) fn delete_namespace(&self, name: &str) -> anyhow::Result<()> {
+        self.plane.run_kubectl(&["delete", "namespace", name, "--wait=false"], None).map(drop)
     }
 
     async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {
@@ -216,8 +244,9 @@ impl Backend for Real<'_> {
             Seen::Everywhere => true,
             Seen::In(namespace) => call.namespace.as_deref() == Some(namespace),
         };
-        let calls = audit.calls_since(mark)?.into_iter().map(|(_, call)| call);
-        Ok(Some(calls.filter(|call| audit::is_mutating(call) && is_seen(call)).collect()))
+        let calls = audit.entries_since(mark)?.into_iter().map(|entry| entry.call);
+        let counts = |call: &Call| audit::is_mutating(call) && !audit::is_leadership(call) && is_seen(call);
+        Ok(Some(calls.filter(counts).collect()))
     }
 
     fn host_log(&self, about: &[&str], lines: usize) -> Vec<String> {

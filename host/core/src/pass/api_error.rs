@@ -20,11 +20,23 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
 }
 
+/// The reason of a write that was not sent, since another host leads.
+const NOT_LEADING: &str = "NotLeading";
+
 /// The longest that an API server is left alone because it asked for it. Its own load shedding asks for a second or a few; a proxy
 /// that asks for a day would be no reason to leave a root broken for one.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl ApiError {
+    /// A write that was not sent, since this host does not hold the lease. A retry helps: by whichever host leads.
+    pub fn not_leading() -> Self {
+        Self {
+            reason: NOT_LEADING.into(),
+            message: "not sent: this host does not hold the lease".into(),
+            ..Self::default()
+        }
+    }
+
     /// The same error, naming the object that it is about.
     pub(crate) fn about(self, object: &ObjectRef) -> Self {
         Self { message: format!("{object}: {}", self.message), ..self }
@@ -108,6 +120,7 @@ pub(super) fn is_word(reason: &str) -> bool {
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {
+            0 if self.reason == NOT_LEADING => f.write_str(&self.message),
             0 => write!(f, "no reply from the API server: {}", self.message),
             code => write!(f, "{} ({code} {})", self.message, self.reason_word()),
         }

@@ -3,7 +3,10 @@
 #![allow(unreachable_pub, reason = "KubeSchema writes each struct once more, inside a block of its own")]
 
 use kube::{CustomResource, KubeSchema};
-use pintle_core::reconciler::{Grants, Limits};
+use pintle_core::{
+    account::{Account, AccountRule},
+    reconciler::{Grants, Limits},
+};
 use pintle_wit::{Condition, Failure, Kind, Manifest, reasons};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -152,7 +155,7 @@ pub struct ReconcilerSpec {
     /// How a new module comes into force.
     #[serde(default)]
     pub rollout: Rollout,
-    /// The account that writes are made as.
+    /// The account that children are read and written as; the host's own when left out. The status of roots and Events stay the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountRef>,
     /// The field manager of the children; default `pintle-<name>`. It may not be shared with another Reconciler.
@@ -250,25 +253,55 @@ pub enum RolloutStrategy {
     Canary,
 }
 
-/// A ServiceAccount: by name, or by a field of the root.
+/// A ServiceAccount: by namespace and name, or by a field of the root.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.fromRoot) ? !has(self.namespace) && !has(self.name) : has(self.namespace) && has(self.name)")
+    .message("a service account is named by namespace and name, or by fromRoot"))]
 pub struct ServiceAccountRef {
     /// Its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub namespace: Option<String>,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub name: Option<String>,
-    /// The field of the root that names it, in the root's namespace.
+    /// The field of the root that names it, in the root's namespace: `spec.serviceAccountName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub from_root: Option<String>,
+}
+
+impl ServiceAccountRef {
+    /// The rule that this says.
+    ///
+    /// # Errors
+    /// `SpecInvalid`, when it says none, or two.
+    pub fn rule(&self) -> Result<AccountRule, Failure> {
+        let invalid = |message: String| Failure::terminal("SpecInvalid", message).at("spec.serviceAccount");
+        match (self.namespace.as_deref(), self.name.as_deref(), self.from_root.as_deref()) {
+            (Some(namespace), Some(name), None) => {
+                Account::new(namespace, name).map(AccountRule::Named).map_err(invalid)
+            }
+            (None, None, Some(path)) if !path.is_empty() => Ok(AccountRule::FromRoot(path.into())),
+            _ => Err(invalid("a service account is named by namespace and name, or by fromRoot".into())),
+        }
+    }
 }
 
 impl ReconcilerSpec {
     /// The field manager of every write for this Reconciler.
     pub fn manager(&self, name: &str) -> String {
         self.field_manager.clone().unwrap_or_else(|| format!("pintle-{name}"))
+    }
+
+    /// As whom children are read and written; nothing means as the host.
+    ///
+    /// # Errors
+    /// `SpecInvalid`, when the account is not named as it must be.
+    pub fn account_rule(&self) -> Result<Option<AccountRule>, Failure> {
+        self.service_account.as_ref().map(ServiceAccountRef::rule).transpose()
     }
 
     /// Whether this host can do what the Reconciler asks for. What it cannot is refused by name, never passed over.
@@ -287,7 +320,7 @@ impl ReconcilerSpec {
             }
             false => Ok(()),
         };
-        missing(self.service_account.is_some(), "spec.serviceAccount", "a service account of a Reconciler")?;
+        self.account_rule()?;
         missing(!self.grants.needs.is_empty(), "spec.grants.needs", "needs")?;
         missing(!self.grants.patches.is_empty(), "spec.grants.patches", "patches")?;
         missing(self.grants.evictions, "spec.grants.evictions", "evictions")?;
@@ -426,10 +459,20 @@ mod tests {
         };
         assert_eq!(spec(json!({})), Ok(()));
         let missing = |path: &str| Err(("CapabilityMissing".to_owned(), path.to_owned()));
-        assert_eq!(
-            spec(json!({"serviceAccount": {"name": "a", "namespace": "b"}})),
-            missing("spec.serviceAccount")
-        );
+        for account in [json!({"name": "a", "namespace": "b"}), json!({"fromRoot": "spec.account"})] {
+            assert_eq!(spec(json!({"serviceAccount": account})), Ok(()));
+        }
+        for account in [
+            json!({}),
+            json!({"name": "a"}),
+            json!({"name": "", "namespace": "b"}),
+            json!({"name": "a", "namespace": "b:c"}),
+            json!({"fromRoot": ""}),
+            json!({"name": "a", "namespace": "b", "fromRoot": "spec.account"}),
+        ] {
+            let invalid = Err(("SpecInvalid".to_owned(), "spec.serviceAccount".to_owned()));
+            assert_eq!(spec(json!({"serviceAccount": account.clone()})), invalid, "{account}");
+        }
         assert_eq!(spec(json!({"rollout": {"strategy": "Canary"}})), missing("spec.rollout.strategy"));
         assert_eq!(spec(json!({"grants": {"evictions": true}})), missing("spec.grants.evictions"));
         assert_eq!(

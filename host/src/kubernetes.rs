@@ -8,11 +8,11 @@ pub mod connect;
 mod discover;
 mod hold;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use http::{Method, Request, header};
+use http::{HeaderValue, Method, Request, header};
 use kube::{Client, client::Body};
-use pintle_core::{ApiError, Apply, Claim, Deletion, FinalizerWrite, StatusWrite};
+use pintle_core::{ApiError, Apply, Claim, Deletion, FinalizerWrite, StatusWrite, account::Account};
 use pintle_wit::{Cause, Kind, ObjectRef};
 use serde_json::{Value, json};
 
@@ -31,6 +31,7 @@ const REPLY_BYTES_MAX: usize = 8 << 20;
 pub struct Cluster {
     client: Client,
     hold: Hold,
+    account: Option<Arc<Account>>,
 }
 
 /// What the API server replied to a request that it accepted.
@@ -45,12 +46,19 @@ pub struct Reply {
 impl Cluster {
     /// The API server that a client talks to. Its own retry must be off.
     pub fn new(client: Client) -> Self {
-        Self { client, hold: Hold::always() }
+        Self { client, hold: Hold::always(), account: None }
     }
 
     /// The same API server, which is written to only as long as this gives the right to.
     pub fn with_hold(&self, hold: Hold) -> Self {
         Self { hold, ..self.clone() }
+    }
+
+    /// The same API server, asked as this account instead of as the host. It is the same pool of connections: who asks is a header
+    /// of each request. The groups are not sent, since the API server knows those of a ServiceAccount, and would want to see a
+    /// right to take on each of them.
+    pub fn acting_as(&self, account: Account) -> Self {
+        Self { account: Some(Arc::new(account)), ..self.clone() }
     }
 
     /// What gives the right to write.
@@ -251,7 +259,7 @@ impl Cluster {
     }
 
     async fn send(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Reply, ApiError> {
-        let request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
+        let request = self.as_whom(request)?;
         // Whatever is not plainly a read needs the right to write.
         let reads = request.method() == Method::GET;
         let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request));
@@ -264,6 +272,29 @@ impl Cluster {
             Ok(Err(_)) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
             Err(Lapsed::Before) => Err(ApiError::not_leading()),
             Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
+        }
+    }
+
+    fn as_whom(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Request<Body>, ApiError> {
+        let mut request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
+        if let Some(account) = &self.account {
+            // A header that could not be made must not leave a request that is the host's own.
+            let user = HeaderValue::try_from(account.user()).map_err(|error| no_reply(error.to_string()))?;
+            request.headers_mut().insert("impersonate-user", user);
+        }
+        Ok(request)
+    }
+
+    /// Has the API server say whether somebody may do something. It changes nothing, so that nobody has to lead for it.
+    ///
+    /// # Errors
+    /// When it did not say.
+    pub async fn review(&self, review: &Value) -> Result<Value, ApiError> {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
+        let request = self.as_whom(json_request(Method::POST, path, review))?;
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).await {
+            Ok(reply) => Ok(reply?.object),
+            Err(_) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Everything that the operator knows is in [`State`], plain maps behind one lock that is never held across an await. Watches and
 //! workers change it; the control loop and the workers are woken when it did.
 
+mod access;
 mod bind;
 mod control;
 mod events;
@@ -26,7 +27,9 @@ use std::{
 };
 
 use anyhow::Context;
-use pintle_core::{Binding, Finished, Priority, Queue, SealingKey, StatusSchema, object};
+use pintle_core::{
+    Binding, Finished, Priority, Queue, SealingKey, StatusSchema, account::AccountRule, object,
+};
 use pintle_engine::{Engine, EngineConfig, Meter, Module};
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
@@ -50,6 +53,7 @@ pub(crate) struct Shared {
     key: SealingKey,
     metrics: Metrics,
     recorder: events::Recorder,
+    access: access::Access,
     /// Who leads, where hosts stand for election.
     leader: Option<tokio::sync::watch::Receiver<String>>,
     state: Mutex<State>,
@@ -104,6 +108,8 @@ struct Active {
     module: Option<Module>,
     resource: Resource,
     namespaces: api::Namespaces,
+    /// As whom children are read and written; nothing means as the host.
+    account: Option<AccountRule>,
 }
 
 /// What the operator keeps of a CRD.
@@ -375,6 +381,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         key,
         metrics: Metrics::new(),
         recorder,
+        access: access::Access::default(),
         leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),
         state: Mutex::new(State::new(seed, flags.workers)),
         work: Notify::new(),

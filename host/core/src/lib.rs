@@ -8,9 +8,11 @@
 //! * [`gate`]: the one function through which every guest answer passes. Only what comes out of it can become a write.
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`] and [`conditions`]: what the status says.
+//! * [`election`]: which of several hosts writes; [`account`]: as whom.
 //! * [`Queue`]: whose turn it is.
 //! * [`reconciler`]: the spec of a Reconciler, and which module and config are in force.
 
+pub mod account;
 pub mod conditions;
 pub mod desired;
 pub mod election;

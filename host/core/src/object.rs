@@ -49,6 +49,18 @@ pub fn reference(object: &Value) -> ObjectRef {
     ObjectRef { api_version, kind, namespace: namespace(object).map(Into::into), name: name(object).into() }
 }
 
+/// A DNS subdomain (RFC 1123), as every object name must be at least. Anything else could reach another path of the API.
+pub fn is_name(name: &str) -> bool {
+    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 253
+        && name.split('.').all(|part| {
+            let bytes = part.as_bytes();
+            bytes.first().copied().is_some_and(is_edge)
+                && bytes.last().copied().is_some_and(is_edge)
+                && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
+        })
+}
+
 /// Every string that a dotted path leads to, `[]` standing for each element of a list: `spec.rules[].host`.
 pub fn strings_at<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
     let mut found = vec![object];

@@ -220,6 +220,11 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
         for (name, in_force) in working(verdicts).filter(|(name, _)| !waiting.contains(*name)) {
             let Some(binding) = binding(shared, &state, memory, name, in_force) else { continue };
             let before = state.active.get(name);
+            // What cannot be read as a rule was refused when it was decided what is in force.
+            let Some(Ok(account)) = state.reconcilers.get(name).map(|object| object.spec.account_rule())
+            else {
+                continue;
+            };
             let namespaces =
                 state.reconcilers.get(name).map(|object| object.spec.namespaces.clone()).unwrap_or_default();
             if before.is_some_and(|before| same(&before.binding, &binding) && before.namespaces == namespaces)
@@ -235,6 +240,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
                 module: Some(in_force.module.clone()),
                 resource: in_force.resource.clone(),
                 namespaces,
+                account,
             };
             state.active.insert(name.clone(), active);
             let kind = in_force.resource.kind.clone();

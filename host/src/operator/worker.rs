@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use pintle_core::{
     ApiError, Applied, Binding, Done, FinalizerWrite, Finished, Observed, Outcome, Pass, Snapshot, Step,
+    account::Account,
     reconciler,
 };
 use pintle_engine::{CallLimits, Module};
@@ -24,6 +25,8 @@ struct Work {
     shared: Arc<Shared>,
     /// What the pass writes through: in its own term of leadership alone.
     cluster: Cluster,
+    /// As whom children are read and written, where not as the host; or why nobody can be.
+    account: Result<Option<Account>, Failure>,
     term: u64,
     module: Option<Module>,
     binding: Arc<Binding>,
@@ -131,8 +134,8 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let mut state = shared.state();
     let term = shared.term_of_work(&state)?;
     let active = state.active.get(lane)?;
-    let (module, binding, resource) =
-        (active.module.clone(), Arc::clone(&active.binding), active.resource.clone());
+    let (module, binding, resource, account) =
+        (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let root = state.roots.get_mut(&binding.root_kind(), key)?;
     let object = Arc::clone(&root.object);
     let memory = std::mem::take(&mut root.memory);
@@ -145,14 +148,43 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
         now: clock::now(),
     };
     let cluster = shared.cluster.with_hold(shared.cluster.hold().during(term));
+    let account = account.map(|rule| rule.account_for(&object)).transpose();
     Some((
         snapshot,
-        Work { shared: Arc::clone(shared), cluster, term, module, binding, root: object, resource },
+        Work { shared: Arc::clone(shared), cluster, account, term, module, binding, root: object, resource },
     ))
 }
 
 impl Work {
+    /// The way to the API server as the account that children are read and written as.
+    fn children(&self) -> Result<Cluster, ApiError> {
+        match &self.account {
+            Ok(None) => Ok(self.cluster.clone()),
+            Ok(Some(account)) => Ok(self.cluster.acting_as(account.clone())),
+            Err(failure) => Err(ApiError {
+                reason: failure.reason.clone(),
+                message: failure.message.clone(),
+                ..ApiError::default()
+            }),
+        }
+    }
+
+    /// Whether the guest may be shown what it observes: what the account could read itself.
+    async fn may_observe(&self) -> Result<(), Failure> {
+        let Some(account) = self.account.as_ref().map_err(Clone::clone)? else { return Ok(()) };
+        let namespace = pintle_core::object::namespace(&self.root);
+        for child in self.binding.manifest.children.iter().filter(|child| child.observe) {
+            let resource = self.shared.state().resources.get(&child.kind()).cloned();
+            // Of a kind that is not served there is nothing to show.
+            if let Some(resource) = resource {
+                self.shared.access.may_read(&self.cluster, account, &resource, namespace).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
+        self.may_observe().await?;
         let Ok(text) = serde_json::to_string(&request) else {
             return Err(Failure::transient("RequestInvalid", "the request cannot be written as JSON"));
         };
@@ -217,9 +249,9 @@ impl Work {
     async fn get(&self, reference: &ObjectRef) -> Result<Option<Observed>, ApiError> {
         let resource = self.resource_of(reference).await?;
         let live = if reconciler::is_watchable(&reference.kind()) {
-            self.cluster.get(&resource, reference).await?
+            self.children()?.get(&resource, reference).await?
         } else {
-            self.cluster.get_metadata(&resource, reference).await?
+            self.children()?.get_metadata(&resource, reference).await?
         };
         let found = live.map(|live| self.observed(reference, live));
         let mut state = self.shared.state();
@@ -237,7 +269,7 @@ impl Work {
     async fn apply(&self, apply: &pintle_core::Apply) -> Result<Applied, ApiError> {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
-        let reply = self.cluster.apply(&resource, apply).await;
+        let reply = self.children()?.apply(&resource, apply).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
         let observed = self.observed(reference, reply.object);
@@ -248,13 +280,13 @@ impl Work {
 
     async fn inspect(&self, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
         let resource = self.resource_of(reference).await?;
-        self.shared.cluster.get(&resource, reference).await
+        self.children()?.get(&resource, reference).await
     }
 
     async fn claim(&self, claim: &pintle_core::Claim) -> Result<Observed, ApiError> {
         let reference = claim.reference();
         let resource = self.resource_of(reference).await?;
-        let reply = self.shared.cluster.claim(&resource, claim).await;
+        let reply = self.children()?.claim(&resource, claim).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "claim", reply.as_ref().err());
         let observed = self.observed(reference, reply?);
         self.shared.state().children.wrote(observed.clone());
@@ -264,7 +296,7 @@ impl Work {
 
     async fn delete(&self, deletion: &pintle_core::Deletion) -> Result<(), ApiError> {
         let resource = self.resource_of(deletion.reference()).await?;
-        let reply = self.cluster.delete(&resource, deletion).await;
+        let reply = self.children()?.delete(&resource, deletion).await;
         self.shared.metrics.api_called(&self.binding.reconciler, "delete", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, child = %deletion.reference(), deleted = reply.is_ok(), "Pruned");
         reply?;

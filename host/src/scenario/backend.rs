@@ -22,6 +22,8 @@ pub struct Call {
     pub namespace: Option<String>,
     /// The object's name, where the call gave one.
     pub name: Option<String>,
+    /// As which user, where not as the host itself.
+    pub acting_as: Option<String>,
     /// The status code of the reply.
     pub code: u16,
     /// The host had no right to it. A 403 alone does not say so: a namespace that goes answers with one too.

@@ -1,6 +1,9 @@
 //! The file format.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use pintle_wit::{Kind, ObjectRef};
 use serde::{Deserialize, Deserializer, de};
@@ -97,6 +100,9 @@ pub struct ModuleFile {
     /// For `fixture` and `answers`: its manifest declares a finalizer.
     #[serde(default)]
     pub finalizer: bool,
+    /// Those of `children` that it observes.
+    #[serde(default)]
+    pub observes: Vec<String>,
     /// The bytes end with a section that means nothing, so that they are another module with the same answers.
     #[serde(default)]
     pub padded: bool,
@@ -198,6 +204,10 @@ pub struct Step {
     /// How many changing calls the host may have made since the step began.
     #[serde(default)]
     pub mutating_calls: Option<Calls>,
+    /// By resource, as which users the host made its changing calls since the step began: all of these and no others. `host` stands
+    /// for the host itself.
+    #[serde(default)]
+    pub made_as: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A number of the host's calls: all of them, or by resource.

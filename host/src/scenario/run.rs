@@ -1,6 +1,10 @@
 //! The runner.
 
-use std::{fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use anyhow::Context;
 use pintle_wit::ObjectRef;
@@ -219,10 +223,41 @@ impl<'a, B: Backend> Runner<'a, B> {
                 self.backend.advance(LOOK_EVERY).await;
             }
         }
+        self.made_as(&step.made_as, mark).await?;
         match &step.mutating_calls {
             Some(expected) => self.count_calls(expected, mark).await,
             None => Ok(()),
         }
+    }
+
+    async fn made_as(
+        &self,
+        expected: &BTreeMap<String, BTreeSet<String>>,
+        mark: Mark,
+    ) -> Result<(), Vec<String>> {
+        if expected.is_empty() {
+            return Ok(());
+        }
+        self.backend.advance(COUNTED_AFTER).await;
+        let Some(calls) = self.backend.calls_since(mark, Seen::Everywhere).await.map_err(said)? else {
+            return Ok(());
+        };
+        let calls: Vec<&Call> = calls
+            .iter()
+            .filter(|call| {
+                call.namespace.as_ref().is_some_and(|namespace| namespace.starts_with(&self.names.namespace))
+            })
+            .collect();
+        let mut wrong = Vec::new();
+        for (resource, users) in expected {
+            let of = calls.iter().filter(|call| call.resource == *resource);
+            let found: BTreeSet<String> =
+                of.map(|call| call.acting_as.clone().unwrap_or_else(|| "host".into())).collect();
+            if found != *users {
+                wrong.push(format!("expected changing calls of {resource} as {users:?}, found {found:?}"));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
     async fn act(&self, step: &Step) -> anyhow::Result<()> {

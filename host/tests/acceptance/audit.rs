@@ -28,8 +28,6 @@ pub(crate) struct Entry {
     pub(crate) call: Call,
     /// Which process made it, as it says itself: `pintle/VERSION (IDENTITY)`.
     pub(crate) agent: String,
-    /// As whom, where not as itself: the user, and its groups.
-    pub(crate) acting_as: Option<(String, Vec<String>)>,
 }
 
 impl Entry {
@@ -92,6 +90,7 @@ fn entry(event: &Value) -> Option<Entry> {
         resource,
         namespace: text("/objectRef/namespace").map(Into::into),
         name: text("/objectRef/name").map(Into::into),
+        acting_as: text("/impersonatedUser/username").map(Into::into),
         forbidden: text("/annotations/authorization.k8s.io~1decision") == Some("forbid"),
         code: event
             .pointer("/responseStatus/code")
@@ -99,14 +98,7 @@ fn entry(event: &Value) -> Option<Entry> {
             .and_then(|code| u16::try_from(code).ok())
             .unwrap_or(0),
     };
-    let groups = event.pointer("/impersonatedUser/groups").and_then(Value::as_array);
-    let groups = groups.into_iter().flatten().filter_map(|group| group.as_str().map(ToOwned::to_owned));
-    Some(Entry {
-        at: mark_of(received),
-        call,
-        agent: text("/userAgent").unwrap_or_default().to_owned(),
-        acting_as: text("/impersonatedUser/username").map(|user| (user.to_owned(), groups.collect())),
-    })
+    Some(Entry { at: mark_of(received), call, agent: text("/userAgent").unwrap_or_default().to_owned() })
 }
 
 /// A moment on the wall's clock.

@@ -5,6 +5,7 @@ use std::{env, fs, path::PathBuf};
 use anyhow::Context;
 use pintle::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
 use pintle_engine::fixtures;
+use serde_json::Value;
 
 /// A custom section of a component, called `note` and empty.
 const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
@@ -45,6 +46,7 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
         true => manifest.replacen('{', r#"{"finalizer":true,"#, 1),
         false => manifest,
     };
+    let manifest = observing(&manifest, &module.observes)?;
     if let Some(answer) = &module.answers {
         let mut answer = answer.clone();
         answer["apiVersion"] = "guest.pintle.dev/v1".into();
@@ -63,6 +65,22 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
         Fixture::ImportsWasi => fixtures::imports_wasi(&manifest),
         Fixture::WithoutReconcile => fixtures::without_reconcile(&manifest),
     })
+}
+
+/// A manifest that also asks to observe these of its kinds of children.
+fn observing(manifest: &str, kinds: &[String]) -> anyhow::Result<String> {
+    let mut manifest: Value = serde_json::from_str(manifest)?;
+    for child in manifest["children"].as_array_mut().into_iter().flatten() {
+        let named = format!(
+            "{}/{}",
+            child["apiVersion"].as_str().unwrap_or(""),
+            child["kind"].as_str().unwrap_or("")
+        );
+        if kinds.contains(&named) {
+            child["observe"] = true.into();
+        }
+    }
+    Ok(manifest.to_string())
 }
 
 /// Where `cargo xtask guests` puts them.

@@ -186,7 +186,7 @@ fn shape(child: Value, path: &str, found: &mut Violations) -> Option<Value> {
 
 fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violations) -> Option<()> {
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
-    if !is_name(name) {
+    if !object::is_name(name) {
         let message =
             format!("{name:?} is no object name: lower-case letters, digits, '-' and '.', at most 253");
         found.add(reasons::NAME_INVALID, format!("{path}.name"), message);
@@ -340,19 +340,7 @@ fn place(context: &GateContext<'_>, object: &Value, path: &str, found: &mut Viol
 
 /// A DNS label (RFC 1123), as namespaces are named.
 fn is_namespace(name: &str) -> bool {
-    name.len() <= 63 && !name.contains('.') && is_name(name)
-}
-
-/// A DNS subdomain (RFC 1123), as every object name must be at least. Anything else could reach another path of the API.
-fn is_name(name: &str) -> bool {
-    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= 253
-        && name.split('.').all(|part| {
-            let bytes = part.as_bytes();
-            bytes.first().copied().is_some_and(is_edge)
-                && bytes.last().copied().is_some_and(is_edge)
-                && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
-        })
+    name.len() <= 63 && !name.contains('.') && object::is_name(name)
 }
 
 /// The object as it will be sent: in its namespace, owned by the root where it can be, labelled, and with its hash.

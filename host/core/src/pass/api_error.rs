@@ -120,7 +120,8 @@ pub(super) fn is_word(reason: &str) -> bool {
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {
-            0 if self.reason == NOT_LEADING => f.write_str(&self.message),
+            // The host's own word: nothing was sent.
+            0 if !self.reason.is_empty() => f.write_str(&self.message),
             0 => write!(f, "no reply from the API server: {}", self.message),
             code => write!(f, "{} ({code} {})", self.message, self.reason_word()),
         }

@@ -7,6 +7,7 @@
 pub mod connect;
 mod discover;
 mod hold;
+pub mod observed;
 
 use std::{sync::Arc, time::Duration};
 

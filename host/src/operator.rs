@@ -4,6 +4,7 @@
 //! workers change it; the control loop and the workers are woken when it did.
 
 mod access;
+mod admin;
 mod bind;
 mod control;
 mod events;
@@ -31,7 +32,7 @@ use pintle_core::{
     Binding, Finished, Priority, Queue, SealingKey, StatusSchema, account::AccountRule, object,
 };
 use pintle_engine::{Engine, EngineConfig, Meter, Module};
-use pintle_wit::{Kind, ObjectRef};
+use pintle_wit::{Failure, Kind, ObjectRef};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
@@ -40,9 +41,9 @@ pub use flags::Flags;
 
 use crate::{
     api, clock,
-    kubernetes::{Cluster, Hold, Resource},
+    kubernetes::{Cluster, Hold, Resource, observed::Observer},
 };
-use metrics::Metrics;
+use metrics::{Metric, Metrics};
 use store::{Children, ListMark, RootKey, Roots};
 use watch::{Role, Watch, WatchKey, WatchState};
 
@@ -51,7 +52,9 @@ pub(crate) struct Shared {
     cluster: Cluster,
     engine: Engine,
     key: SealingKey,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
+    /// How many passes may run at once.
+    workers: usize,
     recorder: events::Recorder,
     access: access::Access,
     /// Who leads, where hosts stand for election.
@@ -70,6 +73,9 @@ pub(crate) struct State {
     term: Option<u64>,
     roots: Roots,
     children: Children,
+    /// Since when a key waits for a worker.
+    waiting: BTreeMap<(String, RootKey), Duration>,
+    metrics: Arc<Metrics>,
     queue: Queue<String, RootKey>,
     /// What is in force, by the Reconciler's name.
     active: BTreeMap<String, Active>,
@@ -108,8 +114,8 @@ struct Active {
     module: Option<Module>,
     resource: Resource,
     namespaces: api::Namespaces,
-    /// As whom children are read and written; nothing means as the host.
-    account: Option<AccountRule>,
+    /// As whom children are read and written; nothing means as the host. Nobody, where the Reconciler does not say it as it must.
+    account: Result<Option<AccountRule>, Failure>,
 }
 
 /// What the operator keeps of a CRD.
@@ -125,8 +131,10 @@ struct CrdInfo {
 }
 
 impl State {
-    fn new(seed: u64, workers: usize) -> Self {
+    fn new(seed: u64, workers: usize, metrics: Arc<Metrics>) -> Self {
         Self {
+            metrics,
+            waiting: BTreeMap::new(),
             term: None,
             roots: Roots::default(),
             children: Children::default(),
@@ -157,6 +165,10 @@ impl State {
             _ => return false,
         };
         self.queue.add(&lane, key.clone(), priority);
+        self.metrics.count(Metric::QueueAdds, &[&lane, &lane]);
+        if self.queue.waits(&lane, key) {
+            self.waiting.entry((lane, key.clone())).or_insert_with(clock::monotonic);
+        }
         true
     }
 
@@ -222,6 +234,25 @@ impl Shared {
         self.work.notify_waiters();
         self.work.notify_one();
         self.control.notify_one();
+    }
+
+    /// What /metrics shows.
+    fn metrics_text(&self) -> String {
+        let state = self.state();
+        for lane in state.active.keys() {
+            let set =
+                |metric, labels: &[&str], number: usize| self.metrics.set(metric, labels, number as f64);
+            // controller-runtime's priorities: 0 for what somebody changed, -100 for lists and resyncs.
+            set(Metric::QueueDepth, &[lane, lane, "0"], state.queue.waiting(lane, Priority::Edit));
+            set(Metric::QueueDepth, &[lane, lane, "-100"], state.queue.waiting(lane, Priority::Background));
+            set(Metric::BackingOff, &[lane], state.queue.backing_off(lane));
+            set(Metric::MaxConcurrent, &[lane], self.workers);
+        }
+        let leads = u8::from(self.cluster.hold().term().is_some());
+        self.metrics.set(Metric::Leader, &[lease::NAME], leads.into());
+        let controllers: Vec<String> = state.active.keys().cloned().collect();
+        drop(state);
+        self.metrics.text(controllers.iter())
     }
 
     // === What watches bring ===
@@ -340,9 +371,15 @@ impl Shared {
 /// # Errors
 /// When it cannot start: no API server, no engine, no address to listen on.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    flags.start_logging();
+    let level = flags.start_logging();
+    let admin = match flags.admin_bind {
+        Some(address) => Some(admin::serve(address, level).await?),
+        None => None,
+    };
     let identity = flags.identity()?;
-    let cluster = Cluster::new(flags.connect.client_named(&identity).await?);
+    let metrics = Arc::new(Metrics::new());
+    let cluster =
+        Cluster::new(flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?);
     let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
         .context("the WebAssembly engine does not start")?;
     let check = engine.clone();
@@ -379,11 +416,12 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         cluster,
         engine,
         key,
-        metrics: Metrics::new(),
+        metrics: Arc::clone(&metrics),
+        workers: flags.workers,
         recorder,
         access: access::Access::default(),
         leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),
-        state: Mutex::new(State::new(seed, flags.workers)),
+        state: Mutex::new(State::new(seed, flags.workers, metrics)),
         work: Notify::new(),
         control: Notify::new(),
         stopping: AtomicBool::new(false),
@@ -401,6 +439,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     workers.await?;
     if !control.is_finished() && tokio::time::timeout(CONTROL_STOP_TIMEOUT, &mut control).await.is_err() {
         control.abort();
+    }
+    if let Some(admin) = admin {
+        admin.abort();
     }
     // Last, since the next host begins to write then.
     release(candidate).await;

@@ -533,6 +533,12 @@ impl Pass {
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
             (None, None, None) => self.label_blocker().map(|blocker| blocker.reason),
         };
+        let message = match (&self.failure, &self.unsure, refused.first()) {
+            (Some(failure), ..) => Some(failure.to_string()),
+            (None, Some(error), _) => Some(error.to_string()),
+            (None, None, Some(standing)) => Some(standing.refusal.message.clone()),
+            (None, None, None) => None,
+        };
         // No watch tells when an object of a kind that is not watched is gone.
         let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
             let children = answer.allowed.children().iter().zip(&answer.states);
@@ -561,6 +567,7 @@ impl Pass {
             }),
             ready: self.ready,
             error,
+            message,
             counts: self.counts,
             memory: std::mem::take(&mut self.memory),
         }))

@@ -155,6 +155,18 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
+    /// Whether a key waits for its turn.
+    pub fn waits(&self, lane: &L, key: &K) -> bool {
+        let state = self.lanes.get(lane).and_then(|slot| slot.state.get(key));
+        state.is_some_and(|state| state.waiting.is_some())
+    }
+
+    /// How many keys of a lane wait for their turn with this priority.
+    pub fn waiting(&self, lane: &L, priority: Priority) -> usize {
+        let states = self.lanes.get(lane).into_iter().flat_map(|slot| slot.state.values());
+        states.filter(|state| state.waiting == Some(priority)).count()
+    }
+
     /// The next key to be worked on, if there is one and its lane may have another in work.
     pub fn pop(&mut self, now: Duration) -> Option<(L, K)> {
         self.now = now;

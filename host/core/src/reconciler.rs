@@ -1,5 +1,7 @@
 //! The parts of a Reconciler's spec that decide what its guest may do.
 
+use std::collections::BTreeSet;
+
 use pintle_wit::{Failure, Kind, Manifest, reasons};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -147,6 +149,17 @@ impl Grants {
         })
     }
 
+    /// The namespaces in which a root may have children of this kind: its own, and those that the grants name. For a root of cluster
+    /// scope without any, that is nowhere in particular.
+    pub fn namespaces_of<'a>(&'a self, kind: &Kind, own: Option<&'a str>) -> BTreeSet<Option<&'a str>> {
+        let grants = self.children.iter().filter(|grant| {
+            grant.api_version == kind.api_version && grant.kinds.iter().any(|name| name == &kind.kind)
+        });
+        let named = grants.flat_map(|grant| grant.namespaces.iter().map(String::as_str));
+        let all: BTreeSet<Option<&str>> = own.into_iter().chain(named).map(Some).collect();
+        if all.is_empty() { BTreeSet::from([None]) } else { all }
+    }
+
     /// Whether any child may live in another namespace than its root.
     pub fn reaches_elsewhere(&self) -> bool {
         self.children.iter().any(|grant| !grant.namespaces.is_empty())
@@ -246,6 +259,23 @@ pub fn supports(manifest: &Manifest) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn children_live_with_their_root_and_where_the_grants_say() {
+        let grant = |kind: &str, namespaces: &[&str]| KindGrant {
+            api_version: "v1".into(),
+            kinds: vec![kind.into()],
+            namespaces: namespaces.iter().map(|name| (*name).into()).collect(),
+        };
+        let grants =
+            Grants { children: vec![grant("A", &["x", "own"]), grant("B", &["y"])], ..Grants::default() };
+        let of = |kind: &str, own| {
+            grants.namespaces_of(&Kind::new("v1", kind), own).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(of("A", Some("own")), [Some("own"), Some("x")]);
+        assert_eq!(of("B", None), [Some("y")]);
+        assert_eq!(of("C", None), [None], "nowhere in particular is everywhere");
+    }
+
     use super::*;
     use pintle_wit::{ChildKind, NeedKind, PatchKind};
 

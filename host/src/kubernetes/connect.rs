@@ -1,13 +1,16 @@
 //! Which cluster, and as whom.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use http::{HeaderValue, header};
 use kube::{
     Client, Config,
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
+
+use super::observed::{Observed, Observer};
 
 /// The flags that name a cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -48,16 +51,18 @@ impl Connect {
         Ok(config)
     }
 
-    /// A client of the cluster that tells it from which process its calls come: the audit log shows it as the user agent.
+    /// A client of the cluster that tells it from which process its calls come, which the audit log shows as the user agent, and
+    /// tells an observer of every call.
     ///
     /// # Errors
     /// As [`Connect::config`].
-    pub async fn client_named(&self, identity: &str) -> anyhow::Result<Client> {
+    pub async fn client_of(&self, identity: &str, observer: Arc<dyn Observer>) -> anyhow::Result<Client> {
         let mut config = self.config().await?;
         let agent = format!("pintle/{} ({identity})", env!("CARGO_PKG_VERSION"));
         let agent = HeaderValue::from_str(&agent).context("the host's identity fits into no header")?;
         config.headers.push((header::USER_AGENT, agent));
-        Client::try_from(config).context("cannot make a client of the cluster")
+        let builder = ClientBuilder::try_from(config).context("cannot make a client of the cluster")?;
+        Ok(builder.with_layer(&Observed(observer)).build())
     }
 
     /// A client of the cluster.

@@ -20,7 +20,7 @@ use super::{
     Active, Shared, State,
     bind::{self, InForce, Left, Verdict, World},
     load,
-    metrics::ControllerLabels,
+    metrics::Metric,
     own,
     store::RootKey,
     watch::{Role, WatchState},
@@ -193,6 +193,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
         for name in ended {
             state.active.remove(&name);
             state.queue.remove_lane(&name);
+            state.waiting.retain(|(lane, _), _| *lane != name);
             shared.metrics.forget(&name);
         }
         for (name, left) in resting(verdicts) {
@@ -207,6 +208,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
                 module: None,
                 resource: left.resource.clone(),
                 namespaces,
+                account: object.spec.account_rule(),
             };
             state.active.insert(name.clone(), active);
             let kind = left.resource.kind.clone();
@@ -220,13 +222,8 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
         for (name, in_force) in working(verdicts).filter(|(name, _)| !waiting.contains(*name)) {
             let Some(binding) = binding(shared, &state, memory, name, in_force) else { continue };
             let before = state.active.get(name);
-            // What cannot be read as a rule was refused when it was decided what is in force.
-            let Some(Ok(account)) = state.reconcilers.get(name).map(|object| object.spec.account_rule())
-            else {
-                continue;
-            };
-            let namespaces =
-                state.reconcilers.get(name).map(|object| object.spec.namespaces.clone()).unwrap_or_default();
+            let Some(spec) = state.reconcilers.get(name).map(|object| &object.spec) else { continue };
+            let (namespaces, account) = (spec.namespaces.clone(), spec.account_rule());
             if before.is_some_and(|before| same(&before.binding, &binding) && before.namespaces == namespaces)
             {
                 continue;
@@ -259,7 +256,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
             state.queue.hurry(name);
             state.counts_changed.insert(name.clone());
             if swapped && shared.cluster.hold().term().is_some() {
-                shared.metrics.swaps.get_or_create(&ControllerLabels { controller: name.clone() }).inc();
+                shared.metrics.count(Metric::Swaps, &[name]);
             }
             let uid = state
                 .reconcilers

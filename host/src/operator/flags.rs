@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
+use super::admin::LogLevel;
 use crate::{api, clock, kubernetes::connect::Connect};
 
 /// The flags of `pintle operator`.
@@ -12,6 +13,9 @@ pub struct Flags {
     /// Address for /healthz, /readyz and /metrics
     #[arg(long, env = "PINTLE_BIND", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub(crate) bind: SocketAddr,
+    /// Loopback address on which the log level can be changed (PUT /loglevel); none by default
+    #[arg(long, env = "PINTLE_ADMIN_BIND", value_name = "ADDRESS")]
+    pub(crate) admin_bind: Option<SocketAddr>,
     /// The namespace of the host: its key and the ConfigMaps of modules are there
     #[arg(long, env = "PINTLE_NAMESPACE", default_value = api::NAMESPACE, value_name = "NAME")]
     pub(crate) namespace: String,
@@ -65,13 +69,17 @@ impl Flags {
         Ok(format!("{name}_{:08x}", u32::from_le_bytes(clock::random()?)))
     }
 
-    pub(crate) fn start_logging(&self) {
+    /// Starts logging, and returns what changes its level.
+    pub(crate) fn start_logging(&self) -> LogLevel {
         let filter = EnvFilter::try_new(&self.log).unwrap_or_else(|_| EnvFilter::new("info"));
-        let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let (filter, level) = reload::Layer::new(filter);
+        let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let registry = Registry::default().with(filter);
         // A second initialisation is a test that runs two operators in one process; the first one's format stays.
-        let _ = match self.log_format {
-            LogFormat::Json => logs.json().flatten_event(true).try_init(),
-            LogFormat::Text => logs.try_init(),
+        let started = match self.log_format {
+            LogFormat::Json => registry.with(logs.json().flatten_event(true)).try_init(),
+            LogFormat::Text => registry.with(logs).try_init(),
         };
+        LogLevel(started.is_ok().then_some(level))
     }
 }

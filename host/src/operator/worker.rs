@@ -5,16 +5,19 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use pintle_core::{
     ApiError, Applied, Binding, Done, FinalizerWrite, Finished, Observed, Outcome, Pass, Snapshot, Step,
-    account::Account,
-    reconciler,
+    account::Account, reconciler,
 };
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
-use super::{Shared, metrics::Ended, store::RootKey};
+use super::{
+    Shared,
+    metrics::{Ended, Metric},
+    store::RootKey,
+};
 use crate::{
     clock,
     kubernetes::{Cluster, Resource},
@@ -39,19 +42,24 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
     let permits = Arc::new(Semaphore::new(workers));
     while !shared.is_stopping() {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
-        let Some((lane, key)) = next(&shared).await else { break };
+        let Some((lane, key, waited)) = next(&shared).await else { break };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             // A panic in one pass is that root's failure and nothing else's.
+            let id = shared.metrics.began(&lane, waited);
             let pass = tokio::spawn(reconcile(Arc::clone(&shared), lane.clone(), key.clone()));
             let finished = match pass.await {
                 Ok(finished) => finished,
                 Err(error) => {
-                    warn!(reconciler = lane, root = %key, %error, "A reconcile panicked");
-                    shared.metrics.panics.inc();
+                    error!(
+                        reconciler = lane, root = %key, %error,
+                        "A pass over a root panicked, a mistake of the host's; other roots are not concerned, and it is tried again"
+                    );
+                    shared.metrics.count(Metric::Panics, &[&lane]);
                     Finished::Failed(Duration::ZERO)
                 }
             };
+            shared.metrics.ended(id, matches!(finished, Finished::Failed(_) | Finished::Overran(_)));
             shared.finish(&lane, &key, finished);
             drop(permit);
         });
@@ -63,16 +71,18 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
 /// How long passes in work may take to end when the operator stops. Kubernetes kills a Pod after 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The next key, as soon as there is one; nothing when the operator stops.
-async fn next(shared: &Shared) -> Option<(String, RootKey)> {
+/// The next key and how long it waited for a worker, as soon as there is one; nothing when the operator stops.
+async fn next(shared: &Shared) -> Option<(String, RootKey, Option<Duration>)> {
     loop {
         let notified = shared.work.notified();
         let due = {
             let mut state = shared.state();
             // Who does not lead keeps the keys for when it does: the control loop then wakes the workers.
             let works = shared.term_of_work(&state).is_some();
-            if let Some(next) = works.then(|| state.queue.pop(clock::monotonic())).flatten() {
-                return Some(next);
+            let now = clock::monotonic();
+            if let Some((lane, key)) = works.then(|| state.queue.pop(now)).flatten() {
+                let since = state.waiting.remove(&(lane.clone(), key.clone()));
+                return Some((lane, key, since.map(|since| now.saturating_sub(since))));
             }
             works.then(|| state.queue.next_due()).flatten()
         };
@@ -148,7 +158,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
         now: clock::now(),
     };
     let cluster = shared.cluster.with_hold(shared.cluster.hold().during(term));
-    let account = account.map(|rule| rule.account_for(&object)).transpose();
+    let account = account.and_then(|rule| rule.map(|rule| rule.account_for(&object)).transpose());
     Some((
         snapshot,
         Work { shared: Arc::clone(shared), cluster, account, term, module, binding, root: object, resource },
@@ -172,11 +182,11 @@ impl Work {
     /// Whether the guest may be shown what it observes: what the account could read itself.
     async fn may_observe(&self) -> Result<(), Failure> {
         let Some(account) = self.account.as_ref().map_err(Clone::clone)? else { return Ok(()) };
-        let namespace = pintle_core::object::namespace(&self.root);
         for child in self.binding.manifest.children.iter().filter(|child| child.observe) {
-            let resource = self.shared.state().resources.get(&child.kind()).cloned();
             // Of a kind that is not served there is nothing to show.
-            if let Some(resource) = resource {
+            let Some(resource) = self.shared.state().resources.get(&child.kind()).cloned() else { continue };
+            let grants = &self.binding.grants;
+            for namespace in grants.namespaces_of(&child.kind(), pintle_core::object::namespace(&self.root)) {
                 self.shared.access.may_read(&self.cluster, account, &resource, namespace).await?;
             }
         }
@@ -270,7 +280,7 @@ impl Work {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
         let reply = self.children()?.apply(&resource, apply).await;
-        self.shared.metrics.api_called(&self.binding.reconciler, "apply", reply.as_ref().err());
+        self.shared.metrics.wrote(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
         let observed = self.observed(reference, reply.object);
         self.shared.state().children.wrote(observed.clone());
@@ -297,7 +307,7 @@ impl Work {
     async fn delete(&self, deletion: &pintle_core::Deletion) -> Result<(), ApiError> {
         let resource = self.resource_of(deletion.reference()).await?;
         let reply = self.children()?.delete(&resource, deletion).await;
-        self.shared.metrics.api_called(&self.binding.reconciler, "delete", reply.as_ref().err());
+        self.shared.metrics.wrote(&self.binding.reconciler, "delete", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, child = %deletion.reference(), deleted = reply.is_ok(), "Pruned");
         reply?;
         if !reconciler::is_watchable(&deletion.reference().kind()) {
@@ -308,14 +318,14 @@ impl Work {
 
     async fn set_finalizers(&self, write: &FinalizerWrite) -> Result<(), ApiError> {
         let reply = self.cluster.patch_finalizers(&self.resource, write).await;
-        self.shared.metrics.api_called(&self.binding.reconciler, "finalizers", reply.as_ref().err());
+        self.shared.metrics.wrote(&self.binding.reconciler, "finalizers", reply.as_ref().err());
         // The watch brings the root as it is now; the finalizers are of no concern to the guest.
         reply.map(|_| ())
     }
 
     async fn write_status(&self, write: &pintle_core::StatusWrite) -> Result<(), ApiError> {
         let reply = self.cluster.write_status(&self.resource, write).await;
-        self.shared.metrics.api_called(&self.binding.reconciler, "status", reply.as_ref().err());
+        self.shared.metrics.wrote(&self.binding.reconciler, "status", reply.as_ref().err());
         let mut live = reply?;
         let kind = self.binding.root_kind();
         live["apiVersion"] = kind.api_version.as_str().into();
@@ -358,19 +368,27 @@ impl Work {
 }
 
 fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duration) {
-    let result = match (&done.error, done.retry) {
-        (None, _) => Ended::Success,
-        (Some(_), Some(_)) => Ended::Requeue,
-        (Some(_), None) => Ended::Error,
+    let ended = match (&done.error, done.retry) {
+        (None, None) if done.again.is_none() => Ended::Success,
+        (None, _) => Ended::RequeueAfter,
+        (Some(reason), Some(_)) => Ended::Failed(reason),
+        (Some(reason), None) => Ended::Terminal(reason),
     };
-    shared.metrics.reconciled(lane, result, took, done.error.as_deref());
+    shared.metrics.reconciled(lane, ended, took);
     let counts = done.counts;
     match &done.error {
         Some(error) => {
-            warn!(reconciler = lane, root = %key, error, retry = done.retry.is_some(), "Reconciled with an error")
+            let next = match done.retry {
+                Some(_) => "it is tried again after a back-off of at most 60 s",
+                None => "it waits for a change of the root, its children, the Reconciler or the module",
+            };
+            // What the reason alone does not say: which verb on what, which field.
+            let because = done.message.as_deref().unwrap_or_default();
+            warn!(reconciler = lane, root = %key, error, because, next, "Reconciled with an error");
         }
         None if done.throttled && counts.created + counts.updated + counts.deleted > 0 => {
-            warn!(reconciler = lane, root = %key, "It keeps changing without getting anywhere, and is slowed")
+            let next = "it is slowed, at most to a pass a minute; see who else writes its children";
+            warn!(reconciler = lane, root = %key, next, "It keeps changing without getting anywhere")
         }
         None if counts.created + counts.updated + counts.deleted + counts.status_writes > 0 => info!(
             reconciler = lane,
@@ -380,6 +398,7 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
             deleted = counts.deleted,
             status_writes = counts.status_writes,
             ready = done.ready,
+            milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "Reconciled"
         ),
         None => {

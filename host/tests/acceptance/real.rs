@@ -120,7 +120,7 @@ impl<'a> Real<'a> {
     }
 
     pub(crate) fn delete_namespace(&self, name: &str) -> anyhow::Result<()> {
-        self.plane.run_kubectl(&["delete", "namespace", name, "--wait=false"], None).map(drop)
+        self.plane.run_kubectl(&["delete", "namespace", name, "--timeout=60s"], None).map(drop)
     }
 
     async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {

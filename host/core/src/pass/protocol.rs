@@ -84,6 +84,8 @@ pub struct Done {
     pub throttled: bool,
     /// Why the pass did not get all of its work done, in one CamelCase word.
     pub error: Option<String>,
+    /// The same for a person: the message of the root's `Ready`, or what the status could not be told.
+    pub message: Option<String>,
     /// What it cost.
     pub counts: Counts,
 }

@@ -17,7 +17,7 @@ use crate::{
     operator::{
         Shared, State,
         bind::{self, Verdict},
-        metrics::{ControllerLabels, RootLabels},
+        metrics::Metric,
         own,
         own_status::{self, Findings},
         watch::{Role, WatchState},
@@ -191,33 +191,17 @@ pub(super) fn reconciler_status(
                 Some(recorded) if findings.starting.contains(&in_force.resource.kind) => recorded,
                 _ => counts(&state, &in_force.resource.kind, &object.spec.namespaces),
             };
-            let gauge = |label: &'static str, value: u32| {
-                let labels = RootLabels { controller: name.to_owned(), state: label };
-                shared.metrics.roots.get_or_create(&labels).set(value.into());
-            };
+            let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
             let roots = findings.roots;
             gauge("ready", roots.ready);
             gauge("failing", roots.failing);
             gauge("other", roots.total.saturating_sub(roots.ready + roots.failing));
             let slowed = state.roots.of_kind(&in_force.resource.kind);
             let slowed = slowed.filter(|(_, root)| root.memory.is_throttled()).count();
-            let labels = ControllerLabels { controller: name.to_owned() };
-            shared.metrics.throttled.get_or_create(&labels).set(i64::try_from(slowed).unwrap_or(i64::MAX));
+            shared.metrics.set(Metric::Throttled, &[name], slowed as f64);
             Ok(in_force.as_ref())
         }
     };
-    let lane = name.to_owned();
-    let labels = ControllerLabels { controller: lane.clone() };
-    shared
-        .metrics
-        .queue_depth
-        .get_or_create(&labels)
-        .set(i64::try_from(state.queue.depth(&lane)).unwrap_or(i64::MAX));
-    shared
-        .metrics
-        .backing_off
-        .get_or_create(&labels)
-        .set(i64::try_from(state.queue.backing_off(&lane)).unwrap_or(i64::MAX));
     let status =
         own_status::of_reconciler(&object, in_force, memory.in_force.get(name), &findings, clock::now());
     Some((object, status))

@@ -204,8 +204,8 @@ pub struct Step {
     /// How many changing calls the host may have made since the step began.
     #[serde(default)]
     pub mutating_calls: Option<Calls>,
-    /// By resource, as which users the host made its changing calls since the step began: all of these and no others. `host` stands
-    /// for the host itself.
+    /// By resource, as which users the host made the changing calls that succeeded since the step began: all of these and no others.
+    /// `host` stands for the host itself.
     #[serde(default)]
     pub made_as: BTreeMap<String, BTreeSet<String>>,
 }

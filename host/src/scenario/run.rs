@@ -247,6 +247,7 @@ impl<'a, B: Backend> Runner<'a, B> {
             .filter(|call| {
                 call.namespace.as_ref().is_some_and(|namespace| namespace.starts_with(&self.names.namespace))
             })
+            .filter(|call| call.code < 400)
             .collect();
         let mut wrong = Vec::new();
         for (resource, users) in expected {

@@ -297,7 +297,6 @@ impl Work {
         let reference = claim.reference();
         let resource = self.resource_of(reference).await?;
         let reply = self.children()?.claim(&resource, claim).await;
-        self.shared.metrics.api_called(&self.binding.reconciler, "claim", reply.as_ref().err());
         let observed = self.observed(reference, reply?);
         self.shared.state().children.wrote(observed.clone());
         info!(reconciler = self.binding.reconciler, child = %reference, "Somebody changed the key of an item of a list; it is put right");

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use pintle_wit::{Cause, ObjectRef, Refusal};
 
 use super::{
-    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, displaced, doubt,
+    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step,
+    displaced::{self, Suspicion},
+    doubt,
     memory::{Met, Standing},
 };
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
@@ -25,13 +27,10 @@ pub(super) enum ChildState {
     InTheWay(u32),
     /// What is there was read; to be decided anew.
     Looked(u32),
-    /// Somebody's items may stand in the place of ours. With the paths of what the API server refused, if it did.
-    Displaced(Vec<String>),
-    /// Such items were looked for, and made ours; after a refusal, or before the first apply.
-    Inspected {
-        /// After a refusal.
-        refused: bool,
-    },
+    /// Somebody's items may stand in the place of ours.
+    Displaced(Suspicion),
+    /// Such items were looked for, and made ours.
+    Inspected(Suspicion),
     /// It is as the answer wants it.
     Accepted,
     /// The API server, or the rule against adoption, refuses it.
@@ -47,7 +46,7 @@ pub(super) enum ChildState {
 impl ChildState {
     /// Whether it is to be decided.
     fn is_open(&self) -> bool {
-        matches!(self, Self::Pending | Self::Looked(_) | Self::Inspected { .. })
+        matches!(self, Self::Pending | Self::Looked(_) | Self::Inspected(_))
     }
 }
 
@@ -237,8 +236,11 @@ impl Pass {
                 ChildState::Looked(attempts) => *attempts,
                 _ => 0,
             };
-            let may_claim =
-                !matches!(state, ChildState::Inspected { refused: true }) && self.may_be_displaced(child);
+            let suspicion = match state {
+                ChildState::Inspected(suspicion) => suspicion.clone(),
+                _ => Suspicion::default(),
+            };
+            let may_claim = suspicion.refused.is_empty() && self.may_be_displaced(child);
             *state = match result {
                 Ok(Applied { created, observed }) => {
                     let before = self.live.get(&Key::from(child.reference()));
@@ -259,7 +261,7 @@ impl Pass {
                     ChildState::InTheWay(attempts + 1)
                 }
                 Err(error) if may_claim && displaced::is_about_a_list(&error) => {
-                    ChildState::Displaced(displaced::paths(&error))
+                    ChildState::Displaced(Suspicion { refused: displaced::paths(&error), ..suspicion })
                 }
                 Err(error) if error.is_refusal() => ChildState::Refused(Box::new(refused(
                     child,

@@ -7,6 +7,18 @@ use serde_json::Value;
 use super::{Answer, ApiError, Claim, Key, Pass, Phase, Step, children::ChildState, doubt};
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler::is_watchable};
 
+/// Why a child is inspected.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Suspicion {
+    /// Where in the object the API server refused something, if it did.
+    pub(super) refused: Vec<String>,
+    /// How often a claim came too late, because the child had changed since it was read.
+    pub(super) late: u32,
+}
+
+/// How often a claim may come too late. After an edit of a Deployment its controllers write its status within milliseconds.
+const LATE_MAX: u32 = 5;
+
 /// What the API server says of two items that cannot be in one list: a value that must be unique, or a name that a list of one item
 /// need not have.
 pub(super) fn is_about_a_list(error: &ApiError) -> bool {
@@ -50,8 +62,8 @@ impl Pass {
             else {
                 continue;
             };
-            if !matches!(state, ChildState::Inspected { .. }) && self.may_be_displaced(child) {
-                *state = ChildState::Displaced(Vec::new());
+            if !matches!(state, ChildState::Inspected(_)) && self.may_be_displaced(child) {
+                *state = ChildState::Displaced(Suspicion::default());
                 any = true;
             }
         }
@@ -92,8 +104,8 @@ impl Pass {
             else {
                 continue;
             };
-            let ChildState::Displaced(refused) = state else { continue };
-            let refused = std::mem::take(refused);
+            let ChildState::Displaced(suspicion) = state else { continue };
+            let suspicion = std::mem::take(suspicion);
             match found {
                 Err(error) => {
                     doubt(&mut self.unsure, error.about(child.reference()));
@@ -102,17 +114,18 @@ impl Pass {
                 }
                 // Gone meanwhile, or another: the apply finds out, as it carries the uid.
                 Ok(found) => {
-                    *state = ChildState::Inspected { refused: !refused.is_empty() };
                     let ours = found.filter(|live| {
                         let seen = Observed::of(live, &self.binding.field_manager, false);
                         self.owns(&seen) && !seen.deleting
                     });
-                    let claim =
-                        ours.and_then(|live| Claim::of(child, &live, &self.binding.field_manager, &refused));
+                    let claim = ours.and_then(|live| {
+                        Claim::of(child, &live, &self.binding.field_manager, &suspicion.refused)
+                    });
                     if let Some(claim) = claim {
                         claiming.push(*index);
                         claims.push(claim);
                     }
+                    *state = ChildState::Inspected(suspicion);
                 }
             }
         }
@@ -136,16 +149,24 @@ impl Pass {
                 Ok(observed) => {
                     self.live.insert(Key::from(child.reference()), observed);
                 }
-                // It may not be patched: the apply is tried all the same, and says what is wrong. Where it changed meanwhile, the
-                // next pass looks again.
-                Err(error) if error.is_refusal() && error.code != 409 => {}
+                Err(error) if error.code == 409 => {
+                    let ChildState::Inspected(suspicion) = state else { continue };
+                    if suspicion.late < LATE_MAX {
+                        let late = suspicion.late + 1;
+                        *state = ChildState::Displaced(Suspicion { late, ..std::mem::take(suspicion) });
+                    } else {
+                        doubt(&mut self.unsure, error.about(child.reference()));
+                        *state = ChildState::Unsure;
+                    }
+                }
+                // It may not be patched: the apply is tried all the same, and says what is wrong.
+                Err(error) if error.is_refusal() => {}
                 Err(error) => {
                     doubt(&mut self.unsure, error.about(child.reference()));
                     *state = ChildState::Unsure;
                 }
             }
         }
-        self.answer = Some(answer);
-        self.apply_children()
+        self.inspect(answer)
     }
 }

@@ -208,13 +208,15 @@ impl Shared {
     }
 
     /// Begins the work of a term of leadership. Whoever led before may have left everything at any point, and have changed what this
-    /// host remembers of earlier passes: nothing is remembered, and there is a pass for every root.
-    fn begin_term(&self, term: u64) {
+    /// host remembers of earlier passes: nothing is remembered, and there is a pass for every root. What is in force for those that
+    /// wait came into force while this host stood by, without what must be written first.
+    fn begin_term(&self, term: u64, waiting: &BTreeSet<String>) {
         let mut state = self.state();
         if state.term == Some(term) {
             return;
         }
         state.term = Some(term);
+        state.active.retain(|name, _| !waiting.contains(name));
         state.roots.forget_memories();
         let lanes: Vec<(String, Kind)> =
             state.active.iter().map(|(lane, active)| (lane.clone(), active.binding.root_kind())).collect();

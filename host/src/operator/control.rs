@@ -115,7 +115,7 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     claim_watches(shared, memory, &verdicts, &widened);
     activate(shared, memory, &verdicts, &waiting).await;
     let Some(term) = term else { return again };
-    shared.begin_term(term);
+    shared.begin_term(term, &waiting);
     if let Some(at) = write_statuses(shared, memory, &verdicts, &widened).await {
         sooner(at);
     }

@@ -25,6 +25,7 @@ use crate::{
 
 /// What a worker holds while it works on a root.
 struct Work {
+    /// Not to write through: its way to the API server is neither bound to the term nor the account's.
     shared: Arc<Shared>,
     /// What the pass writes through: in its own term of leadership alone.
     cluster: Cluster,

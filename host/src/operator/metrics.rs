@@ -224,7 +224,7 @@ impl Metric {
                 "pintle_api_requests",
                 Counter,
                 &["controller", "verb", "code"],
-                "Writes of passes: apply, delete and status, by status code (0: no reply, or not sent)",
+                "Writes of passes: apply, claim, delete, finalizers and status, by status code (0: no reply, or not sent)",
             ),
             Self::Roots => {
                 spec("pintle_roots", Gauge, &["controller", "state"], "Roots: ready, failing, or other")

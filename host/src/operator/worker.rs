@@ -298,6 +298,7 @@ impl Work {
         let reference = claim.reference();
         let resource = self.resource_of(reference).await?;
         let reply = self.children()?.claim(&resource, claim).await;
+        self.shared.metrics.wrote(&self.binding.reconciler, "claim", reply.as_ref().err());
         let observed = self.observed(reference, reply?);
         self.shared.state().children.wrote(observed.clone());
         info!(reconciler = self.binding.reconciler, child = %reference, "Somebody changed the key of an item of a list; it is put right");

@@ -65,6 +65,10 @@ impl Pass {
     pub(super) fn apply_children(&mut self) -> Step {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         let mut due = Vec::new();
+        let hidden = self.hidden(&mut answer);
+        if !hidden.is_empty() {
+            return self.look(answer, hidden);
+        }
         let stages: BTreeSet<u32> = answer.allowed.children().iter().map(AllowedChild::stage).collect();
         'stages: for stage in stages {
             let closed = !self.waits_for(&answer, stage).is_empty();
@@ -279,16 +283,19 @@ impl Pass {
             .copied()
             .filter(|index| matches!(answer.states.get(*index), Some(ChildState::InTheWay(_))))
             .collect();
-        let references = in_the_way
-            .iter()
-            .filter_map(|index| answer.allowed.children().get(*index))
-            .map(|child| child.reference().clone())
-            .collect();
         if in_the_way.is_empty() {
             return self.inspect(answer);
         }
+        self.look(answer, in_the_way)
+    }
+
+    /// Reads live what stands under the names of these children.
+    fn look(&mut self, answer: Answer, indexes: Vec<usize>) -> Step {
+        let children = answer.allowed.children();
+        let found = indexes.iter().filter_map(|index| children.get(*index));
+        let references = found.map(|child| child.reference().clone()).collect();
         self.answer = Some(answer);
-        self.phase = Phase::Resolving(in_the_way);
+        self.phase = Phase::Resolving(indexes);
         Step::Get(references)
     }
 

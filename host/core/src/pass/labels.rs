@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Answer, Key, Pass};
+use super::{Answer, Key, Pass, children::ChildState};
 use crate::{conditions::Blocker, gate::AllowedChild, object, observed::Observed};
 
 /// The reason of the blocker.
@@ -53,6 +53,21 @@ impl Pass {
         let known = self.memory.unlabelled.get(&Key::from(child.reference()));
         known.is_some_and(|known| known.resource_version == live.resource_version && !known.is_due(self.now))
             && live.desired.as_deref() == Some(child.desired().as_str())
+    }
+
+    /// Marks the children without our labels that are not known to be there, because a list that selects by label did not show them:
+    /// they are read, not created.
+    pub(super) fn hidden(&self, answer: &mut Answer) -> Vec<usize> {
+        let mut hidden = Vec::new();
+        for (index, (child, state)) in answer.allowed.children().iter().zip(&mut answer.states).enumerate() {
+            let key = Key::from(child.reference());
+            let is_known = self.live.contains_key(&key) || !self.memory.unlabelled.contains_key(&key);
+            if matches!(state, ChildState::Pending) && !is_known {
+                *state = ChildState::InTheWay(0);
+                hidden.push(index);
+            }
+        }
+        hidden
     }
 
     /// Whether a child without our labels is to be written again.

@@ -108,7 +108,7 @@ fn an_edit_of_a_slowed_root_is_made_true_at_once() {
 fn a_guest_that_cannot_make_up_its_mind_about_a_child_is_slowed() {
     let mut world = World::new();
     let flip = |n: usize| {
-        let mut answer = answer(vec![config_map("page", if n % 2 == 0 { "a" } else { "b" })]);
+        let mut answer = answer(vec![config_map("page", ["a", "b"][n % 2])]);
         answer.status = json!({"turn": n % 2}).as_object().unwrap().clone();
         answer
     };

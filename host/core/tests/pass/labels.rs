@@ -103,3 +103,22 @@ fn a_foreign_edit_of_such_a_child_that_is_seen_is_put_right() {
     let run = world.pass_after(10, &with_web);
     assert_eq!(run.steps[..2], ["call", "create Deployment web"]);
 }
+
+#[test]
+fn a_list_that_does_not_show_such_a_child_costs_a_look_and_no_write() {
+    let mut world = stripped();
+    world.pass(&shop());
+    let page = reference("ConfigMap", "page");
+    let hidden = world.api.objects.remove(&page).unwrap();
+    let run = world.pass_after_between(10, &shop(), move |api, step| {
+        if step == "get ConfigMap page" {
+            api.objects.insert(page.clone(), hidden.clone());
+        }
+    });
+    assert_eq!(run.steps, ["call", "get ConfigMap page"]);
+    assert_eq!(world.says("Ready"), no("LabelRemoved"));
+    // One that is really gone is made anew.
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    let run = world.pass_after(10, &shop());
+    assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "create ConfigMap page"]);
+}

@@ -449,11 +449,11 @@ impl Pass {
 
     /// Those that nobody has looked at since the host started, and that no watch shows.
     fn unread(&self) -> Vec<ObjectRef> {
-        let is_unread = |entry: &ObjectRef| {
-            !self.memory.read.contains(entry)
-                && !(is_watchable(&entry.kind()) && self.live.contains_key(&Key::from(entry)))
+        let is_known = |entry: &ObjectRef| {
+            self.memory.read.contains(entry)
+                || is_watchable(&entry.kind()) && self.live.contains_key(&Key::from(entry))
         };
-        self.recorded_children().into_iter().filter(is_unread).collect()
+        self.recorded_children().into_iter().filter(|entry| !is_known(entry)).collect()
     }
 
     /// The finalizers are as they should be; now what the status names is looked at, and then the children are applied.

@@ -27,9 +27,9 @@ pub mod status;
 
 pub use desired::{DesiredHash, SealingKey};
 pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
-pub use observed::Observed;
+pub use observed::{Kept, Names, Observed, Uid};
 pub use pass::{
-    ApiError, Applied, Apply, Binding, Counts, Deletion, Done, Outcome, Pass, RootMemory, Snapshot,
+    ApiError, Applied, Apply, Binding, Counts, Deletion, Done, Judged, Outcome, Pass, RootMemory, Snapshot,
     StatusWrite, Step,
 };
 

@@ -1,5 +1,7 @@
 //! What the host remembers of a live child.
 
+mod kept;
+
 use pintle_wit::{Condition, ConditionStatus, ObjectRef, names};
 use serde_json::Value;
 
@@ -7,8 +9,10 @@ use crate::{
     desired, managed, object,
     readiness::{self, Ready},
 };
+pub use kept::{Kept, Names, Uid};
 
-/// A child as it was last seen: a small fixed part, and the object itself only where the guest wants to observe it.
+/// A child as it was last seen: a small fixed part, and the object itself only where the guest wants to observe it. Passes work with
+/// this form; between passes a child is [`Kept`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     /// Its name.
@@ -29,10 +33,14 @@ pub struct Observed {
     pub adopt: Option<String>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Our entry of its managed fields.
+    /// Our entry of its managed fields, until a pass has judged it: then the hash and the verdict are enough.
     pub entry: Option<Value>,
     /// The hash of that entry.
     pub entry_hash: [u8; 32],
+    /// The verdict: a pass found that the entry with this hash covers every leaf of the object whose hash is in `desired`.
+    pub covered: bool,
+    /// Whether our entry owns its label `pintle.dev/root`: it was this host, and nobody else, who put it there.
+    pub owns_root_label: bool,
     /// Whether it is ready by the rule of its kind.
     pub ready: Ready,
     /// Its conditions, for a readiness rule that names one.
@@ -47,6 +55,7 @@ impl Observed {
         let label = |key: &str| object::text(live, &["metadata", "labels", key]).map(Into::into);
         let annotation = |key: &str| object::text(live, &["metadata", "annotations", key]).map(Into::into);
         let entry = managed::entry(live, manager, None).cloned();
+        let labels = entry.as_ref().and_then(|entry| object::at(entry, &["f:metadata", "f:labels"]));
         Self {
             reference: object::reference(live),
             uid: object::uid(live).into(),
@@ -58,6 +67,9 @@ impl Observed {
             adopt: annotation(names::ANNOTATION_ADOPT),
             deleting: object::is_deleting(live),
             entry_hash: desired::hash_parts(&[&entry.as_ref().map(desired::canonical).unwrap_or_default()]),
+            covered: false,
+            owns_root_label: labels
+                .is_some_and(|labels| labels.get(format!("f:{}", names::LABEL_ROOT)).is_some()),
             entry,
             ready: readiness::of(live),
             conditions: conditions(live),
@@ -68,6 +80,47 @@ impl Observed {
     /// Whether this object is, provably, a child of the root with this uid: by its controller, not by its labels.
     pub fn is_owned_by(&self, root_uid: &str) -> bool {
         self.controller.as_deref() == Some(root_uid)
+    }
+
+    /// Whether nobody took a field from us since the object was sent as `sent`, whose hash it must carry: our entry covers every leaf.
+    pub fn covers(&self, sent: &Value) -> bool {
+        self.covered || self.entry.as_ref().is_some_and(|entry| managed::covers(entry, sent))
+    }
+
+    /// Keeps the verdict of a pass instead of the entry that it was found on.
+    pub fn judge(&mut self, covered: bool) {
+        self.covered = covered;
+        if covered {
+            self.entry = None;
+        }
+    }
+
+    /// Takes over the verdict on an earlier sight of the same object, where neither the entry nor what was sent has changed since.
+    pub fn inherit(&mut self, earlier: &Self) {
+        if earlier.covered
+            && self.uid == earlier.uid
+            && self.entry_hash == earlier.entry_hash
+            && self.desired == earlier.desired
+        {
+            self.judge(true);
+        }
+    }
+
+    /// Whether this sight shows anything else than `other` does, but for the version.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        let Self { resource_version: _, entry: _, covered: _, .. } = self;
+        self.reference != other.reference
+            || self.uid != other.uid
+            || self.controller != other.controller
+            || self.root_label != other.root_label
+            || self.reconciler_label != other.reconciler_label
+            || self.desired != other.desired
+            || self.adopt != other.adopt
+            || self.deleting != other.deleting
+            || self.entry_hash != other.entry_hash
+            || self.ready != other.ready
+            || self.conditions != other.conditions
+            || self.object != other.object
     }
 
     /// Whether somebody with rights on the object allowed the root to take it over.

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub use api_error::ApiError;
 pub use memory::RootMemory;
-pub use protocol::{Applied, Counts, Done, Outcome, Step};
+pub use protocol::{Applied, Counts, Done, Judged, Outcome, Step};
 pub use writes::{Apply, Deletion, StatusWrite};
 
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
     status::StatusSchema,
 };
 use children::ChildState;
-use memory::{Memo, MemoChild};
+use memory::Memo;
 
 /// How often a guest is called in one pass while it and the API server disagree. The first call, one with the refusals that it
 /// led to, and one more for a guest that works around them.
@@ -105,6 +105,7 @@ pub struct Pass {
     unsure: Option<ApiError>,
     phase: Phase,
     counts: Counts,
+    judged: Vec<Judged>,
     ready: bool,
     /// Children of kinds that are not watched that this pass names in the status.
     recorded_now: Vec<ObjectRef>,
@@ -165,7 +166,7 @@ impl Pass {
         let Snapshot { binding, root, children, mut memory, now } = snapshot;
         memory.forget_unless(&binding, &root);
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
-        let known = std::mem::take(&mut memory.unwatched).into_iter().chain(children);
+        let known = memory.take_unwatched().into_iter().chain(children);
         let live = known.map(|child| (Key::from(&child.reference), child)).collect();
         Self {
             binding,
@@ -180,6 +181,7 @@ impl Pass {
             unsure: None,
             phase: Phase::Begin,
             counts: Counts::default(),
+            judged: Vec::new(),
             ready: false,
             recorded_now: Vec::new(),
             recorded: false,
@@ -275,14 +277,9 @@ impl Pass {
     /// Whether the last pass already did everything that this one would: the request is the same, and no child drifted, came or went.
     fn nothing_changed(&self) -> bool {
         let Some(memo) = &self.memory.memo else { return false };
-        memo.request_hash == self.request_hash
+        memo.is_about(&self.request_hash)
             && self.unread_unwatched().is_empty()
-            && memo.children.iter().all(|child| child.is_as_it_was(self.live.get(&child.key)))
-            && self
-                .live
-                .iter()
-                .filter(|(_, child)| child.is_owned_by(self.uid()))
-                .all(|(key, _)| memo.children.iter().any(|child| child.key == *key))
+            && memo.children_are_as_they_were(self.live.iter(), self.uid())
     }
 
     fn call_guest(&mut self, request: Request) -> Step {
@@ -429,13 +426,14 @@ impl Pass {
         self.memory
             .read
             .retain(|entry| !again.iter().any(|child| memory::unwatched(&child.reference) == *entry));
-        self.memory.unwatched = kept;
+        self.memory.keep_unwatched(kept);
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
             ready: self.ready,
             error,
             counts: self.counts,
+            judged: std::mem::take(&mut self.judged),
             memory: std::mem::take(&mut self.memory),
         }))
     }

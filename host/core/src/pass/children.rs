@@ -6,7 +6,7 @@ use super::{
     Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt, memory,
     memory::{Met, Standing},
 };
-use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
+use crate::{gate::AllowedChild, observed::Observed, reconciler};
 
 /// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
@@ -294,9 +294,8 @@ fn is_referred(child: &ObjectRef) -> bool {
 }
 
 /// Nothing is to be done for a child that carries the hash of what is wanted and on which nobody took a field from us.
-fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
-    live.desired.as_deref() == Some(child.desired().as_str())
-        && live.entry.as_ref().is_some_and(|entry| managed::covers(entry, child.object()))
+pub(super) fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
+    live.desired.as_deref() == Some(child.desired().as_str()) && live.covers(child.object())
 }
 
 fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     conditions::{self, Blocker},
     managed, object,
-    observed::status_conditions,
+    observed::{Observed, status_conditions},
     readiness::{self, Ready},
     reconciler,
     request::HOST_STATUS,
@@ -70,7 +70,7 @@ impl Pass {
                 return (answer.allowed.status().clone(), answer.allowed.conditions().to_vec());
             }
             if let Some(memo) = &self.memory.memo {
-                return (memo.status.clone(), memo.conditions.clone());
+                return memo.words();
             }
         }
         self.last_words()
@@ -230,10 +230,14 @@ impl Pass {
             }
         }
         if self.answer.is_some() || self.memory.memo.is_some() {
-            let wanted = self.wanted_keys();
-            for child in self.live.values().filter(|child| {
-                child.is_owned_by(self.uid()) && !wanted.contains(&Key::from(&child.reference))
-            }) {
+            let wanted = self.wanted();
+            let is_wanted = |key: &Key| match (&self.answer, &self.memory.memo) {
+                (None, Some(memo)) => memo.wants(key),
+                _ => wanted.contains(key),
+            };
+            let left =
+                self.live.iter().filter(|(key, child)| child.is_owned_by(self.uid()) && !is_wanted(key));
+            for (_, child) in left {
                 let doing =
                     if child.deleting { "is being deleted" } else { "is no longer wanted and still there" };
                 add(conditions::REASON_PRUNING, format!("{} {doing}", child.reference), false);
@@ -257,33 +261,26 @@ impl Pass {
         blockers
     }
 
-    fn wanted_keys(&self) -> Vec<Key> {
-        match (&self.answer, &self.memory.memo) {
-            (Some(_), _) => self.wanted(),
-            (None, Some(memo)) => memo.children.iter().map(|child| child.key.clone()).collect(),
-            (None, None) => Vec::new(),
-        }
-    }
-
     /// Every wanted child that exists, and whether it is ready.
     fn readiness(&self) -> Vec<(ObjectRef, Ready)> {
-        let rules: Vec<(Key, Option<pintle_wit::Readiness>)> = match (&self.answer, &self.memory.memo) {
+        let owned = |child: &&Observed| child.is_owned_by(self.uid());
+        let ready = |child: &Observed, rule| (child.reference.clone(), readiness::of_child(child, rule));
+        match (&self.answer, &self.memory.memo) {
             (Some(answer), _) => {
-                let children = answer.allowed.children().iter();
-                children.map(|child| (Key::from(child.reference()), child.readiness().cloned())).collect()
+                let wanted = answer.allowed.children().iter();
+                wanted
+                    .filter_map(|child| {
+                        let live = self.live.get(&Key::from(child.reference())).filter(owned)?;
+                        Some(ready(live, child.readiness()))
+                    })
+                    .collect()
             }
             (None, Some(memo)) => {
-                memo.children.iter().map(|child| (child.key.clone(), child.readiness.clone())).collect()
+                let wanted = memo.wanted(self.live.iter()).into_iter();
+                wanted.filter(|(live, _)| owned(live)).map(|(live, rule)| ready(live, rule)).collect()
             }
             (None, None) => Vec::new(),
-        };
-        rules
-            .into_iter()
-            .filter_map(|(key, rule)| {
-                let child = self.live.get(&key).filter(|child| child.is_owned_by(self.uid()))?;
-                Some((child.reference.clone(), readiness::of_child(child, rule.as_ref())))
-            })
-            .collect()
+        }
     }
 
     /// Whether the status that is there is another than the one to be sent: a field differs, or the last write had one that this
@@ -331,7 +328,7 @@ impl Pass {
                     && ready.reason == blocker.reason
                     && ready.message == blocker.message
             });
-            let warning = Some((blocker.reason.clone(), blocker.message.clone()));
+            let warning = Some(Box::new((blocker.reason.clone(), blocker.message.clone())));
             let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
             if !told && warned != warning {
                 let message = crate::gate::clean(&blocker.message, 1024);

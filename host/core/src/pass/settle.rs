@@ -1,9 +1,9 @@
 //! After the children: what the refusals lead to, what is pruned, and what is remembered.
 
-use pintle_wit::{Failure, ObjectRef, reasons};
+use pintle_wit::{Failure, ObjectRef, Readiness, reasons};
 
 use super::{
-    ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Key, Memo, MemoChild, Observed, Pass, Phase, Step, doubt,
+    ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Judged, Key, Memo, Observed, Pass, Phase, Step, doubt,
 };
 use crate::desired;
 
@@ -110,22 +110,21 @@ impl Pass {
     /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.
     pub(super) fn converged(&mut self) -> Step {
         if let Some(answer) = &self.answer {
-            let children = answer
+            for child in answer.allowed.children() {
+                let key = Key::from(child.reference());
+                if let Some(live) = self.live.get_mut(&key).filter(|live| !live.covered) {
+                    live.judge(super::children::is_as_wanted(child, live));
+                    self.judged.extend(live.covered.then(|| Judged::of(live)));
+                }
+            }
+            let children: Vec<(Key, Option<&Readiness>)> = answer
                 .allowed
                 .children()
                 .iter()
-                .filter_map(|child| {
-                    let key = Key::from(child.reference());
-                    let live = self.live.get(&key)?;
-                    Some(MemoChild::of(key, live, child.readiness().cloned()))
-                })
+                .map(|child| (Key::from(child.reference()), child.readiness()))
                 .collect();
-            self.memory.memo = Some(Memo {
-                request_hash: self.request_hash,
-                children,
-                status: answer.allowed.status().clone(),
-                conditions: answer.allowed.conditions().to_vec(),
-            });
+            let children = children.iter().filter_map(|(key, rule)| Some((key, self.live.get(key)?, *rule)));
+            self.memory.memo = Some(Memo::of(self.request_hash, children, &answer.allowed));
         }
         self.write_status()
     }

@@ -5,6 +5,7 @@
 
 pub mod connect;
 mod discover;
+mod reduced;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use pintle_wit::{Cause, Kind, ObjectRef};
 use serde_json::{Value, json};
 
 pub use discover::Resource;
+pub use reduced::Reduced;
 
 /// How long one request may take. The API server itself gives up on a write after 34 s; an operator that waits longer than ten is
 /// better off asking again.
@@ -32,7 +34,7 @@ pub struct Cluster {
 /// What the API server replied to a request that it accepted.
 #[derive(Debug)]
 pub struct Reply {
-    /// The object.
+    /// The object, without what [`Reduced`] leaves out.
     pub object: Value,
     /// Whether it was created by the request.
     pub created: bool,
@@ -208,8 +210,8 @@ impl Cluster {
             .map_err(|error| no_reply(error.to_string()))?
             .to_bytes();
         if parts.status.is_success() {
-            let object = serde_json::from_slice(&bytes)
-                .map_err(|error| no_reply(format!("the reply is not JSON: {error}")))?;
+            let Reduced(object) = serde_json::from_slice(&bytes)
+                .map_err(|error| no_reply(format!("the reply is no JSON object: {error}")))?;
             return Ok(Reply { object, created: parts.status.as_u16() == 201 });
         }
         let retry_after =

@@ -24,7 +24,7 @@ use std::{
 };
 
 use anyhow::Context;
-use pintle_core::{Binding, Finished, Priority, Queue, SealingKey, StatusSchema, object};
+use pintle_core::{Binding, Finished, Priority, Queue, SealingKey, StatusSchema, Uid, object};
 use pintle_engine::{Engine, EngineConfig, Meter, Module};
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
@@ -79,6 +79,13 @@ pub(crate) struct State {
     missing: BTreeMap<Kind, std::time::Duration>,
     /// Reconcilers whose root counts changed since they were last written.
     counts_changed: BTreeSet<String>,
+}
+
+/// Where a list began, in the view of the roots and in that of the children.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    roots: ListMark,
+    children: ListMark,
 }
 
 /// Whether the host's own watches have shown everything once.
@@ -146,10 +153,10 @@ impl State {
         true
     }
 
-    fn enqueue_by_uid(&mut self, uids: BTreeSet<String>, priority: Priority) -> bool {
+    fn enqueue_by_uid(&mut self, uids: BTreeSet<Uid>, priority: Priority) -> bool {
         let mut any = false;
         for uid in uids {
-            if let Some((kind, key)) = self.roots.by_uid(&uid).cloned() {
+            if let Some((kind, key)) = self.roots.by_uid(&uid).map(|root| (root.kind(), root.key())) {
                 any |= self.enqueue(&kind, &key, priority);
             }
         }
@@ -185,21 +192,21 @@ impl Shared {
 
     // === What watches bring ===
 
-    fn saw(&self, key: &WatchKey, live: Value, listing: bool) {
+    fn saw(&self, key: &WatchKey, live: Value, list: Option<Marks>) {
         // What a first list brings nobody is waiting for; what comes later somebody changed.
-        let priority = if listing { Priority::Background } else { Priority::Edit };
+        let priority = if list.is_some() { Priority::Background } else { Priority::Edit };
         let mut state = self.state();
         let any = match key.role {
             Role::Roots => {
                 let root = RootKey::of(&live);
-                state.roots.put(&key.kind, watch::reduced_root(live)) && {
-                    self.count_anew(&mut state, &key.kind);
-                    state.enqueue(&key.kind, &root, priority)
-                }
+                let news = state.roots.saw(&key.kind, live, list.map(|list| list.roots));
+                self.count_anew(&mut state, &key.kind);
+                news && state.enqueue(&key.kind, &root, priority)
             }
             Role::Children | Role::ChildrenMetadata => {
                 let (manager, observe) = state.reading_of(&live, &key.kind);
-                let concerned = state.children.saw(pintle_core::Observed::of(&live, &manager, observe));
+                let child = pintle_core::Observed::of(&live, &manager, observe);
+                let concerned = state.children.saw(child, list.map(|list| list.children));
                 state.enqueue_by_uid(concerned, priority)
             }
         };
@@ -214,6 +221,7 @@ impl Shared {
         let any = match key.role {
             Role::Roots => {
                 state.roots.remove(&key.kind, live);
+                state.children.root_gone(&Uid::new(object::uid(live)));
                 self.count_anew(&mut state, &key.kind);
                 false
             }
@@ -230,19 +238,22 @@ impl Shared {
         }
     }
 
-    fn list_begins(&self) -> ListMark {
-        self.state().children.list_begins()
+    fn list_begins(&self) -> Marks {
+        let mut state = self.state();
+        Marks { roots: state.roots.list_begins(), children: state.children.list_begins() }
     }
 
-    fn list_ended(&self, key: &WatchKey, mark: ListMark, seen: &BTreeSet<String>) {
+    fn list_ended(&self, key: &WatchKey, marks: Marks) {
         let mut state = self.state();
         match key.role {
             Role::Roots => {
-                state.roots.keep_only(&key.kind, seen);
+                for uid in state.roots.list_ended(&key.kind, marks.roots) {
+                    state.children.root_gone(&uid);
+                }
                 self.count_anew(&mut state, &key.kind);
             }
             Role::Children | Role::ChildrenMetadata => {
-                let concerned = state.children.list_ended(&key.kind, mark, seen);
+                let concerned = state.children.list_ended(&key.kind, None, marks.children);
                 state.enqueue_by_uid(concerned, Priority::Edit);
             }
         }
@@ -279,14 +290,28 @@ impl Shared {
         self.work.notify_one();
     }
 
-    /// The roots of a kind are to be counted again. The control loop is woken once for all that come before it has.
+    /// The control loop is told that the root counts of a kind changed, where they did: once for all that come before it has looked.
     fn count_anew(&self, state: &mut State, kind: &Kind) {
+        if !state.roots.take_counts_changed(kind) {
+            return;
+        }
         if let Some((lane, _)) = state.reconciler_of(kind) {
             let lane = lane.clone();
             if state.counts_changed.insert(lane) {
                 self.control.notify_one();
             }
         }
+    }
+
+    /// The metrics, with the sizes of the caches as they are now: those are looked at when somebody asks, not with each event.
+    fn metrics_text(&self) -> String {
+        let (roots, children) = {
+            let state = self.state();
+            (state.roots.size(), state.children.size())
+        };
+        self.metrics.kept("roots", roots);
+        self.metrics.kept("children", children);
+        self.metrics.text()
     }
 
     async fn emit(&self, about: &Value, events: &[pintle_wit::Event]) {

@@ -21,7 +21,7 @@ use super::{
     load,
     metrics::ControllerLabels,
     own,
-    store::RootKey,
+    store::{Root, RootKey},
     watch::{Role, WatchState},
 };
 use crate::{api, clock};
@@ -196,7 +196,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts) {
             };
             state.active.insert(name.clone(), active);
             let kind = in_force.resource.kind.clone();
-            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(|(key, _)| key.clone()).collect();
+            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
             info!(
                 reconciler = name,
                 module = in_force.active.module,

@@ -23,6 +23,8 @@ pub(crate) struct Metrics {
     pub(crate) backing_off: Family<ControllerLabels, Gauge>,
     pub(crate) roots: Family<RootLabels, Gauge>,
     pub(crate) swaps: Family<ControllerLabels, Counter>,
+    cache_objects: Family<CacheLabels, Gauge>,
+    cache_bytes: Family<CacheLabels, Gauge>,
 }
 
 /// How a reconcile ended, in controller-runtime's words.
@@ -42,6 +44,11 @@ pub(crate) struct ControllerLabels {
 pub(crate) struct RootLabels {
     pub(crate) controller: String,
     pub(crate) state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CacheLabels {
+    of: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -84,6 +91,8 @@ impl Metrics {
             backing_off: Family::default(),
             roots: Family::default(),
             swaps: Family::default(),
+            cache_objects: Family::default(),
+            cache_bytes: Family::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -133,6 +142,16 @@ impl Metrics {
             "How often another module or config came into force",
             metrics.swaps.clone(),
         );
+        registry.register(
+            "pintle_cache_objects",
+            "Objects that the host keeps in memory",
+            metrics.cache_objects.clone(),
+        );
+        registry.register(
+            "pintle_cache_bytes",
+            "The memory that they take, with what passes left of them",
+            metrics.cache_bytes.clone(),
+        );
         Self { registry, ..metrics }
     }
 
@@ -156,6 +175,13 @@ impl Metrics {
     pub(crate) fn api_called(&self, controller: &str, verb: &'static str, error: Option<&ApiError>) {
         let code = error.map_or(200, |error| error.code);
         self.api_requests.get_or_create(&ApiLabels { controller: controller.to_owned(), verb, code }).inc();
+    }
+
+    /// Takes note of how many objects of a sort are kept, and in how many bytes.
+    pub(crate) fn kept(&self, of: &'static str, (objects, bytes): (usize, usize)) {
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.cache_objects.get_or_create(&CacheLabels { of }).set(number(objects));
+        self.cache_bytes.get_or_create(&CacheLabels { of }).set(number(bytes));
     }
 
     /// Forgets a Reconciler that is gone.

@@ -84,6 +84,6 @@ async fn readyz(State(readiness): State<Readiness>) -> (StatusCode, String) {
 }
 
 async fn metrics(State(readiness): State<Readiness>) -> impl IntoResponse {
-    let text = readiness.0.get().map(|shared| shared.metrics.text()).unwrap_or_default();
+    let text = readiness.0.get().map(|shared| shared.metrics_text()).unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
 }

@@ -1,21 +1,22 @@
 //! Watches: one a kind and role, shared by all reconcilers that claim it, each with its own back-off.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
     Api,
-    core::{DynamicObject, PartialObjectMeta},
+    core::{ApiResource, DynamicResourceScope, ObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_core::object;
 use pintle_wit::{Kind, names};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tracing::debug;
 
-use super::{Shared, store::ListMark};
-use crate::kubernetes::Resource;
+use super::{Marks, Shared};
+use crate::kubernetes::{Reduced, Resource};
 
 /// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
 /// section 3), and kube takes a connection that is silent for longer than this as dead.
@@ -71,15 +72,15 @@ pub(crate) fn start(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> 
     let children = || config.clone().labels(names::LABEL_RECONCILER);
     let task = match key.role {
         Role::Roots => {
-            let api: Api<DynamicObject> = Api::all_with(client, &resource);
+            let api: Api<Whole> = Api::all_with(client, &resource);
             tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
         }
         Role::Children => {
-            let (api, config): (Api<DynamicObject>, _) = (Api::all_with(client, &resource), children());
+            let (api, config): (Api<Whole>, _) = (Api::all_with(client, &resource), children());
             tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
         }
         Role::ChildrenMetadata => {
-            let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
+            let api: Api<Metadata> = Api::all_with(client, &resource);
             let config = children();
             tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
         }
@@ -87,12 +88,72 @@ pub(crate) fn start(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> 
     Watch { task }
 }
 
-async fn follow<K, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
+/// An object as a watch brings it: reduced while it is read, so that a page of a list takes little more than what is kept of it.
+#[derive(Clone, Debug)]
+struct Seen<const METADATA: bool> {
+    /// Nothing but what the watch itself needs.
+    meta: ObjectMeta,
+    live: Value,
+}
+
+type Whole = Seen<false>;
+type Metadata = Seen<true>;
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Reduced(live) = Reduced::deserialize(deserializer)?;
+        let version = object::text(&live, &["metadata", "resourceVersion"]).map(Into::into);
+        Ok(Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, live })
+    }
+}
+
+impl<const METADATA: bool> kube::Resource for Seen<METADATA> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
+    }
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+    fn metadata_api() -> bool {
+        METADATA
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+impl<const METADATA: bool> Seen<METADATA> {
+    /// The object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
+    fn stamped(self, kind: &Kind) -> Value {
+        let mut live = self.live;
+        if let Some(fields) = live.as_object_mut() {
+            fields.insert("apiVersion".into(), kind.api_version.as_str().into());
+            fields.insert("kind".into(), kind.kind.as_str().into());
+        }
+        live
+    }
+}
+
+async fn follow<const METADATA: bool, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
 where
-    K: serde::Serialize + Send,
-    S: Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
+    S: Stream<Item = Result<watcher::Event<Seen<METADATA>>, watcher::Error>> + Send,
 {
-    let mut list: Option<(ListMark, BTreeSet<String>)> = None;
+    let mut list: Option<Marks> = None;
     let mut stream = std::pin::pin!(persistent(begin));
     while let Some(event) = stream.next().await {
         match event {
@@ -134,64 +195,36 @@ where
     })
 }
 
-fn take<K: serde::Serialize>(
+fn take<const METADATA: bool>(
     shared: &Shared,
     key: &WatchKey,
-    event: watcher::Event<K>,
-    list: &mut Option<(ListMark, BTreeSet<String>)>,
+    event: watcher::Event<Seen<METADATA>>,
+    list: &mut Option<Marks>,
 ) {
     match event {
-        watcher::Event::Init => *list = Some((shared.list_begins(), BTreeSet::new())),
+        watcher::Event::Init => *list = Some(shared.list_begins()),
         watcher::Event::InitApply(object) => {
-            let Some(live) = stamped(&object, &key.kind) else { return };
-            if let Some((_, seen)) = list {
-                seen.insert(object::uid(&live).into());
-            }
-            shared.saw(key, live, true);
+            shared.saw(key, object.stamped(&key.kind), *list);
         }
         watcher::Event::InitDone => {
-            if let Some((mark, seen)) = list.take() {
-                shared.list_ended(key, mark, &seen);
+            if let Some(marks) = list.take() {
+                shared.list_ended(key, marks);
             }
             shared.watch_is(key, WatchState::Synced);
         }
         watcher::Event::Apply(object) => {
-            if let Some(live) = stamped(&object, &key.kind) {
-                shared.saw(key, live, false);
-            }
+            shared.saw(key, object.stamped(&key.kind), None);
         }
         watcher::Event::Delete(object) => {
-            if let Some(live) = stamped(&object, &key.kind) {
-                shared.gone(key, &live);
-            }
+            shared.gone(key, &object.stamped(&key.kind));
         }
     }
-}
-
-/// An object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
-fn stamped<K: serde::Serialize>(object: &K, kind: &Kind) -> Option<Value> {
-    let mut live = serde_json::to_value(object).ok()?;
-    let fields = live.as_object_mut()?;
-    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
-    fields.insert("kind".into(), kind.kind.as_str().into());
-    Some(live)
 }
 
 /// What is wrong with a watch, for a condition.
 fn describe(error: &watcher::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// A root as it is kept: of its managed fields only the status entries, which say what the last status apply set.
-pub(crate) fn reduced_root(mut live: Value) -> Value {
-    if let Some(entries) = live.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
-        entries.retain(|entry| {
-            let text = |key: &str| entry.get(key).and_then(Value::as_str);
-            text("subresource") == Some("status") && text("operation") == Some("Apply")
-        });
-    }
-    live
 }
 
 #[cfg(test)]

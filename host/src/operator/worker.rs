@@ -112,7 +112,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let (module, binding, resource) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone());
     let root = state.roots.get_mut(&binding.root_kind(), key)?;
-    let object = Arc::clone(&root.object);
+    let object = Arc::new(root.object());
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
     let snapshot = Snapshot {
@@ -192,7 +192,12 @@ impl Work {
         let mut state = self.shared.state();
         match &found {
             // Somebody else's object is of no concern to anybody's watch, and is not kept.
-            Some(child) if child.reconciler_label.is_some() => state.children.wrote(child.clone()),
+            Some(child)
+                if child.reconciler_label.is_some()
+                    || child.is_owned_by(pintle_core::object::uid(&self.root)) =>
+            {
+                state.children.wrote(child.clone());
+            }
             Some(_) => {}
             None => {
                 state.children.gone(reference, None);
@@ -232,7 +237,10 @@ impl Work {
         let kind = self.binding.root_kind();
         live["apiVersion"] = kind.api_version.as_str().into();
         live["kind"] = kind.kind.as_str().into();
-        let changed = self.shared.state().roots.put(&kind, super::watch::reduced_root(live));
+        let mut state = self.shared.state();
+        let changed = state.roots.wrote(&kind, live);
+        self.shared.count_anew(&mut state, &kind);
+        drop(state);
         if changed {
             // The guest's own status fields are its memory: it may have more to say now that they are there.
             self.shared.enqueue_root(&kind, &RootKey::of(&self.root), pintle_core::Priority::Background);
@@ -249,11 +257,11 @@ impl Work {
         let mut state = self.shared.state();
         let kind = self.binding.root_kind();
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };
-        if pintle_core::object::uid(&root.object) != pintle_core::object::uid(&self.root) {
+        if !root.is(pintle_core::object::uid(&self.root)) {
             return Finished::Settled;
         }
-        root.memory = done.memory;
-        root.failing = done.error.is_some();
+        state.roots.remember(&kind, key, done.memory, done.error.is_some());
+        state.children.judged(&done.judged);
         self.shared.count_anew(&mut state, &kind);
         drop(state);
         match done.retry {

@@ -8,7 +8,6 @@ use std::{
 
 use pintle_core::{readiness, reconciler};
 use pintle_wit::Kind;
-use serde_json::Value;
 use tracing::{info, warn};
 
 use super::{GATHER, Loop, ROUND_RETRY, Verdicts, working};
@@ -89,14 +88,7 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
         let left = if reconciler::is_watchable(kind) {
             !synced || state.children.any_of(kind, name)
         } else {
-            state.roots.of_kind(&in_force.resource.kind).any(|(_, root)| {
-                let recorded = root.object.pointer("/status/pintle/unwatched").and_then(Value::as_array);
-                recorded.is_some_and(|recorded| {
-                    recorded
-                        .iter()
-                        .any(|entry| entry.get("kind").and_then(Value::as_str) == Some(kind.kind.as_str()))
-                })
-            })
+            state.roots.any_unwatched(&in_force.resource.kind, &kind.kind)
         };
         declared || left
     };
@@ -165,7 +157,7 @@ pub(super) fn claim_watches(
         if key.role == Role::Roots {
             state.roots.remove_kind(&key.kind);
         } else if !wanted.keys().any(|other| other.kind == key.kind && other.role != Role::Roots) {
-            state.children.remove_kind(&key.kind);
+            state.children.remove_kind(&key.kind, None);
         }
     }
     state.readings = readings.clone();

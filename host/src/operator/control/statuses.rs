@@ -14,7 +14,7 @@ use crate::{
     api, clock,
     kubernetes::{Resource, builtin},
     operator::{
-        Shared, State,
+        Shared,
         bind::Verdict,
         metrics::{ControllerLabels, RootLabels},
         own,
@@ -188,7 +188,7 @@ pub(super) fn reconciler_status(
             findings.roots = match recorded {
                 // What a host that starts has not listed yet is not gone.
                 Some(recorded) if findings.starting.contains(&in_force.resource.kind) => recorded,
-                _ => counts(&state, &in_force.resource.kind, &object.spec.namespaces),
+                _ => state.roots.counts(&in_force.resource.kind, &object.spec.namespaces),
             };
             let gauge = |label: &'static str, value: u32| {
                 let labels = RootLabels { controller: name.to_owned(), state: label };
@@ -216,18 +216,6 @@ pub(super) fn reconciler_status(
     let status =
         own_status::of_reconciler(&object, in_force, memory.in_force.get(name), &findings, clock::now());
     Some((object, status))
-}
-
-pub(super) fn counts(state: &State, kind: &Kind, namespaces: &api::Namespaces) -> api::RootCounts {
-    let mut counts = api::RootCounts::default();
-    for (_, root) in
-        state.roots.of_kind(kind).filter(|(key, _)| namespaces.includes(key.namespace.as_deref()))
-    {
-        counts.total += 1;
-        counts.ready += u32::from(root.is_ready());
-        counts.failing += u32::from(root.failing);
-    }
-    counts
 }
 
 pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Duration> {

@@ -39,7 +39,7 @@ use crate::{
 };
 use metrics::Metrics;
 use store::{Children, ListMark, RootKey, Roots};
-use watch::{Role, Watch, WatchKey, WatchState};
+use watch::{Watch, WatchKey, WatchState};
 
 /// What all parts of the operator share.
 pub(crate) struct Shared {
@@ -65,7 +65,7 @@ pub(crate) struct State {
     active: BTreeMap<String, Active>,
     /// How the API server serves the kinds that are in use.
     resources: BTreeMap<Kind, Resource>,
-    watches: BTreeMap<WatchKey, (Watch, WatchState)>,
+    watches: BTreeMap<WatchKey, Watch>,
     /// The host's own objects, and CRDs, by name.
     modules: BTreeMap<String, api::Module>,
     reconcilers: BTreeMap<String, api::Reconciler>,
@@ -196,19 +196,16 @@ impl Shared {
         // What a first list brings nobody is waiting for; what comes later somebody changed.
         let priority = if list.is_some() { Priority::Background } else { Priority::Edit };
         let mut state = self.state();
-        let any = match key.role {
-            Role::Roots => {
-                let root = RootKey::of(&live);
-                let news = state.roots.saw(&key.kind, live, list.map(|list| list.roots));
-                self.count_anew(&mut state, &key.kind);
-                news && state.enqueue(&key.kind, &root, priority)
-            }
-            Role::Children | Role::ChildrenMetadata => {
-                let (manager, observe) = state.reading_of(&live, &key.kind);
-                let child = pintle_core::Observed::of(&live, &manager, observe);
-                let concerned = state.children.saw(child, list.map(|list| list.children));
-                state.enqueue_by_uid(concerned, priority)
-            }
+        let any = if key.brings_children() {
+            let (manager, observe) = state.reading_of(&live, &key.kind);
+            let child = pintle_core::Observed::of(&live, &manager, observe);
+            let concerned = state.children.saw(child, list.map(|list| list.children));
+            state.enqueue_by_uid(concerned, priority)
+        } else {
+            let root = RootKey::of(&live);
+            let news = state.roots.saw(&key.kind, live, list.map(|list| list.roots));
+            self.count_anew(&mut state, &key.kind);
+            news && state.enqueue(&key.kind, &root, priority)
         };
         drop(state);
         if any {
@@ -218,19 +215,16 @@ impl Shared {
 
     fn gone(&self, key: &WatchKey, live: &Value) {
         let mut state = self.state();
-        let any = match key.role {
-            Role::Roots => {
-                state.roots.remove(&key.kind, live);
-                state.children.root_gone(&Uid::new(object::uid(live)));
-                self.count_anew(&mut state, &key.kind);
-                false
-            }
-            Role::Children | Role::ChildrenMetadata => {
-                let (manager, observe) = state.reading_of(live, &key.kind);
-                let last = pintle_core::Observed::of(live, &manager, observe);
-                let concerned = state.children.gone(&last.reference, Some(&last));
-                state.enqueue_by_uid(concerned, Priority::Edit)
-            }
+        let any = if key.brings_children() {
+            let (manager, observe) = state.reading_of(live, &key.kind);
+            let last = pintle_core::Observed::of(live, &manager, observe);
+            let concerned = state.children.gone(&last.reference, Some(&last));
+            state.enqueue_by_uid(concerned, Priority::Edit)
+        } else {
+            state.roots.remove(&key.kind, live);
+            state.children.root_gone(&Uid::new(object::uid(live)));
+            self.count_anew(&mut state, &key.kind);
+            false
         };
         drop(state);
         if any {
@@ -245,17 +239,14 @@ impl Shared {
 
     fn list_ended(&self, key: &WatchKey, marks: Marks) {
         let mut state = self.state();
-        match key.role {
-            Role::Roots => {
-                for uid in state.roots.list_ended(&key.kind, marks.roots) {
-                    state.children.root_gone(&uid);
-                }
-                self.count_anew(&mut state, &key.kind);
+        if key.brings_children() {
+            let concerned = state.children.list_ended(&key.kind, key.namespace.as_deref(), marks.children);
+            state.enqueue_by_uid(concerned, Priority::Edit);
+        } else {
+            for uid in state.roots.list_ended(&key.kind, marks.roots) {
+                state.children.root_gone(&uid);
             }
-            Role::Children | Role::ChildrenMetadata => {
-                let concerned = state.children.list_ended(&key.kind, None, marks.children);
-                state.enqueue_by_uid(concerned, Priority::Edit);
-            }
+            self.count_anew(&mut state, &key.kind);
         }
         drop(state);
         self.work.notify_one();
@@ -263,15 +254,16 @@ impl Shared {
 
     fn watch_is(&self, key: &WatchKey, now: WatchState) {
         let mut state = self.state();
-        let Some((_, before)) = state.watches.get_mut(key) else { return };
-        if *before != now {
+        let Some(watch) = state.watches.get_mut(key) else { return };
+        if watch.state != now {
             match &now {
                 WatchState::Failing(message) => {
-                    warn!(kind = %key.kind, role = ?key.role, error = message, "A watch fails")
+                    warn!(watch = %key, projection = ?key.projection, error = message, "A watch fails")
                 }
-                state => info!(kind = %key.kind, role = ?key.role, ?state, "A watch is up"),
+                state => info!(watch = %key, projection = ?key.projection, ?state, "A watch is up"),
             }
-            *before = now;
+            watch.listed |= now == WatchState::Synced;
+            watch.state = now;
             drop(state);
             self.control.notify_one();
         }

@@ -13,7 +13,10 @@ mod say;
 mod settle;
 mod writes;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use pintle_wit::{Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response};
@@ -67,6 +70,8 @@ pub struct Binding {
     pub status: StatusSchema,
     /// The key that hashes of Secrets are sealed with.
     pub key: SealingKey,
+    /// The namespaces in which kinds are watched too that are not watched elsewhere.
+    pub watched_namespaces: BTreeSet<String>,
 }
 
 /// What is known at the start of a pass.
@@ -338,7 +343,7 @@ impl Pass {
     /// Those that the status names and that nobody has looked at since the host started.
     fn unread_unwatched(&self) -> Vec<ObjectRef> {
         let namespace = object::namespace(&self.root);
-        say::recorded_unwatched(&self.root)
+        self.recorded_unwatched()
             .into_iter()
             .filter(|entry| !self.memory.read.contains(entry))
             .map(|entry| ObjectRef {
@@ -412,7 +417,7 @@ impl Pass {
         let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
             let children = answer.allowed.children().iter().zip(&answer.states);
             children.into_iter().any(|(child, state)| {
-                matches!(state, ChildState::Held(_)) && !is_watchable(&child.reference().kind())
+                matches!(state, ChildState::Held(_)) && !self.binding.watches(child.reference())
             })
         });
         let waits = waits_unseen
@@ -420,7 +425,7 @@ impl Pass {
             || self.unsure.is_some()
             || retried.is_some();
         // What is going, or somebody else's, is looked at again.
-        let kept = self.live.values().filter(|child| !is_watchable(&child.reference.kind()));
+        let kept = self.live.values().filter(|child| !self.binding.watches(&child.reference));
         let (kept, again): (Vec<Observed>, Vec<Observed>) =
             kept.cloned().partition(|child| child.is_owned_by(self.uid()) && !child.deleting);
         self.memory
@@ -461,6 +466,12 @@ impl Binding {
             status: &self.status,
             key: &self.key,
         }
+    }
+
+    /// Whether what happens to a child is seen by a watch.
+    pub fn watches(&self, child: &ObjectRef) -> bool {
+        is_watchable(&child.kind())
+            || child.namespace.as_ref().is_some_and(|namespace| self.watched_namespaces.contains(namespace))
     }
 
     /// The kind of the roots.

@@ -1,6 +1,9 @@
 //! What a run is about: the documents told apart by kind.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use pintle_core::{
@@ -106,6 +109,7 @@ impl Setting {
                 .map_or(StatusSchema::Anything, |crd| StatusSchema::of_crd_version(&crd.version)),
             // Nobody sees the hashes of a run on files.
             key: SealingKey::new([0; 32]),
+            watched_namespaces: BTreeSet::new(),
             grants: spec.grants,
             limits: spec.limits,
             reconciler: name,
@@ -230,6 +234,7 @@ fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
         r#for: manifest.reconciles.clone(),
         module: manifest.name.clone(),
         namespaces: api::Namespaces::All,
+        watch_secrets_in: Vec::new(),
         grants: Grants::as_declared(manifest),
         limits: Limits::default(),
         rollout: api::Rollout::default(),

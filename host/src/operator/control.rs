@@ -22,7 +22,7 @@ use super::{
     metrics::ControllerLabels,
     own,
     store::{Root, RootKey},
-    watch::{Role, WatchState},
+    watch::WatchState,
 };
 use crate::{api, clock};
 use follow::{follow, follow_crds, put};
@@ -243,9 +243,8 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         }
     }
     let settles = |kind: &Kind| {
-        let mut watches =
-            state.watches.iter().filter(|(key, _)| key.kind == *kind && key.role != Role::Roots);
-        watches.all(|(_, (_, watch))| *watch != WatchState::Starting)
+        let mut watches = state.watches.iter().filter(|(key, _)| key.kind == *kind && key.brings_children());
+        watches.all(|(_, watch)| watch.state != WatchState::Starting)
     };
     if !infos.keys().all(settles) {
         return None;
@@ -262,6 +261,7 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         kinds: infos,
         status: in_force.status.clone(),
         key: shared.key.clone(),
+        watched_namespaces: kinds::watched_namespaces(state, name),
     })
 }
 
@@ -271,6 +271,7 @@ fn same(a: &Binding, b: &Binding) -> bool {
         && a.config == b.config
         && a.field_manager == b.field_manager
         && a.kinds == b.kinds
+        && a.watched_namespaces == b.watched_namespaces
         && a.status == b.status
 }
 

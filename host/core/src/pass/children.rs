@@ -6,7 +6,7 @@ use super::{
     Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step, doubt, memory,
     memory::{Met, Standing},
 };
-use crate::{gate::AllowedChild, observed::Observed, reconciler};
+use crate::{gate::AllowedChild, observed::Observed};
 
 /// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
@@ -200,7 +200,7 @@ impl Pass {
                     } else {
                         self.counts.updated += 1;
                     }
-                    if !reconciler::is_watchable(&child.reference().kind()) {
+                    if !self.binding.watches(child.reference()) {
                         self.memory.read.insert(memory::unwatched(child.reference()));
                     }
                     self.live.insert(Key::from(child.reference()), observed);
@@ -273,12 +273,12 @@ impl Pass {
 
     /// Children that are about to be created, of kinds that are not watched, and that the status does not name yet.
     fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
-        let recorded = super::say::recorded_unwatched(&self.root);
+        let recorded = self.recorded_unwatched();
         due.iter()
             .filter(|(_, uid)| uid.is_none())
             .filter_map(|(index, _)| answer.allowed.children().get(*index))
             .map(AllowedChild::reference)
-            .filter(|child| !reconciler::is_watchable(&child.kind()))
+            .filter(|child| !self.binding.watches(child))
             .filter(|child| {
                 !recorded.contains(&memory::unwatched(child)) && !self.recorded_now.contains(child)
             })

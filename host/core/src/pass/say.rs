@@ -154,15 +154,22 @@ impl Pass {
         Value::Object(status)
     }
 
+    /// Children that the root's status names because they are not watched; none where they are watched by now.
+    pub(super) fn recorded_unwatched(&self) -> Vec<UnwatchedChild> {
+        let watched = &self.binding.watched_namespaces;
+        if object::namespace(&self.root).is_some_and(|namespace| watched.contains(namespace)) {
+            return Vec::new();
+        }
+        recorded_unwatched(&self.root)
+    }
+
     /// The children of kinds that are not watched that exist, may exist, or are about to.
     fn unwatched(&self) -> Vec<UnwatchedChild> {
         let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
-        let wanted = wanted
-            .iter()
-            .map(|child| child.reference())
-            .filter(|child| !reconciler::is_watchable(&child.kind()));
+        let wanted =
+            wanted.iter().map(|child| child.reference()).filter(|child| !self.binding.watches(child));
         let namespace = object::namespace(&self.root);
-        let recorded = recorded_unwatched(&self.root).into_iter().filter(|entry| {
+        let recorded = self.recorded_unwatched().into_iter().filter(|entry| {
             let key = Key {
                 group: pintle_wit::Kind::new(&entry.api_version, &entry.kind).group().into(),
                 kind: entry.kind.clone(),
@@ -346,7 +353,7 @@ impl Pass {
 
 /// Children that the root's status names because their kinds are not watched. Whoever may write the status may write anything
 /// there, so no other kind is looked for.
-pub(super) fn recorded_unwatched(root: &Value) -> Vec<UnwatchedChild> {
+fn recorded_unwatched(root: &Value) -> Vec<UnwatchedChild> {
     let entries = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
     entries
         .into_iter()

@@ -63,6 +63,7 @@ impl World {
             manifest,
             status: pintle_core::StatusSchema::Anything,
             key: SealingKey::new([7; 32]),
+            watched_namespaces: Default::default(),
         };
         let mut world = Self {
             api: Api::default(),
@@ -121,7 +122,7 @@ impl World {
                 object::text(live, &["metadata", "labels", "pintle.dev/root"]) == Some(&uid)
                     || pintle_core::observed::controller(live) == Some(&uid)
             })
-            .filter(|live| reconciler::is_watchable(&object::kind(live)))
+            .filter(|live| self.binding.watches(&object::reference(live)))
             .map(|live| self.observed(live))
             .collect();
         let mut pass = Pass::new(Snapshot {

@@ -9,7 +9,7 @@ use pintle_core::reconciler;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
 
-use super::{Loop, ROUND_RETRY, Verdicts};
+use super::{Loop, ROUND_RETRY, Verdicts, kinds};
 use crate::{
     api, clock,
     kubernetes::{Resource, builtin},
@@ -19,7 +19,7 @@ use crate::{
         metrics::{ControllerLabels, RootLabels},
         own,
         own_status::{self, Findings},
-        watch::{Role, WatchState},
+        watch::WatchState,
     },
 };
 
@@ -153,35 +153,30 @@ pub(super) fn reconciler_status(
     let state = shared.state();
     let object = state.reconcilers.get(name)?.clone();
     let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
-    let kinds = child_kinds.get(name).cloned().unwrap_or_else(recorded);
+    let kinds_of = child_kinds.get(name).cloned().unwrap_or_else(recorded);
     let mut findings = Findings {
-        child_kinds: kinds.clone(),
+        child_kinds: kinds_of.clone(),
         missing: Vec::new(),
         failing: Vec::new(),
         starting: Vec::new(),
         unwatched: Vec::new(),
+        watched_namespaces: BTreeSet::new(),
         roots: api::RootCounts::default(),
     };
     let in_force = match verdict {
         Verdict::Rest(failure) => Err(failure),
         Verdict::Work(in_force) => {
             findings.missing =
-                kinds.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
+                kinds_of.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
             let granted =
                 |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
-            findings.unwatched = kinds.iter().filter(granted).cloned().collect();
-            for (key, (_, watch)) in &state.watches {
-                let mine = if key.role == Role::Roots {
-                    key.kind == in_force.resource.kind
-                } else {
-                    kinds.contains(&key.kind)
-                };
-                match watch {
-                    WatchState::Failing(message) if mine => {
-                        findings.failing.push((key.kind.clone(), message.clone()))
-                    }
-                    WatchState::Starting if mine => findings.starting.push(key.kind.clone()),
-                    _ => {}
+            findings.unwatched = kinds_of.iter().filter(granted).cloned().collect();
+            findings.watched_namespaces = kinds::watched_namespaces(&state, name);
+            for (key, watch) in state.watches.iter().filter(|(_, watch)| watch.claims.contains(name)) {
+                match &watch.state {
+                    WatchState::Failing(message) => findings.failing.push((key.clone(), message.clone())),
+                    WatchState::Starting => findings.starting.push(key.kind.clone()),
+                    WatchState::Synced => {}
                 }
             }
             let recorded = object.status.as_ref().and_then(|status| status.roots);

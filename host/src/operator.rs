@@ -318,7 +318,8 @@ impl Shared {
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     flags.start_logging();
     let cluster = Cluster::new(flags.connect.client().await?);
-    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
+    let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
+    let engine = Engine::new(EngineConfig { compiler: load::compiler(), ..config })
         .context("the WebAssembly engine does not start")?;
     let check = engine.clone();
     // An engine whose deadline does not fire would let one guest hold a worker for ever.

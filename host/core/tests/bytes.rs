@@ -81,7 +81,10 @@ fn what_a_kept_child_says_of_its_size_is_what_the_allocator_counts() {
     for (judged, waits, bytes_max) in [(true, false, 320.0), (false, false, 700.0), (true, true, 1500.0)] {
         let (held, said) = held_and_said(judged, waits);
         println!("a child, judged: {judged}, observed and not ready: {waits}: {held} bytes, it says {said}");
-        assert!((held - said).abs() < held * 0.1, "judged: {judged}, waits: {waits}: {held} bytes, it says {said}");
+        assert!(
+            (held - said).abs() < held * 0.1,
+            "judged: {judged}, waits: {waits}: {held} bytes, it says {said}"
+        );
         assert!(held < bytes_max, "judged: {judged}, waits: {waits}: {held} bytes");
     }
 }

@@ -6,7 +6,7 @@ use pintle_core::{
     Applied, Binding, Done, KindInfo, Observed, Outcome, Pass, RootMemory, Snapshot, Step,
     desired::SealingKey,
     object,
-    reconciler::{self, Grants, Limits},
+    reconciler::{Grants, Limits},
 };
 use pintle_wit::{Child, ChildKind, Event, Failure, Kind, Manifest, ObjectRef, Request, Response};
 use serde_json::{Value, json};

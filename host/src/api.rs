@@ -146,6 +146,10 @@ pub struct ReconcilerSpec {
     /// The namespaces whose roots are reconciled: `All`, or a list.
     #[serde(default)]
     pub namespaces: Namespaces,
+    /// Namespaces in which Secrets that are children are watched, so that what others change there is put right at once. The host
+    /// must be allowed to list and watch Secrets there: kubectl apply -n NAMESPACE -f deploy/namespace/
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch_secrets_in: Vec<String>,
     /// What the guest may do.
     #[serde(default)]
     pub grants: Grants,

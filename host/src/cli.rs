@@ -3,6 +3,7 @@
 mod build;
 mod cargo;
 mod check;
+mod compile;
 mod crds;
 mod live;
 mod new;
@@ -42,6 +43,8 @@ enum Subcommands {
     Push(push::Push),
     Swap(swap::Swap),
     Operator(operator::Operator),
+    #[command(hide = true)]
+    Compile(compile::Compile),
 }
 
 /// The help of `pintle` itself: its commands by what one does with them.
@@ -124,6 +127,7 @@ impl Subcommands {
             Self::Push(push) => push.run(),
             Self::Swap(swap) => swap.run(),
             Self::Operator(operator) => operator.run(),
+            Self::Compile(compile) => compile.run(),
         }
     }
 }
@@ -169,7 +173,7 @@ mod tests {
     fn every_command_has_examples_and_stands_in_the_overview() {
         let mut command = command(None);
         let overview = command.render_help().to_string();
-        for command in command.get_subcommands() {
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
             let name = command.get_name();
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(

@@ -8,10 +8,11 @@ pub mod connect;
 mod discover;
 mod hold;
 pub mod observed;
+mod reduced;
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::{Client, client::Body};
 use pintle_core::{ApiError, Apply, Claim, Deletion, FinalizerWrite, StatusWrite, account::Account};
 use pintle_wit::{Cause, Kind, ObjectRef};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
+pub use reduced::Reduced;
 
 /// How long one request may take. The API server itself gives up on a write after 34 s; an operator that waits longer than ten is
 /// better off asking again.
@@ -38,7 +40,7 @@ pub struct Cluster {
 /// What the API server replied to a request that it accepted.
 #[derive(Debug)]
 pub struct Reply {
-    /// The object.
+    /// The object, without what [`Reduced`] leaves out.
     pub object: Value,
     /// Whether it was created by the request.
     pub created: bool,
@@ -78,6 +80,27 @@ impl Cluster {
     /// Whatever the API server says but 404.
     pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
         self.read(resource, reference, "application/json").await
+    }
+
+    /// Reads an object with all that [`Reduced`] leaves out: what others set on it.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn get_whole(
+        &self,
+        resource: &Resource,
+        reference: &ObjectRef,
+    ) -> Result<Option<Value>, ApiError> {
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request =
+            Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, "application/json");
+        let request = self.as_whom(request.body(Vec::new()))?;
+        let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.ask(request)).await;
+        match asked.unwrap_or_else(|_| Err(too_late())) {
+            Ok((_, bytes)) => serde_json::from_slice(&bytes).map(Some).map_err(no_json),
+            Err(error) if error.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads an object's metadata alone: the rest, a Secret's data for instance, does not leave the API server.
@@ -270,7 +293,7 @@ impl Cluster {
         };
         match reply {
             Ok(Ok(reply)) => reply,
-            Ok(Err(_)) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
+            Ok(Err(_)) => Err(too_late()),
             Err(Lapsed::Before) => Err(ApiError::not_leading()),
             Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
         }
@@ -295,11 +318,17 @@ impl Cluster {
         let request = self.as_whom(json_request(Method::POST, path, review))?;
         match tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).await {
             Ok(reply) => Ok(reply?.object),
-            Err(_) => Err(no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))),
+            Err(_) => Err(too_late()),
         }
     }
 
     async fn exchange(&self, request: Request<Body>) -> Result<Reply, ApiError> {
+        let (status, bytes) = self.ask(request).await?;
+        let Reduced(object) = serde_json::from_slice(&bytes).map_err(no_json)?;
+        Ok(Reply { object, created: status.as_u16() == 201 })
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Result<(StatusCode, axum::body::Bytes), ApiError> {
         let response = self.client.send(request).await.map_err(|error| no_reply(chain(&error)))?;
         let (parts, body) = response.into_parts();
         let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
@@ -308,9 +337,7 @@ impl Cluster {
             .map_err(|error| no_reply(error.to_string()))?
             .to_bytes();
         if parts.status.is_success() {
-            let object = serde_json::from_slice(&bytes)
-                .map_err(|error| no_reply(format!("the reply is not JSON: {error}")))?;
-            return Ok(Reply { object, created: parts.status.as_u16() == 201 });
+            return Ok((parts.status, bytes));
         }
         let retry_after =
             parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -325,6 +352,14 @@ fn json_request(method: Method, path: String, body: &Value) -> Result<Request<Ve
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json")
         .body(body.to_string().into_bytes())
+}
+
+fn too_late() -> ApiError {
+    no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))
+}
+
+fn no_json(error: serde_json::Error) -> ApiError {
+    no_reply(format!("the reply is no JSON object: {error}"))
 }
 
 fn no_reply(message: String) -> ApiError {

@@ -1,5 +1,6 @@
 //! Pintle: a Kubernetes operator whose reconcile logic is WebAssembly.
 
+mod allocator;
 pub mod api;
 pub mod cli;
 pub mod clock;

@@ -29,7 +29,7 @@ use std::{
 
 use anyhow::Context;
 use pintle_core::{
-    Binding, Finished, Priority, Queue, SealingKey, StatusSchema, account::AccountRule, object,
+    Binding, Finished, Priority, Queue, SealingKey, StatusSchema, Uid, account::AccountRule, object,
 };
 use pintle_engine::{Engine, EngineConfig, Meter, Module};
 use pintle_wit::{Failure, Kind, ObjectRef};
@@ -44,8 +44,8 @@ use crate::{
     kubernetes::{Cluster, Hold, Resource, observed::Observer},
 };
 use metrics::{Metric, Metrics};
-use store::{Children, ListMark, RootKey, Roots};
-use watch::{Role, Watch, WatchKey, WatchState};
+use store::{Children, ListMark, Root, RootKey, Roots};
+use watch::{Watch, WatchKey, WatchState};
 
 /// What all parts of the operator share.
 pub(crate) struct Shared {
@@ -81,7 +81,7 @@ pub(crate) struct State {
     active: BTreeMap<String, Active>,
     /// How the API server serves the kinds that are in use.
     resources: BTreeMap<Kind, Resource>,
-    watches: BTreeMap<WatchKey, (Watch, WatchState)>,
+    watches: BTreeMap<WatchKey, Watch>,
     /// The host's own objects, and CRDs, by name.
     modules: BTreeMap<String, api::Module>,
     reconcilers: BTreeMap<String, api::Reconciler>,
@@ -95,6 +95,13 @@ pub(crate) struct State {
     missing: BTreeMap<Kind, std::time::Duration>,
     /// Reconcilers whose root counts changed since they were last written.
     counts_changed: BTreeSet<String>,
+}
+
+/// Where a list began, in the view of the roots and in that of the children.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    roots: ListMark,
+    children: ListMark,
 }
 
 /// Whether the host's own watches have shown everything once.
@@ -172,10 +179,10 @@ impl State {
         true
     }
 
-    fn enqueue_by_uid(&mut self, uids: BTreeSet<String>, priority: Priority) -> bool {
+    fn enqueue_by_uid(&mut self, uids: BTreeSet<Uid>, priority: Priority) -> bool {
         let mut any = false;
         for uid in uids {
-            if let Some((kind, key)) = self.roots.by_uid(&uid).cloned() {
+            if let Some((kind, key)) = self.roots.by_uid(&uid).map(|root| (root.kind(), root.key())) {
                 any |= self.enqueue(&kind, &key, priority);
             }
         }
@@ -221,7 +228,7 @@ impl Shared {
         let lanes: Vec<(String, Kind)> =
             state.active.iter().map(|(lane, active)| (lane.clone(), active.binding.root_kind())).collect();
         for (lane, kind) in lanes {
-            let keys: Vec<RootKey> = state.roots.of_kind(&kind).map(|(key, _)| key.clone()).collect();
+            let keys: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
             for key in keys {
                 state.enqueue(&kind, &key, Priority::Background);
             }
@@ -241,7 +248,7 @@ impl Shared {
     /// What /metrics shows.
     fn metrics_text(&self) -> String {
         let state = self.state();
-        for lane in state.active.keys() {
+        for (lane, active) in &state.active {
             let set =
                 |metric, labels: &[&str], number: usize| self.metrics.set(metric, labels, number as f64);
             // controller-runtime's priorities: 0 for what somebody changed, -100 for lists and resyncs.
@@ -249,6 +256,14 @@ impl Shared {
             set(Metric::QueueDepth, &[lane, lane, "-100"], state.queue.waiting(lane, Priority::Background));
             set(Metric::BackingOff, &[lane], state.queue.backing_off(lane));
             set(Metric::MaxConcurrent, &[lane], self.workers);
+            let kind = active.binding.root_kind();
+            let slowed = state.roots.of_kind(&kind).filter(|root| root.memory.is_throttled());
+            set(Metric::Throttled, &[lane], slowed.count());
+        }
+        // The sizes of the caches are looked at when somebody asks, not with each event.
+        for (of, (objects, bytes)) in [("roots", state.roots.size()), ("children", state.children.size())] {
+            self.metrics.set(Metric::CacheObjects, &[of], objects as f64);
+            self.metrics.set(Metric::CacheBytes, &[of], bytes as f64);
         }
         let leads = u8::from(self.cluster.hold().term().is_some());
         self.metrics.set(Metric::Leader, &[lease::NAME], leads.into());
@@ -259,23 +274,20 @@ impl Shared {
 
     // === What watches bring ===
 
-    fn saw(&self, key: &WatchKey, live: Value, listing: bool) {
+    fn saw(&self, key: &WatchKey, live: Value, list: Option<Marks>) {
         // What a first list brings nobody is waiting for; what comes later somebody changed.
-        let priority = if listing { Priority::Background } else { Priority::Edit };
+        let priority = if list.is_some() { Priority::Background } else { Priority::Edit };
         let mut state = self.state();
-        let any = match key.role {
-            Role::Roots => {
-                let root = RootKey::of(&live);
-                state.roots.put(&key.kind, watch::reduced_root(live)) && {
-                    self.count_anew(&mut state, &key.kind);
-                    state.enqueue(&key.kind, &root, priority)
-                }
-            }
-            Role::Children | Role::ChildrenMetadata => {
-                let (manager, observe) = state.reading_of(&live, &key.kind);
-                let concerned = state.children.saw(pintle_core::Observed::of(&live, &manager, observe));
-                state.enqueue_by_uid(concerned, priority)
-            }
+        let any = if key.brings_children() {
+            let (manager, observe) = state.reading_of(&live, &key.kind);
+            let child = pintle_core::Observed::of(&live, &manager, observe);
+            let concerned = state.children.saw(child, list.map(|list| list.children));
+            state.enqueue_by_uid(concerned, priority)
+        } else {
+            let root = RootKey::of(&live);
+            let news = state.roots.saw(&key.kind, live, list.map(|list| list.roots));
+            self.count_anew(&mut state, &key.kind);
+            news && state.enqueue(&key.kind, &root, priority)
         };
         drop(state);
         if any {
@@ -285,18 +297,16 @@ impl Shared {
 
     fn gone(&self, key: &WatchKey, live: &Value) {
         let mut state = self.state();
-        let any = match key.role {
-            Role::Roots => {
-                state.roots.remove(&key.kind, live);
-                self.count_anew(&mut state, &key.kind);
-                false
-            }
-            Role::Children | Role::ChildrenMetadata => {
-                let (manager, observe) = state.reading_of(live, &key.kind);
-                let last = pintle_core::Observed::of(live, &manager, observe);
-                let concerned = state.children.gone(&last.reference, Some(&last));
-                state.enqueue_by_uid(concerned, Priority::Edit)
-            }
+        let any = if key.brings_children() {
+            let (manager, observe) = state.reading_of(live, &key.kind);
+            let last = pintle_core::Observed::of(live, &manager, observe);
+            let concerned = state.children.gone(&last.reference, Some(&last));
+            state.enqueue_by_uid(concerned, Priority::Edit)
+        } else {
+            state.roots.remove(&key.kind, live);
+            state.children.root_gone(&Uid::new(object::uid(live)));
+            self.count_anew(&mut state, &key.kind);
+            false
         };
         drop(state);
         if any {
@@ -304,21 +314,21 @@ impl Shared {
         }
     }
 
-    fn list_begins(&self) -> ListMark {
-        self.state().children.list_begins()
+    fn list_begins(&self) -> Marks {
+        let mut state = self.state();
+        Marks { roots: state.roots.list_begins(), children: state.children.list_begins() }
     }
 
-    fn list_ended(&self, key: &WatchKey, mark: ListMark, seen: &BTreeSet<String>) {
+    fn list_ended(&self, key: &WatchKey, marks: Marks) {
         let mut state = self.state();
-        match key.role {
-            Role::Roots => {
-                state.roots.keep_only(&key.kind, seen);
-                self.count_anew(&mut state, &key.kind);
+        if key.brings_children() {
+            let concerned = state.children.list_ended(&key.kind, key.namespace.as_deref(), marks.children);
+            state.enqueue_by_uid(concerned, Priority::Edit);
+        } else {
+            for uid in state.roots.list_ended(&key.kind, marks.roots) {
+                state.children.root_gone(&uid);
             }
-            Role::Children | Role::ChildrenMetadata => {
-                let concerned = state.children.list_ended(&key.kind, mark, seen);
-                state.enqueue_by_uid(concerned, Priority::Edit);
-            }
+            self.count_anew(&mut state, &key.kind);
         }
         drop(state);
         self.work.notify_one();
@@ -326,15 +336,16 @@ impl Shared {
 
     fn watch_is(&self, key: &WatchKey, now: WatchState) {
         let mut state = self.state();
-        let Some((_, before)) = state.watches.get_mut(key) else { return };
-        if *before != now {
+        let Some(watch) = state.watches.get_mut(key) else { return };
+        if watch.state != now {
             match &now {
                 WatchState::Failing(message) => {
-                    warn!(kind = %key.kind, role = ?key.role, error = message, "A watch fails")
+                    warn!(watch = %key, projection = ?key.projection, error = message, "A watch fails")
                 }
-                state => info!(kind = %key.kind, role = ?key.role, ?state, "A watch is up"),
+                state => info!(watch = %key, projection = ?key.projection, ?state, "A watch is up"),
             }
-            *before = now;
+            watch.listed |= now == WatchState::Synced;
+            watch.state = now;
             drop(state);
             self.control.notify_one();
         }
@@ -353,8 +364,11 @@ impl Shared {
         self.work.notify_one();
     }
 
-    /// The roots of a kind are to be counted again. The control loop is woken once for all that come before it has.
+    /// The control loop is told that the root counts of a kind changed, where they did: once for all that come before it has looked.
     fn count_anew(&self, state: &mut State, kind: &Kind) {
+        if !state.roots.take_counts_changed(kind) {
+            return;
+        }
         if let Some((lane, _)) = state.reconciler_of(kind) {
             let lane = lane.clone();
             if state.counts_changed.insert(lane) {
@@ -382,7 +396,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::new());
     let cluster =
         Cluster::new(flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?);
-    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
+    let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
+    let engine = Engine::new(EngineConfig { compiler: load::compiler(), ..config })
         .context("the WebAssembly engine does not start")?;
     let check = engine.clone();
     // An engine whose deadline does not fire would let one guest hold a worker for ever.

@@ -30,10 +30,10 @@ pub mod status;
 
 pub use desired::{DesiredHash, SealingKey};
 pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
-pub use observed::Observed;
+pub use observed::{Kept, Names, Observed, Uid};
 pub use pass::{
-    ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, FinalizerWrite, Outcome, Pass,
-    RootMemory, Snapshot, StatusWrite, Step,
+    ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, FinalizerWrite, Judged, Outcome,
+    Pass, RootMemory, Snapshot, StatusWrite, Step,
 };
 
 pub use queue::{Finished, Priority, Queue};

@@ -1,5 +1,7 @@
 //! What the host remembers of a live child.
 
+mod kept;
+
 use pintle_wit::{Condition, ConditionStatus, ObjectRef, names};
 use serde_json::Value;
 
@@ -7,8 +9,10 @@ use crate::{
     desired, managed, object,
     readiness::{self, Ready},
 };
+pub use kept::{Kept, Names, Uid};
 
-/// A child as it was last seen: a small fixed part, and the object itself only where the guest wants to observe it.
+/// A child as it was last seen: a small fixed part, and the object itself only where the guest wants to observe it. Passes work with
+/// this form; between passes a child is [`Kept`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     /// Its name.
@@ -21,8 +25,6 @@ pub struct Observed {
     pub controller: Option<String>,
     /// The uid in its label `pintle.dev/root`. It says where to look and proves nothing.
     pub root_label: Option<String>,
-    /// Whether that label is a field of ours: set by our last apply, and by nobody else since.
-    pub root_label_is_ours: bool,
     /// The name in its label `pintle.dev/reconciler`.
     pub reconciler_label: Option<String>,
     /// Its annotation `pintle.dev/desired`.
@@ -31,12 +33,16 @@ pub struct Observed {
     pub adopt: Option<String>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Our entry of its managed fields.
+    /// Our entry of its managed fields, until a pass has judged it: then the hash and the verdict are enough.
     pub entry: Option<Value>,
     /// The hash of that entry.
     pub entry_hash: [u8; 32],
     /// The field manager that wrote it last, where that is another than ours.
     pub last_writer: Option<String>,
+    /// The verdict: a pass found that the entry with this hash covers every leaf of the object whose hash is in `desired`.
+    pub covered: bool,
+    /// Whether our entry owns its label `pintle.dev/root`: it was this host, and nobody else, who put it there.
+    pub owns_root_label: bool,
     /// Whether it is ready by the rule of its kind.
     pub ready: Ready,
     /// Its conditions, for a readiness rule that names one.
@@ -51,18 +57,21 @@ impl Observed {
         let label = |key: &str| object::text(live, &["metadata", "labels", key]).map(Into::into);
         let annotation = |key: &str| object::text(live, &["metadata", "annotations", key]).map(Into::into);
         let entry = managed::entry(live, manager, None).cloned();
+        let labels = entry.as_ref().and_then(|entry| object::at(entry, &["f:metadata", "f:labels"]));
         Self {
             reference: object::reference(live),
             uid: object::uid(live).into(),
             resource_version: object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().into(),
             controller: controller(live).map(Into::into),
             root_label: label(names::LABEL_ROOT),
-            root_label_is_ours: entry.as_ref().is_some_and(owns_root_label),
             reconciler_label: label(names::LABEL_RECONCILER),
             desired: annotation(names::ANNOTATION_DESIRED),
             adopt: annotation(names::ANNOTATION_ADOPT),
             deleting: object::is_deleting(live),
             entry_hash: desired::hash_parts(&[&entry.as_ref().map(desired::canonical).unwrap_or_default()]),
+            covered: false,
+            owns_root_label: labels
+                .is_some_and(|labels| labels.get(format!("f:{}", names::LABEL_ROOT)).is_some()),
             entry,
             last_writer: managed::last_writer(live, manager).map(Into::into),
             ready: readiness::of(live),
@@ -79,7 +88,48 @@ impl Observed {
     /// Whether this object carries the root's uid in a label that our own apply set. Proof only of what cannot have an owner
     /// reference: an object in another namespace than its root.
     pub fn is_labelled_by(&self, root_uid: &str) -> bool {
-        self.controller.is_none() && self.root_label_is_ours && self.root_label.as_deref() == Some(root_uid)
+        self.controller.is_none() && self.owns_root_label && self.root_label.as_deref() == Some(root_uid)
+    }
+
+    /// Whether nobody took a field from us since the object was sent as `sent`, whose hash it must carry: our entry covers every leaf.
+    pub fn covers(&self, sent: &Value) -> bool {
+        self.covered || self.entry.as_ref().is_some_and(|entry| managed::covers(entry, sent))
+    }
+
+    /// Keeps the verdict of a pass instead of the entry that it was found on.
+    pub fn judge(&mut self, covered: bool) {
+        self.covered = covered;
+        if covered {
+            self.entry = None;
+        }
+    }
+
+    /// Takes over the verdict on an earlier sight of the same object, where neither the entry nor what was sent has changed since.
+    pub fn inherit(&mut self, earlier: &Self) {
+        if earlier.covered
+            && self.uid == earlier.uid
+            && self.entry_hash == earlier.entry_hash
+            && self.desired == earlier.desired
+        {
+            self.judge(true);
+        }
+    }
+
+    /// Whether this sight shows anything else than `other` does, but for the version.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        let Self { resource_version: _, entry: _, covered: _, .. } = self;
+        self.reference != other.reference
+            || self.uid != other.uid
+            || self.controller != other.controller
+            || self.root_label != other.root_label
+            || self.reconciler_label != other.reconciler_label
+            || self.desired != other.desired
+            || self.adopt != other.adopt
+            || self.deleting != other.deleting
+            || self.entry_hash != other.entry_hash
+            || self.ready != other.ready
+            || self.conditions != other.conditions
+            || self.object != other.object
     }
 
     /// Whether somebody with rights on the object allowed the root to take it over.
@@ -95,11 +145,6 @@ impl Observed {
             _ => true,
         }
     }
-}
-
-fn owns_root_label(entry: &Value) -> bool {
-    let key = format!("f:{}", names::LABEL_ROOT);
-    object::at(entry, &["f:metadata", "f:labels", &key]).is_some()
 }
 
 /// The uid of an object's controller.

@@ -33,7 +33,7 @@ use serde_json::Value;
 pub use api_error::{ApiError, KIND_MISSING};
 pub use finalize::Duty;
 pub use memory::RootMemory;
-pub use protocol::{Applied, Counts, Done, Outcome, Step};
+pub use protocol::{Applied, Counts, Done, Judged, Outcome, Step};
 pub use writes::{Apply, Claim, Deletion, FinalizerWrite, StatusWrite};
 
 use crate::{
@@ -49,7 +49,7 @@ use crate::{
 };
 use children::ChildState;
 use finalize::Then;
-use memory::{Memo, MemoChild};
+use memory::Memo;
 
 /// How often a guest is called in one pass while it and the API server disagree. The first call, one with the refusals that it
 /// led to, and one more for a guest that works around them.
@@ -88,6 +88,8 @@ pub struct Binding {
     pub key: SealingKey,
     /// How much of a reconciler there is to work with.
     pub duty: Duty,
+    /// The namespaces in which kinds are watched too that are not watched elsewhere.
+    pub watched_namespaces: BTreeSet<String>,
 }
 
 /// What is known at the start of a pass.
@@ -126,6 +128,7 @@ pub struct Pass {
     unsure: Option<ApiError>,
     phase: Phase,
     counts: Counts,
+    judged: Vec<Judged>,
     ready: bool,
     /// Children of kinds that are not watched that this pass names in the status.
     recorded_now: Vec<ObjectRef>,
@@ -210,7 +213,7 @@ impl Pass {
         let edited = memory.forget_unless(&binding, &root);
         let finalizers = finalize::finalizers(&root);
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
-        let known = std::mem::take(&mut memory.unwatched).into_iter().chain(children);
+        let known = memory.take_unwatched().into_iter().chain(children);
         let live = known.map(|child| (Key::from(&child.reference), child)).collect();
         Self {
             binding,
@@ -225,6 +228,7 @@ impl Pass {
             unsure: None,
             phase: Phase::Begin,
             counts: Counts::default(),
+            judged: Vec::new(),
             ready: false,
             recorded_now: Vec::new(),
             edited,
@@ -377,14 +381,11 @@ impl Pass {
     /// and no stage is due.
     fn nothing_changed(&self) -> bool {
         let Some(memo) = &self.memory.memo else { return false };
-        memo.request_hash == self.request_hash
+        memo.is_about(&self.request_hash)
             && self.unread().is_empty()
             && !self.is_stage_due(memo)
             && !self.is_label_due()
-            && memo.children.iter().all(|child| child.is_as_it_was(self.live.get(&child.key)))
-            && self.live.iter().filter(|(_, child)| self.owns(child)).all(|(key, _)| {
-                memo.children.iter().any(|child| child.key == *key) || memo.unpruned.contains(key)
-            })
+            && memo.children_are_as_they_were(self.live.iter(), |child| self.owns(child))
     }
 
     fn call_guest(&mut self, request: Request) -> Step {
@@ -439,7 +440,10 @@ impl Pass {
 
     /// The children that the root's status names: of kinds that are not watched, and in other namespaces.
     fn recorded_children(&self) -> Vec<ObjectRef> {
-        say::recorded_unwatched(&self.root).into_iter().chain(self.inventory()).collect()
+        let unwatched = say::recorded_unwatched(&self.root).into_iter();
+        // Where they are watched by now, the watch shows them.
+        let unwatched = unwatched.filter(|child| !self.binding.watches(child));
+        unwatched.chain(self.inventory()).collect()
     }
 
     /// The children in other namespaces that the root's status names. It says where to look, and proves nothing.
@@ -451,7 +455,7 @@ impl Pass {
     fn unread(&self) -> Vec<ObjectRef> {
         let is_known = |entry: &ObjectRef| {
             self.memory.read.contains(entry)
-                || is_watchable(&entry.kind()) && self.live.contains_key(&Key::from(entry))
+                || self.binding.watches(entry) && self.live.contains_key(&Key::from(entry))
         };
         self.recorded_children().into_iter().filter(|entry| !is_known(entry)).collect()
     }
@@ -543,7 +547,7 @@ impl Pass {
         let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
             let children = answer.allowed.children().iter().zip(&answer.states);
             children.into_iter().any(|(child, state)| {
-                matches!(state, ChildState::Held(_)) && !is_watchable(&child.reference().kind())
+                matches!(state, ChildState::Held(_)) && !self.binding.watches(child.reference())
             })
         });
         let waits = waits_unseen
@@ -552,11 +556,11 @@ impl Pass {
             || self.unsure.is_some()
             || retried.is_some();
         // What is going, or somebody else's, is looked at again.
-        let kept = self.live.values().filter(|child| !is_watchable(&child.reference.kind()));
+        let kept = self.live.values().filter(|child| !self.binding.watches(&child.reference));
         let (kept, again): (Vec<Observed>, Vec<Observed>) =
             kept.cloned().partition(|child| self.owns(child) && !child.deleting);
         self.memory.read.retain(|entry| !again.iter().any(|child| child.reference == *entry));
-        self.memory.unwatched = kept;
+        self.memory.keep_unwatched(kept);
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
@@ -569,6 +573,7 @@ impl Pass {
             error,
             message,
             counts: self.counts,
+            judged: std::mem::take(&mut self.judged),
             memory: std::mem::take(&mut self.memory),
         }))
     }
@@ -596,6 +601,12 @@ impl Binding {
             status: &self.status,
             key: &self.key,
         }
+    }
+
+    /// Whether what happens to a child is seen by a watch.
+    pub fn watches(&self, child: &ObjectRef) -> bool {
+        is_watchable(&child.kind())
+            || child.namespace.as_ref().is_some_and(|namespace| self.watched_namespaces.contains(namespace))
     }
 
     /// The kind of the roots.

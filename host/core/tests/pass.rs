@@ -6,6 +6,8 @@
 mod any_outcome;
 #[path = "pass/api.rs"]
 mod api;
+#[path = "pass/at_rest.rs"]
+mod at_rest;
 #[path = "pass/breaker.rs"]
 mod breaker;
 #[path = "pass/children.rs"]

@@ -1,5 +1,6 @@
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
+use crate::Compiler;
 use wasmtime::{Config, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
 
 /// A clock that only runs forward, for durations. The engine has none of its own, so that the simulator can replace it.
@@ -40,6 +41,8 @@ pub struct EngineConfig {
     pub meter: Meter,
     /// The clock for durations.
     pub monotonic: Monotonic,
+    /// Where modules are compiled. Default: in this process.
+    pub compiler: Compiler,
 }
 
 impl EngineConfig {
@@ -51,6 +54,7 @@ impl EngineConfig {
             memory_bytes_max: 512 << 20,
             meter,
             monotonic: Arc::new(monotonic),
+            compiler: Compiler::Here,
         }
     }
 }
@@ -62,6 +66,7 @@ impl fmt::Debug for EngineConfig {
             .field("module_bytes_max", &self.module_bytes_max)
             .field("memory_bytes_max", &self.memory_bytes_max)
             .field("meter", &self.meter)
+            .field("compiler", &self.compiler)
             .finish_non_exhaustive()
     }
 }

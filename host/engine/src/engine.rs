@@ -14,7 +14,7 @@ use wasmtime::{
 };
 
 use crate::{
-    Allocation, Digest, EngineConfig, Meter, Module,
+    Allocation, Compiler, Digest, EngineConfig, Meter, Module, compiler,
     config::wasmtime_config,
     contract, failure,
     module::Loaded,
@@ -49,6 +49,10 @@ pub(crate) struct Inner {
     /// deadline, happens once a module and one at a time.
     modules: Mutex<BTreeMap<Digest, Weak<Loaded>>>,
 }
+
+/// `(module (func $loop (loop (br 0))) (start $loop))`
+const LOOP: &[u8] =
+    b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
 
 impl Engine {
     /// Starts an engine.
@@ -107,7 +111,7 @@ impl Engine {
         }
         verify::verify(bytes, self.0.config.memory_bytes_max)?;
         let started = (self.0.config.monotonic)();
-        let component = compile(&self.0.wasmtime, bytes)?;
+        let component = self.compile(bytes)?;
         let compile_duration = (self.0.config.monotonic)().saturating_sub(started);
         let exports = contract::exports(&component)?;
         let guest = Linker::new(&self.0.wasmtime).instantiate_pre(&component).map_err(invalid)?;
@@ -119,20 +123,54 @@ impl Engine {
         Ok(Module(loaded))
     }
 
+    fn compile(&self, bytes: &[u8]) -> Result<Component, Failure> {
+        if let Compiler::Elsewhere(precompile) = &self.0.config.compiler
+            && let Ok(component) = compiler::component(&self.0.wasmtime, &precompile(bytes)?)
+        {
+            return Ok(component);
+        }
+        // Also where the other process had another engine: it may have found less address space.
+        compile(&self.0.wasmtime, bytes)
+    }
+
+    /// Compiles a module for an engine of another process that was built alike, see [`Compiler::Elsewhere`]. Nothing is checked that
+    /// [`Engine::load`] checks.
+    ///
+    /// # Errors
+    /// When the bytes are no component and no core module that this engine takes.
+    pub fn precompile(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+        let wasmtime = &self.0.wasmtime;
+        let compiled = catch_unwind(AssertUnwindSafe(|| {
+            if bytes == LOOP {
+                wasmtime.precompile_module(bytes)
+            } else {
+                wasmtime.precompile_component(bytes)
+            }
+        }));
+        compiled
+            .unwrap_or_else(|panic| Err(wasmtime::Error::msg(panic_text(panic.as_ref()).to_owned())))
+            .map_err(invalid)
+    }
+
     /// Runs a guest that loops for ever and demands that its limit stops it: a host that is not sure of that is not ready.
     /// Takes some milliseconds, or does not return.
     ///
     /// # Errors
     /// When the loop ends otherwise.
     pub fn self_test(&self) -> Result<(), EngineError> {
-        /// `(module (func $loop (loop (br 0))) (start $loop))`
-        const LOOP: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
         /// Two ticks.
         const TIMEOUT: Duration = Duration::from_millis(4);
         /// What burns in less than a millisecond.
         const FUEL: u64 = 100_000;
         let unlimited = |error: wasmtime::Error| EngineError::Unlimited(format!("{error:#}"));
-        let module = wasmtime::Module::from_binary(&self.0.wasmtime, LOOP).map_err(unlimited)?;
+        let precompiled = match &self.0.config.compiler {
+            Compiler::Elsewhere(precompile) => precompile(LOOP).ok(),
+            Compiler::Here => None,
+        };
+        let module = precompiled
+            .and_then(|artifact| compiler::module(&self.0.wasmtime, &artifact).ok())
+            .map_or_else(|| wasmtime::Module::from_binary(&self.0.wasmtime, LOOP), Ok)
+            .map_err(unlimited)?;
         let _slot = self.0.ticker.enter();
         let mut store = Store::new(&self.0.wasmtime, ());
         let expected = match self.0.config.meter {

@@ -10,6 +10,7 @@
 //! A call is counted by a [`Meter`]: in time where roots wait for it, in fuel where the outcome must be the same on every machine.
 
 mod call;
+mod compiler;
 mod config;
 mod contract;
 mod digest;
@@ -22,6 +23,7 @@ mod ticker;
 mod verify;
 
 pub use call::{Answer, CallError, CallLimits, CallStats, Origin};
+pub use compiler::{Compiler, Precompile};
 pub use config::{Allocation, EngineConfig, Meter, Monotonic};
 pub use digest::{Digest, DigestError};
 pub use engine::{Engine, EngineError};

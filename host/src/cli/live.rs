@@ -15,9 +15,18 @@ pub(super) const FIELD_MANAGER: &str = "pintle-cli";
 /// How often an object is read that is waited for: a person sees no difference, and an API server no load.
 const POLL: Duration = Duration::from_millis(250);
 
+/// Threads for what blocks, beside two a processor for calls of guests (of which as many run as there are processors): one compiles,
+/// one looks up the API server's name. Each thread has a heap of its own that rarely shrinks, so there are no more than do something.
+const BLOCKING_BESIDE_CALLS: usize = 2;
+
 /// Runs what talks to a cluster.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(processors * 2 + BLOCKING_BESIDE_CALLS)
+        .build()?
+        .block_on(work)
 }
 
 /// A client of a cluster that has the host's CRDs.

@@ -1,6 +1,9 @@
 //! What a run is about: the documents told apart by kind.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use pintle_core::{
@@ -111,6 +114,7 @@ impl Setting {
             // Nobody sees the hashes of a run on files.
             key: SealingKey::new([0; 32]),
             duty: Duty::Full,
+            watched_namespaces: BTreeSet::new(),
             grants: spec.grants,
             limits: spec.limits,
             reconciler: name,
@@ -235,6 +239,7 @@ fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
         r#for: manifest.reconciles.clone(),
         module: manifest.name.clone(),
         namespaces: api::Namespaces::All,
+        watch_secrets_in: Vec::new(),
         grants: Grants::as_declared(manifest),
         limits: Limits::default(),
         rollout: api::Rollout::default(),

@@ -22,8 +22,8 @@ use super::{
     load,
     metrics::Metric,
     own,
-    store::RootKey,
-    watch::{Role, WatchState},
+    store::{Root, RootKey},
+    watch::WatchState,
 };
 use crate::{api, clock};
 use follow::{follow, follow_crds, put};
@@ -212,7 +212,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
             };
             state.active.insert(name.clone(), active);
             let kind = left.resource.kind.clone();
-            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(|(key, _)| key.clone()).collect();
+            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
             info!(reconciler = name, duty = ?left.duty, "Without a module: roots that go are let go");
             for key in roots {
                 state.enqueue(&kind, &key, Priority::Background);
@@ -241,7 +241,7 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
             };
             state.active.insert(name.clone(), active);
             let kind = in_force.resource.kind.clone();
-            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(|(key, _)| key.clone()).collect();
+            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
             info!(
                 reconciler = name,
                 module = in_force.active.module,
@@ -288,9 +288,8 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         }
     }
     let settles = |kind: &Kind| {
-        let mut watches =
-            state.watches.iter().filter(|(key, _)| key.kind == *kind && key.role != Role::Roots);
-        watches.all(|(_, (_, watch))| *watch != WatchState::Starting)
+        let mut watches = state.watches.iter().filter(|(key, _)| key.kind == *kind && key.brings_children());
+        watches.all(|(_, watch)| watch.state != WatchState::Starting)
     };
     if !infos.keys().all(settles) {
         return None;
@@ -308,6 +307,7 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         status: in_force.status.clone(),
         key: shared.key.clone(),
         duty: Duty::Full,
+        watched_namespaces: kinds::watched_namespaces(state, name),
     })
 }
 
@@ -326,6 +326,7 @@ fn binding_without_module(shared: &Shared, name: &str, object: &api::Reconciler,
         status: left.status.clone(),
         key: shared.key.clone(),
         duty: left.duty,
+        watched_namespaces: BTreeSet::new(),
     }
 }
 
@@ -336,6 +337,7 @@ fn same(a: &Binding, b: &Binding) -> bool {
         && a.config == b.config
         && a.field_manager == b.field_manager
         && a.kinds == b.kinds
+        && a.watched_namespaces == b.watched_namespaces
         && a.status == b.status
 }
 

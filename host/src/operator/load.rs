@@ -1,10 +1,15 @@
 //! Fetching and loading modules, and the key that hashes of Secrets are sealed with.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_core::{ApiError, SealingKey};
-use pintle_engine::{Digest, Engine, Module};
+use pintle_engine::{Compiler, Digest, Engine, Module};
 use pintle_wit::{Failure, ObjectRef, reasons};
 use serde_json::json;
 use tracing::{debug, info, warn};
@@ -106,6 +111,41 @@ async fn load(shared: &Shared, spec: &ModuleSpec) -> Result<Module, Failure> {
     let module = compile(engine, bytes, expected).await?;
     pintle_core::reconciler::supports(module.manifest())?;
     Ok(module)
+}
+
+/// Compiles in a process of its own, see [`Compiler::Elsewhere`].
+pub(crate) fn compiler() -> Compiler {
+    Compiler::Elsewhere(Arc::new(compile_elsewhere))
+}
+
+/// This very program, also when its file was replaced meanwhile.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+fn compile_elsewhere(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::transient("CompilerFailed", format!("the compiler cannot be run: {error}"))
+    };
+    let mut child = Command::new(THIS_PROGRAM)
+        .arg("compile")
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    // It reads everything before it writes anything, so neither waits for the other. Dropping the pipe ends its input.
+    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(bytes));
+    let output = child.wait_with_output().map_err(failed)?;
+    if output.status.success() {
+        written.map_err(failed)?;
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match output.status.code() {
+        Some(_) => Err(Failure::terminal(reasons::INVALID_WASM, said)),
+        // Killed, perhaps for want of memory.
+        None => Err(Failure::transient("CompilerFailed", format!("the compiler ended by a signal: {said}"))),
+    }
 }
 
 async fn compile(engine: Engine, bytes: Vec<u8>, expected: Digest) -> Result<Module, Failure> {

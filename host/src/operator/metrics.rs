@@ -53,6 +53,8 @@ pub(crate) enum Metric {
     BackingOff,
     Throttled,
     Swaps,
+    CacheObjects,
+    CacheBytes,
     Build,
 }
 
@@ -84,7 +86,7 @@ const REASONS_MAX: usize = 64;
 
 impl Metric {
     /// All of them, in the order of the page about them.
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::Reconciles,
         Self::ReconcileErrors,
         Self::TerminalErrors,
@@ -110,6 +112,8 @@ impl Metric {
         Self::BackingOff,
         Self::Throttled,
         Self::Swaps,
+        Self::CacheObjects,
+        Self::CacheBytes,
         Self::Build,
     ];
 
@@ -239,6 +243,18 @@ impl Metric {
                 "Roots that are slowed, because they kept changing without getting anywhere",
             ),
             Self::Swaps => spec("pintle_swaps", Counter, BY, "Times that another module came into force"),
+            Self::CacheObjects => spec(
+                "pintle_cache_objects",
+                Gauge,
+                &["of"],
+                "Objects that the host keeps in memory: roots, children",
+            ),
+            Self::CacheBytes => spec(
+                "pintle_cache_bytes",
+                Gauge,
+                &["of"],
+                "The memory that they take, with what passes left of them",
+            ),
             Self::Build => spec("pintle_build_info", Gauge, &["version"], "1, with the version of the host"),
         }
     }

@@ -1,5 +1,7 @@
 //! What the statuses of Modules and Reconcilers say. Values in, values out; writing them is the control loop's.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use pintle_core::{
     StatusSchema,
@@ -10,6 +12,7 @@ use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
 use super::{
     bind::{self, InForce},
     load::Progress,
+    watch::WatchKey,
 };
 use crate::api::{self, ModuleStatus, ReconcilerStatus, RootCounts};
 
@@ -89,10 +92,12 @@ pub(crate) struct Findings {
     /// Kinds of children that the API server does not serve.
     pub(crate) missing: Vec<Kind>,
     /// Watches that fail, or that have not listed everything yet.
-    pub(crate) failing: Vec<(Kind, String)>,
+    pub(crate) failing: Vec<(WatchKey, String)>,
     pub(crate) starting: Vec<Kind>,
     /// Kinds of children whose drift is not seen.
     pub(crate) unwatched: Vec<Kind>,
+    /// The namespaces in which it is seen nevertheless.
+    pub(crate) watched_namespaces: BTreeSet<String>,
     pub(crate) roots: RootCounts,
 }
 
@@ -128,22 +133,29 @@ pub(crate) fn of_reconciler(
             format!("the API server does not serve children of kind {kind}; install its CRD"),
         );
     }
-    for (kind, error) in &findings.failing {
-        let hint = if error.contains("is forbidden") {
-            "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -"
-        } else {
-            ""
+    for (watch, error) in &findings.failing {
+        let hint = match &watch.namespace {
+            _ if !error.contains("is forbidden") => String::new(),
+            Some(namespace) => {
+                format!("; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/")
+            }
+            None => "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -".into(),
         };
-        wait("WatchFailing", format!("{kind} cannot be watched: {error}{hint}"));
+        wait("WatchFailing", format!("{watch} cannot be watched: {error}{hint}"));
     }
     if !findings.starting.is_empty() {
         let kinds: Vec<String> = findings.starting.iter().map(ToString::to_string).collect();
         wait("Progressing", format!("not listed yet: {}", kinds.join(", ")));
     }
-    if in_force.is_ok() && !findings.unwatched.is_empty() {
+    let watched = &findings.watched_namespaces;
+    let all_watched = matches!(&object.spec.namespaces, api::Namespaces::Listed(names)
+        if names.iter().all(|name| watched.contains(name)));
+    if in_force.is_ok() && !findings.unwatched.is_empty() && !all_watched {
         let kinds: Vec<String> = findings.unwatched.iter().map(ToString::to_string).collect();
+        let except: Vec<&str> = watched.iter().map(String::as_str).collect();
+        let but = if except.is_empty() { String::new() } else { format!(" but in {}", except.join(", ")) };
         let message = format!(
-            "the host may not watch {}: what others change there is put right when the root changes, not at once",
+            "the host may not watch {}{but}: what others change there is put right when the root changes, not at once",
             kinds.join(", ")
         );
         extra.push(condition("DriftUnwatched", ConditionStatus::True, "KindNotWatched", &message));

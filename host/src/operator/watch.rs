@@ -1,42 +1,75 @@
-//! Watches: one a kind and role, shared by all reconcilers that claim it, each with its own back-off.
+//! Watches: one for each kind, scope, selector and projection that is needed, shared by all who claim it, each with its own back-off.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
     Api,
-    core::{DynamicObject, PartialObjectMeta},
+    core::{ApiResource, DynamicResourceScope, ObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_core::object;
 use pintle_wit::{Kind, names};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tracing::debug;
 
-use super::{Shared, store::ListMark};
-use crate::kubernetes::Resource;
+use super::{Marks, Shared};
+use crate::kubernetes::{Reduced, Resource};
 
 /// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
 /// section 3), and kube takes a connection that is silent for longer than this as dead.
 const WATCH_SECONDS: u32 = 200;
 
-/// What a watch is for, and so what it selects and how much of each object it brings.
+/// How many objects of a list are asked for at once. A page is held as text and as values while it is read: a hundred objects of some
+/// 5 KB are about 2 MiB for that moment, and a page costs the API server about 3 ms.
+const PAGE_OBJECTS: u32 = 100;
+
+/// How much of each object a watch brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Role {
-    /// All objects of a kind, whole.
-    Roots,
-    /// Objects that carry our label, metadata alone: enough to see drift.
-    ChildrenMetadata,
-    /// Objects that carry our label, whole: their readiness is in their status, or a guest observes them.
-    Children,
+pub(crate) enum Projection {
+    /// All of it.
+    Whole,
+    /// Its metadata alone: enough to see drift, and all that may be seen of a Secret.
+    Metadata,
 }
 
-/// A watch.
+/// What a watch brings. Whoever needs the same shares one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WatchKey {
     pub(crate) kind: Kind,
-    pub(crate) role: Role,
+    /// One namespace, or all of them.
+    pub(crate) namespace: Option<String>,
+    /// The label that objects must have.
+    pub(crate) label: Option<&'static str>,
+    pub(crate) projection: Projection,
+}
+
+impl WatchKey {
+    /// Every object of a kind.
+    pub(crate) fn roots(kind: &Kind) -> Self {
+        Self { kind: kind.clone(), namespace: None, label: None, projection: Projection::Whole }
+    }
+
+    /// The objects of a kind that carry our label.
+    pub(crate) fn children(kind: &Kind, namespace: Option<&str>, projection: Projection) -> Self {
+        let namespace = namespace.map(Into::into);
+        Self { kind: kind.clone(), namespace, label: Some(names::LABEL_RECONCILER), projection }
+    }
+
+    pub(crate) fn brings_children(&self) -> bool {
+        self.label.is_some()
+    }
+}
+
+impl std::fmt::Display for WatchKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} in namespace {namespace}", self.kind),
+            None => self.kind.fmt(f),
+        }
+    }
 }
 
 /// How a watch is doing.
@@ -51,10 +84,15 @@ pub(crate) enum WatchState {
     Failing(String),
 }
 
-/// A running watch. Dropping it ends the watch.
+/// A running watch, and who needs it. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     task: JoinHandle<()>,
+    pub(crate) state: WatchState,
+    /// It has listed everything at least once: what it shows is known, if perhaps no longer up to date.
+    pub(crate) listed: bool,
+    /// The names of those who need it.
+    pub(crate) claims: BTreeSet<String>,
 }
 
 impl Drop for Watch {
@@ -64,35 +102,96 @@ impl Drop for Watch {
 }
 
 /// Starts a watch that brings what it sees into the shared state.
-pub(crate) fn start(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> Watch {
-    let client = shared.cluster.client();
-    let resource = resource.api_resource();
-    let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    let children = || config.clone().labels(names::LABEL_RECONCILER);
-    let task = match key.role {
-        Role::Roots => {
-            let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
-        }
-        Role::Children => {
-            let (api, config): (Api<DynamicObject>, _) = (Api::all_with(client, &resource), children());
-            tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
-        }
-        Role::ChildrenMetadata => {
-            let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-            let config = children();
-            tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
-        }
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    key: WatchKey,
+    resource: &Resource,
+    claims: BTreeSet<String>,
+) -> Watch {
+    let task = match key.projection {
+        Projection::Whole => spawn::<false>(shared, key, resource),
+        Projection::Metadata => spawn::<true>(shared, key, resource),
     };
-    Watch { task }
+    Watch { task, state: WatchState::Starting, listed: false, claims }
 }
 
-async fn follow<K, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
+fn spawn<const METADATA: bool>(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> JoinHandle<()> {
+    let (client, resource) = (shared.cluster.client(), resource.api_resource());
+    let api: Api<Seen<METADATA>> = match &key.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE_OBJECTS);
+    let config = match key.label {
+        Some(label) => config.labels(label),
+        None => config,
+    };
+    tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
+}
+
+/// An object as a watch brings it: reduced while it is read, so that a page of a list takes little more than what is kept of it.
+#[derive(Clone, Debug)]
+struct Seen<const METADATA: bool> {
+    /// Nothing but what the watch itself needs.
+    meta: ObjectMeta,
+    live: Value,
+}
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Reduced(live) = Reduced::deserialize(deserializer)?;
+        let version = object::text(&live, &["metadata", "resourceVersion"]).map(Into::into);
+        Ok(Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, live })
+    }
+}
+
+impl<const METADATA: bool> kube::Resource for Seen<METADATA> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
+    }
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+    fn metadata_api() -> bool {
+        METADATA
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+impl<const METADATA: bool> Seen<METADATA> {
+    /// The object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
+    fn stamped(self, kind: &Kind) -> Value {
+        let mut live = self.live;
+        if let Some(fields) = live.as_object_mut() {
+            fields.insert("apiVersion".into(), kind.api_version.as_str().into());
+            fields.insert("kind".into(), kind.kind.as_str().into());
+        }
+        live
+    }
+}
+
+async fn follow<const METADATA: bool, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
 where
-    K: serde::Serialize + Send,
-    S: Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
+    S: Stream<Item = Result<watcher::Event<Seen<METADATA>>, watcher::Error>> + Send,
 {
-    let mut list: Option<(ListMark, BTreeSet<String>)> = None;
+    let mut list: Option<Marks> = None;
     let mut stream = std::pin::pin!(persistent(begin));
     while let Some(event) = stream.next().await {
         match event {
@@ -134,64 +233,36 @@ where
     })
 }
 
-fn take<K: serde::Serialize>(
+fn take<const METADATA: bool>(
     shared: &Shared,
     key: &WatchKey,
-    event: watcher::Event<K>,
-    list: &mut Option<(ListMark, BTreeSet<String>)>,
+    event: watcher::Event<Seen<METADATA>>,
+    list: &mut Option<Marks>,
 ) {
     match event {
-        watcher::Event::Init => *list = Some((shared.list_begins(), BTreeSet::new())),
+        watcher::Event::Init => *list = Some(shared.list_begins()),
         watcher::Event::InitApply(object) => {
-            let Some(live) = stamped(&object, &key.kind) else { return };
-            if let Some((_, seen)) = list {
-                seen.insert(object::uid(&live).into());
-            }
-            shared.saw(key, live, true);
+            shared.saw(key, object.stamped(&key.kind), *list);
         }
         watcher::Event::InitDone => {
-            if let Some((mark, seen)) = list.take() {
-                shared.list_ended(key, mark, &seen);
+            if let Some(marks) = list.take() {
+                shared.list_ended(key, marks);
             }
             shared.watch_is(key, WatchState::Synced);
         }
         watcher::Event::Apply(object) => {
-            if let Some(live) = stamped(&object, &key.kind) {
-                shared.saw(key, live, false);
-            }
+            shared.saw(key, object.stamped(&key.kind), None);
         }
         watcher::Event::Delete(object) => {
-            if let Some(live) = stamped(&object, &key.kind) {
-                shared.gone(key, &live);
-            }
+            shared.gone(key, &object.stamped(&key.kind));
         }
     }
-}
-
-/// An object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
-fn stamped<K: serde::Serialize>(object: &K, kind: &Kind) -> Option<Value> {
-    let mut live = serde_json::to_value(object).ok()?;
-    let fields = live.as_object_mut()?;
-    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
-    fields.insert("kind".into(), kind.kind.as_str().into());
-    Some(live)
 }
 
 /// What is wrong with a watch, for a condition.
 fn describe(error: &watcher::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// A root as it is kept: of its managed fields only the status entries, which say what the last status apply set.
-pub(crate) fn reduced_root(mut live: Value) -> Value {
-    if let Some(entries) = live.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
-        entries.retain(|entry| {
-            let text = |key: &str| entry.get(key).and_then(Value::as_str);
-            text("subresource") == Some("status") && text("operation") == Some("Apply")
-        });
-    }
-    live
 }
 
 #[cfg(test)]

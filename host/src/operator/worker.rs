@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use pintle_core::{
-    ApiError, Applied, Binding, Done, FinalizerWrite, Finished, Observed, Outcome, Pass, Snapshot, Step,
-    account::Account, reconciler,
+    ApiError, Applied, Binding, Done, FinalizerWrite, Finished, Observed, Outcome, Pass, RootMemory,
+    Snapshot, Step, account::Account, reconciler,
 };
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
@@ -148,7 +148,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let (module, binding, resource, account) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let root = state.roots.get_mut(&binding.root_kind(), key)?;
-    let object = Arc::clone(&root.object);
+    let object = Arc::new(root.object());
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
     let snapshot = Snapshot {
@@ -268,7 +268,12 @@ impl Work {
         let mut state = self.shared.state();
         match &found {
             // Somebody else's object is of no concern to anybody's watch, and is not kept.
-            Some(child) if child.reconciler_label.is_some() => state.children.wrote(child.clone()),
+            Some(child)
+                if child.reconciler_label.is_some()
+                    || child.is_owned_by(pintle_core::object::uid(&self.root)) =>
+            {
+                state.children.wrote(child.clone());
+            }
             Some(_) => {}
             None => {
                 state.children.gone(reference, None);
@@ -291,7 +296,7 @@ impl Work {
 
     async fn inspect(&self, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
         let resource = self.resource_of(reference).await?;
-        self.children()?.get(&resource, reference).await
+        self.children()?.get_whole(&resource, reference).await
     }
 
     async fn claim(&self, claim: &pintle_core::Claim) -> Result<Observed, ApiError> {
@@ -331,7 +336,10 @@ impl Work {
         let kind = self.binding.root_kind();
         live["apiVersion"] = kind.api_version.as_str().into();
         live["kind"] = kind.kind.as_str().into();
-        let changed = self.shared.state().roots.put(&kind, super::watch::reduced_root(live));
+        let mut state = self.shared.state();
+        let changed = state.roots.wrote(&kind, live);
+        self.shared.count_anew(&mut state, &kind);
+        drop(state);
         if changed {
             // The guest's own status fields are its memory: it may have more to say now that they are there.
             self.shared.enqueue_root(&kind, &RootKey::of(&self.root), pintle_core::Priority::Background);
@@ -349,14 +357,17 @@ impl Work {
         let state_term = state.term;
         let kind = self.binding.root_kind();
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };
-        if pintle_core::object::uid(&root.object) != pintle_core::object::uid(&self.root) {
+        if !root.is(pintle_core::object::uid(&self.root)) {
             return Finished::Settled;
         }
+        let failing = done.error.is_some();
         // What was learnt in a term that has ended since, another host may have changed.
-        if state_term == Some(self.term) {
-            root.memory = done.memory;
+        let is_current = state_term == Some(self.term);
+        let memory = if is_current { done.memory } else { RootMemory::default() };
+        state.roots.remember(&kind, key, memory, failing);
+        if is_current {
+            state.children.judged(&done.judged);
         }
-        root.failing = done.error.is_some();
         self.shared.count_anew(&mut state, &kind);
         drop(state);
         match (done.retry, done.again) {

@@ -10,7 +10,7 @@ use super::{
     doubt,
     memory::{Met, Standing},
 };
-use crate::{gate::AllowedChild, managed, observed::Observed, reconciler};
+use crate::{gate::AllowedChild, observed::Observed};
 
 /// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
@@ -254,7 +254,7 @@ impl Pass {
                         // An apply that changed nothing leaves the version as it is.
                         self.counts.updated += 1;
                     }
-                    if !reconciler::is_watchable(&child.reference().kind()) {
+                    if !self.binding.watches(child.reference()) {
                         self.memory.read.insert(child.reference().clone());
                     }
                     self.check_labels(&observed);
@@ -353,9 +353,8 @@ fn is_referred(child: &ObjectRef) -> bool {
 }
 
 /// Nothing is to be done for a child that carries the hash of what is wanted and on which nobody took a field from us.
-fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
-    live.desired.as_deref() == Some(child.desired().as_str())
-        && live.entry.as_ref().is_some_and(|entry| managed::covers(entry, child.object()))
+pub(super) fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
+    live.desired.as_deref() == Some(child.desired().as_str()) && live.covers(child.object())
 }
 
 fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {

@@ -1,26 +1,34 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::size_of,
+};
 
 use jiff::Timestamp;
 use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, names};
 use serde_json::{Map, Value};
 
 use super::{Binding, Key, breaker::Breaker, labels::Unlabelled};
-use crate::{desired::DesiredHash, gate::Allowed, object, observed::Observed};
+use crate::{
+    desired::{DesiredHash, hash_parts},
+    gate::Allowed,
+    object,
+    observed::{Kept, Names, Observed},
+};
 
 /// What one pass over a root leaves for the next. It lives in memory only: a host that starts without it does more work, never
-/// other work.
+/// other work. There is one a root for as long as the host runs, so what is long is kept as its hash, or as JSON bytes.
 #[derive(Clone, Debug, Default)]
 pub struct RootMemory {
     /// What the last pass without error saw and decided.
     pub(super) memo: Option<Memo>,
     /// What the API server refuses, sorted by child.
     standing: Vec<Standing>,
-    /// What the refusals hold for: root uid and generation, Reconciler generation, module digest.
-    holds_for: Option<(String, Option<i64>, i64, String)>,
+    /// What the refusals hold for.
+    holds_for: Option<HoldsFor>,
     /// Children that the status names that were looked at since the host started, or the root was edited.
     pub(super) read: BTreeSet<ObjectRef>,
     /// Those of them that are there, as they were last seen: no cache shows them.
-    pub(super) unwatched: Vec<Observed>,
+    unwatched: Vec<Kept>,
     /// Children that lost our labels when they were written.
     pub(super) unlabelled: BTreeMap<Key, Unlabelled>,
     /// What the root has spent on writes that led nowhere.
@@ -28,56 +36,151 @@ pub struct RootMemory {
     /// When the status was written last.
     pub(super) written: Option<Timestamp>,
     /// The value of `pintle.dev/reconcile-at` that was honoured last.
-    asked: Option<String>,
+    asked: Option<Box<str>>,
     /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
-    pub(super) warned: Option<(String, String)>,
+    pub(super) warned: Option<Box<(String, String)>>,
+}
+
+/// What refusals hold for: the root, its generation, and the hash of the Reconciler's generation and the module's digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HoldsFor {
+    root: Short,
+    generation: Option<i64>,
+    binding: Short,
+}
+
+/// Half of a SHA-256. What is compared by it is chosen by nobody who would gain by a collision.
+type Short = [u8; 16];
+
+fn short(parts: &[&[u8]]) -> Short {
+    let hash = hash_parts(parts);
+    let mut short = Short::default();
+    short.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+    short
 }
 
 /// What the last pass without error saw and decided.
 #[derive(Clone, Debug)]
 pub(super) struct Memo {
-    pub(super) request_hash: [u8; 32],
-    pub(super) children: Vec<MemoChild>,
+    request_hash: [u8; 32],
+    children: Box<[MemoChild]>,
     /// The stage that waits for those before it, if one does.
     pub(super) waiting: Option<u32>,
     /// Children that are no longer wanted, and stay until the last stage is applied.
-    pub(super) unpruned: Vec<Key>,
-    pub(super) status: Map<String, Value>,
-    pub(super) conditions: Vec<GuestCondition>,
+    unpruned: Box<[Short]>,
+    /// The guest's status fields and conditions, as JSON.
+    words: Box<[u8]>,
 }
 
 /// A child as the last pass left it.
 #[derive(Clone, Debug)]
-pub(super) struct MemoChild {
-    pub(super) key: Key,
-    uid: String,
-    desired: Option<String>,
-    /// The hash of our managed fields, which that pass judged to cover everything that was sent.
-    entry_hash: [u8; 32],
-    pub(super) stage: u32,
-    pub(super) readiness: Option<Readiness>,
+struct MemoChild {
+    key: Short,
+    /// The hash of its uid, its desired hash, and the hash of our managed fields, which that pass judged to cover everything that
+    /// was sent.
+    state: Short,
+    stage: u32,
+    readiness: Option<Box<Readiness>>,
 }
 
-impl MemoChild {
-    pub(super) fn of(key: Key, live: &Observed, stage: u32, readiness: Option<Readiness>) -> Self {
+/// A child of an answer as a memo is made of it.
+pub(super) struct Wanted<'a> {
+    pub(super) key: &'a Key,
+    pub(super) live: &'a Observed,
+    pub(super) stage: u32,
+    pub(super) readiness: Option<&'a Readiness>,
+}
+
+impl Memo {
+    /// What a pass leaves that ended well: the request, the children as they are now with the guest's rules for their readiness, and
+    /// what the guest said. Where a stage waits, `unpruned` are the children that stay until the last stage is applied.
+    pub(super) fn of<'a>(
+        request_hash: [u8; 32],
+        children: impl Iterator<Item = Wanted<'a>>,
+        waiting: Option<u32>,
+        unpruned: impl Iterator<Item = &'a Key>,
+        answer: &Allowed,
+    ) -> Self {
+        let child = |wanted: Wanted<'_>| MemoChild {
+            key: key_hash(wanted.key),
+            state: state_hash(wanted.live),
+            stage: wanted.stage,
+            readiness: wanted.readiness.cloned().map(Box::new),
+        };
+        // Plain data with string keys: writing it as JSON cannot fail.
+        let words = serde_json::to_vec(&(answer.status(), answer.conditions())).unwrap_or_default();
         Self {
-            key,
-            uid: live.uid.clone(),
-            desired: live.desired.clone(),
-            entry_hash: live.entry_hash,
-            stage,
-            readiness,
+            request_hash,
+            children: children.map(child).collect(),
+            waiting,
+            unpruned: unpruned.map(key_hash).collect(),
+            words: words.into(),
         }
     }
 
-    pub(super) fn is_as_it_was(&self, live: Option<&Observed>) -> bool {
-        live.is_some_and(|live| {
-            live.uid == self.uid
-                && live.desired == self.desired
-                && live.entry_hash == self.entry_hash
-                && !live.deleting
-        })
+    /// Whether that pass had this request.
+    pub(super) fn is_about(&self, request_hash: &[u8; 32]) -> bool {
+        self.request_hash == *request_hash
     }
+
+    /// Whether each child is as that pass left it, and none came or went.
+    pub(super) fn children_are_as_they_were<'a>(
+        &self,
+        live: impl Iterator<Item = (&'a Key, &'a Observed)>,
+        is_owned: impl Fn(&Observed) -> bool,
+    ) -> bool {
+        let mut found = 0;
+        for (key, live) in live {
+            match self.child(key) {
+                Some(child) if child.state == state_hash(live) && !live.deleting => found += 1,
+                Some(_) => return false,
+                None if is_owned(live) && !self.unpruned.contains(&key_hash(key)) => return false,
+                None => {}
+            }
+        }
+        found == self.children.len()
+    }
+
+    /// Whether that pass wanted this child.
+    pub(super) fn wants(&self, key: &Key) -> bool {
+        self.child(key).is_some()
+    }
+
+    /// The children that it wanted, of the stages before this one where one is given, and that are there, with the guest's rules for
+    /// their readiness, in the answer's order.
+    pub(super) fn wanted<'a>(
+        &'a self,
+        before: Option<u32>,
+        live: impl Iterator<Item = (&'a Key, &'a Observed)>,
+    ) -> Vec<(&'a Observed, Option<&'a Readiness>)> {
+        let live: Vec<(Short, &Observed)> = live.map(|(key, live)| (key_hash(key), live)).collect();
+        let find = |child: &'a MemoChild| {
+            let (_, live) = live.iter().find(|(key, _)| *key == child.key)?;
+            Some((*live, child.readiness.as_deref()))
+        };
+        let is_before = |child: &&MemoChild| before.is_none_or(|stage| child.stage < stage);
+        self.children.iter().filter(is_before).filter_map(find).collect()
+    }
+
+    /// The guest's status fields and conditions.
+    pub(super) fn words(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
+        serde_json::from_slice(&self.words).unwrap_or_default()
+    }
+
+    fn child(&self, key: &Key) -> Option<&MemoChild> {
+        let key = key_hash(key);
+        self.children.iter().find(|child| child.key == key)
+    }
+}
+
+fn key_hash(key: &Key) -> Short {
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    short(&[key.group.as_bytes(), key.kind.as_bytes(), namespace.as_bytes(), key.name.as_bytes()])
+}
+
+fn state_hash(live: &Observed) -> Short {
+    let desired = live.desired.as_deref().unwrap_or_default();
+    short(&[live.uid.as_bytes(), desired.as_bytes(), &live.entry_hash])
 }
 
 /// A refusal that stands until that child in that very form is accepted.
@@ -113,7 +216,12 @@ impl RootMemory {
     /// everything when the root is another one of the same name. Returns whether any of these is so: somebody's edit is to be made
     /// true.
     pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) -> bool {
-        if self.holds_for.as_ref().is_some_and(|(uid, ..)| uid != object::uid(root)) {
+        let now = HoldsFor {
+            root: short(&[object::uid(root).as_bytes()]),
+            generation: object::generation(root),
+            binding: short(&[&binding.generation.to_le_bytes(), binding.digest.as_bytes()]),
+        };
+        if self.holds_for.is_some_and(|before| before.root != now.root) {
             *self = Self::default();
         }
         let asked = object::text(root, &["metadata", "annotations", names::ANNOTATION_RECONCILE_AT]);
@@ -121,23 +229,45 @@ impl RootMemory {
             // Everything is to be looked at as if for the first time.
             *self = Self { warned: self.warned.take(), asked: asked.map(Into::into), ..Self::default() };
         }
-        if self.holds_for.as_ref().is_some_and(|(_, generation, ..)| *generation != object::generation(root))
-        {
+        if self.holds_for.is_some_and(|before| before.generation != now.generation) {
             // Whoever edits a root expects it to be made true: what no watch shows is looked at again.
             self.read.clear();
         }
-        let holds_for = Some((
-            object::uid(root).to_owned(),
-            object::generation(root),
-            binding.generation,
-            binding.digest.clone(),
-        ));
-        let edited = self.holds_for != holds_for;
+        let edited = self.holds_for != Some(now);
         if edited {
             self.standing.clear();
-            self.holds_for = holds_for;
+            self.holds_for = Some(now);
         }
         edited
+    }
+
+    /// The children of kinds that are not watched, as the last pass left them.
+    pub(super) fn take_unwatched(&mut self) -> Vec<Observed> {
+        std::mem::take(&mut self.unwatched).iter().map(Kept::observed).collect()
+    }
+
+    pub(super) fn keep_unwatched(&mut self, children: Vec<Observed>) {
+        let mut names = Names::default();
+        self.unwatched = children.into_iter().map(|child| Kept::of(child, &mut names)).collect();
+        self.unwatched.shrink_to_fit();
+    }
+
+    /// The memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        let refusal = |standing: &Standing| {
+            let refusal = &standing.refusal;
+            size_of::<Standing>() + refusal.message.len() + refusal.reason.len() + refusal.child.name.len()
+        };
+        let memo = self.memo.as_ref().map_or(0, |memo| {
+            let rules = memo.children.iter().filter(|child| child.readiness.is_some()).count();
+            memo.children.len() * size_of::<MemoChild>() + rules * size_of::<Readiness>() + memo.words.len()
+        });
+        size_of::<Self>()
+            + memo
+            + self.standing.iter().map(refusal).sum::<usize>()
+            + self.read.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len()).sum::<usize>()
+            + self.unwatched.iter().map(Kept::bytes).sum::<usize>()
+            + self.warned.as_ref().map_or(0, |warned| size_of::<(String, String)>() + warned.1.len())
     }
 
     /// The refusals as the guest is told them.

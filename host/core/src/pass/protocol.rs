@@ -88,6 +88,32 @@ pub struct Done {
     pub message: Option<String>,
     /// What it cost.
     pub counts: Counts,
+    /// The children whose managed fields it judged: whoever keeps them may drop the fields for the verdict.
+    pub judged: Vec<Judged>,
+}
+
+/// The verdict on a child: our entry of its managed fields covers everything that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The child.
+    pub reference: ObjectRef,
+    /// Its uid.
+    pub uid: String,
+    /// The hash of what was sent, as the child's annotation has it.
+    pub desired: String,
+    /// The hash of the entry.
+    pub entry_hash: [u8; 32],
+}
+
+impl Judged {
+    pub(super) fn of(live: &Observed) -> Self {
+        Self {
+            reference: live.reference.clone(),
+            uid: live.uid.clone(),
+            desired: live.desired.clone().unwrap_or_default(),
+            entry_hash: live.entry_hash,
+        }
+    }
 }
 
 /// What a pass cost and did.

@@ -12,7 +12,7 @@ use super::{Blockers, Key, Pass, Phase, StatusWrite, Step, api_error::is_word, c
 use crate::{
     conditions::{self, Blocker},
     managed, object,
-    observed::status_conditions,
+    observed::{Observed, status_conditions},
     readiness::{self, Ready},
     reconciler,
     request::HOST_STATUS,
@@ -119,7 +119,7 @@ impl Pass {
                 return (answer.allowed.status().clone(), answer.allowed.conditions().to_vec());
             }
             if let Some(memo) = &self.memory.memo {
-                return (memo.status.clone(), memo.conditions.clone());
+                return memo.words();
             }
         }
         self.last_words()
@@ -212,7 +212,7 @@ impl Pass {
 
     /// Whether a child is named in the status before it is created: no watch shows it, or no garbage collector takes it away.
     pub(super) fn is_recorded(&self, child: &ObjectRef) -> bool {
-        !reconciler::is_watchable(&child.kind()) || self.is_elsewhere(child)
+        !self.binding.watches(child) || self.is_elsewhere(child)
     }
 
     /// The children to be named in the status that exist, may exist, or are about to.
@@ -296,12 +296,13 @@ impl Pass {
             add(conditions::REASON_STAGE, message, false);
         }
         if self.answer.is_some() || self.memory.memo.is_some() {
-            let wanted = self.wanted_keys();
-            for child in self
-                .live
-                .values()
-                .filter(|child| self.owns(child) && !wanted.contains(&Key::from(&child.reference)))
-            {
+            let wanted = self.wanted();
+            let is_wanted = |key: &Key| match (&self.answer, &self.memory.memo) {
+                (None, Some(memo)) => memo.wants(key),
+                _ => wanted.contains(key),
+            };
+            let left = self.live.iter().filter(|(key, child)| self.owns(child) && !is_wanted(key));
+            for (_, child) in left {
                 let doing =
                     if child.deleting { "is being deleted" } else { "is no longer wanted and still there" };
                 add(conditions::REASON_PRUNING, format!("{} {doing}", child.reference), false);
@@ -339,33 +340,26 @@ impl Pass {
         )
     }
 
-    fn wanted_keys(&self) -> Vec<Key> {
-        match (&self.answer, &self.memory.memo) {
-            (Some(_), _) => self.wanted(),
-            (None, Some(memo)) => memo.children.iter().map(|child| child.key.clone()).collect(),
-            (None, None) => Vec::new(),
-        }
-    }
-
     /// Every wanted child that exists, and whether it is ready.
     fn readiness(&self) -> Vec<(ObjectRef, Ready)> {
-        let rules: Vec<(Key, Option<pintle_wit::Readiness>)> = match (&self.answer, &self.memory.memo) {
+        let owned = |child: &&Observed| self.owns(child);
+        let ready = |child: &Observed, rule| (child.reference.clone(), readiness::of_child(child, rule));
+        match (&self.answer, &self.memory.memo) {
             (Some(answer), _) => {
-                let children = answer.allowed.children().iter();
-                children.map(|child| (Key::from(child.reference()), child.readiness().cloned())).collect()
+                let wanted = answer.allowed.children().iter();
+                wanted
+                    .filter_map(|child| {
+                        let live = self.live.get(&Key::from(child.reference())).filter(owned)?;
+                        Some(ready(live, child.readiness()))
+                    })
+                    .collect()
             }
             (None, Some(memo)) => {
-                memo.children.iter().map(|child| (child.key.clone(), child.readiness.clone())).collect()
+                let wanted = memo.wanted(None, self.live.iter()).into_iter();
+                wanted.filter(|(live, _)| owned(live)).map(|(live, rule)| ready(live, rule)).collect()
             }
             (None, None) => Vec::new(),
-        };
-        rules
-            .into_iter()
-            .filter_map(|(key, rule)| {
-                let child = self.live.get(&key).filter(|child| self.owns(child))?;
-                Some((child.reference.clone(), readiness::of_child(child, rule.as_ref())))
-            })
-            .collect()
+        }
     }
 
     /// Whether the status that is there is another than the one to be sent: a field differs, or the last write had one that this
@@ -415,7 +409,7 @@ impl Pass {
                     && ready.reason == blocker.reason
                     && ready.message == blocker.message
             });
-            let warning = Some((blocker.reason.clone(), blocker.message.clone()));
+            let warning = Some(Box::new((blocker.reason.clone(), blocker.message.clone())));
             let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
             if !told && warned != warning {
                 let message = crate::gate::clean(&blocker.message, 1024);

@@ -3,8 +3,8 @@
 use pintle_wit::{Failure, ObjectRef, reasons};
 
 use super::{
-    Answer, ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Key, Memo, MemoChild, Observed, Pass, Phase,
-    Step, doubt,
+    Answer, ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Judged, Key, Memo, Observed, Pass, Phase, Step,
+    doubt, memory,
 };
 use crate::desired;
 
@@ -131,22 +131,22 @@ impl Pass {
     }
 
     /// What the next pass needs to know of this one, in which every child was applied but those of stages that wait.
-    fn memo(&self, waiting: Option<u32>) -> Option<Memo> {
+    fn memo(&mut self, waiting: Option<u32>) -> Option<Memo> {
         let answer = self.answer.as_ref()?;
-        let children = answer.allowed.children().iter().filter_map(|child| {
-            let key = Key::from(child.reference());
-            let live = self.live.get(&key)?;
-            Some(MemoChild::of(key, live, child.stage(), child.readiness().cloned()))
-        });
+        for child in answer.allowed.children() {
+            let live = self.live.get_mut(&Key::from(child.reference()));
+            if let Some(live) = live.filter(|live| !live.covered) {
+                live.judge(super::children::is_as_wanted(child, live));
+                self.judged.extend(live.covered.then(|| Judged::of(live)));
+            }
+        }
+        let answer = self.answer.as_ref()?;
         let wanted = self.wanted();
+        let children = answer.allowed.children().iter().zip(&wanted).filter_map(|(child, key)| {
+            let (stage, readiness) = (child.stage(), child.readiness());
+            Some(memory::Wanted { key, live: self.live.get(key)?, stage, readiness })
+        });
         let unwanted = self.live.keys().filter(|key| waiting.is_some() && !wanted.contains(key));
-        Some(Memo {
-            request_hash: self.request_hash,
-            children: children.collect(),
-            waiting,
-            unpruned: unwanted.cloned().collect(),
-            status: answer.allowed.status().clone(),
-            conditions: answer.allowed.conditions().to_vec(),
-        })
+        Some(Memo::of(self.request_hash, children, waiting, unwanted, &answer.allowed))
     }
 }

@@ -51,13 +51,8 @@ impl Pass {
     }
 
     fn unready_before(&self, memo: &Memo, stage: u32) -> Vec<String> {
-        let before = memo.children.iter().filter(|child| child.stage < stage);
-        before
-            .filter_map(|child| {
-                let live = self.live.get(&child.key)?;
-                unready(&live.reference, live, child.readiness.as_ref())
-            })
-            .collect()
+        let before = memo.wanted(Some(stage), self.live.iter()).into_iter();
+        before.filter_map(|(live, rule)| unready(&live.reference, live, rule)).collect()
     }
 
     /// Which stage waits and what for, for a condition.

@@ -106,6 +106,7 @@ pub(crate) fn binding() -> Binding {
             "conditions": {"items": {"x-kubernetes-preserve-unknown-fields": true}},
         }})),
         key: SealingKey::new([7; 32]),
+        watched_namespaces: Default::default(),
     }
 }
 

@@ -273,3 +273,42 @@ fn a_crd_that_cannot_name_secrets_costs_no_extra_write() {
     world.restart();
     assert_eq!(world.pass(&with_keys()).steps, ["call", "create Secret keys", "get Secret keys"]);
 }
+
+fn watched() -> World {
+    let mut world = World::new();
+    world.binding.watched_namespaces = ["shops".into()].into();
+    world
+}
+
+#[test]
+fn where_secrets_are_watched_one_is_a_child_like_any_other() {
+    let mut world = watched();
+    world.settle(&with_keys());
+    assert_eq!(world.status()["pintle"].get("unwatched"), None);
+    world.restart();
+    assert_eq!(world.pass(&with_keys()).steps, ["call"], "nothing is read that the watch shows");
+    world.api.edit(&reference("Secret", "keys"), "data.key", json!("Zm9yZWlnbg=="));
+    let run = world.pass(&with_keys());
+    assert_eq!(run.steps, ["call", "update Secret keys", "emit"]);
+    assert_eq!(world.live("Secret", "keys").unwrap()["data"]["key"], "cw==");
+}
+
+#[test]
+fn once_secrets_are_watched_the_status_names_them_no_longer_and_nothing_else_is_done() {
+    let mut world = World::new();
+    world.settle(&with_keys());
+    assert_eq!(world.status()["pintle"]["unwatched"], entries());
+    world.binding.watched_namespaces = ["shops".into()].into();
+    assert_eq!(world.pass_with(|_| panic!("nothing changed")).steps, ["status"]);
+    assert_eq!(world.status()["pintle"].get("unwatched"), None);
+}
+
+#[test]
+fn when_secrets_are_watched_no_longer_the_status_names_them_again() {
+    let mut world = watched();
+    world.settle(&with_keys());
+    world.binding.watched_namespaces.clear();
+    world.binding.generation += 1;
+    world.settle(&with_keys());
+    assert_eq!(world.status()["pintle"]["unwatched"], entries());
+}

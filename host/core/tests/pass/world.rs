@@ -6,7 +6,7 @@ use pintle_core::{
     Applied, Binding, Done, KindInfo, Observed, Outcome, Pass, RootMemory, Snapshot, Step,
     desired::SealingKey,
     object,
-    reconciler::{self, Grants, Limits},
+    reconciler::{Grants, Limits},
 };
 use pintle_wit::{Child, ChildKind, Event, Failure, Kind, Manifest, ObjectRef, Request, Response};
 use serde_json::{Value, json};
@@ -65,6 +65,7 @@ impl World {
             status: pintle_core::StatusSchema::Anything,
             duty: pintle_core::Duty::Full,
             key: SealingKey::new([7; 32]),
+            watched_namespaces: Default::default(),
         };
         let mut world = Self {
             api: Api::default(),
@@ -147,7 +148,7 @@ impl World {
                 object::text(live, &["metadata", "labels", "pintle.dev/root"]) == Some(&uid)
                     || pintle_core::observed::controller(live) == Some(&uid)
             })
-            .filter(|live| reconciler::is_watchable(&object::kind(live)))
+            .filter(|live| self.binding.watches(&object::reference(live)))
             .map(|live| self.observed(live))
             .collect();
         let mut pass = Pass::new(Snapshot {

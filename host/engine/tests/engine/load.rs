@@ -1,6 +1,6 @@
-use std::str::FromStr;
+use std::{str::FromStr, sync::Arc};
 
-use pintle_engine::{Allocation, Digest, Engine, EngineConfig, Meter, fixtures};
+use pintle_engine::{Allocation, Compiler, Digest, Engine, EngineConfig, Meter, fixtures};
 use pintle_wit::reasons;
 
 use crate::support::{EMPTY_RESPONSE, config, engine, load, manifest, refused};
@@ -233,4 +233,36 @@ fn without_room_for_the_pool_calls_map_their_own_memory() {
         assert_eq!(error.failure.reason, reason, "{error}");
     }
     assert_eq!(engine(Meter::Deadline).allocation(), Allocation::Pool);
+}
+
+/// An engine whose modules another one compiles, as another process of the same program would.
+fn compiled_by(other: Engine) -> Engine {
+    let compiler = Compiler::Elsewhere(Arc::new(move |bytes| other.precompile(bytes)));
+    Engine::new(EngineConfig { compiler, ..config(Meter::Deadline) }).unwrap()
+}
+
+#[test]
+fn a_module_that_was_compiled_elsewhere_is_the_same_module() {
+    let engine = compiled_by(engine(Meter::Deadline));
+    engine.self_test().unwrap();
+    let bytes = fixtures::answers(&manifest(), EMPTY_RESPONSE);
+    let module = load(&engine, &bytes);
+    assert_eq!((module.digest(), module.manifest_text()), (Digest::of(&bytes), manifest().as_str()));
+}
+
+#[test]
+fn what_was_compiled_for_another_engine_is_compiled_again() {
+    let engine = compiled_by(engine(Meter::Fuel));
+    engine.self_test().unwrap();
+    load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+}
+
+#[test]
+fn a_compiler_that_ends_early_is_told_and_may_be_tried_again() {
+    let failure = pintle_wit::Failure::transient("CompilerFailed", "killed");
+    let told = failure.clone();
+    let compiler = Compiler::Elsewhere(Arc::new(move |_| Err(told.clone())));
+    let engine = Engine::new(EngineConfig { compiler, ..config(Meter::Deadline) }).unwrap();
+    let found = engine.load(&fixtures::answers(&manifest(), EMPTY_RESPONSE), None).unwrap_err();
+    assert_eq!(found, failure);
 }

@@ -8,7 +8,6 @@ use std::{
 
 use pintle_core::{readiness, reconciler};
 use pintle_wit::Kind;
-use serde_json::Value;
 use tracing::{info, warn};
 
 use super::{GATHER, Loop, ROUND_RETRY, Verdicts, resting, working};
@@ -18,7 +17,7 @@ use crate::{
     operator::{
         Shared, State,
         bind::InForce,
-        watch::{self, Role, WatchKey, WatchState},
+        watch::{self, Projection, WatchKey, WatchState},
     },
 };
 
@@ -83,20 +82,14 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
     let state = shared.state();
     let keep = |name: &str, in_force: &InForce, kind: &Kind| {
         let declared = in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
-        let synced = state.watches.iter().any(|(key, (_, watch))| {
-            key.kind == *kind && key.role != Role::Roots && *watch == WatchState::Synced
+        let synced = state.watches.iter().any(|(key, watch)| {
+            key.kind == *kind && key.brings_children() && watch.state == WatchState::Synced
         });
         let left = if reconciler::is_watchable(kind) {
             !synced || state.children.any_of(kind, name)
         } else {
-            state.roots.of_kind(&in_force.resource.kind).any(|(_, root)| {
-                let recorded = root.object.pointer("/status/pintle/unwatched").and_then(Value::as_array);
-                recorded.is_some_and(|recorded| {
-                    recorded
-                        .iter()
-                        .any(|entry| entry.get("kind").and_then(Value::as_str) == Some(kind.kind.as_str()))
-                })
-            })
+            state.roots.any_unwatched(&in_force.resource.kind, &kind.kind)
+                || state.children.any_of(kind, name)
         };
         declared || left
     };
@@ -109,6 +102,18 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
         .collect()
 }
 
+/// The namespaces in which the Secrets of a Reconciler's roots are watched: those that it lists, once a watch has shown what is there.
+/// One that fails for a while afterwards is like any other watch that does.
+pub(super) fn watched_namespaces(state: &State, name: &str) -> BTreeSet<String> {
+    let mut namespaces = BTreeSet::new();
+    for (key, watch) in &state.watches {
+        if watch.listed && watch.claims.contains(name) {
+            namespaces.extend(key.namespace.clone());
+        }
+    }
+    namespaces
+}
+
 /// Starts the watches that are wanted and ends those that nobody claims any more.
 pub(super) fn claim_watches(
     shared: &Arc<Shared>,
@@ -117,21 +122,22 @@ pub(super) fn claim_watches(
     child_kinds: &BTreeMap<String, Vec<Kind>>,
 ) {
     let mut readings = BTreeMap::new();
-    let mut wanted: BTreeMap<WatchKey, Resource> = BTreeMap::new();
+    let mut wanted: BTreeMap<WatchKey, (Resource, BTreeSet<String>)> = BTreeMap::new();
     let mut state = shared.state();
     let observed: BTreeSet<Kind> = working(verdicts)
         .flat_map(|(_, in_force)| in_force.module.manifest().children.iter().filter(|child| child.observe))
         .map(pintle_wit::ChildKind::kind)
         .collect();
-    for (_, left) in resting(verdicts) {
-        let key = WatchKey { kind: left.resource.kind.clone(), role: Role::Roots };
-        wanted.insert(key, left.resource.clone());
+    for (name, left) in resting(verdicts) {
+        let key = WatchKey::roots(&left.resource.kind);
+        wanted.insert(key, (left.resource.clone(), BTreeSet::from([name.clone()])));
     }
     for (name, in_force) in working(verdicts) {
-        wanted.insert(
-            WatchKey { kind: in_force.resource.kind.clone(), role: Role::Roots },
-            in_force.resource.clone(),
-        );
+        let mut claim = |key: WatchKey, resource: &Resource| {
+            let (_, claims) = wanted.entry(key).or_insert_with(|| (resource.clone(), BTreeSet::new()));
+            claims.insert(name.clone());
+        };
+        claim(WatchKey::roots(&in_force.resource.kind), &in_force.resource);
         let manager =
             state.reconcilers.get(name).map_or_else(String::new, |object| object.spec.manager(name));
         let mine = in_force
@@ -142,12 +148,18 @@ pub(super) fn claim_watches(
             .filter(|child| child.observe)
             .map(pintle_wit::ChildKind::kind);
         readings.insert(name.clone(), (manager, mine.collect::<BTreeSet<Kind>>()));
-        for kind in child_kinds.get(name).into_iter().flatten().filter(|kind| reconciler::is_watchable(kind))
-        {
+        let namespaces = state.reconcilers.get(name).map(|object| &object.spec.watch_secrets_in);
+        for kind in child_kinds.get(name).into_iter().flatten() {
             let Some(resource) = state.resources.get(kind) else { continue };
-            let whole = readiness::needs_status(kind) || observed.contains(kind);
-            let role = if whole { Role::Children } else { Role::ChildrenMetadata };
-            wanted.insert(WatchKey { kind: kind.clone(), role }, resource.clone());
+            if reconciler::is_watchable(kind) {
+                let whole = readiness::needs_status(kind) || observed.contains(kind);
+                let projection = if whole { Projection::Whole } else { Projection::Metadata };
+                claim(WatchKey::children(kind, None, projection), resource);
+            } else {
+                for namespace in namespaces.into_iter().flatten() {
+                    claim(WatchKey::children(kind, Some(namespace), Projection::Metadata), resource);
+                }
+            }
         }
     }
     // Children are read by the eyes of their Reconciler; where those changed, they are read anew.
@@ -161,24 +173,32 @@ pub(super) fn claim_watches(
     let ended: Vec<WatchKey> = state
         .watches
         .keys()
-        .filter(|key| !wanted.contains_key(key) || key.role != Role::Roots && reread.contains(&key.kind))
+        .filter(|key| !wanted.contains_key(key) || key.brings_children() && reread.contains(&key.kind))
         .cloned()
         .collect();
     for key in ended {
         state.watches.remove(&key);
-        if key.role == Role::Roots {
+        let same = |other: &WatchKey| {
+            other.kind == key.kind && other.namespace == key.namespace && other.label == key.label
+        };
+        if wanted.keys().any(same) {
+            continue;
+        }
+        if key.brings_children() {
+            state.children.remove_kind(&key.kind, key.namespace.as_deref());
+        } else {
             state.roots.remove_kind(&key.kind);
-        } else if !wanted.keys().any(|other| other.kind == key.kind && other.role != Role::Roots) {
-            state.children.remove_kind(&key.kind);
         }
     }
     state.readings = readings.clone();
-    let new: Vec<(WatchKey, Resource)> =
-        wanted.into_iter().filter(|(key, _)| !state.watches.contains_key(key)).collect();
-    for (key, resource) in new {
-        info!(kind = %key.kind, role = ?key.role, "Starting a watch");
-        let watch = watch::start(Arc::clone(shared), key.clone(), &resource);
-        state.watches.insert(key, (watch, WatchState::Starting));
+    for (key, (resource, claims)) in wanted {
+        if let Some(watch) = state.watches.get_mut(&key) {
+            watch.claims = claims;
+            continue;
+        }
+        info!(watch = %key, projection = ?key.projection, "Starting a watch");
+        let watch = watch::start(Arc::clone(shared), key.clone(), &resource, claims);
+        state.watches.insert(key, watch);
     }
     drop(state);
     memory.readings = readings;

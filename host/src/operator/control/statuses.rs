@@ -10,7 +10,7 @@ use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use serde_json::Value;
 use tracing::warn;
 
-use super::{Loop, ROUND_RETRY, Verdicts};
+use super::{Loop, ROUND_RETRY, Verdicts, kinds};
 use crate::{
     api, clock,
     kubernetes::{Resource, builtin},
@@ -20,7 +20,7 @@ use crate::{
         metrics::Metric,
         own,
         own_status::{self, Findings},
-        watch::{Role, WatchState},
+        watch::{WatchKey, WatchState},
     },
 };
 
@@ -154,69 +154,49 @@ pub(super) fn reconciler_status(
     let state = shared.state();
     let object = state.reconcilers.get(name)?.clone();
     let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
-    let kinds = child_kinds.get(name).cloned().unwrap_or_else(recorded);
+    let kinds_of = child_kinds.get(name).cloned().unwrap_or_else(recorded);
     let mut findings = Findings {
-        child_kinds: kinds.clone(),
+        child_kinds: kinds_of.clone(),
         missing: Vec::new(),
         failing: Vec::new(),
         starting: Vec::new(),
         unwatched: Vec::new(),
+        watched_namespaces: BTreeSet::new(),
         roots: api::RootCounts::default(),
     };
     let in_force = match verdict {
         Verdict::Rest(failure, _) => Err(failure),
         Verdict::Work(in_force) => {
             findings.missing =
-                kinds.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
+                kinds_of.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
             let granted =
                 |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
-            findings.unwatched = kinds.iter().filter(granted).cloned().collect();
-            for (key, (_, watch)) in &state.watches {
-                let mine = if key.role == Role::Roots {
-                    key.kind == in_force.resource.kind
-                } else {
-                    kinds.contains(&key.kind)
-                };
-                match watch {
-                    WatchState::Failing(message) if mine => {
-                        findings.failing.push((key.kind.clone(), message.clone()))
-                    }
-                    WatchState::Starting if mine => findings.starting.push(key.kind.clone()),
-                    _ => {}
+            findings.unwatched = kinds_of.iter().filter(granted).cloned().collect();
+            findings.watched_namespaces = kinds::watched_namespaces(&state, name);
+            for (key, watch) in state.watches.iter().filter(|(_, watch)| watch.claims.contains(name)) {
+                match &watch.state {
+                    WatchState::Failing(message) => findings.failing.push((key.clone(), message.clone())),
+                    WatchState::Starting => findings.starting.push(key.kind.clone()),
+                    WatchState::Synced => {}
                 }
             }
             let recorded = object.status.as_ref().and_then(|status| status.roots);
             findings.roots = match recorded {
                 // What a host that starts has not listed yet is not gone.
                 Some(recorded) if findings.starting.contains(&in_force.resource.kind) => recorded,
-                _ => counts(&state, &in_force.resource.kind, &object.spec.namespaces),
+                _ => state.roots.counts(&in_force.resource.kind, &object.spec.namespaces),
             };
             let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
             let roots = findings.roots;
             gauge("ready", roots.ready);
             gauge("failing", roots.failing);
             gauge("other", roots.total.saturating_sub(roots.ready + roots.failing));
-            let slowed = state.roots.of_kind(&in_force.resource.kind);
-            let slowed = slowed.filter(|(_, root)| root.memory.is_throttled()).count();
-            shared.metrics.set(Metric::Throttled, &[name], slowed as f64);
             Ok(in_force.as_ref())
         }
     };
     let status =
         own_status::of_reconciler(&object, in_force, memory.in_force.get(name), &findings, clock::now());
     Some((object, status))
-}
-
-pub(super) fn counts(state: &State, kind: &Kind, namespaces: &api::Namespaces) -> api::RootCounts {
-    let mut counts = api::RootCounts::default();
-    for (_, root) in
-        state.roots.of_kind(kind).filter(|(key, _)| namespaces.includes(key.namespace.as_deref()))
-    {
-        counts.total += 1;
-        counts.ready += u32::from(root.is_ready());
-        counts.failing += u32::from(root.failing);
-    }
-    counts
 }
 
 pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Duration> {
@@ -348,15 +328,14 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
                 // With their CRD all roots are gone.
                 return Some(false);
             }
-            let synced = state.watches.iter().any(|(key, (_, watch))| {
-                key.kind == *kind && key.role == Role::Roots && *watch == WatchState::Synced
-            });
+            let watch = state.watches.get(&WatchKey::roots(kind));
+            let synced = watch.is_some_and(|watch| watch.state == WatchState::Synced);
             let is_held = |root: &Value| {
                 let finalizers = root.pointer("/metadata/finalizers").and_then(Value::as_array);
                 let ours = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY];
                 finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| ours.contains(&name))
             };
-            synced.then(|| state.roots.of_kind(kind).any(|(_, root)| is_held(&root.object)))
+            synced.then(|| state.roots.of_kind(kind).any(|root| is_held(&root.object())))
         }
     }
 }

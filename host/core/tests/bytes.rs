@@ -1,0 +1,90 @@
+//! Whether what a kept child says of its size is what the allocator says.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail as the test does")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+use pintle_core::{Kept, Names, Observed};
+use serde_json::json;
+
+thread_local! {
+    static HELD_BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn count(bytes: isize) {
+    // A thread that ends may free after its counter is gone.
+    let _ = HELD_BYTES.try_with(|held| held.set(held.get() + bytes));
+}
+
+#[allow(unsafe_code, reason = "an allocator that counts cannot be written otherwise")]
+// SAFETY: every call goes to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// A child of a root, as an API server 1.36 shows it: a ConfigMap of fifteen keys, or a Deployment that waits.
+fn child(number: usize, waits: bool) -> Observed {
+    let root = format!("00000000-0000-4000-8000-{number:012}");
+    let data: serde_json::Map<_, _> = (0..15).map(|key| (format!("f:KEY_{key}"), json!({}))).collect();
+    let status = json!({"conditions": [{"type": "Available", "status": "False", "message": "Deployment does not have minimum availability."}]});
+    let live = json!({
+        "apiVersion": if waits { "apps/v1" } else { "v1" }, "kind": if waits { "Deployment" } else { "ConfigMap" },
+        "metadata": {"name": format!("root-{number:05}"), "namespace": "bench", "uid": format!("11111111-0000-4000-8000-{number:012}"),
+            "resourceVersion": (1000 + number).to_string(),
+            "labels": {"pintle.dev/root": root, "pintle.dev/reconciler": "bench"},
+            "annotations": {"pintle.dev/desired": format!("v1:{}", "ab".repeat(32))},
+            "ownerReferences": [{"uid": root, "controller": true}],
+            "managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": {"f:data": data, "f:metadata": {"f:labels": {"f:pintle.dev/root": {}}}}}]},
+        "status": if waits { status } else { json!({}) },
+    });
+    Observed::of(&live, "m", waits)
+}
+
+fn held_and_said(judged: bool, waits: bool) -> (f64, f64) {
+    const CHILDREN: usize = 1000;
+    let mut names = Names::default();
+    let mut kept: Vec<Kept> = Vec::with_capacity(CHILDREN);
+    drop(Kept::of(child(0, waits), &mut names));
+    let before = HELD_BYTES.with(Cell::get);
+    for number in 0..CHILDREN {
+        let mut child = child(number, waits);
+        if judged {
+            child.judge(true);
+        }
+        kept.push(Kept::of(child, &mut names));
+    }
+    let held = HELD_BYTES.with(Cell::get) - before;
+    let rows = CHILDREN * size_of::<Kept>();
+    let said: usize = kept.iter().map(Kept::bytes).sum();
+    ((held as usize + rows) as f64 / CHILDREN as f64, said as f64 / CHILDREN as f64)
+}
+
+#[test]
+fn what_a_kept_child_says_of_its_size_is_what_the_allocator_counts() {
+    for (judged, waits, bytes_max) in [(true, false, 320.0), (false, false, 700.0), (true, true, 1500.0)] {
+        let (held, said) = held_and_said(judged, waits);
+        println!("a child, judged: {judged}, observed and not ready: {waits}: {held} bytes, it says {said}");
+        assert!(
+            (held - said).abs() < held * 0.1,
+            "judged: {judged}, waits: {waits}: {held} bytes, it says {said}"
+        );
+        assert!(held < bytes_max, "judged: {judged}, waits: {waits}: {held} bytes");
+    }
+}

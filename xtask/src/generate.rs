@@ -41,6 +41,10 @@ pub(crate) fn run(check: bool) -> Result<()> {
         cargo(schema.iter().chain(check_flag)).go()?;
         put(&format!("deploy/crds/{crd}"), &fs::read_to_string(root().join(&package).join("crd.yaml"))?)?;
     }
+    // The benchmark's guest is built like any other, but nobody installs it.
+    let schema =
+        ["run", "--quiet", "--package", "guest-bench", "--bin", "guest-bench-schema", "--features", "schema"];
+    cargo(schema.iter().chain(check_flag)).go()?;
     let pintle = guests::pintle()?;
     let crds = program(&pintle, ["crds"]).output()?;
     let host = fs::read_to_string(root().join("deploy/host.yaml"))?;

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{cargo, program, root, say, target};
+use crate::run::{Program, cargo, program, root, say, target};
 
 /// What a guest may weigh at most: a guest is stored in etcd and compiled by every host.
 const BYTES_MAX: [(&str, u64); 2] = [("webserver", 150_000), ("darkroom", 220_000)];
@@ -53,10 +53,26 @@ pub(crate) fn build() -> Result<Guests> {
 }
 
 fn build_one(pintle: &Path, source: &Path, output: &Path, flags: &[&str], target: &Path) -> Result<()> {
+    build_command(pintle, source, output, flags, target).go()
+}
+
+fn build_command(pintle: &Path, source: &Path, output: &Path, flags: &[&str], target: &Path) -> Program {
     let arguments = [Path::new("build"), source, Path::new("--output"), output];
-    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new)))
-        .env("CARGO_TARGET_DIR", target)
-        .go()
+    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new))).env("CARGO_TARGET_DIR", target)
+}
+
+/// Builds the benchmark's guest, the one with other logic that it is swapped for, and the one that never answers.
+pub(crate) fn build_bench(pintle: &Path) -> Result<Guests> {
+    let folder = target().join("guests");
+    fs::create_dir_all(&folder)?;
+    let guests = Guests(folder);
+    for (name, logic) in [("bench", "1"), ("bench-next", "2"), ("bench-loop", "loop")] {
+        say(format_args!("building guest {name}"));
+        build_command(pintle, &root().join("bench/guest"), &guests.path(name), &["--locked"], &target())
+            .env("PINTLE_BENCH_LOGIC", logic)
+            .go()?;
+    }
+    Ok(guests)
 }
 
 /// A copy of the Darkroom guest with another cache time and version: what somebody does who changes the logic.

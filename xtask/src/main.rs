@@ -4,6 +4,7 @@
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
 )]
 
+mod bench;
 mod cluster;
 mod demo;
 mod generate;
@@ -42,8 +43,8 @@ enum Command {
     },
     /// Check that the licence of every dependency allows our use
     Licences,
-    /// Measure loading and calling guests
-    Bench,
+    /// Measure: calls of guests, and the operator beside a raw client and an operator in Go; `bench -- --help` lists the phases
+    Bench(bench::Flags),
 }
 
 fn main() -> ExitCode {
@@ -64,11 +65,6 @@ fn run() -> anyhow::Result<()> {
         Command::Guests => guests::build().map(|_| ()),
         Command::Gen { check } => generate::run(check),
         Command::Licences => licences::check(),
-        Command::Bench => {
-            let guests = guests::build()?;
-            crate::run::cargo(["bench", "--package", "pintle-engine"])
-                .env("PINTLE_GUEST_DIR", guests.folder())
-                .go()
-        }
+        Command::Bench(flags) => bench::run(&flags),
     }
 }

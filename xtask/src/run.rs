@@ -37,6 +37,17 @@ pub(crate) fn program<S: AsRef<OsStr>>(
     Program(command)
 }
 
+/// A program, with these arguments, in a folder of its own.
+pub(crate) fn program_in<S: AsRef<OsStr>>(
+    folder: &Path,
+    name: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = S>,
+) -> Program {
+    let mut program = program(name, arguments);
+    program.0.current_dir(folder);
+    program
+}
+
 impl Program {
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(key, value);

@@ -17,13 +17,14 @@ const IO: [&str; 4] = ["wasmtime", "tokio", "futures", "axum"];
 
 /// The packages of the workspace that each may build on. Whatever is not listed here is a guest when its folder says so, and free
 /// otherwise (`testbed`, `xtask`).
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 7] = [
     ("pintle-wit", &[]),
     ("pintle-guest", &["pintle-wit"]),
     ("pintle-core", &["pintle-wit"]),
     ("pintle-engine", &["pintle-wit"]),
     ("pintle-simulator", &["pintle-wit"]),
     ("pintle", &["pintle-wit", "pintle-core", "pintle-engine", "pintle-simulator"]),
+    ("pintle-bench", &["pintle-testbed", "guest-bench"]),
 ];
 
 fn workspace() -> PathBuf {

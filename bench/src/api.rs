@@ -1,0 +1,91 @@
+//! The benchmark's own requests.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use http::{Method, Request, header};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+/// The namespace of the roots. Every contestant has a control plane of its own, so one name is enough.
+pub(crate) const NAMESPACE: &str = "bench";
+
+/// The kinds of children, as their collections are called: ConfigMap, Deployment, Service, Ingress, in the order of the guest's.
+pub(crate) const CHILDREN: [&str; 4] = [
+    "/api/v1/namespaces/bench/configmaps",
+    "/apis/apps/v1/namespaces/bench/deployments",
+    "/api/v1/namespaces/bench/services",
+    "/apis/networking.k8s.io/v1/namespaces/bench/ingresses",
+];
+
+/// The collection of the roots.
+pub(crate) const ROOTS: &str = "/apis/bench.pintle.dev/v1/namespaces/bench/benches";
+
+/// The API server, as the benchmark's loader sees it.
+#[derive(Clone)]
+pub(crate) struct Api {
+    client: Client,
+}
+
+impl Api {
+    /// A way to the API server with a client like the host's (host/src/kubernetes/connect.rs): same crate, same TLS, no retry.
+    pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self> {
+        let file = Kubeconfig::read_from(kubeconfig)?;
+        let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        Ok(Self::new(Client::try_from(config)?))
+    }
+
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(crate) async fn list(&self, collection: &str) -> Result<Vec<Value>> {
+        let mut reply: Value = self.client.request(Request::get(collection).body(Vec::new())?).await?;
+        match reply.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => anyhow::bail!("{collection} is no list"),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+        Ok(self.client.request(Request::get(path).body(Vec::new())?).await?)
+    }
+
+    pub(crate) async fn create(&self, collection: &str, object: &Value) -> Result<()> {
+        self.send(Method::POST, collection, "application/json", object).await
+    }
+
+    pub(crate) async fn merge_patch(&self, path: &str, patch: &Value) -> Result<()> {
+        self.send(Method::PATCH, path, "application/merge-patch+json", patch).await
+    }
+
+    /// Applies with force, as a controller does with what is its own.
+    pub(crate) async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<()> {
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        self.send(Method::PATCH, &path, "application/apply-patch+yaml", object).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+        self.send(Method::DELETE, path, "application/json", &options).await
+    }
+
+    /// Sends a request, and does not look into the reply unless it is an error.
+    async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<()> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, content)
+            .header(header::ACCEPT, "application/json")
+            .body(body.to_string().into_bytes())?;
+        self.client.request_text(request).await.with_context(|| path.to_owned()).map(|_| ())
+    }
+}

@@ -1,0 +1,186 @@
+//! Who called the API server for what, from its audit log. The policy (metadata of every request) is the same for all contestants.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+/// A moment on the wall's clock, since 1970. The API server runs on the same machine, so its clock is this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) Duration);
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    pub(crate) fn seconds_since(self, earlier: Self) -> f64 {
+        self.0.saturating_sub(earlier.0).as_secs_f64()
+    }
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) received: Moment,
+    /// When the answer was complete; of a watch, when it began.
+    pub(crate) answered: Moment,
+    pub(crate) verb: String,
+    /// With the subresource: `benches/status`.
+    pub(crate) resource: String,
+    pub(crate) code: u64,
+}
+
+/// What is listed apart: what an operator does for itself and for people, not for roots and children.
+const APART: [&str; 7] = [
+    "leases",
+    "events",
+    "reconcilers",
+    "reconcilers/status",
+    "modules",
+    "modules/status",
+    "subjectaccessreviews",
+];
+
+impl Call {
+    pub(crate) fn is_apart(&self) -> bool {
+        APART.contains(&self.resource.as_str())
+    }
+
+    pub(crate) fn is_watch(&self) -> bool {
+        self.verb == "watch"
+    }
+
+    /// Whether it can change a root or a child.
+    pub(crate) fn is_mutating(&self) -> bool {
+        !self.is_apart() && !matches!(self.verb.as_str(), "get" | "list" | "watch")
+    }
+}
+
+/// The calls of one user, read as the log grows.
+pub(crate) struct Audit {
+    path: PathBuf,
+    user: String,
+    offset: u64,
+    calls: Vec<Call>,
+}
+
+impl Audit {
+    pub(crate) fn new(path: &Path, user: String) -> Self {
+        Self { path: path.to_owned(), user, offset: 0, calls: Vec::new() }
+    }
+
+    /// Everything since a moment.
+    pub(crate) fn since(&mut self, moment: Moment) -> Result<Vec<Call>> {
+        let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        // A line that is being written is left for the next time.
+        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
+        self.offset += end as u64;
+        let lines = text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n');
+        for line in lines.filter(|line| contains(line, self.user.as_bytes())) {
+            self.calls.extend(call(&serde_json::from_slice(line)?, &self.user));
+        }
+        Ok(self.calls.iter().filter(|call| call.received >= moment).cloned().collect())
+    }
+
+    /// Waits until this user has made no call for roots and children for as long as `still`, and says when the last one was
+    /// answered. A watch that ends and begins anew is no call in this sense.
+    pub(crate) async fn wait_quiet(&mut self, since: Moment, still: Duration) -> Result<Moment> {
+        let until = Moment(Moment::now().0 + QUIET_WITHIN);
+        loop {
+            let calls = self.since(since)?;
+            let last = calls.iter().filter(|call| !call.is_apart() && !call.is_watch());
+            let last = last.map(|call| call.answered).max().unwrap_or(since);
+            let now = Moment::now();
+            if now.0.saturating_sub(last.0) > still {
+                return Ok(last);
+            }
+            ensure!(now < until, "{} does not become quiet", self.user);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// How long a contestant may go on after it was done.
+const QUIET_WITHIN: Duration = Duration::from_secs(120);
+
+fn contains(line: &[u8], text: &[u8]) -> bool {
+    line.windows(text.len()).any(|window| window == text)
+}
+
+fn call(event: &Value, user: &str) -> Option<Call> {
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str);
+    if text("/user/username") != Some(user) {
+        return None;
+    }
+    let verb = text("/verb")?.to_owned();
+    // A watch has an event when it begins and one when it ends; everything else has one.
+    if text("/stage") != Some(if verb == "watch" { "ResponseStarted" } else { "ResponseComplete" }) {
+        return None;
+    }
+    let mut resource = text("/objectRef/resource").unwrap_or("-").to_owned();
+    if let Some(subresource) = text("/objectRef/subresource") {
+        resource = format!("{resource}/{subresource}");
+    }
+    Some(Call {
+        received: moment(text("/requestReceivedTimestamp")?)?,
+        answered: moment(text("/stageTimestamp")?)?,
+        verb,
+        resource,
+        code: event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or(0),
+    })
+}
+
+fn moment(text: &str) -> Option<Moment> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(Moment(Duration::from_micros(u64::try_from(time.as_microsecond()).ok()?)))
+}
+
+/// Calls, counted as `verb resource`; what was refused has its code behind it.
+pub(crate) fn tally(calls: &[Call]) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for call in calls {
+        let refused = if call.code >= 400 { format!(" {}", call.code) } else { String::new() };
+        *tally.entry(format!("{} {}{refused}", call.verb, call.resource)).or_default() += 1;
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(verb: &str, stage: &str, resource: &str) -> Value {
+        json!({
+            "user": {"username": "u"}, "verb": verb, "stage": stage,
+            "objectRef": {"resource": resource, "subresource": "status"}, "responseStatus": {"code": 200},
+            "requestReceivedTimestamp": "2026-01-01T00:00:00.000001Z", "stageTimestamp": "2026-01-01T00:00:01.000001Z",
+        })
+    }
+
+    #[test]
+    fn what_an_operator_does_for_itself_is_apart() {
+        let call = |resource| super::call(&event("patch", "ResponseComplete", resource), "u").unwrap();
+        assert!(call("benches").is_mutating());
+        assert!(!call("reconcilers").is_mutating());
+        assert_eq!(call("benches").answered.seconds_since(call("benches").received), 1.0);
+    }
+
+    #[test]
+    fn a_watch_counts_when_it_begins_and_nobody_else_counts() {
+        assert!(super::call(&event("watch", "ResponseStarted", "benches"), "u").is_some());
+        assert!(super::call(&event("watch", "ResponseComplete", "benches"), "u").is_none());
+        assert!(super::call(&event("patch", "ResponseComplete", "benches"), "v").is_none());
+    }
+}

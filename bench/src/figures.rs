@@ -1,0 +1,196 @@
+//! What was measured, with how.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::settings::{Phase, Who};
+
+/// One measured number.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Record {
+    pub(crate) run: u32,
+    pub(crate) phase: &'static str,
+    pub(crate) who: &'static str,
+    pub(crate) figure: &'static str,
+    pub(crate) value: f64,
+}
+
+/// The calls that a contestant made in a phase.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Calls {
+    pub(crate) run: u32,
+    pub(crate) phase: &'static str,
+    pub(crate) who: &'static str,
+    /// Of which part of the phase this tells; empty where it has no parts.
+    pub(crate) part: &'static str,
+    /// For roots and children, as `verb resource`.
+    pub(crate) calls: BTreeMap<String, usize>,
+    /// Leases, Events, the host's own resources.
+    pub(crate) apart: BTreeMap<String, usize>,
+}
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) records: Vec<Record>,
+    pub(crate) calls: Vec<Calls>,
+}
+
+impl Figures {
+    pub(crate) fn put(&mut self, run: u32, phase: Phase, who: Who, figure: &'static str, value: f64) {
+        debug_assert!(how(figure).is_some(), "{figure} does not say how it is measured");
+        self.records.push(Record { run, phase: phase.name(), who: who.name(), figure, value });
+    }
+
+    /// The median over the runs; nothing where it was not measured.
+    pub(crate) fn median(&self, phase: Phase, who: Who, figure: &str) -> Option<f64> {
+        let records = self.records.iter();
+        let matching = records.filter(|record| {
+            record.phase == phase.name() && record.who == who.name() && record.figure == figure
+        });
+        median(matching.map(|record| record.value).collect())
+    }
+}
+
+/// The middle value; of an even number, the mean of the two in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    if values.len() % 2 == 1 { Some(upper) } else { Some((values.get(middle - 1)? + upper) / 2.0) }
+}
+
+/// The value that this share of the samples does not exceed (nearest rank).
+pub(crate) fn percentile(samples: &[f64], percent: f64) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank is small and positive"
+    )]
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+}
+
+/// How each figure is measured.
+pub(crate) const HOW: [(&str, &str); 37] = [
+    (
+        "converged_s",
+        "from sending the first create until the benchmark's watch showed the last root's status right (message, URL, ready replicas, observedGeneration; with Pods also Ready=True). Contestants write the status after the children; after they are quiet, a list of each kind shows every child as the logic has it",
+    ),
+    (
+        "quiet_s",
+        "from the beginning of the phase until the contestant's last call for roots and children was answered, by the audit log",
+    ),
+    ("mutating_calls", "calls for roots and children that are not get, list or watch, by the audit log"),
+    ("mutating_calls_per_root", "mutating_calls over the number of roots"),
+    ("mutating_calls_per_sample", "mutating_calls over the number of samples"),
+    ("reads", "get and list calls for roots and children, by the audit log"),
+    (
+        "beyond_leases_and_watches",
+        "every call but those to Leases and beginnings of watches, by the audit log",
+    ),
+    (
+        "cpu_s",
+        "user and system time of the contestant's process from the beginning of the phase until it was quiet, by /proc/PID/stat",
+    ),
+    ("peak_mib", "VmHWM of the contestant's process at the end of the phase"),
+    ("resident_mib", "VmRSS of the contestant's process at the end of the phase"),
+    ("guest_calls", "growth of pintle_guest_call_seconds_count in the host's /metrics during the phase"),
+    ("apiserver_cpu_s", "user and system time of kube-apiserver during the phase, by /proc/PID/stat"),
+    (
+        "others_cores",
+        "cores that everything on the machine but the benchmark and what it started kept busy during the phase, by /proc/stat: how far the other figures are disturbed",
+    ),
+    (
+        "config_p50_ms",
+        "from the reply to the patch of the root until the benchmark's watch showed its ConfigMap with it",
+    ),
+    ("config_p99_ms", "as config_p50_ms"),
+    (
+        "status_p50_ms",
+        "from the reply to the patch of the root until the benchmark's watch showed its status with it",
+    ),
+    ("status_p99_ms", "as status_p50_ms"),
+    ("samples", "how many samples a latency has"),
+    (
+        "healed_p50_ms",
+        "from the reply to the deletion of the ConfigMap until the benchmark's watch showed one with another uid",
+    ),
+    ("healed_p99_ms", "as healed_p50_ms"),
+    (
+        "sleeps",
+        "voluntary context switches of all threads of the contestant's process during the phase, by /proc/PID/task/*/status: every timer that fires is one",
+    ),
+    ("seconds", "how long the phase lasted"),
+    (
+        "drift_repaired_s",
+        "from starting the process until the benchmark's reads showed both children right: one changed and one deleted while it was down",
+    ),
+    ("drift_mutating_calls", "mutating calls of the restart after which two children had drifted"),
+    (
+        "swap_s",
+        "from the accepted change (Pintle: the patch of the Reconciler; NATIVE: SIGTERM to the old process) until the contestant's last call was answered; FLOOR: from its first apply to its last answer",
+    ),
+    (
+        "swap_applied_s",
+        "from the accepted change until the benchmark's watch showed the last ConfigMap with the new logic",
+    ),
+    (
+        "swap_with_statuses_s",
+        "FLOOR: one apply and one status write a root, from its first to its last answer",
+    ),
+    (
+        "created_during_p95_ms",
+        "from the reply to the create of a root, one every 100 ms during a second swap, until the benchmark's watch showed its status right",
+    ),
+    (
+        "edited_during_p95_ms",
+        "from the reply to the patch of a root, one every 100 ms during a second swap, until the benchmark's watch showed its ConfigMap with it",
+    ),
+    (
+        "further_1000_mib",
+        "growth of VmHWM from the first load of roots to the second, for each thousand roots with their four children",
+    ),
+    (
+        "bytes_per_root",
+        "growth of VmRSS from the first load of roots to the second, over the roots of the second: a root and its four children",
+    ),
+    ("roots_per_s", "number of roots over converged_s"),
+    (
+        "restart_quiet_s",
+        "after a restart over all roots of the phase: from starting the process until its last call for roots and children was answered",
+    ),
+    ("restart_mutating_calls", "mutating_calls of that restart"),
+    ("half_resident_mib", "VmRSS when half of the roots were right"),
+    ("alone_p99_ms", "config_p99_ms before there was a neighbour"),
+    ("beside_p99_ms", "config_p99_ms with a neighbour of as many roots whose guest loops for ever"),
+];
+
+/// How a figure is measured.
+pub(crate) fn how(figure: &str) -> Option<&'static str> {
+    HOW.iter().find(|(name, _)| *name == figure).map(|(_, how)| *how)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_one_of_the_samples() {
+        let samples: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!(percentile(&samples, 50.0), 50.0);
+        assert_eq!(percentile(&samples, 99.0), 99.0);
+        assert_eq!(percentile(&[7.0], 95.0), 7.0);
+        assert!(percentile(&[], 95.0).is_nan());
+    }
+
+    #[test]
+    fn a_median_lies_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![1.0, 2.0]), Some(1.5));
+        assert_eq!(median(Vec::new()), None);
+    }
+}

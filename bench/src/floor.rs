@@ -1,0 +1,136 @@
+//! FLOOR: what nobody can be faster than who makes the same calls. It knows of a root by watching, makes the four applies and the
+//! status write, and forgets the root. It compares nothing, repairs nothing and keeps nothing.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use guest_bench::{BenchSpec, children, host_name};
+use kube::{
+    api::{ApiResource, DynamicObject, GroupVersionKind},
+    core::WatchEvent,
+};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::api::{Api, CHILDREN, NAMESPACE, ROOTS};
+
+const MANAGER: &str = "floor";
+
+/// The flags of FLOOR's process.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Flags {
+    #[arg(long)]
+    floor_kubeconfig: PathBuf,
+    /// Requests in flight.
+    #[arg(long)]
+    concurrency: usize,
+    /// Instead of waiting for roots: make the calls of a swap over those that are there, and end.
+    #[arg(long)]
+    swap: bool,
+    /// With `--swap`: which logic shows in the ConfigMaps.
+    #[arg(long, default_value = "1")]
+    logic: String,
+    /// With `--swap`: write every root's status, too.
+    #[arg(long)]
+    statuses: bool,
+}
+
+struct Floor {
+    api: Api,
+    in_flight: Semaphore,
+}
+
+pub(crate) async fn run(flags: Flags) -> Result<()> {
+    let floor = Arc::new(Floor {
+        api: Api::connect(&flags.floor_kubeconfig).await?,
+        in_flight: Semaphore::new(flags.concurrency),
+    });
+    if flags.swap { floor.swap(&flags.logic, flags.statuses).await } else { floor.create().await }
+}
+
+impl Floor {
+    async fn create(self: Arc<Self>) -> Result<()> {
+        let kind = GroupVersionKind::gvk("bench.pintle.dev", "v1", "Bench");
+        let roots: kube::Api<DynamicObject> = kube::Api::namespaced_with(
+            self.api.client(),
+            NAMESPACE,
+            &ApiResource::from_gvk_with_plural(&kind, "benches"),
+        );
+        let list = roots.list_metadata(&kube::api::ListParams::default()).await?;
+        let version = list.metadata.resource_version.context("a list without a version")?;
+        let mut events =
+            roots.watch(&kube::api::WatchParams::default().timeout(3000), &version).await?.boxed();
+        while let Some(event) = events.try_next().await? {
+            if let WatchEvent::Added(root) = event {
+                let floor = Arc::clone(&self);
+                tokio::spawn(async move {
+                    if let Err(error) = floor.root(&serde_json::to_value(root).unwrap_or_default()).await {
+                        eprintln!("{error:#}");
+                    }
+                });
+            }
+        }
+        anyhow::bail!("the watch ended")
+    }
+
+    async fn root(&self, root: &Value) -> Result<()> {
+        let (name, spec) = read(root)?;
+        let applies = children(&name, &spec, "1").into_iter().zip(CHILDREN).map(|(child, collection)| {
+            let name = &name;
+            async move { self.apply(format!("{collection}/{name}"), owned(child, root)).await }
+        });
+        try_join_all(applies).await?;
+        self.write_status(&name, root, &spec).await
+    }
+
+    async fn swap(&self, logic: &str, statuses: bool) -> Result<()> {
+        let roots = self.api.list(ROOTS).await?;
+        stream::iter(&roots)
+            .map(|root| async move {
+                let (name, spec) = read(root)?;
+                let [config_map, ..] = children(&name, &spec, logic);
+                let [collection, ..] = CHILDREN;
+                self.apply(format!("{collection}/{name}"), owned(config_map, root)).await?;
+                if statuses { self.write_status(&name, root, &spec).await } else { Ok(()) }
+            })
+            .buffer_unordered(self.in_flight.available_permits())
+            .try_collect::<()>()
+            .await
+    }
+
+    async fn write_status(&self, name: &str, root: &Value, spec: &BenchSpec) -> Result<()> {
+        let generation = &root["metadata"]["generation"];
+        let condition = json!({
+            "type": "Ready", "status": "False", "reason": "Progressing", "message": "the Deployment has not been seen",
+            "lastTransitionTime": "2000-01-01T00:00:00Z", "observedGeneration": generation,
+        });
+        let object = json!({
+            "apiVersion": "bench.pintle.dev/v1", "kind": "Bench",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "status": {
+                "observedGeneration": generation, "message": spec.message, "readyReplicas": 0,
+                "url": format!("http://{}/", host_name(name)), "conditions": [condition],
+            },
+        });
+        self.apply(format!("{ROOTS}/{name}/status"), object).await
+    }
+
+    async fn apply(&self, path: String, object: Value) -> Result<()> {
+        let _permit = self.in_flight.acquire().await?;
+        self.api.apply(&path, MANAGER, &object).await
+    }
+}
+
+fn read(root: &Value) -> Result<(String, BenchSpec)> {
+    let name = root["metadata"]["name"].as_str().context("a root without a name")?;
+    Ok((name.to_owned(), serde::Deserialize::deserialize(&root["spec"])?))
+}
+
+fn owned(mut child: Value, root: &Value) -> Value {
+    child["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "name": root["metadata"]["name"], "uid": root["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    child
+}

@@ -1,0 +1,36 @@
+//! What the benchmark does to the cluster, the same for all.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::api::{Api, ROOTS};
+
+/// How many creates are in flight: enough that the API server, not the loader, is what limits them.
+const IN_FLIGHT: usize = 16;
+
+/// A root, before it is sent.
+pub(crate) fn root(name: &str, replicas: u32, message: &str) -> Value {
+    json!({
+        "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "metadata": {"name": name},
+        "spec": {"replicas": replicas, "message": message},
+    })
+}
+
+/// The name of a root of the load.
+pub(crate) fn name(number: u32) -> String {
+    format!("root-{number:05}")
+}
+
+/// Creates these roots at once, and says when it began.
+pub(crate) async fn create(api: &Api, numbers: std::ops::Range<u32>, replicas: u32) -> Result<Instant> {
+    let began = Instant::now();
+    stream::iter(numbers)
+        .map(|number| async move { api.create(ROOTS, &root(&name(number), replicas, "as created")).await })
+        .buffer_unordered(IN_FLIGHT)
+        .try_collect::<()>()
+        .await?;
+    Ok(began)
+}

@@ -1,0 +1,126 @@
+//! The phases, in order.
+
+mod create;
+mod many;
+mod neighbour;
+mod pods;
+mod rest;
+mod restart;
+mod single;
+mod swap;
+
+use anyhow::{Context, Result};
+
+use crate::{
+    figures::Figures,
+    report,
+    settings::{Flags, Phase, Who},
+    stage::Stage,
+};
+
+/// What the phases leave beside figures.
+pub(crate) struct Outcome {
+    pub(crate) figures: Figures,
+    /// The concurrencies that were tried for FLOOR, each with the seconds that it took.
+    pub(crate) floor_tried: Vec<(u32, f64)>,
+    pub(crate) floor_concurrency: u32,
+    /// What went wrong, with where: a phase that failed has no figure.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Runs what was asked for, prints the table, and writes the JSON. Fails when a phase could not be measured; a missed target is no
+/// failure.
+pub(crate) async fn run(flags: &Flags) -> Result<()> {
+    let mut outcome = Outcome {
+        figures: Figures::default(),
+        floor_tried: Vec::new(),
+        floor_concurrency: 16,
+        failures: Vec::new(),
+    };
+    match flags.floor_concurrency {
+        Some(concurrency) => outcome.floor_concurrency = concurrency,
+        None if flags.takes_part(Who::Floor) => {
+            let tried = create::try_floor(flags).await.context("finding FLOOR's concurrency")?;
+            let best = tried.iter().min_by(|(_, one), (_, other)| one.total_cmp(other));
+            outcome.floor_concurrency = best.map_or(16, |(concurrency, _)| *concurrency);
+            outcome.floor_tried = tried;
+        }
+        None => {}
+    }
+    for run in 1..=flags.runs {
+        // In turns, and each time another one first, since machines change their mind.
+        for turn in 0..Who::ALL.len() {
+            let who = Who::ALL[(turn + run as usize - 1) % Who::ALL.len()];
+            if flags.takes_part(who) {
+                one_turn(flags, run, who, &mut outcome).await;
+                // After every turn, so that whoever interrupts has what there is.
+                report::write_json(flags, &outcome)?;
+            }
+        }
+    }
+    report::print(flags, &outcome);
+    report::write_json(flags, &outcome)?;
+    anyhow::ensure!(outcome.failures.is_empty(), "not measured:\n{}", outcome.failures.join("\n"));
+    Ok(())
+}
+
+/// Everything of one contestant in one run. The phases that are not judged by a median are in the first run alone.
+async fn one_turn(flags: &Flags, run: u32, who: Who, outcome: &mut Outcome) {
+    let concurrency = outcome.floor_concurrency;
+    let figures = &mut outcome.figures;
+    let mut failed = |what: &str, result: Result<()>| {
+        if let Err(error) = result {
+            eprintln!("{what} of {} in run {run} FAILED: {error:#}", who.name());
+            outcome.failures.push(format!("{what} of {} in run {run}: {error:#}", who.name()));
+        }
+    };
+    if flags.needs_the_roots() {
+        failed("the roots", the_roots(flags, run, who, concurrency, figures).await);
+    }
+    if run > 1 {
+        return;
+    }
+    if flags.runs_phase(Phase::Pods) && who != Who::Floor {
+        failed("pods", pods::run(flags, run, who, figures).await);
+    }
+    if flags.runs_phase(Phase::Many) && who != Who::Native {
+        failed("many", many::run(flags, run, who, concurrency, figures).await);
+    }
+    if flags.runs_phase(Phase::Neighbour) && who == Who::Pintle {
+        failed("neighbour", neighbour::run(flags, run, figures).await);
+    }
+}
+
+/// The phases that work on the same thousand roots.
+async fn the_roots(flags: &Flags, run: u32, who: Who, concurrency: u32, figures: &mut Figures) -> Result<()> {
+    let mut stage = Stage::start(flags, run, who, false, concurrency, figures).await?;
+    create::run(&mut stage).await.context("create")?;
+    if who == Who::Floor {
+        if flags.runs_phase(Phase::Swap) {
+            swap::floor(&mut stage).await.context("swap")?;
+        }
+        return stage.stop().await;
+    }
+    if flags.runs_phase(Phase::Restart) {
+        restart::run(&mut stage).await.context("restart")?;
+    }
+    if flags.runs_phase(Phase::Update) {
+        single::update(&mut stage).await.context("update")?;
+    }
+    if flags.runs_phase(Phase::Heal) {
+        single::heal(&mut stage).await.context("heal")?;
+    }
+    if flags.runs_phase(Phase::Rest) && run == 1 {
+        rest::run(&mut stage).await.context("rest")?;
+    }
+    if flags.runs_phase(Phase::Memory) {
+        create::further(&mut stage).await.context("memory")?;
+    }
+    if flags.runs_phase(Phase::Same) && who == Who::Pintle {
+        swap::same(&mut stage).await.context("same")?;
+    }
+    if flags.runs_phase(Phase::Swap) {
+        swap::run(&mut stage).await.context("swap")?;
+    }
+    stage.stop().await
+}

@@ -1,0 +1,148 @@
+//! What a run consists of.
+
+use std::{path::PathBuf, time::Duration};
+
+/// The flags of the benchmark.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Flags {
+    /// The phases to run, separated by commas [default: all]
+    #[arg(long = "phase", value_name = "PHASE", value_delimiter = ',')]
+    phases: Vec<Phase>,
+    /// How often to measure; targets are judged by the median
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(crate) runs: u32,
+    /// Who takes part, separated by commas [default: all]
+    #[arg(long = "contestant", value_name = "NAME", value_delimiter = ',')]
+    contestants: Vec<Who>,
+    /// How many roots are created at once
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=20_000))]
+    pub(crate) roots: u32,
+    /// How many roots the phase `many` has
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=20_000))]
+    pub(crate) many: u32,
+    /// How many samples a latency has
+    #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) samples: u32,
+    /// How long the rest is, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    rest_seconds: u64,
+    /// How many requests FLOOR has in flight [default: whatever is fastest; it is tried out first]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) floor_concurrency: Option<u32>,
+    /// Where the figures go, as JSON
+    #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
+    pub(crate) json: PathBuf,
+    /// The binary `pintle`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pintle: PathBuf,
+    /// The binary of bench/native
+    #[arg(long, value_name = "FILE")]
+    pub(crate) native: PathBuf,
+    /// The folder of bench.wasm and bench-next.wasm
+    #[arg(long, value_name = "DIR")]
+    pub(crate) guests: PathBuf,
+}
+
+/// A part of the benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Phase {
+    /// All roots at once, until every child and every status is right; what the others build on
+    Create,
+    /// The operator ends and starts over converged roots, without and with drift
+    Restart,
+    /// One field of one root is changed, until its ConfigMap and its status show it
+    Update,
+    /// A ConfigMap is deleted, until it is back
+    Heal,
+    /// Nothing happens
+    Rest,
+    /// Other logic, which changes one child of each root
+    Swap,
+    /// Another module with the same answers
+    Same,
+    /// As many roots again, for what each weighs
+    Memory,
+    /// With controller-manager, scheduler and kwok: three Pods a root, until it is ready
+    Pods,
+    /// Ten thousand roots
+    Many,
+    /// Beside a reconciler whose guest loops for ever
+    Neighbour,
+}
+
+impl Phase {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Create,
+        Self::Restart,
+        Self::Update,
+        Self::Heal,
+        Self::Rest,
+        Self::Swap,
+        Self::Same,
+        Self::Memory,
+        Self::Pods,
+        Self::Many,
+        Self::Neighbour,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Restart => "restart",
+            Self::Update => "update",
+            Self::Heal => "heal",
+            Self::Rest => "rest",
+            Self::Swap => "swap",
+            Self::Same => "same",
+            Self::Memory => "memory",
+            Self::Pods => "pods",
+            Self::Many => "many",
+            Self::Neighbour => "neighbour",
+        }
+    }
+}
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Who {
+    /// A raw client that makes only the calls that cannot be saved
+    Floor,
+    /// The same logic as an operator in Go
+    Native,
+    /// The host
+    Pintle,
+}
+
+impl Who {
+    pub(crate) const ALL: [Self; 3] = [Self::Floor, Self::Native, Self::Pintle];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "FLOOR",
+            Self::Native => "NATIVE",
+            Self::Pintle => "Pintle",
+        }
+    }
+}
+
+impl Flags {
+    pub(crate) fn runs_phase(&self, phase: Phase) -> bool {
+        self.phases.is_empty() || self.phases.contains(&phase)
+    }
+
+    /// Whether a phase that works on the thousand roots is asked for: they then have to be created.
+    pub(crate) fn needs_the_roots(&self) -> bool {
+        use Phase::{Create, Heal, Memory, Rest, Restart, Same, Swap, Update};
+        [Create, Restart, Update, Heal, Rest, Swap, Same, Memory]
+            .into_iter()
+            .any(|phase| self.runs_phase(phase))
+    }
+
+    pub(crate) fn takes_part(&self, who: Who) -> bool {
+        self.contestants.is_empty() || self.contestants.contains(&who)
+    }
+
+    pub(crate) fn rest(&self) -> Duration {
+        Duration::from_secs(self.rest_seconds)
+    }
+}

@@ -1,0 +1,63 @@
+//! The benchmarks, in release builds.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+use crate::{
+    guests,
+    run::{cargo, program, program_in, root, say, target},
+};
+
+/// The flags of `cargo xtask bench`.
+#[derive(clap::Args)]
+pub(crate) struct Flags {
+    /// Run one part alone
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    /// Flags of the operator's part, for instance: --phase create,restart --runs 1
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    operator: Vec<OsString>,
+}
+
+/// A part of the benchmarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Loading and calling guests
+    Engine,
+    /// The operator on a real control plane, beside FLOOR and NATIVE
+    Operator,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    // Whoever asks for phases wants those.
+    let engine = flags.only.map_or(flags.operator.is_empty(), |part| part == Part::Engine);
+    if engine {
+        let guests = guests::build()?;
+        cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests.folder()).go()?;
+    }
+    if flags.only == Some(Part::Engine) {
+        return Ok(());
+    }
+    say("building the host, the benchmark and its guests");
+    let packages =
+        ["--package", "pintle", "--bin", "pintle", "--package", "pintle-bench", "--bin", "pintle-bench"];
+    cargo(["build", "--release"].iter().chain(&packages)).go()?;
+    let release = target().join("release");
+    let guests = guests::build_bench(&release.join("pintle"))?;
+    say("building the operator in Go");
+    let native = target().join("bench-native");
+    let source = root().join("bench/native");
+    program_in(&source, "go", ["vet", "./..."]).go()?;
+    let build: [OsString; 5] =
+        ["build".into(), "-trimpath".into(), "-o".into(), native.clone().into(), ".".into()];
+    program_in(&source, "go", build).env("CGO_ENABLED", "0").go()?;
+    let named: [(&str, OsString); 4] = [
+        ("--pintle", release.join("pintle").into()),
+        ("--native", native.into()),
+        ("--guests", guests.folder().into()),
+        ("--json", target().join("bench.json").into()),
+    ];
+    let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
+    program(release.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
+}

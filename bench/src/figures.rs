@@ -75,7 +75,7 @@ pub(crate) fn percentile(samples: &[f64], percent: f64) -> f64 {
 }
 
 /// How each figure is measured.
-pub(crate) const HOW: [(&str, &str); 37] = [
+pub(crate) const HOW: [(&str, &str); 39] = [
     (
         "converged_s",
         "from sending the first create until the benchmark's watch showed the last root's status right (message, URL, ready replicas, observedGeneration; with Pods also Ready=True). Contestants write the status after the children; after they are quiet, a list of each kind shows every child as the logic has it",
@@ -98,6 +98,11 @@ pub(crate) const HOW: [(&str, &str); 37] = [
     ),
     ("peak_mib", "VmHWM of the contestant's process at the end of the phase"),
     ("resident_mib", "VmRSS of the contestant's process at the end of the phase"),
+    ("idle_mib", "VmRSS of the contestant's process before the roots of the phase were created"),
+    (
+        "idle_peak_mib",
+        "VmHWM of the contestant's process before the roots of the phase were created: what starting, and compiling the module, took",
+    ),
     ("guest_calls", "growth of pintle_guest_call_seconds_count in the host's /metrics during the phase"),
     ("apiserver_cpu_s", "user and system time of kube-apiserver during the phase, by /proc/PID/stat"),
     (

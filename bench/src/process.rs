@@ -1,11 +1,11 @@
 //! What a process costs, from `/proc`.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, ffi::OsString, fs};
 
 use anyhow::{Context, Result};
 
 /// What one process has used so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     /// User and system time, in seconds; the kernel counts in hundredths.
     pub(crate) cpu_seconds: f64,
@@ -13,8 +13,18 @@ pub(crate) struct Usage {
     pub(crate) peak_bytes: u64,
     /// What is resident now (VmRSS), in bytes.
     pub(crate) resident_bytes: u64,
-    /// How often its threads went to sleep by themselves: every timer that fires is one.
-    pub(crate) sleeps: u64,
+    /// How often each of its threads went to sleep by itself: every timer that fires is one.
+    sleeps: BTreeMap<OsString, u64>,
+}
+
+impl Usage {
+    /// How often the threads that are left went to sleep since an earlier moment.
+    pub(crate) fn sleeps_since(&self, earlier: &Self) -> usize {
+        let before = |thread: &OsString| earlier.sleeps.get(thread).copied().unwrap_or(0);
+        let sleeps: u64 =
+            self.sleeps.iter().map(|(thread, sleeps)| sleeps.saturating_sub(before(thread))).sum();
+        usize::try_from(sleeps).unwrap_or(usize::MAX)
+    }
 }
 
 /// The usage of a process.
@@ -22,10 +32,11 @@ pub(crate) fn usage(process: u32) -> Result<Usage> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))
         .with_context(|| format!("process {process} is gone"))?;
     let stat = Stat::read(process).with_context(|| format!("process {process} is gone"))?;
-    let mut sleeps = 0;
+    let mut sleeps = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-        let status = fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
-        sleeps += field(&status, "voluntary_ctxt_switches").unwrap_or(0);
+        let thread = thread?;
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        sleeps.insert(thread.file_name(), field(&status, "voluntary_ctxt_switches").unwrap_or(0));
     }
     Ok(Usage {
         cpu_seconds: stat.seconds,
@@ -139,7 +150,7 @@ mod tests {
     fn this_process_has_used_something() {
         let usage = usage(std::process::id()).unwrap();
         assert!(usage.peak_bytes >= usage.resident_bytes && usage.resident_bytes > 1 << 20);
-        assert!(usage.sleeps < 1_000_000);
+        assert_eq!(usage.sleeps_since(&usage), 0);
         assert!(!Machine::now().unwrap().ours.is_empty());
     }
 

@@ -46,7 +46,7 @@ pub(crate) struct Stage<'a> {
 /// The beginning of a phase.
 pub(crate) struct Begun {
     pub(crate) at: Moment,
-    usage: Usage,
+    pub(crate) usage: Usage,
     machine: Machine,
     guest_calls: u64,
 }
@@ -154,7 +154,7 @@ impl<'a> Stage<'a> {
         let machine = Machine::now()?;
         let seconds = Moment::now().seconds_since(begun.at);
         let quiet_seconds = quiet.seconds_since(begun.at);
-        let guest_calls = self.running()?.guest_calls()? - begun.guest_calls;
+        let guest_calls = usize::try_from(self.running()?.guest_calls()? - begun.guest_calls)?;
         let (apart, proper): (Vec<Call>, Vec<Call>) = calls.iter().cloned().partition(Call::is_apart);
         self.figures.calls.push(Calls {
             run: self.run,
@@ -173,11 +173,11 @@ impl<'a> Stage<'a> {
             self.put(phase, "cpu_s", usage.cpu_seconds - begun.usage.cpu_seconds);
             self.put(phase, "peak_mib", mebibytes(usage.peak_bytes));
             self.put(phase, "resident_mib", mebibytes(usage.resident_bytes));
-            self.put(phase, "sleeps", usage.sleeps as f64 - begun.usage.sleeps as f64);
+            self.put(phase, "sleeps", count(usage.sleeps_since(&begun.usage)));
             self.put(phase, "apiserver_cpu_s", machine.program_since(&begun.machine, "kube-apiserver"));
             self.put(phase, "others_cores", machine.others_since(&begun.machine, seconds));
             if self.who == Who::Pintle {
-                self.put(phase, "guest_calls", guest_calls as f64);
+                self.put(phase, "guest_calls", count(guest_calls));
             }
         }
         Ok(Ended { calls, usage, quiet_seconds })

@@ -46,6 +46,8 @@ pub(crate) async fn load(
     println!("  {}: {} creates {roots} roots", phase.name(), stage.who.name());
     let observer = stage.observer(false).await?;
     let begun = stage.begin()?;
+    stage.put(phase, "idle_mib", mebibytes(begun.usage.resident_bytes));
+    stage.put(phase, "idle_peak_mib", mebibytes(begun.usage.peak_bytes));
     let (began, right) = tokio::try_join!(
         loader::create(&stage.api, numbers.clone(), replicas),
         observer.wait_right(numbers.end, patience(roots)),

@@ -122,7 +122,7 @@ pub(crate) const HOW: [(&str, &str); 39] = [
     ("samples", "how many samples a latency has"),
     (
         "healed_p50_ms",
-        "from the reply to the deletion of the ConfigMap until the benchmark's watch showed one with another uid",
+        "from the reply to the deletion of a child (ConfigMap, Deployment, Service, Ingress in turn) until the benchmark's watch of metadata showed one with another uid",
     ),
     ("healed_p99_ms", "as healed_p50_ms"),
     (

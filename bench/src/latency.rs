@@ -54,19 +54,19 @@ pub(crate) async fn updates(api: &Api, observer: &Observer, roots: u32, samples:
     Ok(updates)
 }
 
-/// Deletes the ConfigMap of one root after the other, until it is back; in milliseconds.
+/// Deletes one child of one root after the other, of each kind in turn, until it is back; in milliseconds.
 pub(crate) async fn heals(api: &Api, observer: &Observer, roots: u32, samples: u32) -> Result<Vec<f64>> {
     let mut heals = Vec::new();
-    for sample in 0..samples {
+    for (sample, collection) in (0..samples).zip(CHILDREN.into_iter().cycle()) {
         let next = Instant::now() + PACE;
-        let name = loader::name(sample % roots);
-        let [collection, ..] = CHILDREN;
-        let before = observer.seen().configs.get(&name).map(|config| config.uid.clone()).unwrap_or_default();
-        api.delete(&format!("{collection}/{name}")).await?;
+        let child = (collection, loader::name(sample % roots));
+        let before = observer.seen().uids.get(&child).map(|(uid, _)| uid.clone()).unwrap_or_default();
+        let path = format!("{collection}/{}", child.1);
+        api.delete(&path).await?;
         let replied = Instant::now();
         let back = observer
-            .wait(&format!("ConfigMap {name} to be back"), PATIENCE, |seen| {
-                seen.configs.get(&name).filter(|config| config.uid != before).map(|config| config.at)
+            .wait(&format!("{path} to be back"), PATIENCE, |seen| {
+                seen.uids.get(&child).filter(|(uid, _)| *uid != before).map(|(_, at)| *at)
             })
             .await?;
         heals.push(milliseconds(back, replied));

@@ -12,13 +12,13 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind},
+    api::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::api::{Api, NAMESPACE};
+use crate::api::{Api, CHILDREN, NAMESPACE};
 
 /// A root, as far as the benchmark cares.
 #[derive(Clone, Debug)]
@@ -36,7 +36,6 @@ pub(crate) struct Root {
 /// A ConfigMap, as far as the benchmark cares.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) uid: String,
     pub(crate) message: String,
     pub(crate) logic: String,
     /// When this message was first seen.
@@ -50,6 +49,8 @@ pub(crate) struct Config {
 pub(crate) struct Seen {
     pub(crate) roots: BTreeMap<String, Root>,
     pub(crate) configs: BTreeMap<String, Config>,
+    /// The uids of children, by their collection and name, with when each was first seen.
+    pub(crate) uids: BTreeMap<(&'static str, String), (String, Instant)>,
     /// How many roots are right.
     pub(crate) right: usize,
     /// How many ConfigMaps have which logic.
@@ -103,7 +104,6 @@ impl Observer {
             let data = config.data.unwrap_or_default();
             let text = |key: &str| data.get(key).cloned().unwrap_or_default();
             let mut found = Config {
-                uid: config.metadata.uid.unwrap_or_default(),
                 message: text("MESSAGE"),
                 logic: text("LOGIC"),
                 message_at: Instant::now(),
@@ -120,7 +120,32 @@ impl Observer {
         self
     }
 
-    fn follow<K>(&mut self, api: kube::Api<K>, take: fn(&mut Seen, K))
+    /// Watches the metadata of every kind of child, too.
+    pub(crate) fn and_children(mut self, client: &Client) -> Self {
+        let kinds = [
+            ("", "v1", "ConfigMap"),
+            ("apps", "v1", "Deployment"),
+            ("", "v1", "Service"),
+            ("networking.k8s.io", "v1", "Ingress"),
+        ];
+        for ((group, version, kind), collection) in kinds.into_iter().zip(CHILDREN) {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let children: kube::Api<PartialObjectMeta<DynamicObject>> =
+                kube::Api::namespaced_with(client.clone(), NAMESPACE, &resource);
+            self.follow(children, move |seen, child| {
+                let name = child.metadata.name.unwrap_or_default();
+                let uid = child.metadata.uid.unwrap_or_default();
+                let known =
+                    seen.uids.entry((collection, name)).or_insert_with(|| (uid.clone(), Instant::now()));
+                if known.0 != uid {
+                    *known = (uid, Instant::now());
+                }
+            });
+        }
+        self
+    }
+
+    fn follow<K>(&mut self, api: kube::Api<K>, take: impl Fn(&mut Seen, K) + Send + 'static)
     where
         K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
     {

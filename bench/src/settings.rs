@@ -52,7 +52,7 @@ pub(crate) enum Phase {
     Restart,
     /// One field of one root is changed, until its ConfigMap and its status show it
     Update,
-    /// A ConfigMap is deleted, until it is back
+    /// A child is deleted, of each kind in turn, until it is back
     Heal,
     /// Nothing happens
     Rest,

@@ -43,6 +43,17 @@ pub(crate) struct Stage<'a> {
     pub(crate) plane: ControlPlane,
 }
 
+/// What an observer sees beside roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Also {
+    /// Roots alone.
+    Nothing,
+    /// What is in the ConfigMaps.
+    Configs,
+    /// The metadata of every child.
+    Children,
+}
+
 /// The beginning of a phase.
 pub(crate) struct Begun {
     pub(crate) at: Moment,
@@ -70,6 +81,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Self> {
         let plane = tokio::task::block_in_place(|| plane::start(with_controllers))?;
         let api = Api::connect(plane.kubeconfig()).await?;
+        wait_served(&api).await?;
         tokio::task::block_in_place(|| match who {
             Who::Pintle => install_pintle(&plane, flags),
             _ => plane::install_account(&plane, who),
@@ -196,17 +208,24 @@ impl<'a> Stage<'a> {
     }
 
     /// A new observer of roots. What is there already has been seen when this returns.
-    pub(crate) async fn observer(&self, configs: bool) -> Result<Observer> {
+    pub(crate) async fn observer(&self, also: Also) -> Result<Observer> {
+        let client = self.api.client();
+        let observer = Observer::of_roots(client.clone());
+        let (observer, configs, children) = match also {
+            Also::Nothing => (observer, 0, 0),
+            Also::Configs => (observer.and_configs(client), self.api.list(CHILDREN[0]).await?.len(), 0),
+            Also::Children => {
+                let lists = CHILDREN.map(|collection| self.api.list(collection));
+                let children = futures::future::try_join_all(lists).await?.iter().map(Vec::len).sum();
+                (observer.and_children(&client), 0, children)
+            }
+        };
         let roots = self.api.list(ROOTS).await?.len();
-        let mut observer = Observer::of_roots(self.api.client());
-        let mut wanted = 0;
-        if configs {
-            wanted = self.api.list(CHILDREN[0]).await?.len();
-            observer = observer.and_configs(self.api.client());
-        }
         observer
             .wait("the benchmark's own watches", PATIENCE, |seen| {
-                (seen.roots.len() >= roots && seen.configs.len() >= wanted).then_some(())
+                let all =
+                    seen.roots.len() >= roots && seen.configs.len() >= configs && seen.uids.len() >= children;
+                all.then_some(())
             })
             .await?;
         // An empty list has nothing to see; its watch follows at once.
@@ -325,6 +344,16 @@ impl<'a> Stage<'a> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+}
+
+/// Waits until the API server serves the roots: for a moment after a CRD is established it says that their storage begins anew.
+async fn wait_served(api: &Api) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while let Err(error) = api.list(ROOTS).await {
+        ensure!(Instant::now() < until, "the roots are not served: {error:#}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
 }
 
 /// Installs deploy/ and the guest's role, as the README has it, but for one thing: without kube-controller-manager nobody fills an

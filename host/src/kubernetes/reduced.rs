@@ -104,13 +104,15 @@ impl<'de> Visitor<'de> for ManagedFields {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut kept = Vec::new();
-        while let Some(entry) = access.next_element_seed(In::ManagedField)? {
-            let is_of_subresource = |entry: &Map<String, Value>| {
-                entry.get("subresource").and_then(Value::as_str).is_some_and(|name| !name.is_empty())
-            };
-            if !entry.as_object().is_some_and(|entry| is_update(entry) && is_of_subresource(entry)) {
-                kept.push(entry);
+        while let Some(mut entry) = access.next_element_seed(In::ManagedField)? {
+            if let Some(fields) = entry.as_object_mut().filter(|entry| is_update(entry)) {
+                if fields.get("subresource").and_then(Value::as_str).is_some_and(|name| !name.is_empty()) {
+                    continue;
+                }
+                // Read all the same where it stood before the operation.
+                fields.remove("fieldsV1");
             }
+            kept.push(entry);
         }
         Ok(Value::Array(kept))
     }

@@ -22,6 +22,8 @@ const SHARE: usize = 3;
 /// How many times as long as its last key took a lane rests whose guest ran into its limits also when it was alone in work: it then
 /// computes for a fifth of the time, on one core.
 const REST: u32 = 4;
+/// The soonest that a key comes again by itself: a mistake that asks for "at once" shall not be a loop that fills a core.
+const AGAIN_MIN: Duration = Duration::from_millis(10);
 /// After so many edits in a row one key of the background is due, so that a swap ends however busy a lane is.
 const EDITS_IN_A_ROW: u32 = 7;
 
@@ -224,7 +226,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
             }
             Finished::Again(delay) => {
                 state.failures = 0;
-                Some(delay)
+                Some(delay.max(AGAIN_MIN))
             }
             Finished::Settled | Finished::Gone => {
                 state.failures = 0;

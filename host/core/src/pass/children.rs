@@ -164,7 +164,9 @@ impl Pass {
         if self.owns(live) {
             if live.deleting {
                 Decision::Hold(format!("{} is being deleted", child.reference()))
-            } else if is_as_wanted(child, live) || self.lacks_only_labels(child, live) {
+            } else if is_as_wanted(child, live) && self.is_labelled(live)
+                || self.lacks_only_labels(child, live)
+            {
                 Decision::Keep
             } else {
                 Decision::Update(live.uid.clone())

@@ -35,12 +35,16 @@ impl Unlabelled {
 }
 
 impl Pass {
+    /// Whether an object carries our labels. Its managed fields may say so although an admission policy took them away.
+    pub(super) fn is_labelled(&self, observed: &Observed) -> bool {
+        observed.reconciler_label.as_deref() == Some(&self.binding.reconciler)
+            && observed.root_label.as_deref() == Some(object::uid(&self.root))
+    }
+
     /// Takes note of what the reply to an apply shows of our labels.
     pub(super) fn check_labels(&mut self, observed: &Observed) {
         let key = Key::from(&observed.reference);
-        let labelled = observed.reconciler_label.as_deref() == Some(&self.binding.reconciler)
-            && observed.root_label.as_deref() == Some(object::uid(&self.root));
-        if labelled {
+        if self.is_labelled(observed) {
             self.memory.unlabelled.remove(&key);
         } else {
             let left = Unlabelled { resource_version: observed.resource_version.clone(), at: self.now };
@@ -84,7 +88,9 @@ impl Pass {
 
     /// When the next of them is to be written again.
     pub(super) fn labels_again(&self) -> Option<Duration> {
-        self.memory.unlabelled.values().map(|child| child.left(self.now)).min()
+        // One that is due now could not be written in this pass: it is not tried again at once.
+        let left = self.memory.unlabelled.values().map(|child| child.left(self.now));
+        left.map(|left| if left.is_zero() { AGAIN.unsigned_abs() } else { left }).min()
     }
 
     /// What a condition says of them.

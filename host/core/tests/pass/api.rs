@@ -24,7 +24,7 @@ pub(crate) struct Api {
     /// Every request, as `verb Kind name`.
     pub(crate) requests: Vec<String>,
     pub(crate) atomic_conditions: bool,
-    /// An admission policy takes every label from ConfigMaps.
+    /// An admission policy takes every label from ConfigMaps. What is owned stays as it was recorded before admission.
     pub(crate) strips_labels: bool,
     /// The status fields that the root's CRD declares; all when there is none.
     pub(crate) status_fields: Option<Vec<&'static str>>,
@@ -145,9 +145,6 @@ impl Api {
         self.set_fields(&mut next, &body, manager, None);
         if self.strips_labels && reference.kind == "ConfigMap" {
             next["metadata"].as_object_mut().unwrap().remove("labels");
-            for entry in next["metadata"]["managedFields"].as_array_mut().unwrap() {
-                fields::disown(&mut entry["fieldsV1"], &["metadata", "labels"]);
-            }
         }
         if live.as_ref() != Some(&next) {
             let version = self.next_version();

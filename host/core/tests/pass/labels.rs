@@ -5,6 +5,7 @@ use std::time::Duration;
 use pintle_wit::Response;
 use serde_json::json;
 
+use crate::api::{Fault, error};
 use crate::world::{World, answer, config_map, deployment, no, reference, service, yes};
 
 fn shop() -> Response {
@@ -121,4 +122,16 @@ fn a_list_that_does_not_show_such_a_child_costs_a_look_and_no_write() {
     world.api.objects.remove(&reference("ConfigMap", "page"));
     let run = world.pass_after(10, &shop());
     assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "create ConfigMap page"]);
+}
+
+#[test]
+fn one_that_cannot_be_written_again_is_not_tried_at_once() {
+    let mut world = stripped();
+    world.pass(&shop());
+    world.api.fail("apply ConfigMap page", Fault::Refuse(error(422, "Invalid", "no")));
+    let run = world.pass_after(60_000, &shop());
+    assert!(run.steps.contains(&"update ConfigMap page".to_owned()));
+    assert!(run.done.again.is_none_or(|again| again >= Duration::from_secs(60)), "{:?}", run.done.again);
+    let run = world.pass_after(10, &shop());
+    assert!(run.done.again.is_none_or(|again| again >= Duration::from_secs(50)), "{:?}", run.done.again);
 }

@@ -147,7 +147,7 @@ pub struct ReconcilerSpec {
     #[serde(default)]
     pub namespaces: Namespaces,
     /// Namespaces in which Secrets that are children are watched, so that what others change there is put right at once. The host
-    /// must be allowed to list and watch Secrets there: kubectl apply -n NAMESPACE -f deploy/namespace/
+    /// must be allowed to list and watch Secrets there: kubectl apply -n NAMESPACE -f deploy/namespace/secrets.yaml
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watch_secrets_in: Vec<String>,
     /// What the guest may do.

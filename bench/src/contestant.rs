@@ -127,10 +127,15 @@ impl Running {
 
     /// How often guests were called so far; zero for those that have none.
     pub(crate) fn guest_calls(&self) -> Result<u64> {
-        let Some(address) = self.address else { return Ok(0) };
+        Ok(self.metric("pintle_guest_call_seconds_count")? as u64)
+    }
+
+    /// The sum of the samples whose name and labels begin like this; zero for those that serve no metrics.
+    pub(crate) fn metric(&self, begins: &str) -> Result<f64> {
+        let Some(address) = self.address else { return Ok(0.0) };
         let text = http_get(address, "/metrics")?;
-        let counts = text.lines().filter(|line| line.starts_with("pintle_guest_call_seconds_count"));
-        Ok(counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+        let samples = text.lines().filter(|line| line.starts_with(begins));
+        Ok(samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 }
 

@@ -103,6 +103,11 @@ pub(crate) const HOW: [(&str, &str); 39] = [
         "idle_peak_mib",
         "VmHWM of the contestant's process before the roots of the phase were created: what starting, and compiling the module, took",
     ),
+    (
+        "bytes_a_root",
+        "pintle_cache_bytes by pintle_cache_objects of the host's /metrics, of roots, at the end of the phase",
+    ),
+    ("bytes_a_child", "the same of children"),
     ("guest_calls", "growth of pintle_guest_call_seconds_count in the host's /metrics during the phase"),
     ("apiserver_cpu_s", "user and system time of kube-apiserver during the phase, by /proc/PID/stat"),
     (

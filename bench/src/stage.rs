@@ -190,6 +190,15 @@ impl<'a> Stage<'a> {
             self.put(phase, "others_cores", machine.others_since(&begun.machine, seconds));
             if self.who == Who::Pintle {
                 self.put(phase, "guest_calls", count(guest_calls));
+                for (of, figure) in [("roots", "bytes_a_root"), ("children", "bytes_a_child")] {
+                    let kept = |metric: &str| format!("pintle_cache_{metric}{{of=\"{of}\"}}");
+                    let (bytes, objects) = (kept("bytes"), kept("objects"));
+                    let objects = self.running()?.metric(&objects)?;
+                    let bytes = self.running()?.metric(&bytes)?;
+                    if objects > 0.0 {
+                        self.put(phase, figure, bytes / objects);
+                    }
+                }
             }
         }
         Ok(Ended { calls, usage, quiet_seconds })

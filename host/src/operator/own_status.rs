@@ -137,7 +137,9 @@ pub(crate) fn of_reconciler(
         let hint = match &watch.namespace {
             _ if !error.contains("is forbidden") => String::new(),
             Some(namespace) => {
-                format!("; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml")
+                format!(
+                    "; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml"
+                )
             }
             None => "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -".into(),
         };

@@ -75,7 +75,7 @@ pub(crate) fn percentile(samples: &[f64], percent: f64) -> f64 {
 }
 
 /// How each figure is measured.
-pub(crate) const HOW: [(&str, &str); 39] = [
+pub(crate) const HOW: [(&str, &str); 41] = [
     (
         "converged_s",
         "from sending the first create until the benchmark's watch showed the last root's status right (message, URL, ready replicas, observedGeneration; with Pods also Ready=True). Contestants write the status after the children; after they are quiet, a list of each kind shows every child as the logic has it",

@@ -292,7 +292,7 @@ impl Cluster {
             false => self.hold.guard(exchange).await,
         };
         match reply {
-            Ok(Ok(reply)) => reply,
+            Ok(Ok(reply)) => reply.map_err(with_remedy),
             Ok(Err(_)) => Err(too_late()),
             Err(Lapsed::Before) => Err(ApiError::not_leading()),
             Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
@@ -358,6 +358,14 @@ fn too_late() -> ApiError {
     no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))
 }
 
+/// The API server names the right to act as an account by a verb that no role of ours has as it stands there.
+fn with_remedy(mut error: ApiError) -> ApiError {
+    if error.code == 403 && error.message.contains("cannot impersonate") {
+        error.message.push_str("; apply deploy/namespace/impersonate.yaml in the account's namespace");
+    }
+    error
+}
+
 fn no_json(error: serde_json::Error) -> ApiError {
     no_reply(format!("the reply is no JSON object: {error}"))
 }
@@ -417,6 +425,17 @@ mod tests {
         assert_eq!((error.code, error.reason.as_str(), error.message.as_str()), (422, "Invalid", "m"));
         assert_eq!(error.causes[0].field, "spec.ports[0].nodePort");
         assert_eq!(refused(502, b"bad gateway", None).message, "bad gateway");
+    }
+
+    #[test]
+    fn who_may_not_act_as_an_account_is_told_what_to_apply() {
+        let forbidden = |message: &str| {
+            with_remedy(refused(403, json!({"message": message}).to_string().as_bytes(), None))
+        };
+        assert!(
+            forbidden("User u cannot impersonate resource x").message.ends_with("in the account's namespace")
+        );
+        assert_eq!(forbidden("User u cannot patch resource x").message, "User u cannot patch resource x");
     }
 
     #[test]

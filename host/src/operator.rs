@@ -248,12 +248,15 @@ impl Shared {
     /// What /metrics shows.
     fn metrics_text(&self) -> String {
         let state = self.state();
+        let leads = self.cluster.hold().term().is_some();
         for (lane, active) in &state.active {
             let set =
                 |metric, labels: &[&str], number: usize| self.metrics.set(metric, labels, number as f64);
+            // Of a standby nothing waits: whoever leads works on it.
+            let waiting = |priority| if leads { state.queue.waiting(lane, priority) } else { 0 };
             // controller-runtime's priorities: 0 for what somebody changed, -100 for lists and resyncs.
-            set(Metric::QueueDepth, &[lane, lane, "0"], state.queue.waiting(lane, Priority::Edit));
-            set(Metric::QueueDepth, &[lane, lane, "-100"], state.queue.waiting(lane, Priority::Background));
+            set(Metric::QueueDepth, &[lane, lane, "0"], waiting(Priority::Edit));
+            set(Metric::QueueDepth, &[lane, lane, "-100"], waiting(Priority::Background));
             set(Metric::BackingOff, &[lane], state.queue.backing_off(lane));
             set(Metric::MaxConcurrent, &[lane], self.workers);
             let kind = active.binding.root_kind();
@@ -265,8 +268,7 @@ impl Shared {
             self.metrics.set(Metric::CacheObjects, &[of], objects as f64);
             self.metrics.set(Metric::CacheBytes, &[of], bytes as f64);
         }
-        let leads = u8::from(self.cluster.hold().term().is_some());
-        self.metrics.set(Metric::Leader, &[lease::NAME], leads.into());
+        self.metrics.set(Metric::Leader, &[lease::NAME], u8::from(leads).into());
         let controllers: Vec<String> = state.active.keys().cloned().collect();
         drop(state);
         self.metrics.text(controllers.iter())

@@ -158,7 +158,7 @@ impl Cluster {
             .uri(format!("{path}?fieldManager={}", escape(claim.manager())))
             .header(header::CONTENT_TYPE, "application/json-patch+json")
             .header(header::ACCEPT, "application/json")
-            .body(claim.patch().to_string().into_bytes());
+            .body(bytes_of(claim.patch()));
         Ok(self.send(request).await?.object)
     }
 
@@ -233,7 +233,7 @@ impl Cluster {
             .uri(format!("{path}?fieldManager=pintle"))
             .header(header::CONTENT_TYPE, "application/merge-patch+json")
             .header(header::ACCEPT, "application/json")
-            .body(patch.to_string().into_bytes());
+            .body(bytes_of(patch));
         Ok(self.send(request).await?.object)
     }
 
@@ -253,7 +253,7 @@ impl Cluster {
             .uri(format!("{path}?fieldManager=pintle"))
             .header(header::CONTENT_TYPE, "application/json-patch+json")
             .header(header::ACCEPT, "application/json")
-            .body(write.patch().to_string().into_bytes());
+            .body(bytes_of(&write.patch()));
         Ok(self.send(request).await?.object)
     }
 
@@ -278,7 +278,7 @@ impl Cluster {
             .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
             .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
             .header(header::ACCEPT, "application/json")
-            .body(object.to_string().into_bytes());
+            .body(bytes_of(object));
         self.send(request).await
     }
 
@@ -351,7 +351,12 @@ fn json_request(method: Method, path: String, body: &Value) -> Result<Request<Ve
         .uri(path)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json")
-        .body(body.to_string().into_bytes())
+        .body(bytes_of(body))
+}
+
+fn bytes_of(body: &Value) -> Vec<u8> {
+    // Plain data with string keys: writing it as JSON cannot fail.
+    serde_json::to_vec(body).unwrap_or_default()
 }
 
 fn too_late() -> ApiError {

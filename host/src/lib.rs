@@ -1,6 +1,5 @@
 //! Pintle: a Kubernetes operator whose reconcile logic is WebAssembly.
 
-mod allocator;
 pub mod api;
 pub mod cli;
 pub mod clock;

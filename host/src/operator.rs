@@ -9,6 +9,7 @@ mod bind;
 mod control;
 mod events;
 pub mod flags;
+mod in_flight;
 mod lease;
 mod load;
 mod metrics;
@@ -43,9 +44,10 @@ use crate::{
     api, clock,
     kubernetes::{Cluster, Hold, Resource, observed::Observer},
 };
+use in_flight::InFlight;
 use metrics::{Metric, Metrics};
-use store::{Children, ListMark, Root, RootKey, Roots};
-use watch::{Watch, WatchKey, WatchState};
+use store::{Children, ListMark, NameHash, Root, RootKey, Roots};
+use watch::{News, Watch, WatchKey, WatchState, What};
 
 /// What all parts of the operator share.
 pub(crate) struct Shared {
@@ -73,6 +75,8 @@ pub(crate) struct State {
     term: Option<u64>,
     roots: Roots,
     children: Children,
+    /// What watches bring of objects that are being written.
+    in_flight: InFlight<News>,
     /// Since when a key waits for a worker.
     waiting: BTreeMap<(String, RootKey), Duration>,
     metrics: Arc<Metrics>,
@@ -145,6 +149,7 @@ impl State {
             term: None,
             roots: Roots::default(),
             children: Children::default(),
+            in_flight: InFlight::default(),
             queue: Queue::new(seed, workers),
             active: BTreeMap::new(),
             resources: BTreeMap::new(),
@@ -276,6 +281,48 @@ impl Shared {
 
     // === What watches bring ===
 
+    /// Takes in what a watch brings, unless the object is being written: then the reply comes first.
+    fn news(&self, news: News) {
+        let object = news.head.name_hash(&news.key.kind);
+        let news = self.state().in_flight.set_aside(&object, news);
+        if let Some(news) = news {
+            self.take_in(&news);
+        }
+    }
+
+    fn take_in(&self, news: &News) {
+        match news.what {
+            What::Seen if self.knows(news) => {}
+            What::Seen => {
+                if let Some(live) = news.read() {
+                    self.saw(&news.key, live, None);
+                }
+            }
+            What::Gone => {
+                if let Some(live) = news.read() {
+                    self.gone(&news.key, &live);
+                }
+            }
+        }
+    }
+
+    /// Whether an object is known in this version or a later one: from the operator's own write, nearly always.
+    fn knows(&self, News { key, head, .. }: &News) -> bool {
+        let state = self.state();
+        if key.brings_children() {
+            state.children.knows(&key.kind, head)
+        } else {
+            state.roots.knows(&key.kind, head)
+        }
+    }
+
+    /// Says that an object is being written, until the value is dropped: after its reply was taken in.
+    fn writing(self: &Arc<Self>, object: &ObjectRef) -> Writing {
+        let object = store::name_of(object);
+        self.state().in_flight.begin(object);
+        Writing { shared: Arc::clone(self), object }
+    }
+
     fn saw(&self, key: &WatchKey, live: Value, list: Option<Marks>) {
         // What a first list brings nobody is waiting for; what comes later somebody changed.
         let priority = if list.is_some() { Priority::Background } else { Priority::Edit };
@@ -381,6 +428,21 @@ impl Shared {
 
     async fn emit(&self, about: &Value, events: &[pintle_wit::Event]) {
         self.recorder.emit(&object::reference(about), object::uid(about), None, events).await;
+    }
+}
+
+/// An object is being written.
+struct Writing {
+    shared: Arc<Shared>,
+    object: NameHash,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let news = self.shared.state().in_flight.end(&self.object);
+        for news in &news {
+            self.shared.take_in(news);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The queue holds each key once. Keys belong to lanes, one a reconciler. The lane with the fewest keys in work is next, lanes that are
 //! even take turns, and none may hold all workers while there are others; so neither a flood in one nor a guest that is slow starves
 //! another. A lane whose guest runs into its limits gets narrower with each time, and in the end rests between its keys. Within a
-//! lane a user's edit overtakes a resync. A key is never handed out twice at once: what arrives while it is in work waits until it
+//! lane a user's edit overtakes a resync, and of the workers a part is for edits alone. A key is never handed out twice at once: what arrives while it is in work waits until it
 //! is done. A key that failed comes back after a back-off of its own.
 
 use std::{
@@ -19,6 +19,9 @@ const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// A lane may have this many times as many keys in work as there are workers free, where it is not the only one: 12 of 16, and of
 /// two that are greedy 7 each. Whoever comes then finds a free worker at once.
 const SHARE: usize = 3;
+/// One in so many workers, at least, is for edits alone. What a swap has in work at a time is what an edit finds before it at the
+/// API server, which 8 writes at a time keep as busy as 16 do.
+const FOR_EDITS: usize = 2;
 /// How many times as long as its last key took a lane rests whose guest ran into its limits also when it was alone in work: it then
 /// computes for a fifth of the time, on one core.
 const REST: u32 = 4;
@@ -48,6 +51,8 @@ pub struct Queue<L, K> {
     workers: usize,
     /// How many are.
     in_work: usize,
+    /// How many of these came from the background.
+    background_in_work: usize,
     /// The time of the last pop.
     now: Duration,
     jitter: Jitter,
@@ -88,8 +93,8 @@ impl<K> Lane<K> {
 #[derive(Clone, Copy, Debug, Default)]
 struct KeyState {
     waiting: Option<Priority>,
-    /// Since when it is in work.
-    in_work: Option<Duration>,
+    /// Since when it is in work, and how urgent it was.
+    in_work: Option<(Duration, Priority)>,
     /// Its lane was removed while it was in work.
     dropped: bool,
     /// It arrived again while it was in work.
@@ -119,6 +124,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         Self {
             workers,
             in_work: 0,
+            background_in_work: 0,
             now: Duration::ZERO,
             lanes: BTreeMap::new(),
             turns: VecDeque::new(),
@@ -173,29 +179,33 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
     pub fn pop(&mut self, now: Duration) -> Option<(L, K)> {
         self.now = now;
         self.wake(now);
-        while let Some(turn) = self.next_turn() {
+        let background = self.background_in_work < (self.workers / FOR_EDITS).max(1);
+        while let Some(turn) = self.next_turn(background) {
             let lane = self.turns.remove(turn)?;
             let Some(slot) = self.lanes.get_mut(&lane) else { continue };
-            let found = slot.pop(now);
+            let found = slot.pop(now, background);
             if slot.is_waiting() {
                 self.turns.push_back(lane.clone());
             }
-            if let Some(key) = found {
+            if let Some((key, priority)) = found {
                 self.in_work += 1;
+                self.background_in_work += usize::from(priority == Priority::Background);
                 return Some((lane, key));
             }
         }
         None
     }
 
-    /// Of the lanes that may have another key in work, the one with the fewest; of several, the one whose turn it is.
-    fn next_turn(&self) -> Option<usize> {
+    /// Of the lanes that may have another key in work, the one with the fewest; of several, the one whose turn it is. `background`:
+    /// whether a key of the background may be worked on.
+    fn next_turn(&self, background: bool) -> Option<usize> {
         let free = self.workers.saturating_sub(self.in_work);
         let share = if self.lanes.len() > 1 { free.saturating_mul(SHARE) } else { usize::MAX };
         let lanes = self.turns.iter().enumerate();
         let open = lanes.filter_map(|(turn, lane)| {
             let slot = self.lanes.get(lane)?;
             let may = slot.in_work < slot.width.min(share) && slot.rests <= self.now;
+            let may = may && (background || !slot.edits.is_empty());
             may.then_some((slot.in_work, turn))
         });
         open.min().map(|(_, turn)| turn).filter(|_| free > 0)
@@ -205,8 +215,11 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
     pub fn finish(&mut self, lane: &L, key: &K, finished: Finished, now: Duration) {
         let Some(slot) = self.lanes.get_mut(lane) else { return };
         let Some(state) = slot.state.get_mut(key) else { return };
-        let Some(began) = state.in_work.take() else { return };
+        let Some((began, priority)) = state.in_work.take() else { return };
         self.in_work = self.in_work.saturating_sub(1);
+        if priority == Priority::Background {
+            self.background_in_work = self.background_in_work.saturating_sub(1);
+        }
         slot.in_work = slot.in_work.saturating_sub(1);
         let again = state.again.take();
         let finished = if std::mem::take(&mut state.dropped) { Finished::Gone } else { finished };
@@ -321,10 +334,11 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
 }
 
 impl<K: Ord + Clone> Lane<K> {
-    fn pop(&mut self, now: Duration) -> Option<K> {
+    /// The next key, if there is one; of the background only where one may be worked on.
+    fn pop(&mut self, now: Duration, background: bool) -> Option<(K, Priority)> {
         loop {
             let background_first = self.edits_in_a_row >= EDITS_IN_A_ROW;
-            let priority = match (self.edits.is_empty(), self.background.is_empty()) {
+            let priority = match (self.edits.is_empty(), self.background.is_empty() || !background) {
                 (true, true) => return None,
                 (false, false) if background_first => Priority::Background,
                 (false, _) => Priority::Edit,
@@ -341,8 +355,8 @@ impl<K: Ord + Clone> Lane<K> {
                 self.edits_in_a_row = if is_edit { self.edits_in_a_row.saturating_add(1) } else { 0 };
                 self.in_work += 1;
                 state.waiting = None;
-                state.in_work = Some(now);
-                return Some(key);
+                state.in_work = Some((now, priority));
+                return Some((key, priority));
             }
         }
     }
@@ -438,6 +452,23 @@ mod tests {
         assert_eq!(queue.pop(now), Some(("a", 1)));
         queue.finish(&"a", &1, Finished::Settled, now);
         assert_eq!(queue.failures(&"a", &1), 0);
+    }
+
+    #[test]
+    fn the_background_leaves_workers_for_edits_however_much_of_it_there_is() {
+        let mut queue = Queue::new(7, 4);
+        (0..9).for_each(|key| queue.add(&"a", key, Priority::Background));
+        assert_eq!(drain(&mut queue), [("a", 0), ("a", 1)]);
+        queue.add(&"a", 8, Priority::Edit);
+        queue.add(&"b", 10, Priority::Background);
+        assert_eq!(drain(&mut queue), [("a", 8)]);
+        queue.finish(&"a", &8, Finished::Settled, ZERO);
+        assert_eq!(drain(&mut queue), [], "an edit that is done makes no room for the background");
+        queue.finish(&"a", &0, Finished::Settled, ZERO);
+        assert_eq!(drain(&mut queue), [("b", 10)]);
+        let mut alone = Queue::new(7, 1);
+        alone.add(&"a", 1, Priority::Background);
+        assert_eq!(drain(&mut alone), [("a", 1)]);
     }
 
     #[test]

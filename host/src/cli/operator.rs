@@ -4,7 +4,7 @@ use super::{
     live,
     problem::{Problem, Verdict, in_one_line},
 };
-use crate::{allocator, operator};
+use crate::operator;
 
 /// Run the operator
 ///
@@ -25,7 +25,6 @@ pub(super) struct Operator {
 
 impl Operator {
     pub(super) fn run(self) -> Result<Verdict, Problem> {
-        allocator::share_one_heap();
         live::block_on(async {
             operator::run(self.flags).await.map_err(|error| Problem::failed(in_one_line(&error)))?;
             Ok(Verdict::Fine)

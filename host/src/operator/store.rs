@@ -5,6 +5,7 @@
 //! a struct, and the tables that lead to them hold numbers instead of names.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     mem::size_of,
     sync::Arc,
@@ -12,7 +13,8 @@ use std::{
 
 use pintle_core::{Judged, Kept, Names, Observed, RootMemory, Uid, desired, object};
 use pintle_wit::{Kind, ObjectRef};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
 use slab::Slab;
 
 use crate::api::{Namespaces, RootCounts};
@@ -39,12 +41,55 @@ impl std::fmt::Display for RootKey {
     }
 }
 
+/// What names an object and its version: all that it takes to tell whether there is any news in it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Head {
+    namespace: Option<String>,
+    name: String,
+    uid: Uid,
+    version: u64,
+}
+
+impl Head {
+    /// Reads the head of an object, and its resourceVersion as it stands there.
+    pub(crate) fn read(text: &RawValue) -> serde_json::Result<(Self, Option<String>)> {
+        #[derive(Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow, default)]
+            metadata: Option<Metadata<'a>>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Metadata<'a> {
+            namespace: Option<String>,
+            name: String,
+            #[serde(borrow)]
+            uid: Cow<'a, str>,
+            resource_version: Option<String>,
+        }
+        let Object { metadata } = serde_json::from_str(text.get())?;
+        let Metadata { namespace, name, uid, resource_version } = metadata.unwrap_or_default();
+        let version = comparable(resource_version.as_deref());
+        Ok((Self { namespace, name, uid: Uid::new(&uid), version }, resource_version))
+    }
+
+    pub(crate) fn name_hash(&self, kind: &Kind) -> NameHash {
+        name_hash(kind, self.namespace.as_deref(), &self.name)
+    }
+}
+
+impl std::fmt::Display for Head {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace.as_deref().unwrap_or_default(), self.name)
+    }
+}
+
 /// The number of an object in its table. 32 bits: no API server holds as many objects.
 type Number = u32;
 
 /// An object's name in a table: half of the SHA-256 of what names it, so that a table needs no copy of that and nobody can make two
 /// names meet.
-type NameHash = [u8; 16];
+pub(crate) type NameHash = [u8; 16];
 
 fn name_hash(kind: &Kind, namespace: Option<&str>, name: &str) -> NameHash {
     let namespace = namespace.unwrap_or_default();
@@ -225,6 +270,14 @@ impl OfKind {
 }
 
 impl Roots {
+    /// Whether a root is known in this version or a later one.
+    pub(crate) fn knows(&self, kind: &Kind, head: &Head) -> bool {
+        let known = self.table.find(&head.name_hash(kind));
+        known.is_some_and(|(_, root)| {
+            root.uid == head.uid && root.version == head.version && head.version != 0
+        })
+    }
+
     /// Takes in a root as a watch showed it. False when something newer is known, or when it is the same.
     pub(crate) fn saw(&mut self, kind: &Kind, live: Value, list: Option<ListMark>) -> bool {
         self.put(kind, live, None, list)
@@ -427,7 +480,12 @@ fn reduce(root: &mut Value) {
 
 /// The version of an object, as far as it can be compared (KEP 5504).
 fn version(live: &Value) -> u64 {
-    object::text(live, &["metadata", "resourceVersion"]).and_then(|text| text.parse().ok()).unwrap_or(0)
+    comparable(object::text(live, &["metadata", "resourceVersion"]))
+}
+
+/// A version as a number, or nought where it is none.
+fn comparable(version: Option<&str>) -> u64 {
+    version.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Every child, by name and by the uid of its root.
@@ -454,6 +512,12 @@ struct Entry {
 pub(crate) type Scope<'a> = Option<&'a str>;
 
 impl Children {
+    /// Whether a child is known in this version or a later one.
+    pub(crate) fn knows(&self, kind: &Kind, head: &Head) -> bool {
+        let known = self.table.find(&head.name_hash(kind));
+        known.is_some_and(|(_, entry)| entry.child.is_as_new_as(&head.uid, head.version))
+    }
+
     /// Takes in a child as a watch showed it; returns the uids of the roots that this concerns.
     pub(crate) fn saw(&mut self, child: Observed, list: Option<ListMark>) -> BTreeSet<Uid> {
         self.put(child, 0, list)
@@ -627,7 +691,8 @@ impl Entry {
     }
 }
 
-fn name_of(child: &ObjectRef) -> NameHash {
+/// The name of an object in a table.
+pub(crate) fn name_of(child: &ObjectRef) -> NameHash {
     name_hash(&child.kind(), child.namespace.as_deref(), &child.name)
 }
 
@@ -657,6 +722,24 @@ mod tests {
 
     fn names(children: &Children, root: &str) -> Vec<String> {
         children.of_root(root).into_iter().map(|child| child.reference.name).collect()
+    }
+
+    fn head(name: &str, version: &str, uid: &str) -> Head {
+        let text = json!({"metadata": {"namespace": "n", "name": name, "uid": uid, "resourceVersion": version, "labels": {}}});
+        Head::read(&serde_json::value::to_raw_value(&text).unwrap()).unwrap().0
+    }
+
+    #[test]
+    fn what_an_own_write_showed_and_what_is_older_is_known() {
+        let (mut children, kind) = (Children::default(), kind());
+        children.wrote(child("a", "7", "u", "r"));
+        children.wrote(child("odd", "x7", "u", "r"));
+        assert!(children.knows(&kind, &head("a", "7", "u")) && children.knows(&kind, &head("a", "6", "u")));
+        for other in [head("a", "8", "u"), head("a", "7", "v"), head("b", "7", "u")] {
+            assert!(!children.knows(&kind, &other), "{other:?}");
+        }
+        assert!(!children.knows(&kind, &head("odd", "x7", "u")), "a version that cannot be compared");
+        assert!(!children.knows(&Kind::new("v1", "Secret"), &head("a", "7", "u")));
     }
 
     #[test]

@@ -8,14 +8,13 @@ use kube::{
     core::{ApiResource, DynamicResourceScope, ObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
-use pintle_core::object;
 use pintle_wit::{Kind, names};
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Value, value::RawValue};
 use tokio::task::JoinHandle;
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::{Marks, Shared};
+use super::{Marks, Shared, store::Head};
 use crate::kubernetes::{Reduced, Resource};
 
 /// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
@@ -129,19 +128,21 @@ fn spawn<const METADATA: bool>(shared: Arc<Shared>, key: WatchKey, resource: &Re
     tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
 }
 
-/// An object as a watch brings it: reduced while it is read, so that a page of a list takes little more than what is kept of it.
+/// An object as a watch brings it: still as text, since most of what a watch brings is what the operator's own writes already showed
+/// it, and that is told from the head alone.
 #[derive(Clone, Debug)]
 struct Seen<const METADATA: bool> {
     /// Nothing but what the watch itself needs.
     meta: ObjectMeta,
-    live: Value,
+    head: Head,
+    text: Box<RawValue>,
 }
 
 impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Reduced(live) = Reduced::deserialize(deserializer)?;
-        let version = object::text(&live, &["metadata", "resourceVersion"]).map(Into::into);
-        Ok(Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, live })
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let (head, version) = Head::read(&text).map_err(D::Error::custom)?;
+        Ok(Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, head, text })
     }
 }
 
@@ -176,14 +177,47 @@ impl<const METADATA: bool> kube::Resource for Seen<METADATA> {
 }
 
 impl<const METADATA: bool> Seen<METADATA> {
+    fn news(self, key: &Arc<WatchKey>, what: What) -> News {
+        News { key: Arc::clone(key), what, head: self.head, text: self.text }
+    }
+}
+
+/// What a watch says of one object.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) key: Arc<WatchKey>,
+    pub(crate) what: What,
+    pub(crate) head: Head,
+    text: Box<RawValue>,
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It is there.
+    Seen,
+    /// It is gone; this is how it was last.
+    Gone,
+}
+
+impl News {
     /// The object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
-    fn stamped(self, kind: &Kind) -> Value {
-        let mut live = self.live;
-        if let Some(fields) = live.as_object_mut() {
-            fields.insert("apiVersion".into(), kind.api_version.as_str().into());
-            fields.insert("kind".into(), kind.kind.as_str().into());
+    /// Nothing where it cannot be read as an object, for instance because it is too deep.
+    pub(crate) fn read(&self) -> Option<Value> {
+        let kind = &self.key.kind;
+        match serde_json::from_str(self.text.get()) {
+            Ok(Reduced(mut live)) => {
+                if let Some(fields) = live.as_object_mut() {
+                    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
+                    fields.insert("kind".into(), kind.kind.as_str().into());
+                }
+                Some(live)
+            }
+            Err(error) => {
+                warn!(%kind, object = %self.head, %error, "An object cannot be read; it is passed over");
+                None
+            }
         }
-        live
     }
 }
 
@@ -191,6 +225,7 @@ async fn follow<const METADATA: bool, S>(shared: Arc<Shared>, key: WatchKey, beg
 where
     S: Stream<Item = Result<watcher::Event<Seen<METADATA>>, watcher::Error>> + Send,
 {
+    let key = Arc::new(key);
     let mut list: Option<Marks> = None;
     let mut stream = std::pin::pin!(persistent(begin));
     while let Some(event) = stream.next().await {
@@ -235,14 +270,16 @@ where
 
 fn take<const METADATA: bool>(
     shared: &Shared,
-    key: &WatchKey,
+    key: &Arc<WatchKey>,
     event: watcher::Event<Seen<METADATA>>,
     list: &mut Option<Marks>,
 ) {
     match event {
         watcher::Event::Init => *list = Some(shared.list_begins()),
         watcher::Event::InitApply(object) => {
-            shared.saw(key, object.stamped(&key.kind), *list);
+            if let Some(live) = object.news(key, What::Seen).read() {
+                shared.saw(key, live, *list);
+            }
         }
         watcher::Event::InitDone => {
             if let Some(marks) = list.take() {
@@ -250,12 +287,8 @@ fn take<const METADATA: bool>(
             }
             shared.watch_is(key, WatchState::Synced);
         }
-        watcher::Event::Apply(object) => {
-            shared.saw(key, object.stamped(&key.kind), None);
-        }
-        watcher::Event::Delete(object) => {
-            shared.gone(key, &object.stamped(&key.kind));
-        }
+        watcher::Event::Apply(object) => shared.news(object.news(key, What::Seen)),
+        watcher::Event::Delete(object) => shared.news(object.news(key, What::Gone)),
     }
 }
 

@@ -285,6 +285,7 @@ impl Work {
     async fn apply(&self, apply: &pintle_core::Apply) -> Result<Applied, ApiError> {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
+        let _writing = self.shared.writing(reference);
         let reply = self.children()?.apply(&resource, apply).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
@@ -302,6 +303,7 @@ impl Work {
     async fn claim(&self, claim: &pintle_core::Claim) -> Result<Observed, ApiError> {
         let reference = claim.reference();
         let resource = self.resource_of(reference).await?;
+        let _writing = self.shared.writing(reference);
         let reply = self.children()?.claim(&resource, claim).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "claim", reply.as_ref().err());
         let observed = self.observed(reference, reply?);
@@ -330,6 +332,7 @@ impl Work {
     }
 
     async fn write_status(&self, write: &pintle_core::StatusWrite) -> Result<(), ApiError> {
+        let _writing = self.shared.writing(&pintle_core::object::reference(write.object()));
         let reply = self.cluster.write_status(&self.resource, write).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "status", reply.as_ref().err());
         let mut live = reply?;

@@ -205,6 +205,11 @@ impl Kept {
         }
     }
 
+    /// Whether this is the object with this uid, in this version or a later one. One whose version is no plain number never is.
+    pub fn is_as_new_as(&self, uid: &Uid, version: u64) -> bool {
+        version != 0 && self.version >= version && self.uid == *uid
+    }
+
     /// The child, as a pass works with it.
     pub fn observed(&self) -> Observed {
         let rare = self.rare.as_deref().cloned().unwrap_or_default();

@@ -1,0 +1,138 @@
+//! What users and controllers of a scenario do, without a client: it goes through the same code as requests do.
+
+use std::collections::BTreeMap;
+
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+
+use crate::{
+    faults::Verb,
+    request::{PatchForm, Path, Request},
+};
+
+/// What becomes of the objects that a deleted one owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cascade {
+    /// They are deleted after it.
+    Background,
+    /// They stay, and no longer name it as an owner.
+    Orphan,
+}
+
+/// Something that somebody does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Creates an object.
+    Create(Value),
+    /// Applies an object, server-side.
+    Apply {
+        /// What is wanted.
+        object: Value,
+        /// Who is to own its fields.
+        manager: String,
+        /// Whether fields are taken over from others.
+        force: bool,
+    },
+    /// Replaces an object, which carries the version that it replaces, or none.
+    Update(Value),
+    /// Merges a patch into an object (RFC 7386).
+    Merge {
+        /// Which object.
+        target: ObjectRef,
+        /// `status`, or none.
+        subresource: Option<String>,
+        /// What changes.
+        patch: Value,
+    },
+    /// Carries out a JSON patch (RFC 6902).
+    JsonPatch {
+        /// Which object.
+        target: ObjectRef,
+        /// `status`, or none.
+        subresource: Option<String>,
+        /// The operations.
+        patch: Value,
+    },
+    /// Deletes an object.
+    Delete {
+        /// Which object.
+        target: ObjectRef,
+        /// What becomes of what it owns.
+        cascade: Cascade,
+    },
+}
+
+impl Act {
+    /// The object that it is about.
+    pub(crate) fn reference(&self) -> ObjectRef {
+        let named = |object: &Value| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            ObjectRef {
+                api_version: text(&object["apiVersion"]),
+                kind: text(&object["kind"]),
+                namespace: object["metadata"]["namespace"].as_str().map(Into::into),
+                name: text(&object["metadata"]["name"]),
+            }
+        };
+        match self {
+            Self::Create(object) | Self::Update(object) | Self::Apply { object, .. } => named(object),
+            Self::Merge { target, .. } | Self::JsonPatch { target, .. } | Self::Delete { target, .. } => {
+                target.clone()
+            }
+        }
+    }
+
+    /// The request that it is.
+    pub(crate) fn request(&self, reference: &ObjectRef, plural: &str, actor: &str) -> Request {
+        let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
+        let mut path = Path {
+            group: group.into(),
+            version: version.into(),
+            resource: plural.into(),
+            namespace: reference.namespace.clone(),
+            name: Some(reference.name.clone()),
+            subresource: None,
+        };
+        let mut query = BTreeMap::from([("fieldManager".to_owned(), actor.to_owned())]);
+        let mut form = None;
+        let (verb, body) = match self {
+            Self::Create(object) => {
+                path.name = None;
+                (Verb::Create, object.clone())
+            }
+            Self::Apply { object, manager, force } => {
+                query.insert("fieldManager".into(), manager.clone());
+                query.insert("force".into(), force.to_string());
+                (Verb::Apply, object.clone())
+            }
+            Self::Update(object) => (Verb::Update, object.clone()),
+            Self::Merge { subresource, patch, .. } => {
+                path.subresource.clone_from(subresource);
+                form = Some(PatchForm::Merge);
+                (Verb::Patch, patch.clone())
+            }
+            Self::JsonPatch { subresource, patch, .. } => {
+                path.subresource.clone_from(subresource);
+                form = Some(PatchForm::Json);
+                (Verb::Patch, patch.clone())
+            }
+            Self::Delete { cascade, .. } => {
+                let policy = match cascade {
+                    Cascade::Background => "Background",
+                    Cascade::Orphan => "Orphan",
+                };
+                (Verb::Delete, json!({"propagationPolicy": policy}))
+            }
+        };
+        Request {
+            verb,
+            path,
+            query,
+            patch: form,
+            metadata_only: false,
+            user: None,
+            user_agent: Some(actor.into()),
+            body,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the API server says when it does not do what it was asked.
+
+use pintle_wit::Cause;
+use serde_json::{Value, json};
+
+/// A request that was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The HTTP status code, 400 to 599.
+    pub code: u16,
+    /// The machine-readable reason, `NotFound` for instance.
+    pub reason: String,
+    /// What happened, in words.
+    pub message: String,
+    /// The fields that are at fault.
+    pub causes: Vec<Cause>,
+    /// After how many seconds the client should ask again.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl Failure {
+    /// A failure without causes.
+    pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), ..Self::default() }
+    }
+
+    /// The failure that a code alone stands for, in the API server's own words: what a [`Faults`](crate::Faults) answers with.
+    pub fn of(code: u16) -> Self {
+        let (reason, message) = match code {
+            400 => ("BadRequest", "the server could not understand the request"),
+            401 => ("Unauthorized", "Unauthorized"),
+            403 => ("Forbidden", "the request is forbidden"),
+            404 => ("NotFound", "the server could not find the requested resource"),
+            409 => (
+                "Conflict",
+                "the object has been modified; please apply your changes to the latest version and try again",
+            ),
+            410 => ("Expired", "The resourceVersion for the provided watch is too old."),
+            413 => ("RequestEntityTooLarge", "etcdserver: request is too large"),
+            422 => ("Invalid", "the object is invalid"),
+            429 => ("TooManyRequests", "too many requests, please try again later"),
+            503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
+            504 => ("Timeout", "request did not complete within the allotted timeout"),
+            _ => ("InternalError", "an internal error occurred"),
+        };
+        let retry_after_seconds = (code == 429).then_some(1);
+        Self { retry_after_seconds, ..Self::new(code, reason, message) }
+    }
+
+    pub(crate) fn not_found(resource: &str, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{resource} {name:?} not found"))
+    }
+
+    pub(crate) fn unknown_path() -> Self {
+        Self::of(404)
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn conflict(resource: &str, name: &str, why: &str) -> Self {
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
+    }
+
+    pub(crate) fn modified(resource: &str, name: &str) -> Self {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    pub(crate) fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
+        let each: Vec<String> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let message = match each.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        Self { causes, ..Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {message}")) }
+    }
+
+    /// What the simulator knows that it does not know.
+    pub(crate) fn not_modelled(what: &str) -> Self {
+        Self::new(501, "NotModelled", format!("the simulator does not model {what}"))
+    }
+
+    /// As the body of a reply, or the object of an `ERROR` event.
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "code": self.code, "reason": self.reason, "message": self.message,
+        });
+        if !self.causes.is_empty() {
+            status["details"]["causes"] = self
+                .causes
+                .iter()
+                .map(|cause| json!({"field": cause.field, "reason": cause.reason, "message": cause.message}))
+                .collect();
+        }
+        if let Some(seconds) = self.retry_after_seconds {
+            status["details"]["retryAfterSeconds"] = seconds.into();
+        }
+        status
+    }
+}
+
+pub(crate) fn cause(field: &str, reason: &str, message: impl Into<String>) -> Cause {
+    Cause { field: field.into(), reason: reason.into(), message: message.into() }
+}
+
+impl Failure {
+    /// The failure that a Status tells of.
+    pub(crate) fn from_status(status: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let causes = status["details"]["causes"].as_array().into_iter().flatten().map(|cause| Cause {
+            field: text(&cause["field"]),
+            reason: text(&cause["reason"]),
+            message: text(&cause["message"]),
+        });
+        Self {
+            code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500),
+            reason: text(&status["reason"]),
+            message: text(&status["message"]),
+            causes: causes.collect(),
+            retry_after_seconds: None,
+        }
+    }
+}

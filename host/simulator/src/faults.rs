@@ -1,0 +1,186 @@
+//! Where things are made to go wrong: every request and every event of a watch is shown here before it takes effect.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use crate::Failure;
+
+/// Decides what becomes of requests and events. It is asked while the server is locked, so it must not call the server.
+pub trait Faults: Send {
+    /// What becomes of a request that has not been carried out yet.
+    fn request(&mut self, seen: &Seen) -> Fate {
+        let _ = seen;
+        Fate::Pass
+    }
+
+    /// What becomes of an event that a watch is about to bring. Bookmarks are not asked about.
+    fn event(&mut self, stream: &StreamSeen, event: &EventSeen) -> EventFate {
+        let _ = (stream, event);
+        EventFate::Deliver
+    }
+}
+
+/// Nothing goes wrong.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFaults;
+
+impl Faults for NoFaults {}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// Reads an object.
+    Get,
+    /// Reads many.
+    List,
+    /// Opens a watch.
+    Watch,
+    /// Creates an object.
+    Create,
+    /// A server-side apply.
+    Apply,
+    /// A JSON patch or a JSON merge patch.
+    Patch,
+    /// Replaces an object.
+    Update,
+    /// Deletes an object.
+    Delete,
+    /// Asks which kinds are served.
+    Discover,
+    /// Asks whether somebody may do something.
+    Review,
+}
+
+impl Verb {
+    /// Whether it changes anything when it succeeds.
+    pub fn is_mutating(self) -> bool {
+        matches!(self, Self::Create | Self::Apply | Self::Patch | Self::Update | Self::Delete)
+    }
+}
+
+/// A request as it came in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Counts all requests, from 1. Those of [`ApiServer::act`](crate::ApiServer::act) count too, though no fault befalls them.
+    pub number: u64,
+    /// The name that the connection was given ([`ApiServer::service`](crate::ApiServer::service)), or who acts.
+    pub client: String,
+    /// The user whom the client acts as; the client itself when it acts as nobody else.
+    pub actor: String,
+    /// What is asked.
+    pub verb: Verb,
+    /// The kind's group; empty for the core group.
+    pub group: String,
+    /// The kind's version in its group.
+    pub version: String,
+    /// The kind's name in paths, `configmaps` for instance; empty for discovery.
+    pub resource: String,
+    /// The namespace, if the request names one.
+    pub namespace: Option<String>,
+    /// The object, if the request names one in its path; for a create, the one in its body.
+    pub name: Option<String>,
+    /// The subresource, `status` for instance.
+    pub subresource: Option<String>,
+    /// Who is to own the fields that are written.
+    pub manager: Option<String>,
+    /// Whether a server-side apply takes fields over from others.
+    pub force: bool,
+    /// What was sent; null when nothing was.
+    pub body: Value,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// It is carried out.
+    Pass,
+    /// It is refused, and nothing is done.
+    Fail(Failure),
+    /// The connection breaks before anything is done.
+    LoseBefore,
+    /// It is carried out, and the connection breaks before the reply.
+    LoseAfter,
+    /// It is carried out after this long.
+    Delay(Duration),
+    /// It is carried out at once, and the reply comes after this long.
+    DelayReply(Duration),
+    /// No reply ever comes, and nothing is done.
+    SilenceBefore,
+    /// It is carried out, and no reply ever comes.
+    SilenceAfter,
+    /// A get or list is answered as things were at this version ([`ApiServer::version`](crate::ApiServer::version)); anything else is
+    /// carried out.
+    AsOf(u64),
+}
+
+/// A watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSeen {
+    /// Counts watches, from 1: a client that connects again has another one.
+    pub number: u64,
+    /// The name that the connection was given.
+    pub client: String,
+    /// The kind's group.
+    pub group: String,
+    /// The kind's version in its group.
+    pub version: String,
+    /// The kind's name in paths.
+    pub resource: String,
+    /// The one namespace that is watched, if it is one.
+    pub namespace: Option<String>,
+    /// The label selector; empty for none.
+    pub label_selector: String,
+}
+
+/// What a watch's event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// The object is new, or new to the watch's selector.
+    Added,
+    /// The object changed.
+    Modified,
+    /// The object is gone, or no longer selected.
+    Deleted,
+}
+
+impl Change {
+    /// As events name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// An event that a watch is about to bring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventSeen {
+    /// Counts the events of this watch, from 1.
+    pub number: u64,
+    /// What it tells.
+    pub change: Change,
+    /// The version of the change.
+    pub version: u64,
+    /// The object, as the watch brings it (whole, also where the watch shows metadata alone).
+    pub object: Arc<Value>,
+}
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventFate {
+    /// It is brought.
+    Deliver,
+    /// This watch never brings it: a list, or another watch from an older version, is the next to show it.
+    Hide,
+    /// It comes after this long, and so does what comes after it. It is not asked about again.
+    Delay(Duration),
+    /// It is brought twice.
+    Duplicate,
+    /// The watch ends before it, as when a connection is closed.
+    Close,
+    /// The watch ends before it with 410 Gone, which makes the client list anew.
+    Gone,
+}

@@ -1,0 +1,123 @@
+//! Which kinds are served, and how.
+
+use serde_json::{Value, json};
+
+use crate::store::Store;
+
+/// A kind as it is served.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Served {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
+    /// Whether the status is written by a subresource of its own.
+    pub(crate) status: bool,
+    /// Whether the API server counts the changes of what is wanted.
+    pub(crate) generation: bool,
+    /// The schema, for a kind that a CRD defines.
+    pub(crate) schema: Option<Value>,
+}
+
+impl Served {
+    pub(crate) fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// As the API server's messages name it.
+    pub(crate) fn qualified(&self) -> String {
+        match self.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+
+    /// As the messages about invalid objects name it.
+    pub(crate) fn qualified_kind(&self) -> String {
+        match self.group.as_str() {
+            "" => self.kind.clone(),
+            group => format!("{}.{group}", self.kind),
+        }
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        self.schema.is_some()
+    }
+}
+
+const STATUS: u8 = 1;
+const GENERATION: u8 = 2;
+const NAMESPACED: u8 = 4;
+const BUILTIN: [(&str, &str, &str, &str, u8); 17] = [
+    ("", "v1", "ConfigMap", "configmaps", NAMESPACED),
+    ("", "v1", "Namespace", "namespaces", STATUS),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED | STATUS),
+    ("", "v1", "Pod", "pods", NAMESPACED | STATUS | GENERATION),
+    ("", "v1", "Secret", "secrets", NAMESPACED),
+    ("", "v1", "Service", "services", NAMESPACED | STATUS),
+    ("", "v1", "ServiceAccount", "serviceaccounts", NAMESPACED),
+    (
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        STATUS | GENERATION,
+    ),
+    ("apps", "v1", "Deployment", "deployments", NAMESPACED | STATUS | GENERATION),
+    ("apps", "v1", "ReplicaSet", "replicasets", NAMESPACED | STATUS | GENERATION),
+    ("batch", "v1", "Job", "jobs", NAMESPACED | STATUS | GENERATION),
+    ("coordination.k8s.io", "v1", "Lease", "leases", NAMESPACED),
+    ("events.k8s.io", "v1", "Event", "events", NAMESPACED),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses", NAMESPACED | STATUS | GENERATION),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", 0),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", NAMESPACED),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", NAMESPACED),
+];
+
+/// The kind of this group, version and plural.
+pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Served> {
+    all(store)
+        .into_iter()
+        .find(|served| served.group == group && served.version == version && served.plural == plural)
+}
+
+/// The kind that an object says it is of.
+pub(crate) fn of(store: &Store, api_version: &str, kind: &str) -> Option<Served> {
+    all(store).into_iter().find(|served| served.api_version() == api_version && served.kind == kind)
+}
+
+/// Every kind, in the order in which discovery names them.
+pub(crate) fn all(store: &Store) -> Vec<Served> {
+    let builtin = BUILTIN.iter().map(|&(group, version, kind, plural, flags)| Served {
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+        plural: plural.into(),
+        namespaced: flags & NAMESPACED != 0,
+        status: flags & STATUS != 0,
+        generation: flags & GENERATION != 0,
+        schema: None,
+    });
+    let custom = store.custom_resource_definitions().flat_map(|crd| custom(crd).collect::<Vec<_>>());
+    builtin.chain(custom).collect()
+}
+
+/// The kinds that a CRD defines, one a version.
+fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    versions.filter(|version| version["served"] == true).map(move |version| Served {
+        group: text(&crd["spec"]["group"]),
+        version: text(&version["name"]),
+        kind: text(&crd["spec"]["names"]["kind"]),
+        plural: text(&crd["spec"]["names"]["plural"]),
+        namespaced: crd["spec"]["scope"] != "Cluster",
+        status: version.pointer("/subresources/status").is_some(),
+        generation: true,
+        schema: Some(version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}))),
+    })
+}

@@ -1,0 +1,213 @@
+//! From a method, a path and headers to what is asked.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderMap, Method, Uri, header};
+use serde_json::Value;
+
+use crate::{Failure, faults::Verb};
+
+/// In which form the body of a patch says what to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PatchForm {
+    Json,
+    Merge,
+}
+
+/// A request, understood as far as that goes without knowing the kinds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) verb: Verb,
+    pub(crate) path: Path,
+    pub(crate) query: BTreeMap<String, String>,
+    pub(crate) patch: Option<PatchForm>,
+    /// Whether only metadata is to be shown.
+    pub(crate) metadata_only: bool,
+    pub(crate) user: Option<String>,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) body: Value,
+}
+
+/// What a path names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) resource: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+}
+
+impl Request {
+    /// # Errors
+    /// What the API server, or this one, answers at once.
+    pub(crate) fn read(
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Self, Failure> {
+        let path = path(uri.path())?;
+        let query = query(uri.query().unwrap_or_default());
+        let text = |name: &header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let content = text(&header::CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default();
+        let (verb, patch) = verb(method, &path, &query, content)?;
+        let accept = text(&header::ACCEPT).unwrap_or_default();
+        if accept.contains("protobuf") && !accept.contains("json") {
+            return Err(Failure::not_modelled("protobuf"));
+        }
+        // A client that prefers one form names it first.
+        let first = accept.split(',').next().unwrap_or_default();
+        let metadata_only = first.contains("as=PartialObjectMetadata");
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(body)
+                .map_err(|error| Failure::bad_request(format!("the body is no JSON: {error}")))?
+        };
+        let user = headers.get("impersonate-user").and_then(|value| value.to_str().ok()).map(Into::into);
+        let user_agent = text(&header::USER_AGENT).map(Into::into);
+        Ok(Self { verb, path, query, patch, metadata_only, user, user_agent, body })
+    }
+
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        matches!(self.parameter(name), Some("true" | "1"))
+    }
+
+    /// Who is to own what is written: without a name, the API server takes the user agent up to its first slash.
+    pub(crate) fn manager(&self) -> String {
+        let agent = self.user_agent.as_deref().and_then(|agent| agent.split('/').next());
+        self.parameter("fieldManager").or(agent).unwrap_or("unknown").to_owned()
+    }
+}
+
+fn verb(
+    method: &Method,
+    path: &Path,
+    query: &BTreeMap<String, String>,
+    content: &str,
+) -> Result<(Verb, Option<PatchForm>), Failure> {
+    let on_object = path.name.is_some();
+    let watch = matches!(query.get("watch").map(String::as_str), Some("true" | "1"));
+    Ok(match method.as_str() {
+        "GET" if path.resource.is_empty() => (Verb::Discover, None),
+        "GET" if watch => (Verb::Watch, None),
+        "GET" if on_object => (Verb::Get, None),
+        "GET" => (Verb::List, None),
+        "POST" if path.resource == "subjectaccessreviews" => (Verb::Review, None),
+        "POST" => (Verb::Create, None),
+        "PUT" if on_object => (Verb::Update, None),
+        "DELETE" if on_object => (Verb::Delete, None),
+        "DELETE" => return Err(Failure::not_modelled("the deletion of a whole collection")),
+        "PATCH" if on_object => match content {
+            "application/apply-patch+yaml" => (Verb::Apply, None),
+            "application/json-patch+json" => (Verb::Patch, Some(PatchForm::Json)),
+            "application/merge-patch+json" => (Verb::Patch, Some(PatchForm::Merge)),
+            other => return Err(Failure::not_modelled(&format!("a patch of type {other:?}"))),
+        },
+        other => return Err(Failure::not_modelled(&format!("{other} of {:?}", path.resource))),
+    })
+}
+
+fn path(path: &str) -> Result<Path, Failure> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api"] => return Ok(Path::default()),
+        ["apis"] => return Ok(Path { group: "*".into(), ..Path::default() }),
+        ["apis", group] => return Ok(Path { group: (*group).into(), ..Path::default() }),
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return Err(Failure::not_modelled(&format!("the path {path}"))),
+    };
+    let at = |resource: &str, namespace: Option<&str>, name: Option<&str>, subresource: Option<&str>| Path {
+        group: group.into(),
+        version: version.into(),
+        resource: resource.into(),
+        namespace: namespace.map(Into::into),
+        name: name.map(Into::into),
+        subresource: subresource.map(Into::into),
+    };
+    Ok(match *rest {
+        [] => at("", None, None, None),
+        ["namespaces", name, sub @ ("status" | "finalize")] => at("namespaces", None, Some(name), Some(sub)),
+        ["namespaces", namespace, resource] => at(resource, Some(namespace), None, None),
+        ["namespaces", namespace, resource, name] => at(resource, Some(namespace), Some(name), None),
+        ["namespaces", namespace, resource, name, sub] => {
+            at(resource, Some(namespace), Some(name), Some(sub))
+        }
+        [resource] => at(resource, None, None, None),
+        [resource, name] => at(resource, None, Some(name), None),
+        [resource, name, sub] => at(resource, None, Some(name), Some(sub)),
+        _ => return Err(Failure::unknown_path()),
+    })
+}
+
+fn query(text: &str) -> BTreeMap<String, String> {
+    text.split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (unescape(key), unescape(value))
+        })
+        .collect()
+}
+
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let hex = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let value = hex(rest.next()).unwrap_or(0) * 16 + hex(rest.next()).unwrap_or(0);
+                bytes.push(u8::try_from(value).unwrap_or(b'?'));
+            }
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(method: &str, uri: &str) -> Result<Request, Failure> {
+        Request::read(&method.parse().unwrap(), &uri.parse().unwrap(), &HeaderMap::new(), b"")
+    }
+
+    #[test]
+    fn a_path_names_kind_namespace_object_and_subresource() {
+        let request = read("GET", "/apis/apps/v1/namespaces/n/deployments/d/status").unwrap();
+        let path = request.path;
+        assert_eq!(
+            (path.group.as_str(), path.version.as_str(), path.resource.as_str()),
+            ("apps", "v1", "deployments")
+        );
+        assert_eq!((path.namespace.as_deref(), path.name.as_deref()), (Some("n"), Some("d")));
+        assert_eq!((request.verb, path.subresource.as_deref()), (Verb::Get, Some("status")));
+        assert_eq!(read("GET", "/api/v1/namespaces/n").unwrap().path.name.as_deref(), Some("n"));
+        assert_eq!(read("GET", "/api/v1/pods?watch=true").unwrap().verb, Verb::Watch);
+        assert_eq!(read("GET", "/apis/apps/v1").unwrap().verb, Verb::Discover);
+    }
+
+    #[test]
+    fn a_query_is_unescaped() {
+        let request = read("GET", "/api/v1/pods?labelSelector=a%3Db%2Cc&fieldManager=x+y").unwrap();
+        assert_eq!(request.parameter("labelSelector"), Some("a=b,c"));
+        assert_eq!(request.manager(), "x y");
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_501() {
+        assert_eq!(read("DELETE", "/api/v1/namespaces/n/pods").unwrap_err().code, 501);
+        assert_eq!(read("GET", "/openapi/v3").unwrap_err().code, 501);
+        assert_eq!(read("PATCH", "/api/v1/namespaces/n/pods/p").unwrap_err().code, 501);
+    }
+}

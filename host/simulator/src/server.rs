@@ -1,0 +1,341 @@
+//! The server: its state, and the way of a request through it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Waker,
+};
+
+use jiff::Timestamp;
+use pintle_wit::ObjectRef;
+use serde_json::Value;
+
+use crate::{
+    Act, Failure,
+    faults::{Fate, Faults, NoFaults, Seen, StreamSeen, Verb},
+    kinds,
+    random::Random,
+    request::Request,
+    service::Service,
+    store::Store,
+    verbs,
+    watch::{Selection, Stream},
+};
+
+/// What time it is.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What a server is made of.
+#[derive(Clone)]
+pub struct Options {
+    /// Determines uids and generated names.
+    pub seed: u64,
+    /// Timestamps come from here. By default it is always 2000-01-01T00:00:00Z.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 0, clock: Arc::new(|| Timestamp::constant(946_684_800, 0)) }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// A request that was carried out, or refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The request.
+    pub seen: Seen,
+    /// The status code of the reply.
+    pub code: u16,
+    /// Whether the client got the reply, or will get it when its delay is over.
+    pub replied: bool,
+    /// Whether the code is a fault's, and the server did nothing.
+    pub by_fault: bool,
+    /// The object before a request that changes something.
+    pub before: Option<Arc<Value>>,
+    /// The object after it; `None` when it is gone, or when nothing was done.
+    pub after: Option<Arc<Value>>,
+    /// The server's version after it.
+    pub version: u64,
+}
+
+impl Record {
+    /// Whether it changed something: a no-op apply does not.
+    pub fn changed(&self) -> bool {
+        self.seen.verb.is_mutating() && self.before != self.after
+    }
+}
+
+/// Every object at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The server's version.
+    pub version: u64,
+    /// The objects, whole.
+    pub objects: BTreeMap<ObjectRef, Arc<Value>>,
+}
+
+/// An in-memory API server. Clones are handles of the same one.
+#[derive(Clone)]
+pub struct ApiServer {
+    state: Arc<Mutex<State>>,
+}
+
+pub(crate) struct State {
+    pub(crate) store: Store,
+    pub(crate) random: Random,
+    pub(crate) clock: Clock,
+    pub(crate) faults: Box<dyn Faults>,
+    requests: Vec<Record>,
+    /// How many requests came in.
+    numbers: u64,
+    /// How many watches were opened.
+    streams: u64,
+    pub(crate) open: BTreeMap<u64, Open>,
+}
+
+/// An open watch.
+pub(crate) struct Open {
+    pub(crate) client: String,
+    pub(crate) waker: Option<Waker>,
+}
+
+impl State {
+    /// Every watch has something to look at.
+    pub(crate) fn wake(&mut self) {
+        for open in self.open.values_mut() {
+            if let Some(waker) = open.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// What a request comes to.
+pub(crate) enum Answer {
+    Reply { code: u16, body: Value },
+    Watch(Box<Stream>),
+}
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiServer").field("version", &self.version()).finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// A server with the namespaces that every cluster has.
+    pub fn new(options: Options) -> Self {
+        let state = State {
+            store: Store::default(),
+            random: Random::new(options.seed),
+            clock: options.clock,
+            faults: Box::new(NoFaults),
+            requests: Vec::new(),
+            numbers: 0,
+            streams: 0,
+            open: BTreeMap::new(),
+        };
+        let server = Self { state: Arc::new(Mutex::new(state)) };
+        verbs::bootstrap(&mut server.lock());
+        server
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection for `kube::Client::new`. The name tells connections apart in [`Seen`] and [`StreamSeen`].
+    pub fn service(&self, client: &str) -> Service {
+        Service::new(self.clone(), client)
+    }
+
+    /// What goes wrong from now on.
+    pub fn set_faults(&self, faults: Box<dyn Faults>) {
+        self.lock().faults = faults;
+    }
+
+    /// Does something as a user or controller of the scenario, whom no fault befalls. What is deleted already counts as refused (404).
+    ///
+    /// # Errors
+    /// What the API server would answer.
+    pub fn act(&self, actor: &str, act: &Act) -> Result<Value, Failure> {
+        let reference = act.reference();
+        let served = {
+            let state = self.lock();
+            kinds::of(&state.store, &reference.api_version, &reference.kind)
+        };
+        let served = served.ok_or_else(Failure::unknown_path)?;
+        let request = act.request(&reference, &served.plural, actor);
+        let mut state = self.lock();
+        let seen = state.seen(actor, &request);
+        match state.carry_out(self, seen, &request, &Fate::Pass) {
+            Answer::Reply { code, body } if code < 400 => Ok(body),
+            Answer::Reply { body, .. } => Err(Failure::from_status(&body)),
+            Answer::Watch(_) => Err(Failure::not_modelled("a watch as an act")),
+        }
+    }
+
+    /// The object, if it is there.
+    pub fn object(&self, reference: &ObjectRef) -> Option<Arc<Value>> {
+        let state = self.lock();
+        let served = kinds::of(&state.store, &reference.api_version, &reference.kind)?;
+        let key = served.key(reference.namespace.as_deref(), &reference.name);
+        state.store.get(&key).cloned()
+    }
+
+    /// Every object as it is.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.lock();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let objects = state.store.objects().iter().map(|(key, object)| {
+            let reference = ObjectRef {
+                api_version: text(&object["apiVersion"]),
+                kind: text(&object["kind"]),
+                namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                name: key.name.clone(),
+            };
+            (reference, Arc::clone(object))
+        });
+        Snapshot { version: state.store.version(), objects: objects.collect() }
+    }
+
+    /// All requests so far, acts among them, in the order in which they were carried out or refused.
+    pub fn requests(&self) -> Vec<Record> {
+        self.lock().requests.clone()
+    }
+
+    /// Takes the requests so far out, so that the next look shows only what came after.
+    pub fn take_requests(&self) -> Vec<Record> {
+        std::mem::take(&mut self.lock().requests)
+    }
+
+    /// The version of the last change.
+    pub fn version(&self) -> u64 {
+        self.lock().store.version()
+    }
+
+    /// Forgets the history: watches that begin at an older version, and lists that go on, are answered 410. Open watches go on.
+    pub fn compact(&self) {
+        self.lock().store.compact();
+    }
+
+    /// Ends the open watches of a client, or of all, as when connections are closed.
+    pub fn close_watches(&self, client: Option<&str>) {
+        let mut state = self.lock();
+        state.wake();
+        state.open.retain(|_, open| client.is_some_and(|client| client != open.client));
+    }
+
+    /// How many watches a client has open.
+    pub fn open_watches(&self, client: &str) -> usize {
+        self.lock().open.values().filter(|open| open.client == client).count()
+    }
+
+    /// One step of the controllers that every cluster has. Whether it changed anything.
+    pub fn controllers_step(&self) -> bool {
+        false
+    }
+
+    /// Shows a request to the faults.
+    pub(crate) fn decide(&self, client: &str, request: &Request) -> (Seen, Fate) {
+        let mut state = self.lock();
+        let seen = state.seen(client, request);
+        let fate = state.faults.request(&seen);
+        (seen, fate)
+    }
+
+    pub(crate) fn carry_out(&self, seen: Seen, request: &Request, fate: &Fate) -> Answer {
+        self.lock().carry_out(self, seen, request, fate)
+    }
+
+    /// Writes down a request that came to nothing.
+    pub(crate) fn failed(&self, seen: Seen, code: u16, replied: bool) {
+        let mut state = self.lock();
+        let version = state.store.version();
+        state.requests.push(Record {
+            seen,
+            code,
+            replied,
+            by_fault: true,
+            before: None,
+            after: None,
+            version,
+        });
+    }
+}
+
+impl State {
+    fn seen(&mut self, client: &str, request: &Request) -> Seen {
+        self.numbers += 1;
+        let path = &request.path;
+        let name = path.name.as_deref().or_else(|| {
+            (request.verb == Verb::Create).then(|| request.body["metadata"]["name"].as_str()).flatten()
+        });
+        Seen {
+            number: self.numbers,
+            client: client.into(),
+            actor: request.user.as_deref().unwrap_or(client).into(),
+            verb: request.verb,
+            group: path.group.clone(),
+            version: path.version.clone(),
+            resource: path.resource.clone(),
+            namespace: path.namespace.clone(),
+            name: name.map(Into::into),
+            subresource: path.subresource.clone(),
+            manager: request.verb.is_mutating().then(|| request.manager()),
+            force: request.is_set("force"),
+            body: request.body.clone(),
+        }
+    }
+
+    fn carry_out(&mut self, server: &ApiServer, seen: Seen, request: &Request, fate: &Fate) -> Answer {
+        let replied = !matches!(fate, Fate::LoseAfter | Fate::SilenceAfter);
+        let as_of = if let Fate::AsOf(version) = fate { Some(*version) } else { None };
+        let now = (self.clock)();
+        let outcome = if request.verb == Verb::Watch {
+            self.open_watch(server, &seen, request).map(|stream| (Answer::Watch(stream), 200, None, None))
+        } else {
+            let mut context = verbs::Context { store: &mut self.store, random: &mut self.random, now };
+            verbs::carry_out(&mut context, request, as_of).map(|done| {
+                (Answer::Reply { code: done.code, body: done.body }, done.code, done.before, done.after)
+            })
+        };
+        let (answer, code, before, after) = outcome.unwrap_or_else(|failure| {
+            (Answer::Reply { code: failure.code, body: failure.to_status() }, failure.code, None, None)
+        });
+        let version = self.store.version();
+        self.requests.push(Record { seen, code, replied, by_fault: false, before, after, version });
+        self.wake();
+        answer
+    }
+
+    fn open_watch(
+        &mut self,
+        server: &ApiServer,
+        seen: &Seen,
+        request: &Request,
+    ) -> Result<Box<Stream>, Failure> {
+        let selection = Selection::of(&self.store, request)?;
+        self.streams += 1;
+        let stream = StreamSeen {
+            number: self.streams,
+            client: seen.client.clone(),
+            group: seen.group.clone(),
+            version: seen.version.clone(),
+            resource: seen.resource.clone(),
+            namespace: seen.namespace.clone(),
+            label_selector: request.parameter("labelSelector").unwrap_or_default().into(),
+        };
+        let (number, client) = (stream.number, stream.client.clone());
+        let stream = Stream::open(server.clone(), &self.store, stream, selection, request)?;
+        self.open.insert(number, Open { client, waker: None });
+        Ok(Box::new(stream))
+    }
+}

@@ -1,0 +1,115 @@
+//! Objects by key, one version counter, and the history of every change.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+/// Where an object is kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    /// Empty for an object of cluster scope.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// One change: the object before it, and after it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) version: u64,
+    pub(crate) key: Key,
+    pub(crate) before: Option<Arc<Value>>,
+    /// The object after it; when it is gone, as it was last, with the version of its end.
+    pub(crate) after: Arc<Value>,
+    pub(crate) gone: bool,
+}
+
+/// What is stored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Store {
+    objects: BTreeMap<Key, Arc<Value>>,
+    history: Vec<Entry>,
+    version: u64,
+    /// Versions below this one are forgotten.
+    compacted: u64,
+}
+
+impl Store {
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    pub(crate) fn compact(&mut self) {
+        self.compacted = self.version;
+    }
+
+    pub(crate) fn history(&self) -> &[Entry] {
+        &self.history
+    }
+
+    pub(crate) fn objects(&self) -> &BTreeMap<Key, Arc<Value>> {
+        &self.objects
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
+        self.objects.get(key)
+    }
+
+    /// The objects as they were at a version.
+    pub(crate) fn at(&self, version: u64) -> BTreeMap<Key, Arc<Value>> {
+        let mut objects = self.objects.clone();
+        for entry in self.history.iter().rev().take_while(|entry| entry.version > version) {
+            match &entry.before {
+                Some(before) => objects.insert(entry.key.clone(), Arc::clone(before)),
+                None => objects.remove(&entry.key),
+            };
+        }
+        objects
+    }
+
+    /// Stores an object under a new version, which it then carries.
+    pub(crate) fn put(&mut self, key: Key, mut object: Value) -> Arc<Value> {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let after = Arc::new(object);
+        let before = self.objects.insert(key.clone(), Arc::clone(&after));
+        self.history.push(Entry {
+            version: self.version,
+            key,
+            before,
+            after: Arc::clone(&after),
+            gone: false,
+        });
+        after
+    }
+
+    /// Takes an object away. What is returned carries the version of its end.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
+        let before = self.objects.remove(key)?;
+        self.version += 1;
+        let mut last = Value::clone(&before);
+        last["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let after = Arc::new(last);
+        let (version, key) = (self.version, key.clone());
+        self.history.push(Entry {
+            version,
+            key,
+            before: Some(before),
+            after: Arc::clone(&after),
+            gone: true,
+        });
+        Some(after)
+    }
+
+    pub(crate) fn custom_resource_definitions(&self) -> impl Iterator<Item = &Value> {
+        self.objects
+            .iter()
+            .filter(|(key, _)| key.resource == "customresourcedefinitions")
+            .map(|(_, object)| object.as_ref())
+    }
+}

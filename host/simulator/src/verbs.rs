@@ -1,0 +1,126 @@
+//! Carrying requests out.
+
+mod delete;
+mod read;
+mod write;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    Failure,
+    faults::Verb,
+    kinds::{self, Served},
+    random::Random,
+    request::Request,
+    server::State,
+    store::{Key, Store},
+};
+
+/// What a request is carried out on.
+pub(crate) struct Context<'a> {
+    pub(crate) store: &'a mut Store,
+    pub(crate) random: &'a mut Random,
+    pub(crate) now: Timestamp,
+}
+
+/// A request that was carried out.
+pub(crate) struct Done {
+    pub(crate) code: u16,
+    pub(crate) body: Value,
+    pub(crate) before: Option<Arc<Value>>,
+    pub(crate) after: Option<Arc<Value>>,
+}
+
+impl Done {
+    fn read(body: Value) -> Self {
+        Self { code: 200, body, before: None, after: None }
+    }
+}
+
+impl Context<'_> {
+    /// The time as objects carry it.
+    pub(crate) fn time(&self) -> String {
+        self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
+
+impl Served {
+    /// Where an object of this kind is kept.
+    pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> Key {
+        Key {
+            group: self.group.clone(),
+            resource: self.plural.clone(),
+            namespace: namespace.filter(|_| self.namespaced).unwrap_or_default().into(),
+            name: name.into(),
+        }
+    }
+}
+
+pub(crate) fn carry_out(
+    context: &mut Context<'_>,
+    request: &Request,
+    as_of: Option<u64>,
+) -> Result<Done, Failure> {
+    match request.verb {
+        Verb::Discover => read::discover(context.store, request),
+        Verb::Review => Ok(review(request)),
+        Verb::Get => read::get(context.store, request, as_of),
+        Verb::List => read::list(context.store, request, as_of),
+        Verb::Create => write::create(context, request),
+        Verb::Apply | Verb::Patch | Verb::Update => write::change(context, request),
+        Verb::Delete => delete::delete(context, request),
+        Verb::Watch => Err(Failure::not_modelled("a watch here")),
+    }
+}
+
+/// Everybody may do everything: who may not is for a fault to say.
+fn review(request: &Request) -> Done {
+    let mut body = request.body.clone();
+    body["status"] = json!({"allowed": true});
+    Done { code: 201, ..Done::read(body) }
+}
+
+/// The kind, the name and the key that a request about one object names.
+fn target(store: &Store, request: &Request) -> Result<(Served, Key), Failure> {
+    let path = &request.path;
+    let served = kinds::find(store, &path.group, &path.version, &path.resource)
+        .filter(|served| served.namespaced == path.namespace.is_some())
+        .ok_or_else(Failure::unknown_path)?;
+    let name = path.name.as_deref().ok_or_else(Failure::unknown_path)?;
+    let key = served.key(path.namespace.as_deref(), name);
+    match path.subresource.as_deref() {
+        None => Ok((served, key)),
+        Some("status") if served.status => Ok((served, key)),
+        Some("status") => Err(Failure::unknown_path()),
+        Some(other) => Err(Failure::not_modelled(&format!("the subresource {other:?}"))),
+    }
+}
+
+/// What every cluster has from the start.
+pub(crate) fn bootstrap(state: &mut State) {
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let path = crate::request::Path {
+            version: "v1".into(),
+            resource: "namespaces".into(),
+            ..Default::default()
+        };
+        let request = Request {
+            verb: Verb::Create,
+            path,
+            query: Default::default(),
+            patch: None,
+            metadata_only: false,
+            user: None,
+            user_agent: Some("kube-apiserver".into()),
+            body: object,
+        };
+        let now = (state.clock)();
+        let mut context = Context { store: &mut state.store, random: &mut state.random, now };
+        let made = write::create(&mut context, &request);
+        debug_assert!(made.is_ok(), "{name}");
+    }
+}

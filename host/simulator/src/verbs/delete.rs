@@ -1,0 +1,68 @@
+//! Deletion, with preconditions and finalizers.
+
+use serde_json::{Value, json};
+
+use super::{Context, Done, target};
+use crate::{Failure, request::Request};
+
+pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
+    let (served, key) = target(context.store, request)?;
+    if request.path.subresource.is_some() {
+        return Err(Failure::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        ));
+    }
+    let resource = served.qualified();
+    let live = context.store.get(&key).cloned().ok_or_else(|| Failure::not_found(&resource, &key.name))?;
+    let metadata = &live["metadata"];
+    for (field, called) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let wanted = request.body["preconditions"][field].as_str();
+        let found = metadata[field].as_str().unwrap_or_default();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let why = format!(
+                "the {called} in the precondition ({wanted}) does not match the {called} in record ({found}). The object might \
+                 have been deleted and then recreated"
+            );
+            return Err(Failure::conflict(&resource, &key.name, &why));
+        }
+    }
+    let policy = request.parameter("propagationPolicy").or(request.body["propagationPolicy"].as_str());
+    let mut finalizers: Vec<Value> = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+    match policy {
+        None | Some("Background") => {}
+        Some("Orphan") if !finalizers.contains(&json!("orphan")) => finalizers.push("orphan".into()),
+        Some("Orphan") => {}
+        Some("Foreground") => return Err(Failure::not_modelled("foreground deletion")),
+        Some(other) => return Err(Failure::bad_request(format!("invalid propagation policy {other:?}"))),
+    }
+    let before = Some(live.clone());
+    let has_namespaced_content = served.plural == "namespaces";
+    if finalizers.is_empty() && !has_namespaced_content {
+        context.store.remove(&key);
+        let details =
+            json!({"name": key.name, "group": served.group, "kind": served.plural, "uid": metadata["uid"]});
+        let body = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+        });
+        return Ok(Done { code: 200, body, before, after: None });
+    }
+    let mut next = Value::clone(&live);
+    if next["metadata"].get("deletionTimestamp").is_none() {
+        next["metadata"]["deletionTimestamp"] = context.time().into();
+        next["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+        if let Some(generation) = next["metadata"]["generation"].as_i64() {
+            next["metadata"]["generation"] = (generation + 1).into();
+        }
+    }
+    if !finalizers.is_empty() {
+        next["metadata"]["finalizers"] = finalizers.into();
+    }
+    if has_namespaced_content {
+        next["status"] = json!({"phase": "Terminating"});
+    }
+    let after = if next == *live { live } else { context.store.put(key, next) };
+    let body = crate::watch::shown(&served, &after, false);
+    Ok(Done { code: 200, body, before, after: Some(after) })
+}

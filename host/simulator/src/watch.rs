@@ -1,0 +1,426 @@
+//! Watches: which changes they bring, and when they end.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::Frame;
+use serde_json::{Value, json};
+use tokio::time::Sleep;
+
+use crate::{
+    ApiServer, Failure,
+    faults::{Change, EventFate, EventSeen, StreamSeen},
+    kinds::{self, Served},
+    request::Request,
+    server::State,
+    store::{Entry, Key, Store},
+};
+
+/// How often a watch is told how far it is. The API server does so about once a minute.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How long a watch stays open when its client does not say: the API server takes 30 to 60 minutes.
+const SECONDS_DEFAULT: u64 = 1_800;
+
+/// Which objects a list or a watch is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    pub(crate) served: Served,
+    namespace: Option<String>,
+    labels: Vec<Requirement>,
+    name: Option<String>,
+    pub(crate) metadata_only: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    label: String,
+    /// Where this is given, the label's value must be one of these.
+    values: Option<Vec<String>>,
+    negated: bool,
+}
+
+impl Selection {
+    /// # Errors
+    /// 404 for a kind that is not served; 501 for a field selector other than by name.
+    pub(crate) fn of(store: &Store, request: &Request) -> Result<Self, Failure> {
+        let path = &request.path;
+        let served = kinds::find(store, &path.group, &path.version, &path.resource)
+            .ok_or_else(Failure::unknown_path)?;
+        if request.is_set("sendInitialEvents") {
+            return Err(Failure::not_modelled("streaming lists"));
+        }
+        let mut name = path.name.clone();
+        let mut namespace = path.namespace.clone();
+        for part in request.parameter("fieldSelector").into_iter().flat_map(|text| text.split(',')) {
+            match part.split_once('=') {
+                Some(("metadata.name", value)) => name = Some(value.trim_start_matches('=').into()),
+                Some(("metadata.namespace", value)) => namespace = Some(value.trim_start_matches('=').into()),
+                _ => return Err(Failure::not_modelled(&format!("the field selector {part:?}"))),
+            }
+        }
+        let labels = requirements(request.parameter("labelSelector").unwrap_or_default())?;
+        Ok(Self { served, namespace, labels, name, metadata_only: request.metadata_only })
+    }
+
+    fn is_of_kind(&self, key: &Key) -> bool {
+        key.group == self.served.group && key.resource == self.served.plural
+    }
+
+    pub(crate) fn has(&self, key: &Key, object: &Value) -> bool {
+        self.is_of_kind(key)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+            && self.name.as_ref().is_none_or(|name| *name == key.name)
+            && self.labels.iter().all(|requirement| requirement.holds(&object["metadata"]["labels"]))
+    }
+
+    /// What this selection sees of a change.
+    fn change(&self, entry: &Entry) -> Option<(Change, Arc<Value>)> {
+        let was = entry.before.as_ref().is_some_and(|before| self.has(&entry.key, before));
+        let is = !entry.gone && self.has(&entry.key, &entry.after);
+        match (was, is) {
+            (false, false) => None,
+            (false, true) => Some((Change::Added, Arc::clone(&entry.after))),
+            (true, true) => Some((Change::Modified, Arc::clone(&entry.after))),
+            (true, false) if entry.gone => Some((Change::Deleted, Arc::clone(&entry.after))),
+            // It is no longer selected: what is shown is how it was when it was, under the version of the change.
+            (true, false) => {
+                let mut last = entry.before.as_deref().cloned().unwrap_or_default();
+                last["metadata"]["resourceVersion"] = entry.version.to_string().into();
+                Some((Change::Deleted, Arc::new(last)))
+            }
+        }
+    }
+
+    /// An object as a reply shows it.
+    pub(crate) fn shown(&self, object: &Value) -> Value {
+        shown(&self.served, object, self.metadata_only)
+    }
+}
+
+/// An object in the version that was asked for, or its metadata alone.
+pub(crate) fn shown(served: &Served, object: &Value, metadata_only: bool) -> Value {
+    if metadata_only {
+        let (api_version, kind) = ("meta.k8s.io/v1", "PartialObjectMetadata");
+        return json!({"apiVersion": api_version, "kind": kind, "metadata": object["metadata"]});
+    }
+    let mut shown = object.clone();
+    shown["apiVersion"] = served.api_version().into();
+    shown
+}
+
+impl Requirement {
+    fn holds(&self, labels: &Value) -> bool {
+        let value = labels[&self.label].as_str();
+        let found = match (&self.values, value) {
+            (None, value) => value.is_some(),
+            (Some(values), Some(value)) => values.iter().any(|one| one == value),
+            (Some(_), None) => false,
+        };
+        found != self.negated
+    }
+}
+
+fn requirements(selector: &str) -> Result<Vec<Requirement>, Failure> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_u32, 0);
+    for (at, letter) in selector.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&selector[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&selector[start..]);
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).map(requirement).collect()
+}
+
+fn requirement(text: &str) -> Result<Requirement, Failure> {
+    let made = |label: &str, values: Option<Vec<String>>, negated: bool| {
+        let label = label.trim();
+        if label.is_empty() || label.contains(char::is_whitespace) {
+            return Err(Failure::bad_request(format!("unable to parse requirement: {text:?}")));
+        }
+        Ok(Requirement { label: label.into(), values, negated })
+    };
+    let one = |value: &str| Some(vec![value.trim().to_owned()]);
+    let many =
+        |list: &str| Some(list.trim().trim_end_matches(')').split(',').map(|v| v.trim().into()).collect());
+    if let Some((label, value)) = text.split_once("!=") {
+        return made(label, one(value), true);
+    }
+    if let Some((label, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        return made(label, one(value), false);
+    }
+    if let Some((label, list)) = text.split_once(" notin (") {
+        return made(label, many(list), true);
+    }
+    if let Some((label, list)) = text.split_once(" in (") {
+        return made(label, many(list), false);
+    }
+    match text.strip_prefix('!') {
+        Some(label) => made(label, None, true),
+        None => made(text, None, false),
+    }
+}
+
+/// A reply's body: whole, or a watch's events as they come.
+pub struct Body(Content);
+
+enum Content {
+    Full(Option<Bytes>),
+    Watch(Box<Stream>),
+}
+
+impl Body {
+    pub(crate) fn full(bytes: Bytes) -> Self {
+        Self(Content::Full(Some(bytes)))
+    }
+
+    pub(crate) fn watch(stream: Box<Stream>) -> Self {
+        Self(Content::Watch(stream))
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Content::Full(bytes) => f.debug_tuple("Full").field(bytes).finish(),
+            Content::Watch(stream) => f.debug_tuple("Watch").field(&stream.seen).finish(),
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &mut self.get_mut().0 {
+            Content::Full(bytes) => Poll::Ready(bytes.take()),
+            Content::Watch(stream) => stream.poll(context),
+        };
+        bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// An open watch.
+pub(crate) struct Stream {
+    server: ApiServer,
+    seen: StreamSeen,
+    selection: Selection,
+    /// Where in the history it is.
+    cursor: usize,
+    /// The version up to which it has brought everything, for bookmarks.
+    version: u64,
+    events: u64,
+    bookmarks: bool,
+    ready: VecDeque<Bytes>,
+    /// An event that is late.
+    late: Option<(Pin<Box<Sleep>>, Bytes)>,
+    bookmark: Pin<Box<Sleep>>,
+    end: Pin<Box<Sleep>>,
+    ended: bool,
+}
+
+impl Stream {
+    pub(crate) fn open(
+        server: ApiServer,
+        store: &Store,
+        seen: StreamSeen,
+        selection: Selection,
+        request: &Request,
+    ) -> Result<Self, Failure> {
+        let from = request.parameter("resourceVersion").unwrap_or("0");
+        let from: u64 =
+            from.parse().map_err(|_| Failure::bad_request(format!("invalid resource version {from:?}")))?;
+        let seconds = request.parameter("timeoutSeconds").and_then(|text| text.parse().ok());
+        let mut stream = Self {
+            server,
+            seen,
+            cursor: store.history().len(),
+            version: store.version(),
+            events: 0,
+            bookmarks: request.is_set("allowWatchBookmarks"),
+            ready: VecDeque::new(),
+            late: None,
+            bookmark: Box::pin(tokio::time::sleep(BOOKMARK_INTERVAL)),
+            end: Box::pin(tokio::time::sleep(Duration::from_secs(seconds.unwrap_or(SECONDS_DEFAULT)))),
+            ended: false,
+            selection,
+        };
+        if from == 0 {
+            // Begins with what there is.
+            for (key, object) in store.objects() {
+                if stream.selection.has(key, object) {
+                    let line = stream.line(Change::Added, object);
+                    stream.ready.push_back(line);
+                }
+            }
+        } else if from < store.compacted() {
+            stream.fail(&too_old(from, store.compacted()));
+        } else if from > store.version() {
+            // A version of the future: the API server waits a moment for it, and then gives up.
+            stream.fail(&Failure {
+                retry_after_seconds: Some(1),
+                ..Failure::new(
+                    504,
+                    "Timeout",
+                    format!("Too large resource version: {from}, current: {}", store.version()),
+                )
+            });
+        } else {
+            stream.cursor = store.history().partition_point(|entry| entry.version <= from);
+            stream.version = from;
+        }
+        Ok(stream)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Poll::Ready(Some(bytes));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            if self.end.as_mut().poll(context).is_ready() {
+                self.ended = true;
+                self.ready.extend(self.bookmark_line());
+                continue;
+            }
+            let server = self.server.clone();
+            let mut state = server.lock();
+            let Some(open) = state.open.get_mut(&self.seen.number) else {
+                self.ended = true;
+                continue;
+            };
+            open.waker = Some(context.waker().clone());
+            if let Some((sleep, _)) = &mut self.late {
+                if sleep.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                self.ready.extend(self.late.take().map(|(_, line)| line));
+                continue;
+            }
+            if self.advance(&mut state) {
+                continue;
+            }
+            drop(state);
+            if self.bookmark.as_mut().poll(context).is_ready() {
+                self.bookmark = Box::pin(tokio::time::sleep(BOOKMARK_INTERVAL));
+                self.ready.extend(self.bookmark_line());
+                continue;
+            }
+            return Poll::Pending;
+        }
+    }
+
+    /// Takes the next change of the history; whether there was one.
+    fn advance(&mut self, state: &mut State) -> bool {
+        let Some(entry) = state.store.history().get(self.cursor) else { return false };
+        self.cursor += 1;
+        let version = entry.version;
+        let Some((change, object)) = self.selection.change(entry) else {
+            self.version = version;
+            return true;
+        };
+        self.events += 1;
+        let event = EventSeen { number: self.events, change, version, object };
+        match state.faults.event(&self.seen, &event) {
+            EventFate::Deliver => self.ready.push_back(self.line(change, &event.object)),
+            EventFate::Hide => {}
+            EventFate::Delay(delay) => {
+                let line = self.line(change, &event.object);
+                self.late = Some((Box::pin(tokio::time::sleep(delay)), line));
+            }
+            EventFate::Duplicate => {
+                let line = self.line(change, &event.object);
+                self.ready.extend([line.clone(), line]);
+            }
+            EventFate::Close => {
+                self.ended = true;
+                return true;
+            }
+            EventFate::Gone => {
+                self.fail(&too_old(version, version));
+                return true;
+            }
+        }
+        self.version = version;
+        true
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.ready.push_back(framed(&json!({"type": "ERROR", "object": failure.to_status()})));
+        self.ended = true;
+    }
+
+    fn line(&self, change: Change, object: &Value) -> Bytes {
+        framed(&json!({"type": change.name(), "object": self.selection.shown(object)}))
+    }
+
+    fn bookmark_line(&self) -> Option<Bytes> {
+        let served = &self.selection.served;
+        let (api_version, kind) = match self.selection.metadata_only {
+            true => ("meta.k8s.io/v1".into(), "PartialObjectMetadata"),
+            false => (served.api_version(), served.kind.as_str()),
+        };
+        let object = json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {"resourceVersion": self.version.to_string(), "creationTimestamp": null},
+        });
+        self.bookmarks.then(|| framed(&json!({"type": "BOOKMARK", "object": object})))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.server.lock().open.remove(&self.seen.number);
+    }
+}
+
+fn too_old(asked: u64, known: u64) -> Failure {
+    Failure::new(410, "Expired", format!("too old resource version: {asked} ({known})"))
+}
+
+fn framed(event: &Value) -> Bytes {
+    format!("{event}\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selects(selector: &str, labels: &Value) -> bool {
+        requirements(selector).unwrap().iter().all(|requirement| requirement.holds(labels))
+    }
+
+    #[test]
+    fn a_label_selector_selects_as_documented() {
+        let labels = json!({"app": "web", "tier": "front"});
+        for selector in
+            ["", "app", "app=web", "app==web,tier", "app!=db", "!missing", "app in (db, web)", "x notin (y)"]
+        {
+            assert!(selects(selector, &labels), "{selector}");
+        }
+        for selector in ["missing", "app=db", "app!=web", "!app", "app in (db)", "app notin (web),tier"] {
+            assert!(!selects(selector, &labels), "{selector}");
+        }
+        assert_eq!(requirements("a b").unwrap_err().code, 400);
+    }
+}

@@ -10,7 +10,8 @@ use crate::{
     Meter,
     config::{CORE_INSTANCES_MAX, MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX},
     engine::Inner,
-    failure, ticker,
+    failure,
+    ticker::{self, InFlight},
 };
 
 /// What one call may use.
@@ -158,9 +159,10 @@ impl ResourceLimiter for Limiter {
     }
 }
 
-/// Calls one export in a store and an instance of its own, and drops both.
+/// Calls one export in a store and an instance of its own, and drops both, then gives the slot back.
 pub(crate) fn call<P, R>(
     engine: &Inner,
+    _slot: InFlight<'_>,
     guest: &InstancePre<Limiter>,
     export: &ComponentExportIndex,
     parameters: P,
@@ -172,8 +174,7 @@ where
     (R,): ComponentNamedList + Lift,
 {
     let memory_bytes_max = limits.memory_bytes.min(engine.config.memory_bytes_max);
-    // Dropped last: the slot is free only once the store has given back its part of the pool.
-    let _slot = engine.ticker.enter();
+    // The store is dropped before the slot, which is free only once the store has given back its part of the pool.
     let started = (engine.config.monotonic)();
     let limiter = Limiter { memory_bytes_max, memory_bytes: 0, desired_bytes: 0 };
     let mut store = Store::new(&engine.wasmtime, limiter);

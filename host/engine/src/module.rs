@@ -1,14 +1,29 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
-use pintle_wit::{Failure, Manifest};
+use pintle_wit::{Failure, Manifest, reasons};
 use wasmtime::component::InstancePre;
 
 use crate::{
-    Answer, CallError, CallLimits, CallStats, Digest,
+    Answer, CallError, CallLimits, CallStats, Digest, Meter, Origin,
     call::{self, Limiter},
     contract::Exports,
     engine::Inner,
+    ticker::{InFlight, TICK},
 };
+
+/// How long a call at once may take: some ten ordinary calls.
+const MOMENT: Duration = TICK;
+
+/// How many calls in a row are not tried at once after one took longer than [`MOMENT`]: a guest that always does loses a hundredth
+/// of that by trying.
+const PATIENCE: u32 = 100;
 
 /// A guest that was loaded. Cheap to clone; every clone is the same module.
 #[derive(Clone)]
@@ -23,6 +38,8 @@ pub(crate) struct Loaded {
     manifest_text: String,
     size_bytes: usize,
     compile_duration: Duration,
+    /// How many calls are not tried at once.
+    patience: AtomicU32,
 }
 
 impl Loaded {
@@ -40,7 +57,17 @@ impl Loaded {
                 error.failure.message = format!("describe: {}", error.failure.message);
                 *error.failure
             })?;
-        Ok(Self { engine, guest, exports, digest, manifest, manifest_text, size_bytes, compile_duration })
+        Ok(Self {
+            engine,
+            guest,
+            exports,
+            digest,
+            manifest,
+            manifest_text,
+            size_bytes,
+            compile_duration,
+            patience: AtomicU32::new(0),
+        })
     }
 }
 
@@ -50,7 +77,8 @@ fn describe(
     exports: &Exports,
     limits: &CallLimits,
 ) -> Result<(String, Manifest, CallStats), CallError> {
-    let (text, mut stats) = call::call::<(), String>(engine, guest, &exports.describe, (), limits)?;
+    let (text, mut stats) =
+        call::call::<(), String>(engine, engine.ticker.enter(), guest, &exports.describe, (), limits)?;
     stats.response_bytes = text.len();
     match pintle_wit::parse_manifest(&text, limits.response) {
         Ok(manifest) => Ok((text, manifest, stats)),
@@ -67,9 +95,52 @@ impl Module {
     /// # Errors
     /// The guest's own failure, or the engine's for a guest that broke a limit or the contract.
     pub fn reconcile(&self, request_json: &str, limits: &CallLimits) -> Result<Answer, CallError> {
+        self.reconcile_in(self.0.engine.ticker.enter(), request_json, limits)
+    }
+
+    /// As [`Self::reconcile`], where it holds up the calling thread for no more than a moment, some milliseconds: there is a free
+    /// turn, and the guest answers quickly. `None` where it does not; [`Self::reconcile`] is then to be called where a thread may
+    /// wait. Handing a call to another thread and back takes about as long as an ordinary call does.
+    ///
+    /// # Errors
+    /// As [`Self::reconcile`].
+    pub fn reconcile_at_once(
+        &self,
+        request_json: &str,
+        limits: &CallLimits,
+    ) -> Option<Result<Answer, CallError>> {
+        let loaded = &*self.0;
+        // Fuel is the same on every thread, and what it stands for in time nobody knows.
+        if loaded.engine.config.meter == Meter::Fuel {
+            return None;
+        }
+        let less = |patience: u32| patience.checked_sub(1);
+        if loaded.patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            return None;
+        }
+        let moment = CallLimits { timeout: limits.timeout.min(MOMENT), ..*limits };
+        let answer = self.reconcile_in(loaded.engine.ticker.try_enter()?, request_json, &moment);
+        let took_longer = answer
+            .as_ref()
+            .is_err_and(|error| error.origin == Origin::Engine && error.failure.reason == reasons::DEADLINE);
+        if took_longer && moment.timeout < limits.timeout {
+            // A guest is a pure function: what it began is begun anew.
+            loaded.patience.store(PATIENCE, Ordering::Relaxed);
+            return None;
+        }
+        Some(answer)
+    }
+
+    fn reconcile_in(
+        &self,
+        slot: InFlight<'_>,
+        request_json: &str,
+        limits: &CallLimits,
+    ) -> Result<Answer, CallError> {
         let loaded = &*self.0;
         let (result, mut stats) = call::call::<_, Result<String, String>>(
             &loaded.engine,
+            slot,
             &loaded.guest,
             &loaded.exports.reconcile,
             (request_json,),

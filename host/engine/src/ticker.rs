@@ -105,6 +105,16 @@ impl Ticker {
             state = self.shared.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
         }
+        self.take(state)
+    }
+
+    /// Takes a free slot, if there is one.
+    pub(crate) fn try_enter(&self) -> Option<InFlight<'_>> {
+        let state = self.shared.lock();
+        (state.in_flight < self.shared.slots).then(|| self.take(state))
+    }
+
+    fn take<'a>(&'a self, mut state: MutexGuard<'a, State>) -> InFlight<'a> {
         state.in_flight += 1;
         if state.parked {
             state.parked = false;

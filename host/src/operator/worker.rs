@@ -209,8 +209,11 @@ impl Work {
         let Some(module) = self.module.clone() else {
             return Err(Failure::transient("ModuleMissing", "no module is in force"));
         };
-        // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
-        let called = tokio::task::spawn_blocking(move || module.reconcile(&text, &limits)).await;
+        let called = match module.reconcile_at_once(&text, &limits) {
+            Some(answer) => Ok(answer),
+            // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
+            None => tokio::task::spawn_blocking(move || module.reconcile(&text, &limits)).await,
+        };
         let metrics = &self.shared.metrics;
         match called {
             Ok(Ok(answer)) => {

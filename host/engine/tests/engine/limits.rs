@@ -200,6 +200,55 @@ fn calls_from_many_threads_wait_their_turn() {
 }
 
 #[test]
+fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_while() {
+    let engine = engine(Meter::Deadline);
+    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
+    let started = now();
+    assert!(loops.reconcile_at_once("{}", &limits).is_none());
+    assert!(started.elapsed() < limits.timeout);
+    let tries = (0..1000).filter(|_| {
+        let before = engine.ticks();
+        assert!(loops.reconcile_at_once("{}", &limits).is_none());
+        engine.ticks() > before
+    });
+    assert!(tries.count() <= 10);
+    // A deadline that is no longer than the moment is the guest's failure, not a reason to try elsewhere.
+    let engine = Engine::new(config(Meter::Deadline)).unwrap();
+    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let limits = CallLimits { timeout: Duration::from_millis(1), ..CallLimits::default() };
+    let error = loops.reconcile_at_once("{}", &limits).unwrap().unwrap_err();
+    assert_eq!(error.failure.reason, reasons::DEADLINE);
+}
+
+#[test]
+fn a_call_at_once_answers_where_there_is_a_free_turn_and_waits_for_none() {
+    let engine = Engine::new(EngineConfig { concurrent_calls: 1, ..config(Meter::Deadline) }).unwrap();
+    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    assert_eq!(
+        healthy.reconcile_at_once("{}", &CallLimits::default()).unwrap().unwrap().text,
+        EMPTY_RESPONSE
+    );
+    let loops = load(&engine, &fixtures::loops(&manifest()));
+    thread::scope(|scope| {
+        let limits = CallLimits { timeout: Duration::from_millis(500), ..CallLimits::default() };
+        let looping = scope.spawn(move || call_error(&loops, &limits));
+        while engine.calls_in_flight() == 0 {
+            thread::yield_now();
+        }
+        assert!(healthy.reconcile_at_once("{}", &CallLimits::default()).is_none());
+        assert!(!looping.is_finished());
+    });
+}
+
+#[test]
+fn under_fuel_no_call_is_made_at_once() {
+    let engine = engine(Meter::Fuel);
+    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    assert!(healthy.reconcile_at_once("{}", &CallLimits::default()).is_none());
+}
+
+#[test]
 fn a_neighbour_answers_while_a_guest_loops() {
     let engine = engine(Meter::Deadline);
     let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));

@@ -42,14 +42,13 @@ fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
     if part("apiVersion") != API_VERSION {
         return Err(invalid("must be of version guest.pintle.dev/v1").at("apiVersion"));
     }
-    let object = read(part("object")).map_err(|misfit| blame(reasons::INVALID_SPEC, "", &misfit))?;
+    let object = read(part("object")).map_err(|misfit| blame(reasons::INVALID_SPEC, &misfit))?;
     let config = match part("config") {
         Value::Null => G::Config::default(),
-        config => read(config).map_err(|misfit| blame(reasons::CONFIG_INVALID, "", &misfit))?,
+        config => read(config).map_err(|misfit| blame(reasons::CONFIG_INVALID, &misfit))?,
     };
     let needs = match part("needs") {
-        Value::Null => Vec::new(),
-        needs if G::READS_NEEDS => read(needs).map_err(|misfit| blame("InvalidRequest", "needs", &misfit))?,
+        needs if G::READS_NEEDS => plain::list(needs, plain::need_answer),
         Value::Array(needs) if !needs.is_empty() => {
             return Err(invalid(
                 "the guest asks for needs, but does not read them: set READS_NEEDS in its impl of Guest",
@@ -69,14 +68,10 @@ fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
     })
 }
 
-/// The failure about a misfit in a part of the request; the root's and the config's paths do not name the part.
-fn blame(reason: &str, part: &str, misfit: &Misfit) -> Failure {
+/// The failure about a misfit in the root or the config; its path does not name the part.
+fn blame(reason: &str, misfit: &Misfit) -> Failure {
     let failure = Failure::terminal(reason, misfit.message());
-    let path = match (part, misfit.path()) {
-        (part, path) if path.is_empty() => part.to_owned(),
-        ("", path) => path,
-        (part, path) => format!("{part}{}{path}", if path.starts_with('[') { "" } else { "." }),
-    };
+    let path = misfit.path();
     if path.is_empty() { failure } else { failure.at(path) }
 }
 

@@ -54,6 +54,7 @@ pub mod call;
 mod dns;
 mod encoding;
 mod export;
+mod needs;
 mod object;
 mod plain;
 mod read;
@@ -63,6 +64,7 @@ pub mod schema;
 
 pub use dns::{dns_1035_label, dns_1123_label};
 pub use encoding::{base64, sha256_hex};
+pub use needs::Needs;
 pub use object::{Metadata, NoConfig, NoStatus, Object};
 pub use pintle_wit::*;
 pub use rollout::Rollout;
@@ -81,7 +83,8 @@ pub trait Guest {
     /// What an administrator may set in the Reconciler's `config`; [`NoConfig`] when there is nothing to set.
     type Config: DeserializeOwned + Default;
 
-    /// Whether the guest looks at `request.needs`. Reading them costs thirty kilobytes of code, which a guest without needs saves.
+    /// Whether the guest looks at `request.needs`, most easily through [`Needs`]. Reading them costs code, which a guest without
+    /// needs saves.
     const READS_NEEDS: bool = false;
 
     /// The guest's name and version, the kind that it reconciles, and the kinds that it answers with.

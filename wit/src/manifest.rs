@@ -93,6 +93,20 @@ pub struct NeedKind {
     pub indexes: Vec<String>,
 }
 
+impl NeedKind {
+    /// A kind that the guest asks for by name or by labels.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), indexes: Vec::new() }
+    }
+
+    /// The same kind, which the guest also asks for by the value of this field.
+    #[must_use]
+    pub fn indexed_by(mut self, path: impl Into<String>) -> Self {
+        self.indexes.push(path.into());
+        self
+    }
+}
+
 /// A kind of object that a guest may patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -104,4 +118,15 @@ pub struct PatchKind {
     pub kind: String,
     /// The field paths that the guest may set: `spec.template.metadata.annotations`.
     pub fields: Vec<String>,
+}
+
+impl PatchKind {
+    /// A kind of which the guest sets these fields.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, fields: &[&str]) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            fields: fields.iter().map(|&field| field.to_owned()).collect(),
+        }
+    }
 }

@@ -222,17 +222,73 @@ pub struct ObjectsNeed {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace to look in; absent: the root's.
+    /// The namespace to look in; absent: the root's; `*`: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Which of them.
     pub select: Select,
-    /// The fields wanted, besides metadata; empty: metadata alone.
+    /// The fields wanted, besides metadata; empty: metadata alone. `metadata.ownerReferences` is a field to ask for like any other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// A change is shown once the objects have been quiet for this long.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settle_milliseconds: u32,
+}
+
+impl ObjectsNeed {
+    /// Stands in `namespace` for all namespaces.
+    pub const ALL_NAMESPACES: &str = "*";
+
+    /// The object of this name, in the root's namespace, by its metadata alone.
+    pub fn named(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::of(api_version.into(), kind.into(), Select::Name(name.into()))
+    }
+
+    /// The objects whose labels match, in the root's namespace, by their metadata alone.
+    pub fn labelled(
+        api_version: impl Into<String>,
+        kind: impl Into<String>,
+        selector: LabelSelector,
+    ) -> Self {
+        Self::of(api_version.into(), kind.into(), Select::Labels(selector))
+    }
+
+    /// The objects that have this value in a field that the manifest declares as an index, in the root's namespace, by their
+    /// metadata alone.
+    pub fn indexed(
+        api_version: impl Into<String>,
+        kind: impl Into<String>,
+        path: impl Into<String>,
+        equals: impl Into<String>,
+    ) -> Self {
+        let select = Select::Field(FieldEquals { path: path.into(), equals: equals.into() });
+        Self::of(api_version.into(), kind.into(), select)
+    }
+
+    fn of(api_version: String, kind: String, select: Select) -> Self {
+        Self { api_version, kind, select, ..Self::default() }
+    }
+
+    /// The same in all namespaces, which the grant must allow.
+    #[must_use]
+    pub fn in_all_namespaces(mut self) -> Self {
+        self.namespace = Some(Self::ALL_NAMESPACES.to_owned());
+        self
+    }
+
+    /// The same with these fields besides metadata.
+    #[must_use]
+    pub fn with_fields(mut self, fields: &[&str]) -> Self {
+        self.fields = fields.iter().map(|&field| field.to_owned()).collect();
+        self
+    }
+
+    /// The same; a change is shown once the objects have been quiet for this long.
+    #[must_use]
+    pub fn settled_for(mut self, milliseconds: u32) -> Self {
+        self.settle_milliseconds = milliseconds;
+        self
+    }
 }
 
 /// Which objects of a kind are asked for.

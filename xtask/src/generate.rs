@@ -10,8 +10,11 @@ use crate::{
 };
 
 /// The guests, with the file name that their CRD has in `deploy/crds`.
-const GUESTS: [(&str, &str); 2] =
-    [("darkroom", "darkrooms.deployments.example.com.yaml"), ("webserver", "webservers.my.domain.yaml")];
+const GUESTS: [(&str, &str); 3] = [
+    ("darkroom", "darkrooms.deployments.example.com.yaml"),
+    ("webserver", "webservers.my.domain.yaml"),
+    ("configmonitor", "configmonitors.magalix.com.yaml"),
+];
 
 /// Writes every generated file, or, with `check`, fails when one is stale.
 pub(crate) fn run(check: bool) -> Result<()> {

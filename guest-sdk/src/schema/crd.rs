@@ -145,6 +145,7 @@ fn status_schema<Status: schemars::JsonSchema>() -> Result<Value, Invalid> {
     // The host writes its own fields also while the guest has not answered, so none of the guest's may be required.
     object.remove("required");
     object.insert("type".to_owned(), json!("object"));
+    remove_defaults(object);
     if let Value::Object(properties) = object.entry("properties").or_insert_with(|| Value::Object(Map::new()))
     {
         for (name, property) in host_status_properties() {
@@ -154,6 +155,20 @@ fn status_schema<Status: schemars::JsonSchema>() -> Result<Value, Invalid> {
         }
     }
     Ok(schema)
+}
+
+/// Takes the defaults from a status: the API server would fill them in where nobody said anything.
+fn remove_defaults(schema: &mut Map<String, Value>) {
+    schema.remove("default");
+    for key in ["items", "additionalProperties"] {
+        schema.get_mut(key).and_then(Value::as_object_mut).into_iter().for_each(remove_defaults);
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    properties
+        .into_iter()
+        .flat_map(Map::values_mut)
+        .filter_map(Value::as_object_mut)
+        .for_each(remove_defaults);
 }
 
 /// The schema of the field at a path: `spec.subDomains[]` are the items of an array.
@@ -196,10 +211,20 @@ mod tests {
         Slow,
     }
 
-    #[derive(JsonSchema)]
+    #[derive(JsonSchema, serde::Deserialize)]
     #[allow(dead_code, reason = "only its schema matters")]
     struct Status {
+        #[serde(default)]
         hosts: Vec<String>,
+        #[serde(default)]
+        parts: Vec<Part>,
+    }
+
+    #[derive(JsonSchema, serde::Deserialize)]
+    #[allow(dead_code, reason = "only its schema matters")]
+    struct Part {
+        #[serde(default)]
+        default: u32,
     }
 
     impl CustomResource for Spec {
@@ -286,7 +311,15 @@ mod tests {
         let status = &schema()["properties"]["status"];
         assert_eq!(status.get("required"), None);
         let names: Vec<_> = status["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(names, ["conditions", "hosts", "observedGeneration", "pintle"]);
+        assert_eq!(names, ["conditions", "hosts", "observedGeneration", "parts", "pintle"]);
         assert_eq!(status["properties"]["conditions"]["x-kubernetes-list-map-keys"], json!(["type"]));
+    }
+
+    #[test]
+    fn the_api_server_fills_nothing_into_a_status() {
+        let status = &schema()["properties"]["status"]["properties"];
+        assert_eq!(status["hosts"], json!({"type": "array", "items": {"type": "string"}}));
+        let part = json!({"type": "object", "properties": {"default": {"type": "integer", "minimum": 0}}});
+        assert_eq!(status["parts"], json!({"type": "array", "items": part}));
     }
 }

@@ -1,0 +1,498 @@
+use pintle_guest::{
+    EvictionMode, Failure, Guest, Need, NeedAnswer, ObjectsNeed, OnRelease, Response, Select, Value, call,
+    json, serde_json,
+};
+
+use crate::ConfigMonitor;
+
+/// A namespace: a ConfigMonitor, what it may ask to see, and what became of its answers.
+struct World {
+    root: Value,
+    objects: Vec<Value>,
+}
+
+impl World {
+    fn new(spec: Value, objects: Vec<Value>) -> Self {
+        let root = json!({
+            "apiVersion": "magalix.com/v1",
+            "kind": "ConfigMonitor",
+            "metadata": {"name": "flakapp-config-monitor", "namespace": "shop", "uid": "m", "generation": 1},
+            "spec": spec,
+        });
+        Self { root, objects }
+    }
+
+    /// The seed's sample: a Deployment of two Pods and a ConfigMap, which was observed.
+    fn sample() -> Self {
+        Self::observing(json!({"configmap": "flaskapp-config", "podSelector": {"app": "frontend"}}))
+    }
+
+    fn observing(spec: Value) -> Self {
+        let mut world = Self::new(spec, vec![config_map("flaskapp-config", "Welcome to Kubernetes!")]);
+        world.objects.extend(deployment("frontend", 2));
+        let response = world.pass();
+        assert!(
+            response.patches.is_empty() && response.evictions.is_none(),
+            "the first look restarts nothing"
+        );
+        world
+    }
+
+    fn edit(&mut self, message: &str) {
+        self.objects.retain(|object| object["kind"] != "ConfigMap");
+        self.objects.push(config_map("flaskapp-config", message));
+    }
+
+    fn object(&mut self, kind: &str, name: &str) -> &mut Value {
+        let is = |object: &&mut Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        self.objects.iter_mut().find(is).unwrap()
+    }
+
+    fn found(&self, need: &ObjectsNeed) -> Vec<Value> {
+        let selected = |object: &&Value| match &need.select {
+            Select::Name(name) => object["metadata"]["name"] == name.as_str(),
+            Select::Labels(selector) => {
+                assert!(selector.match_expressions.is_empty(), "these tests have none");
+                selector
+                    .match_labels
+                    .iter()
+                    .all(|(key, value)| object["metadata"]["labels"][key] == value.as_str())
+            }
+            Select::Field(_) => unreachable!("the guest has no index"),
+        };
+        let of_kind = |object: &&Value| object["kind"] == need.kind.as_str();
+        self.objects.iter().filter(of_kind).filter(selected).cloned().collect()
+    }
+
+    fn call(&self, needs: &[Need]) -> Result<Response, Failure> {
+        let answers: Vec<NeedAnswer> = needs
+            .iter()
+            .map(|need| {
+                let Need::Objects(objects) = need else { unreachable!("the guest asks for no time") };
+                NeedAnswer { need: need.clone(), objects: self.found(objects), ..NeedAnswer::default() }
+            })
+            .collect();
+        let request = json!({"apiVersion": "guest.pintle.dev/v1", "object": self.root, "needs": answers});
+        let answer = call::reconcile::<ConfigMonitor>(&request.to_string());
+        answer
+            .map(|text| serde_json::from_str(&text).unwrap())
+            .map_err(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    /// What the host does: calls until the needs are the ones that were answered, applies the patches, and writes the status.
+    fn pass(&mut self) -> Response {
+        let mut asked = Vec::new();
+        for _ in 0..5 {
+            let response = self.call(&asked).unwrap();
+            if response.needs == asked {
+                for patch in &response.patches {
+                    let (kind, name) = (&patch.object["kind"], &patch.object["metadata"]["name"]);
+                    let live = self.object(kind.as_str().unwrap(), name.as_str().unwrap());
+                    let annotations = &patch.object["spec"]["template"]["metadata"]["annotations"];
+                    for (key, value) in annotations.as_object().unwrap() {
+                        live["spec"]["template"]["metadata"]["annotations"][key] = value.clone();
+                    }
+                }
+                self.root["status"] = Value::Object(response.status.clone());
+                return response;
+            }
+            asked = response.needs;
+        }
+        panic!("no fixed point: {asked:?}");
+    }
+
+    fn failure(spec: Value) -> Failure {
+        Self::new(spec, Vec::new()).call(&[]).unwrap_err()
+    }
+}
+
+fn config_map(name: &str, message: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"config.cfg": message}})
+}
+
+fn pod(name: &str, app: &str, owner: Option<(&str, &str, &str)>) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "labels": {"app": app, "tier": "web"}},
+    });
+    if let Some((version, kind, name)) = owner {
+        pod["metadata"]["ownerReferences"] = json!([owned_by(version, kind, name)]);
+    }
+    pod
+}
+
+fn owned_by(version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": version, "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true})
+}
+
+/// A Deployment that has rolled out, its ReplicaSet and its Pods, labelled with its name.
+fn deployment(name: &str, replicas: usize) -> Vec<Value> {
+    let set = format!("{name}-5d9");
+    let mut objects = vec![workload("Deployment", name, replicas)];
+    objects.push(json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": set, "uid": format!("uid-{set}"), "ownerReferences": [owned_by("apps/v1", "Deployment", name)]},
+    }));
+    objects.extend(pods(name, replicas, ("apps/v1", "ReplicaSet", &set)));
+    objects
+}
+
+fn workload(kind: &str, name: &str, replicas: usize) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": kind,
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": 1},
+        "spec": {"replicas": replicas},
+        "status": {
+            "observedGeneration": 1, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
+            "availableReplicas": replicas, "desiredNumberScheduled": replicas, "updatedNumberScheduled": replicas,
+            "numberAvailable": replicas,
+        },
+    })
+}
+
+fn pods(app: &str, count: usize, owner: (&str, &str, &str)) -> Vec<Value> {
+    (0..count).map(|index| pod(&format!("{app}-{index}"), app, Some(owner))).collect()
+}
+
+/// What is restarted, as `Kind/name`.
+fn patched(response: &Response) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    response
+        .patches
+        .iter()
+        .map(|patch| format!("{}/{}", text(&patch.object["kind"]), text(&patch.object["metadata"]["name"])))
+        .collect()
+}
+
+fn evicted(response: &Response) -> Vec<&str> {
+    response.evictions.iter().flat_map(|evictions| &evictions.pods).map(|pod| pod.name.as_str()).collect()
+}
+
+fn condition<'a>(response: &'a Response, kind: &str) -> Option<&'a pintle_guest::GuestCondition> {
+    response.conditions.iter().find(|condition| condition.r#type == kind)
+}
+
+const FRONTEND: &[&str] = &["Deployment/frontend"];
+
+#[test]
+fn the_first_look_is_remembered_and_restarts_nothing() {
+    let world = World::sample();
+    let status = &world.root["status"];
+    assert_eq!((&status["configMap"], &status["matchedPods"]), (&json!("flaskapp-config"), &json!(2)));
+    assert_eq!(status["observedConfigHash"].as_str().unwrap().len(), 64);
+    assert_eq!(
+        status["workloads"],
+        json!([{"kind": "Deployment", "name": "frontend", "uid": "uid-frontend"}])
+    );
+    // A stamp follows it: it must not appear before the first restart.
+    assert_eq!(status.get("restartCount"), None);
+}
+
+#[test]
+fn another_content_annotates_the_pod_template_once_and_says_so() {
+    let mut world = World::sample();
+    world.edit("Hello");
+    let response = world.pass();
+    assert_eq!(patched(&response), FRONTEND);
+    let hash = response.status["observedConfigHash"].clone();
+    assert_eq!(
+        response.patches[0].object["spec"],
+        json!({"template": {"metadata": {"annotations": {"magalix.com/config-hash-flakapp-config-monitor": hash}}}})
+    );
+    assert_eq!(response.patches[0].on_release, OnRelease::Leave);
+    assert_eq!(response.status["restartCount"], 1);
+    assert_eq!(response.stamps["lastRestartTime"], "restartCount");
+    assert_eq!(response.events[0].reason, "ConfigChanged");
+    assert!(response.events[0].message.contains("restarting Deployment frontend"), "{:?}", response.events);
+    // The same answer follows for as long as nothing changes, but for the Event.
+    let next = world.pass();
+    assert_eq!((patched(&next), &next.status["restartCount"]), (patched(&response), &json!(1)));
+    assert!(next.events.is_empty());
+    assert_eq!(next.patches, response.patches);
+}
+
+#[test]
+fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
+    let mut world = World::sample();
+    world.edit("Hello");
+    let began = world.pass();
+    assert_eq!(
+        condition(&began, "Restarting").unwrap().message,
+        "waiting for Deployment frontend to roll out"
+    );
+    // What is seen is older than the patch: an old rollout that is complete.
+    let annotations = world.object("Deployment", "frontend")["spec"]["template"].take();
+    assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, true.into());
+    world.object("Deployment", "frontend")["spec"]["template"] = annotations;
+    world.object("Deployment", "frontend")["metadata"]["generation"] = json!(2);
+    assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, true.into());
+    world.object("Deployment", "frontend")["status"]["observedGeneration"] = json!(2);
+    assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, false.into());
+    // A later rollout is somebody else's.
+    world.object("Deployment", "frontend")["metadata"]["generation"] = json!(3);
+    let later = world.pass();
+    assert_eq!(condition(&later, "Restarting").unwrap().status, false.into());
+    assert_eq!(patched(&later), FRONTEND);
+}
+
+#[test]
+fn metadata_of_the_config_map_does_not_count_and_binary_data_does() {
+    let mut world = World::sample();
+    world.object("ConfigMap", "flaskapp-config")["metadata"]["annotations"] = json!({"note": "x"});
+    world.object("ConfigMap", "flaskapp-config")["binaryData"] = json!({});
+    assert!(world.pass().patches.is_empty());
+    world.object("ConfigMap", "flaskapp-config")["binaryData"] = json!({"logo": "AAAA"});
+    assert_eq!(patched(&world.pass()), FRONTEND);
+}
+
+#[test]
+fn a_change_back_is_a_change() {
+    let mut world = World::sample();
+    for (count, message) in [(1, "Hello"), (2, "Welcome to Kubernetes!")] {
+        world.edit(message);
+        assert_eq!(world.pass().status["restartCount"], count);
+    }
+}
+
+#[test]
+fn a_config_map_that_goes_restarts_nothing_until_it_comes_back_with_other_content() {
+    let mut world = World::sample();
+    let all = world.objects.clone();
+    world.objects.retain(|object| object["kind"] != "ConfigMap");
+    let response = world.pass();
+    let missing = condition(&response, "ConfigMapNotFound").unwrap();
+    assert!(missing.blocks_ready && missing.message.contains("flaskapp-config"), "{missing:?}");
+    assert!(response.patches.is_empty() && response.events.is_empty());
+    world.objects = all;
+    let response = world.pass();
+    assert!(response.patches.is_empty() && condition(&response, "ConfigMapNotFound").is_none());
+    world.objects.retain(|object| object["kind"] != "ConfigMap");
+    world.pass();
+    world.edit("Hello");
+    assert_eq!(patched(&world.pass()), FRONTEND);
+}
+
+#[test]
+fn another_config_map_than_before_is_looked_at_for_the_first_time() {
+    let mut world = World::sample();
+    world.edit("Hello");
+    world.pass();
+    world.objects.push(config_map("other", "other"));
+    world.root["spec"]["configmap"] = json!("other");
+    let response = world.pass();
+    assert_eq!(
+        (&response.status["configMap"], &response.status["restartCount"]),
+        (&json!("other"), &json!(1))
+    );
+    // The annotation stays as it is: taking it off, or changing it, would be a restart.
+    let hash = response.status["observedConfigHash"].as_str().unwrap();
+    assert_eq!(patched(&response), FRONTEND);
+    assert!(!response.patches[0].object.to_string().contains(hash));
+}
+
+#[test]
+fn all_labels_must_match_in_either_form_and_the_alias_names_the_config_map() {
+    let mut spec = json!({"configMap": "flaskapp-config", "podSelector": {"app": "frontend", "tier": "web"}});
+    let mut world = World::observing(spec.clone());
+    assert_eq!(world.root["status"]["matchedPods"], 2);
+    spec["podSelector"] = json!({"matchLabels": {"app": "frontend", "tier": "batch"}});
+    world.root["spec"] = spec;
+    assert_eq!(world.pass().status["matchedPods"], 0);
+}
+
+#[test]
+fn a_selector_in_its_long_form_is_asked_for_whole() {
+    let world = World::new(
+        json!({"configmap": "a", "podSelector": {"tier": "web", "matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]}}),
+        Vec::new(),
+    );
+    let needs = serde_json::to_value(&world.call(&[]).unwrap().needs).unwrap();
+    assert_eq!(
+        needs[1]["objects"]["select"]["labels"],
+        json!({"matchLabels": {"tier": "web"}, "matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]})
+    );
+}
+
+#[test]
+fn what_came_after_the_change_is_left_alone() {
+    let mut world = World::sample();
+    world.edit("Hello");
+    world.pass();
+    let mut late = deployment("late", 1);
+    late[2]["metadata"]["labels"]["app"] = json!("frontend");
+    world.objects.extend(late);
+    assert_eq!(patched(&world.pass()), FRONTEND);
+    // A Deployment that was made anew has Pods with the new content.
+    world.object("Deployment", "frontend")["metadata"]["uid"] = json!("another");
+    world.object("ReplicaSet", "frontend-5d9")["metadata"]["ownerReferences"][0]["uid"] = json!("another");
+    assert!(world.pass().patches.is_empty());
+}
+
+#[test]
+fn stateful_sets_and_daemon_sets_are_restarted_jobs_never_and_the_rest_is_named() {
+    let spec = json!({"configmap": "flaskapp-config", "podSelector": {"tier": "web"}});
+    let mut world = World::observing(spec);
+    world.objects.extend([workload("StatefulSet", "db", 1), workload("DaemonSet", "agent", 1)]);
+    world.objects.extend([
+        pod("db-0", "db", Some(("apps/v1", "StatefulSet", "db"))),
+        pod("agent-x", "agent", Some(("apps/v1", "DaemonSet", "agent"))),
+        pod("once", "job", Some(("batch/v1", "Job", "once"))),
+        pod("alone", "alone", None),
+        pod("rolled", "rolled", Some(("argoproj.io/v1alpha1", "Rollout", "rolled"))),
+    ]);
+    world.edit("Hello");
+    let response = world.pass();
+    assert_eq!(patched(&response), ["DaemonSet/agent", "Deployment/frontend", "StatefulSet/db"]);
+    assert_eq!(
+        condition(&response, "PodsSkipped").unwrap().message,
+        "no Deployment, StatefulSet or DaemonSet owns alone, rolled: not restarted"
+    );
+}
+
+#[test]
+fn a_change_with_nothing_to_restart_is_no_restart() {
+    let mut world = World::sample();
+    world.objects.retain(|object| object["kind"] == "ConfigMap");
+    world.edit("Hello");
+    let response = world.pass();
+    assert_eq!(
+        response.events[0].message,
+        "ConfigMap flaskapp-config has changed; there is nothing to restart"
+    );
+    assert_eq!(response.status.get("restartCount"), None);
+    world.objects.extend(deployment("frontend", 2));
+    assert!(world.pass().patches.is_empty(), "Pods that came later have the new content");
+}
+
+fn replacing(strategy: &str) -> World {
+    World::observing(
+        json!({"configmap": "flaskapp-config", "podSelector": {"app": "frontend"}, "strategy": strategy}),
+    )
+}
+
+#[test]
+fn evict_names_the_pods_of_the_change_until_they_are_gone() {
+    let mut world = replacing("Evict");
+    world.edit("Hello");
+    let response = world.pass();
+    assert_eq!(evicted(&response), ["frontend-0", "frontend-1"]);
+    let evictions = response.evictions.as_ref().unwrap();
+    assert!(evictions.one_at_a_time && evictions.mode == EvictionMode::Evict, "{evictions:?}");
+    assert_eq!(evictions.pods[0].uid, "uid-frontend-0");
+    assert!(response.patches.is_empty());
+    assert_eq!(response.status["restartCount"], 1);
+    world.object("Pod", "frontend-0")["metadata"]["deletionTimestamp"] = json!("2000-01-01T00:00:00Z");
+    let owner = ("apps/v1", "ReplicaSet", "frontend-5d9");
+    world.objects.push(pod("frontend-2", "frontend", Some(owner)));
+    let response = world.pass();
+    assert_eq!((evicted(&response), &response.status["restartCount"]), (vec!["frontend-1"], &json!(1)));
+    assert_eq!(condition(&response, "Restarting").unwrap().message, "the Pod frontend-1 is to be replaced");
+    world.objects.retain(|object| object["metadata"]["name"] != "frontend-1");
+    let response = world.pass();
+    assert_eq!((response.evictions.clone(), response.status.get("podsToReplace")), (None, None));
+    assert_eq!(condition(&response, "Restarting").unwrap().status, false.into());
+}
+
+#[test]
+fn a_change_in_the_midst_of_it_replaces_the_replacements_too() {
+    let mut world = replacing("Evict");
+    world.edit("Hello");
+    world.pass();
+    world.objects.retain(|object| object["metadata"]["name"] != "frontend-0");
+    world.objects.push(pod("frontend-2", "frontend", Some(("apps/v1", "ReplicaSet", "frontend-5d9"))));
+    world.edit("Hello again");
+    assert_eq!(evicted(&world.pass()), ["frontend-1", "frontend-2"]);
+}
+
+#[test]
+fn delete_takes_all_at_once() {
+    let mut world = replacing("Delete");
+    world.edit("Hello");
+    let evictions = world.pass().evictions.unwrap();
+    assert!(!evictions.one_at_a_time && evictions.mode == EvictionMode::Delete && evictions.pods.len() == 2);
+}
+
+#[test]
+fn pods_that_nothing_makes_again_go_only_where_that_is_said_and_those_of_jobs_never() {
+    for (unowned, expected) in
+        [(false, &["frontend-0", "frontend-1"][..]), (true, &["frontend-0", "frontend-1", "alone"])]
+    {
+        let mut world = replacing("Evict");
+        world.root["spec"]["evictUnowned"] = json!(unowned);
+        world.objects.push(pod("alone", "frontend", None));
+        world.objects.push(pod("once", "frontend", Some(("batch/v1", "Job", "once"))));
+        world.edit("Hello");
+        assert_eq!(evicted(&world.pass()), expected);
+    }
+}
+
+#[test]
+fn two_monitors_have_an_annotation_each_however_long_their_names() {
+    let annotation = |name: &str| {
+        let mut world = World::sample();
+        world.root["metadata"]["name"] = json!(name);
+        world.edit("Hello");
+        let patch = world.pass().patches.remove(0).object;
+        patch["spec"]["template"]["metadata"]["annotations"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .next()
+            .unwrap()
+            .clone()
+    };
+    let (a, b) = (format!("{}-a", "long".repeat(40)), format!("{}-b", "long".repeat(40)));
+    let all = [annotation("a"), annotation("b"), annotation(&a), annotation(&b)];
+    for (index, one) in all.iter().enumerate() {
+        assert!(!all[..index].contains(one), "{all:?}");
+        assert!(one.split_once('/').unwrap().1.len() <= 63, "{one}");
+    }
+}
+
+#[test]
+fn what_slipped_past_the_crd_is_refused_with_its_path() {
+    let path = |spec: Value| World::failure(spec).path.unwrap_or_default();
+    let selecting = |selector: Value| path(json!({"configmap": "a", "podSelector": selector}));
+    assert_eq!(path(json!({"podSelector": {"app": "a"}})), "spec.configmap");
+    assert_eq!(path(json!({"configmap": "", "podSelector": {"app": "a"}})), "spec.configmap");
+    assert_eq!(
+        path(json!({"configmap": "a", "configMap": "b", "podSelector": {"app": "a"}})),
+        "spec.configmap"
+    );
+    assert_eq!(path(json!({"configmap": "a"})), "spec.podSelector");
+    assert_eq!(selecting(json!({})), "spec.podSelector");
+    assert_eq!(selecting(json!({"matchLabels": {}})), "spec.podSelector");
+    assert_eq!(selecting(json!({"app": 1})), "spec.podSelector[\"app\"]");
+    assert_eq!(selecting(json!({"matchlabels": {"app": "a"}})), "spec.podSelector[\"matchlabels\"]");
+    assert_eq!(
+        selecting(json!({"app": "a", "matchLabels": {"app": "b"}})),
+        "spec.podSelector.matchLabels[\"app\"]"
+    );
+    let expression = |expression: Value| selecting(json!({"matchExpressions": [expression]}));
+    assert_eq!(
+        expression(json!({"key": "a", "operator": "is"})),
+        "spec.podSelector.matchExpressions[0].operator"
+    );
+    assert_eq!(
+        expression(json!({"key": "a", "operator": "In"})),
+        "spec.podSelector.matchExpressions[0].values"
+    );
+    assert_eq!(expression(json!({"operator": "Exists"})), "spec.podSelector.matchExpressions[0].key");
+}
+
+#[test]
+fn the_manifest_declares_what_the_answers_ask_for_and_patch() {
+    let manifest = ConfigMonitor::manifest();
+    let mut world = World::sample();
+    world.edit("Hello");
+    let response = world.pass();
+    for need in &response.needs {
+        let Need::Objects(need) = need else { unreachable!("the guest asks for no time") };
+        let declared =
+            |kind: &pintle_guest::NeedKind| kind.kind == need.kind && kind.api_version == need.api_version;
+        assert!(manifest.needs.iter().any(declared), "{need:?}");
+    }
+    assert_eq!(response.needs.len(), 4);
+    assert!(manifest.patches.iter().all(|kind| kind.fields == ["spec.template.metadata.annotations"]));
+    assert!(manifest.evictions);
+}

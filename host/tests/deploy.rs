@@ -325,7 +325,7 @@ fn the_crds_of_the_guests_are_those_beside_their_sources() {
         deployed.extend(objects(&path));
     }
     let mut theirs = Vec::new();
-    for guest in ["guest-darkroom", "guest-webserver"] {
+    for guest in ["guest-darkroom", "guest-webserver", "guest-configmonitor"] {
         theirs.extend(objects(&repository().join(guest).join("crd.yaml")));
     }
     let by_name = |crd: &Value| crd["metadata"]["name"].as_str().unwrap().to_owned();

@@ -64,8 +64,12 @@ impl Guest for ConfigMonitor {
                 .with_fields(&["data", "binaryData"])
                 .settled_for(request.config.settle_milliseconds),
         );
-        let pods = needs
-            .objects(ObjectsNeed::labelled("v1", "Pod", selector).with_fields(&["metadata.ownerReferences"]));
+        // Pods that go one at a time wait for the one before to be replaced, which the host sees where the guest does.
+        let fields: &[&str] = match root.spec.strategy {
+            Strategy::Evict => &["metadata.ownerReferences", "status.conditions", "status.phase"],
+            Strategy::RollingRestart | Strategy::Delete => &["metadata.ownerReferences"],
+        };
+        let pods = needs.objects(ObjectsNeed::labelled("v1", "Pod", selector).with_fields(fields));
         let pods = pods::live(pods);
         let change = Change::of(&root.status, name, config_map);
 

@@ -9,3 +9,4 @@ pub mod offline;
 pub mod openapi;
 pub mod operator;
 pub mod scenario;
+pub mod spawner;

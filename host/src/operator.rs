@@ -12,9 +12,9 @@ pub mod flags;
 mod in_flight;
 mod lease;
 mod load;
-mod metrics;
+pub(crate) mod metrics;
 mod own_status;
-mod server;
+pub(crate) mod server;
 mod store;
 mod watch;
 mod worker;
@@ -41,8 +41,10 @@ use tracing::{error, info, warn};
 pub use flags::Flags;
 
 use crate::{
-    api, clock,
+    api,
+    clock::{self, Random},
     kubernetes::{Cluster, Hold, Resource, observed::Observer},
+    spawner::Spawner,
 };
 use in_flight::InFlight;
 use metrics::{Metric, Metrics};
@@ -58,6 +60,9 @@ pub(crate) struct Shared {
     /// How many passes may run at once.
     workers: usize,
     recorder: events::Recorder,
+    spawner: Spawner,
+    /// What the chance in the back-off of each watch comes from.
+    chance: Mutex<Random>,
     access: access::Access,
     /// Who leads, where hosts stand for election.
     leader: Option<tokio::sync::watch::Receiver<String>>,
@@ -241,6 +246,11 @@ impl Shared {
         }
         drop(state);
         self.work.notify_one();
+    }
+
+    /// The back-off of another watch.
+    fn backoff(&self) -> watch::Backoff {
+        watch::Backoff::new(self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64())
     }
 
     fn stop(&self) {
@@ -458,8 +468,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     };
     let identity = flags.identity()?;
     let metrics = Arc::new(Metrics::new());
-    let cluster =
-        Cluster::new(flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?);
+    let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
     let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
     let engine = Engine::new(EngineConfig { compiler: load::compiler(), ..config })
         .context("the WebAssembly engine does not start")?;
@@ -473,61 +482,115 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         version = env!("CARGO_PKG_VERSION"), identity, address = %server.address(), allocation = ?engine.allocation(),
         "Pintle starts"
     );
-    let seed = u64::from_le_bytes(clock::random()?);
-    let ready = server.readiness();
+    let readiness = server.readiness();
     let stop = stop_signal()?;
-    tokio::pin!(stop);
     let serving = server.start();
-
-    let mut candidate =
-        flags.leader_elect.then(|| lease::Candidate::stand(cluster.clone(), &flags.namespace, &identity));
-    let cluster = match &candidate {
-        Some(candidate) => cluster.with_hold(Hold::elected(candidate.held.clone())),
-        None => cluster,
+    let host = Host {
+        client,
+        engine,
+        metrics,
+        identity,
+        namespace: flags.namespace,
+        leader_elect: flags.leader_elect,
+        workers: flags.workers,
+        seed: u64::from_le_bytes(clock::random()?),
+        spawner: Spawner::default(),
+        readiness,
     };
-    let key = tokio::select! {
-        key = load::sealing_key(&cluster, &flags.namespace) => key,
-        () = &mut stop => {
-            release(candidate).await;
-            return Ok(());
+    let stopped = async {
+        tokio::select! {
+            () = stop => {}
+            ended = serving => error!(?ended, "The server ended"),
         }
     };
-    let recorder = events::Recorder::new(&cluster, &identity);
-    let shared = Arc::new(Shared {
-        cluster,
-        engine,
-        key,
-        metrics: Arc::clone(&metrics),
-        workers: flags.workers,
-        recorder,
-        access: access::Access::default(),
-        leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),
-        state: Mutex::new(State::new(seed, flags.workers, metrics)),
-        work: Notify::new(),
-        control: Notify::new(),
-        stopping: AtomicBool::new(false),
-    });
-    ready.follow(&shared);
-    let mut control = tokio::spawn(control::run(Arc::clone(&shared)));
-    let workers = tokio::spawn(worker::dispatch(Arc::clone(&shared), flags.workers));
-    tokio::select! {
-        () = &mut stop => info!("Stopping"),
-        ended = &mut control => error!(?ended, "The control loop ended"),
-        ended = serving => error!(?ended, "The server ended"),
-        () = follow_election(&shared, candidate.as_mut()) => error!("The election ended"),
-    }
-    shared.stop();
-    workers.await?;
-    if !control.is_finished() && tokio::time::timeout(CONTROL_STOP_TIMEOUT, &mut control).await.is_err() {
-        control.abort();
-    }
+    host.work_until(stopped).await?;
     if let Some(admin) = admin {
         admin.abort();
     }
-    // Last, since the next host begins to write then.
-    release(candidate).await;
     info!("Stopped");
     Ok(())
+}
+
+/// The operator without what ties it to a process: what it works with enters here, so that a simulator can be given instead.
+pub(crate) struct Host {
+    /// The way to the API server. Its own retry must be off.
+    pub(crate) client: kube::Client,
+    pub(crate) engine: Engine,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Its name in Leases and Events.
+    pub(crate) identity: String,
+    /// The namespace of its key, its Lease and the ConfigMaps of modules.
+    pub(crate) namespace: String,
+    /// Whether it writes only while it holds the Lease.
+    pub(crate) leader_elect: bool,
+    /// How many roots are worked on at once.
+    pub(crate) workers: usize,
+    /// What its chance comes from.
+    pub(crate) seed: u64,
+    pub(crate) spawner: Spawner,
+    /// What tells others how far it is.
+    pub(crate) readiness: server::Readiness,
+}
+
+impl Host {
+    /// Works until this ends; then what is under way is finished and the Lease given up.
+    ///
+    /// # Errors
+    /// When its tasks end otherwise than by themselves.
+    pub(crate) async fn work_until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        tokio::pin!(stop);
+        let cluster = Cluster::new(self.client);
+        let mut candidate = self.leader_elect.then(|| {
+            lease::Candidate::stand(&self.spawner, cluster.clone(), &self.namespace, &self.identity)
+        });
+        let cluster = match &candidate {
+            Some(candidate) => cluster.with_hold(Hold::elected(candidate.held.clone())),
+            None => cluster,
+        };
+        // In order, here and below: chance would be one more thing that a simulator cannot repeat.
+        let key = tokio::select! {
+            biased;
+            () = &mut stop => {
+                release(candidate).await;
+                return Ok(());
+            }
+            key = load::sealing_key(&cluster, &self.namespace) => key,
+        };
+        let recorder = events::Recorder::new(&cluster, &self.identity);
+        let shared = Arc::new(Shared {
+            cluster,
+            engine: self.engine,
+            key,
+            metrics: Arc::clone(&self.metrics),
+            workers: self.workers,
+            recorder,
+            spawner: self.spawner.clone(),
+            chance: Mutex::new(Random::new(self.seed)),
+            access: access::Access::default(),
+            leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),
+            state: Mutex::new(State::new(self.seed, self.workers, self.metrics)),
+            work: Notify::new(),
+            control: Notify::new(),
+            stopping: AtomicBool::new(false),
+        });
+        self.readiness.follow(&shared);
+        let mut control = self.spawner.spawn(control::run(Arc::clone(&shared)));
+        let workers = self.spawner.spawn(worker::dispatch(Arc::clone(&shared), self.workers));
+        tokio::select! {
+            biased;
+            () = &mut stop => info!("Stopping"),
+            ended = &mut control => error!(?ended, "The control loop ended"),
+            () = follow_election(&shared, candidate.as_mut()) => error!("The election ended"),
+        }
+        shared.stop();
+        workers.await?;
+        if !control.is_finished() && tokio::time::timeout(CONTROL_STOP_TIMEOUT, &mut control).await.is_err() {
+            control.abort();
+        }
+        // Last, since the next host begins to write then.
+        release(candidate).await;
+        Ok(())
+    }
 }
 
 /// How long the control loop may take to end its round when the operator stops: a write or two.
@@ -554,6 +617,7 @@ async fn follow_election(shared: &Shared, candidate: Option<&mut lease::Candidat
         }
     };
     tokio::select! {
+        biased;
         () = candidate.ended() => {}
         () = wake => {}
     }

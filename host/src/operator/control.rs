@@ -48,21 +48,21 @@ struct Loop {
 }
 
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let modules = tokio::spawn(follow::<api::Module>(
+    let modules = shared.spawner.spawn(follow::<api::Module>(
         Arc::clone(&shared),
         |state, name, object| {
             put(&mut state.modules, name, object);
         },
         |own| &mut own.modules,
     ));
-    let reconcilers = tokio::spawn(follow::<api::Reconciler>(
+    let reconcilers = shared.spawner.spawn(follow::<api::Reconciler>(
         Arc::clone(&shared),
         |state, name, object| {
             put(&mut state.reconcilers, name, object);
         },
         |own| &mut own.reconcilers,
     ));
-    let crds = tokio::spawn(follow_crds(Arc::clone(&shared)));
+    let crds = shared.spawner.spawn(follow_crds(Arc::clone(&shared)));
     let mut memory = Loop::default();
     while !shared.is_stopping() {
         let notified = shared.control.notified();

@@ -9,7 +9,7 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_core::{ApiError, SealingKey};
-use pintle_engine::{Compiler, Digest, Engine, Module};
+use pintle_engine::{Compiler, Digest, Module};
 use pintle_wit::{Failure, ObjectRef, reasons};
 use serde_json::json;
 use tracing::{debug, info, warn};
@@ -80,7 +80,8 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
     let loading = Load { uid: uid.into(), progress: Progress::Loading, attempts: before + 1 };
     shared.state().loads.insert(name.into(), loading);
     let (shared, name, uid) = (Arc::clone(shared), name.to_owned(), uid.to_owned());
-    tokio::spawn(async move {
+    let spawner = shared.spawner.clone();
+    spawner.spawn(async move {
         let progress = match load(&shared, &spec).await {
             Ok(module) => {
                 info!(module = name, digest = %module.digest(), compile = ?module.compile_duration(), "Loaded a module");
@@ -108,7 +109,8 @@ async fn load(shared: &Shared, spec: &ModuleSpec) -> Result<Module, Failure> {
     })?;
     let bytes = fetch(shared, spec).await?;
     let engine = shared.engine.clone();
-    let module = compile(engine, bytes, expected).await?;
+    let loaded = shared.spawner.block(move || engine.load(&bytes, Some(&expected))).await;
+    let module = loaded.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))??;
     pintle_core::reconciler::supports(module.manifest())?;
     Ok(module)
 }
@@ -146,11 +148,6 @@ fn compile_elsewhere(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         // Killed, perhaps for want of memory.
         None => Err(Failure::transient("CompilerFailed", format!("the compiler ended by a signal: {said}"))),
     }
-}
-
-async fn compile(engine: Engine, bytes: Vec<u8>, expected: Digest) -> Result<Module, Failure> {
-    let loaded = tokio::task::spawn_blocking(move || engine.load(&bytes, Some(&expected))).await;
-    loaded.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))?
 }
 
 async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {

@@ -1,6 +1,6 @@
 //! Watches: one for each kind, scope, selector and projection that is needed, shared by all who claim it, each with its own back-off.
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
@@ -15,7 +15,10 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::{Marks, Shared, store::Head};
-use crate::kubernetes::{Reduced, Resource};
+use crate::{
+    clock::Random,
+    kubernetes::{Reduced, Resource},
+};
 
 /// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
 /// section 3), and kube takes a connection that is silent for longer than this as dead.
@@ -125,7 +128,8 @@ fn spawn<const METADATA: bool>(shared: Arc<Shared>, key: WatchKey, resource: &Re
         Some(label) => config.labels(label),
         None => config,
     };
-    tokio::spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
+    let spawner = shared.spawner.clone();
+    spawner.spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
 }
 
 /// An object as a watch brings it: still as text, since most of what a watch brings is what the operator's own writes already showed
@@ -227,12 +231,47 @@ where
 {
     let key = Arc::new(key);
     let mut list: Option<Marks> = None;
-    let mut stream = std::pin::pin!(persistent(begin));
+    let mut stream = std::pin::pin!(persistent(shared.backoff(), begin));
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => take(&shared, &key, event, &mut list),
             Err(error) => shared.watch_is(&key, WatchState::Failing(describe(&error))),
         }
+    }
+}
+
+/// How long a watch waits after a failure: twice as long each time, as client-go does, and less by up to a half, so that the watches
+/// of many hosts do not come back at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    random: Random,
+    failures: u32,
+}
+
+/// How long it waits at first and at most, in milliseconds.
+const BACKOFF_FIRST: u64 = 800;
+const BACKOFF_MAX: u64 = 30_000;
+
+impl Backoff {
+    /// A back-off whose chance comes from this seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { random: Random::new(seed), failures: 0 }
+    }
+}
+
+impl Iterator for Backoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let longest = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        self.failures += 1;
+        Some(Duration::from_millis(longest - self.random.below(longest / 2 + 1)))
+    }
+}
+
+impl kube::runtime::utils::Backoff for Backoff {
+    fn reset(&mut self) {
+        self.failures = 0;
     }
 }
 
@@ -242,24 +281,26 @@ const FAILURES_MAX: u32 = 3;
 /// A watch with its back-off, whose errors are those of its lists alone. A dropped connection is made up for silently; a kind that
 /// is gone, or that may no longer be watched, is told by the list that the watch begins anew with.
 pub(crate) fn persistent<K, S>(
+    backoff: Backoff,
     begin: impl Fn() -> S,
 ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>>
 where
     S: Stream<Item = Result<watcher::Event<K>, watcher::Error>>,
 {
-    let first = Box::pin(begin().default_backoff());
-    stream::unfold((first, 0, begin), |(mut stream, mut failures, begin)| async move {
+    let first = Box::pin(begin().backoff(backoff.clone()));
+    stream::unfold((first, 0, begin, backoff), |(mut stream, mut failures, begin, mut backoff)| async move {
         loop {
             match stream.next().await? {
-                Ok(event) => return Some((Ok(event), (stream, 0, begin))),
+                Ok(event) => return Some((Ok(event), (stream, 0, begin, backoff))),
                 Err(error @ (watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion)) => {
-                    return Some((Err(error), (stream, 0, begin)));
+                    return Some((Err(error), (stream, 0, begin, backoff)));
                 }
                 Err(error) => {
                     failures += 1;
                     debug!(failures, %error, "A watch was interrupted");
                     if failures >= FAILURES_MAX {
-                        stream = Box::pin(begin().default_backoff());
+                        backoff.random = Random::new(backoff.random.next_u64());
+                        stream = Box::pin(begin().backoff(backoff.clone()));
                         failures = 0;
                     }
                 }
@@ -308,6 +349,16 @@ mod tests {
         Err(watcher::Error::WatchError(Box::default()))
     }
 
+    #[test]
+    fn a_watch_waits_longer_with_each_failure_and_at_most_half_a_minute() {
+        let waited: Vec<u128> = Backoff::new(7).take(8).map(|wait| wait.as_millis()).collect();
+        for (index, wait) in waited.iter().enumerate() {
+            let longest = (800_u128 << index).min(30_000);
+            assert!((longest / 2..=longest).contains(wait), "{waited:?}");
+        }
+        assert_ne!(waited, Backoff::new(8).take(8).map(|wait| wait.as_millis()).collect::<Vec<_>>());
+    }
+
     /// The events of a watch whose streams, one after the other, bring these.
     async fn events(streams: Vec<Vec<Result<watcher::Event<u8>, watcher::Error>>>) -> (Vec<String>, usize) {
         let begun = AtomicUsize::new(0);
@@ -317,7 +368,7 @@ mod tests {
             let index = begun.fetch_add(1, Ordering::Relaxed);
             stream::iter(streams[index].lock().unwrap().take().unwrap())
         };
-        let seen = persistent(begin).map(|event| match event {
+        let seen = persistent(Backoff::new(0), begin).map(|event| match event {
             Ok(watcher::Event::Apply(number)) => number.to_string(),
             Ok(_) => "other".into(),
             Err(_) => "error".into(),

@@ -45,10 +45,11 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
         let Some((lane, key, waited)) = next(&shared).await else { break };
         let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
+        let spawner = shared.spawner.clone();
+        spawner.spawn(async move {
             // A panic in one pass is that root's failure and nothing else's.
             let id = shared.metrics.began(&lane, waited);
-            let pass = tokio::spawn(reconcile(Arc::clone(&shared), lane.clone(), key.clone()));
+            let pass = shared.spawner.spawn(reconcile(Arc::clone(&shared), lane.clone(), key.clone()));
             let finished = match pass.await {
                 Ok(finished) => finished,
                 Err(error) => {
@@ -212,7 +213,7 @@ impl Work {
         let called = match module.reconcile_at_once(&text, &limits) {
             Some(answer) => Ok(answer),
             // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
-            None => tokio::task::spawn_blocking(move || module.reconcile(&text, &limits)).await,
+            None => self.shared.spawner.block(move || module.reconcile(&text, &limits)).await,
         };
         let metrics = &self.shared.metrics;
         match called {

@@ -1,0 +1,91 @@
+//! Where the operator's tasks run: on the runtime's threads, or all on one that a simulator can end at any point.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
+
+use crate::clock;
+
+/// Starts tasks. Clones start them at the same place.
+#[derive(Clone, Debug, Default)]
+pub struct Spawner(Option<Arc<Simulated>>);
+
+/// A simulated host: its clock, and what it has running.
+#[derive(Debug)]
+struct Simulated {
+    clock: Arc<clock::Virtual>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// How many tasks are remembered before those that ended are forgotten.
+const TASKS_KEPT: usize = 256;
+
+impl Spawner {
+    /// A simulated host's: its tasks go by this clock, and what would block a thread runs where it is called.
+    pub fn simulated(clock: Arc<clock::Virtual>) -> Self {
+        Self(Some(Arc::new(Simulated { clock, tasks: Mutex::default() })))
+    }
+
+    /// Starts a task.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let Some(simulated) = &self.0 else { return tokio::spawn(future) };
+        let task = tokio::spawn(Arc::clone(&simulated.clock).scope(future));
+        let mut tasks = simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if tasks.len() >= TASKS_KEPT {
+            tasks.retain(|task| !task.is_finished());
+        }
+        tasks.push(task.abort_handle());
+        task
+    }
+
+    /// Runs what computes for long, or waits without yielding.
+    ///
+    /// # Errors
+    /// When it panicked.
+    pub async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        match &self.0 {
+            None => tokio::task::spawn_blocking(work).await,
+            Some(_) => Ok(work()),
+        }
+    }
+
+    /// Ends every task of a simulated host where it is, as the end of a process does. Does nothing to a real one.
+    pub fn end_all(&self) {
+        let Some(simulated) = &self.0 else { return };
+        for task in simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_simulated_host_ends_every_task_of_it() {
+        let clock = Arc::new(clock::Virtual::new(jiff::Timestamp::UNIX_EPOCH, 0));
+        let spawner = Spawner::simulated(clock);
+        let inner = spawner.clone();
+        let outer = spawner.spawn(async move { inner.spawn(std::future::pending::<()>()).await });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        spawner.end_all();
+        assert!(outer.await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_blocks_runs_on_the_threads_that_called_it_in_a_simulated_host() {
+        let clock = Arc::new(clock::Virtual::new(jiff::Timestamp::UNIX_EPOCH, 0));
+        let here = std::thread::current().id();
+        let there = Spawner::simulated(clock).block(move || std::thread::current().id()).await;
+        assert_eq!(there.unwrap(), here);
+    }
+}

@@ -9,4 +9,5 @@ pub mod offline;
 pub mod openapi;
 pub mod operator;
 pub mod scenario;
+pub mod simulate;
 pub mod spawner;

@@ -147,6 +147,22 @@ impl ApiServer {
         server
     }
 
+    /// Another server with the same objects and history, and from then on with a life of its own. Requests, watches and faults stay
+    /// with this one.
+    pub fn fork(&self, options: Options) -> Self {
+        let state = State {
+            store: self.lock().store.clone(),
+            random: Random::new(options.seed),
+            clock: options.clock,
+            faults: Box::new(NoFaults),
+            requests: Vec::new(),
+            numbers: 0,
+            streams: 0,
+            open: BTreeMap::new(),
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -32,6 +32,11 @@ impl Readiness {
         let _ = self.0.set(Arc::clone(shared));
     }
 
+    /// Whether there is an operator that knows what there is and may write.
+    pub(crate) fn works(&self) -> bool {
+        self.check().is_ok() && self.0.get().is_some_and(|shared| shared.cluster.hold().term().is_some())
+    }
+
     /// What to say of a host that is ready: to work, or to take over at once.
     fn check(&self) -> Result<String, String> {
         let Some(shared) = self.0.get() else { return Err("the operator is starting".into()) };

@@ -74,6 +74,8 @@ pub struct Runner<'a, B> {
     scenario: &'a Scenario,
     names: Names,
     resolve: &'a dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>>,
+    /// How long everything may take where things go wrong.
+    patience: Option<Duration>,
 }
 
 impl<'a, B: Backend> Runner<'a, B> {
@@ -84,7 +86,13 @@ impl<'a, B: Backend> Runner<'a, B> {
         names: Names,
         resolve: &'a dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>>,
     ) -> Self {
-        Self { backend, scenario, names, resolve }
+        Self { backend, scenario, names, resolve, patience: None }
+    }
+
+    /// A run in which things go wrong that the scenario does not say: what must come of each step may take this long, and nothing is
+    /// asked of the way there, neither the number of calls, nor Events, nor for how long it stays so.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
     }
 
     /// Runs it to its end, and takes away what it made.
@@ -103,7 +111,11 @@ impl<'a, B: Backend> Runner<'a, B> {
         Failed { step, found, log }
     }
 
-    async fn run_steps(&self) -> Result<(), Failed> {
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When a step fails.
+    pub async fn run_steps(&self) -> Result<(), Failed> {
         self.set_up().await.map_err(|error| self.failed(None, vec![format!("{error:#}")]))?;
         for (index, step) in self.scenario.steps.iter().enumerate() {
             self.run_step(step)
@@ -210,6 +222,9 @@ impl<'a, B: Backend> Runner<'a, B> {
             }
         }
         self.wait_for(step, &uids).await?;
+        if self.patience.is_some() {
+            return Ok(());
+        }
         if let Some(time) = step.holds_for {
             let until = self.backend.mark().0 + time;
             loop {
@@ -301,14 +316,15 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     async fn wait_for(&self, step: &Step, uids: &[Option<String>]) -> Result<(), Vec<String>> {
-        let until = self.backend.mark().0 + step.within;
+        let within = self.patience.map_or(step.within, |patience| patience.max(step.within));
+        let until = self.backend.mark().0 + within;
         loop {
             let unmet = self.unmet(step, uids).await;
             if unmet.is_empty() {
                 return Ok(());
             }
             if self.backend.mark().0 >= until {
-                return Err([vec![format!("not within {:?}:", step.within)], unmet].concat());
+                return Err([vec![format!("not within {within:?}:")], unmet].concat());
             }
             self.backend.advance(LOOK_EVERY).await;
         }
@@ -335,7 +351,7 @@ impl<'a, B: Backend> Runner<'a, B> {
     async fn unmet_of(&self, expected: &Expectation, before: Option<&str>) -> anyhow::Result<Vec<String>> {
         let object = expected.object.reference(&self.names.namespace);
         let mut unmet = Vec::new();
-        if let Some(reason) = &expected.event {
+        if let Some(reason) = expected.event.as_ref().filter(|_| self.patience.is_none()) {
             let reasons = self.backend.events(&object).await?;
             if !reasons.contains(reason) {
                 unmet.push(format!("expected an Event {reason}, found {reasons:?}"));
@@ -402,7 +418,11 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     /// Takes away what the scenario made: Reconcilers before what they work on, so that nobody repairs what goes.
-    async fn clean_up(&self) -> anyhow::Result<()> {
+    /// Takes away what it made.
+    ///
+    /// # Errors
+    /// When the API server does not do it.
+    pub async fn clean_up(&self) -> anyhow::Result<()> {
         let steps = self.scenario.steps.iter().flat_map(|step| &step.apply);
         let mut own = Vec::new();
         for object in self.scenario.objects.iter().chain(steps) {

@@ -1,0 +1,356 @@
+//! What goes wrong in a run, as text that replays it: `w3=crash-after,e5=hide`.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde_json::Value;
+
+/// What goes wrong in a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
+/// An empty plan is a run in which nothing does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Plan(pub Vec<Fault>);
+
+/// One thing that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// At a write of the n-th number. Events and the Lease are not counted.
+    Write(u32, OnWrite),
+    /// At a request, reads and watches included.
+    Request(u32, OnRequest),
+    /// At an event of a watch.
+    Event(u32, OnEvent),
+    /// Every event comes this late.
+    Lag(Duration),
+    /// The wall clocks of the hosts differ: each one is this much behind the one before it.
+    Skew(Duration),
+    /// A second host stands by, and both stand for election.
+    Rival,
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$each])* $variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// As it stands in a plan.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            fn of(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|each| each.word() == word)
+            }
+        }
+    };
+}
+
+words! {
+    /// What befalls a write.
+    OnWrite {
+        /// The host ends before it is sent.
+        CrashBefore = "crash-before",
+        /// The host ends when it was carried out, before it hears of it.
+        CrashAfter = "crash-after",
+        /// The connection breaks before it arrives.
+        LostBefore = "lost-before",
+        /// It is carried out, and the reply is lost.
+        LostReply = "lost-reply",
+        /// It is carried out, and no reply ever comes.
+        Silence = "silence",
+        /// The host ends when it was carried out; the next one first lists things as they were a few versions ago.
+        TimeTravel = "time-travel",
+        /// The same, from as long ago as the scenario's first step.
+        FarTimeTravel = "far-time-travel",
+        /// The host cannot reach the API server for 15 seconds after it.
+        Partition = "partition",
+        /// Somebody edits what was written.
+        Edit = "edit",
+        /// Somebody deletes what was written, unless it is the root.
+        Delete = "delete",
+        /// Somebody takes our labels off what was written.
+        StripLabels = "strip-labels",
+        /// Somebody takes the owner off what was written.
+        StripOwner = "strip-owner",
+        /// Somebody empties the managed fields of what was written.
+        StripManaged = "strip-managed",
+        /// Somebody writes into the status of the root.
+        EditStatus = "edit-status",
+        /// The root is deleted, and made again with the same name.
+        Recreate = "recreate",
+        /// The root's spec is emptied, and put back after 5 seconds.
+        Churn = "churn",
+        /// The Reconciler names a module that traps, and after 5 seconds the one before.
+        SwapTraps = "swap-traps",
+        /// The same with a module whose answer is no JSON.
+        SwapBroken = "swap-broken",
+        /// The same with a module that never ends.
+        SwapLoops = "swap-loops",
+        /// The same with a module that takes too much memory.
+        SwapAllocates = "swap-allocates",
+        /// The same with a module that does not exist.
+        SwapMissing = "swap-missing",
+        /// The host's wall clock goes back by an hour.
+        ClockBack = "clock-back",
+        /// The host's wall clock goes ahead by an hour.
+        ClockAhead = "clock-ahead",
+    }
+}
+
+words! {
+    /// What befalls a request.
+    OnRequest {
+        /// 401
+        Unauthorized = "401",
+        /// 403
+        Forbidden = "403",
+        /// 409
+        Conflict = "409",
+        /// 429 with Retry-After
+        TooMany = "429",
+        /// 500
+        Internal = "500",
+        /// 503
+        Unavailable = "503",
+        /// 504
+        Timeout = "504",
+        /// The connection breaks before it arrives.
+        Lost = "lost",
+        /// This one and the nine after it are answered 503.
+        Burst = "burst",
+        /// It is carried out two seconds late.
+        Late = "late",
+    }
+}
+
+words! {
+    /// What befalls an event of a watch.
+    OnEvent {
+        /// It never comes; a list that is made anew shows what it would have shown.
+        Hide = "hide",
+        /// It does not come, and neither does the next one about the same object, which is followed by 410 Gone.
+        HidePair = "hide-pair",
+        /// It comes two seconds late, as does what comes after it in this watch: events of other watches overtake it.
+        Late = "late",
+        /// It comes twice.
+        Duplicate = "duplicate",
+        /// The connection of the watch is closed before it.
+        Close = "close",
+        /// The watch is ended with 410 Gone, and everything is listed anew.
+        Gone = "gone",
+        /// The history is compacted, and all watches are closed: everything is listed anew.
+        Compact = "compact",
+    }
+}
+
+impl Fault {
+    /// The perturbation of the catalogue that it is (docs/simulator.md).
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Write(_, what) => match what {
+                OnWrite::CrashAfter => "P1",
+                OnWrite::CrashBefore | OnWrite::LostBefore | OnWrite::LostReply | OnWrite::Silence => "P2",
+                OnWrite::TimeTravel | OnWrite::FarTimeTravel => "P4",
+                OnWrite::Partition => "P10",
+                OnWrite::Edit
+                | OnWrite::Delete
+                | OnWrite::StripLabels
+                | OnWrite::StripOwner
+                | OnWrite::StripManaged
+                | OnWrite::EditStatus => "P11",
+                OnWrite::Recreate => "P12",
+                OnWrite::Churn => "P13",
+                OnWrite::SwapMissing | OnWrite::SwapTraps => "P14",
+                OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates => "P15",
+                OnWrite::ClockBack | OnWrite::ClockAhead => "P16",
+            },
+            Self::Request(..) => "P9",
+            Self::Event(_, what) => match what {
+                OnEvent::Hide | OnEvent::HidePair => "P6",
+                OnEvent::Late | OnEvent::Duplicate => "P7",
+                OnEvent::Close | OnEvent::Gone | OnEvent::Compact => "P8",
+            },
+            Self::Lag(_) => "P5",
+            Self::Skew(_) => "P16",
+            Self::Rival => "P10",
+        }
+    }
+
+    /// Whether it ends a host.
+    pub fn crashes(&self) -> bool {
+        matches!(
+            self,
+            Self::Write(
+                _,
+                OnWrite::CrashBefore
+                    | OnWrite::CrashAfter
+                    | OnWrite::TimeTravel
+                    | OnWrite::FarTimeTravel
+            )
+        )
+    }
+
+    /// Whether somebody else than the host changes something: then it has more to do than without.
+    pub fn meddles(&self) -> bool {
+        matches!(self.class(), "P11" | "P12" | "P13" | "P14" | "P15")
+    }
+}
+
+impl Plan {
+    /// The perturbations in it; more than one crash is one of its own.
+    pub fn classes(&self) -> Vec<&'static str> {
+        let mut classes: Vec<&'static str> = self.0.iter().map(Fault::class).collect();
+        if self.0.iter().filter(|fault| fault.crashes()).count() > 1 {
+            classes.push("P3");
+        }
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+
+    /// Whether any of its faults is so.
+    pub fn any(&self, is: impl Fn(&Fault) -> bool) -> bool {
+        self.0.iter().any(is)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(number, what) => write!(f, "w{number}={}", what.word()),
+            Self::Request(number, what) => write!(f, "r{number}={}", what.word()),
+            Self::Event(number, what) => write!(f, "e{number}={}", what.word()),
+            Self::Lag(by) => write!(f, "lag={}ms", by.as_millis()),
+            Self::Skew(by) => write!(f, "skew={}ms", by.as_millis()),
+            Self::Rival => f.write_str("rival"),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no fault");
+        if text == "rival" {
+            return Ok(Self::Rival);
+        }
+        let (at, what) = text.split_once('=').ok_or_else(wrong)?;
+        let milliseconds = || {
+            let number = what.strip_suffix("ms").and_then(|number| number.parse().ok());
+            number.map(Duration::from_millis).ok_or_else(wrong)
+        };
+        match at {
+            "lag" => return Ok(Self::Lag(milliseconds()?)),
+            "skew" => return Ok(Self::Skew(milliseconds()?)),
+            _ => {}
+        }
+        let (kind, number) = at.split_at_checked(1).ok_or_else(wrong)?;
+        let number = number.parse().map_err(|_| wrong())?;
+        let fault = match kind {
+            "w" => OnWrite::of(what).map(|what| Self::Write(number, what)),
+            "r" => OnRequest::of(what).map(|what| Self::Request(number, what)),
+            "e" => OnEvent::of(what).map(|what| Self::Event(number, what)),
+            _ => None,
+        };
+        fault.ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        let faults: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&faults.join(","))
+    }
+}
+
+impl FromStr for Plan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::default()),
+            _ => text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self),
+        }
+    }
+}
+
+/// What a run is repeated by: `scenarios/prune.yaml seed=7 plan=w3=crash-after`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Replay {
+    /// The scenario's file.
+    pub scenario: String,
+    /// What uids and chance come from.
+    pub seed: u64,
+    /// What goes wrong.
+    pub plan: Plan,
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} seed={} plan={}", self.scenario, self.seed, self.plan)
+    }
+}
+
+impl FromStr for Replay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no line to replay: SCENARIO seed=N plan=PLAN");
+        let mut words = text.split_whitespace();
+        let scenario = words.next().ok_or_else(wrong)?.to_owned();
+        let seed = words.next().and_then(|word| word.strip_prefix("seed=")?.parse().ok()).ok_or_else(wrong)?;
+        let plan = words.next().and_then(|word| word.strip_prefix("plan=")).ok_or_else(wrong)?.parse()?;
+        match words.next() {
+            None => Ok(Self { scenario, seed, plan }),
+            Some(_) => Err(wrong()),
+        }
+    }
+}
+
+/// The path of a value in an object, as `metadata.labels`.
+pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, key| value.get(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_replays_the_plan_that_it_was_made_of() {
+        let mut faults = vec![
+            Fault::Lag(Duration::from_millis(200)),
+            Fault::Skew(Duration::from_millis(90_000)),
+            Fault::Rival,
+        ];
+        faults.extend(OnWrite::ALL.iter().map(|what| Fault::Write(3, *what)));
+        faults.extend(OnRequest::ALL.iter().map(|what| Fault::Request(12, *what)));
+        faults.extend(OnEvent::ALL.iter().map(|what| Fault::Event(1, *what)));
+        let replay = Replay { scenario: "scenarios/prune.yaml".into(), seed: 7, plan: Plan(faults) };
+        assert_eq!(replay.to_string().parse(), Ok(replay));
+        assert_eq!("none".parse(), Ok(Plan::default()));
+        for wrong in ["", "w=edit", "w1=vanish", "x1=edit", "lag=2"] {
+            assert!(wrong.parse::<Plan>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_perturbation_of_the_catalogue_has_a_fault() {
+        let mut classes: Vec<&str> = OnWrite::ALL.iter().map(|what| Fault::Write(1, *what).class()).collect();
+        classes.extend(OnRequest::ALL.iter().map(|what| Fault::Request(1, *what).class()));
+        classes.extend(OnEvent::ALL.iter().map(|what| Fault::Event(1, *what).class()));
+        classes.push(Fault::Lag(Duration::ZERO).class());
+        let twice = Plan(vec![Fault::Write(1, OnWrite::CrashAfter), Fault::Write(2, OnWrite::CrashBefore)]);
+        classes.extend(twice.classes());
+        for number in 1..=16 {
+            assert!(classes.contains(&format!("P{number}").as_str()), "P{number}");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! What must hold in every run, whatever goes wrong. The letters are those of docs/simulator.md.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use pintle_simulator::{Record, Snapshot, Verb};
+use pintle_wit::{ObjectRef, names};
+use serde_json::Value;
+
+use super::{
+    plan::{Fault, OnWrite, Plan, at},
+    run::{Evidence, Reference},
+    world::{REQUESTS_MAX, Step, World, is_host},
+};
+
+/// A property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// O1: each step of the scenario comes to what it expects.
+    Converges,
+    /// O2: the end is that of the run in which nothing goes wrong.
+    SameEnd,
+    /// O3: no object is created or deleted more often than in that run.
+    Counted,
+    /// O4, O6: when everything is as it should be, another look changes nothing.
+    Steady,
+    /// O5: a guest's answer follows from its request, whatever the order of what is in it.
+    Pure,
+    /// O7: nothing is left of a root that is gone.
+    NoOrphans,
+    /// O8: what the hosts did not make, they do not change.
+    NoForeignHarm,
+    /// O9: a status never speaks of a generation that is not there yet, nor of an older one than before.
+    Monotone,
+    /// O10: the hosts come to rest, within so many requests.
+    Bounded,
+    /// O11: nothing is deleted on the way that belongs to the end.
+    SafeOnTheWay,
+    /// O13: what was changed and put back is as it was.
+    Returns,
+    /// The same seed and plan lead to the same run, without the operating system's time or chance.
+    Repeatable,
+}
+
+impl Property {
+    /// As docs/simulator.md names it.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Converges => "O1",
+            Self::SameEnd => "O2",
+            Self::Counted => "O3",
+            Self::Steady => "O4",
+            Self::Pure => "O5",
+            Self::NoOrphans => "O7",
+            Self::NoForeignHarm => "O8",
+            Self::Monotone => "O9",
+            Self::Bounded => "O10",
+            Self::SafeOnTheWay => "O11",
+            Self::Returns => "O13",
+            Self::Repeatable => "repeatable",
+        }
+    }
+}
+
+/// A property that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub property: Property,
+    /// What happened last before it showed.
+    pub step: Option<Step>,
+    /// What was found instead.
+    pub what: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:?}): {}", self.property.letter(), self.property, self.what.trim_end())?;
+        match &self.step {
+            Some(step) => write!(f, "\n  at {}", step.to_string().trim_start()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How often the hosts changed an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) created: u32,
+    pub(super) deleted: u32,
+    pub(super) changed: u32,
+}
+
+/// The objects of the host's own, and what is about hosts.
+fn is_own(reference: &ObjectRef) -> bool {
+    reference.api_version.starts_with("pintle.dev/")
+        || matches!(reference.kind.as_str(), "Lease" | "Event" | "CustomResourceDefinition" | "Namespace")
+        || reference.namespace.as_deref() == Some(super::hosts::NAMESPACE)
+}
+
+/// What hosts changed: the request, the object before it and after it.
+fn changes(records: &[Record]) -> impl Iterator<Item = (&Record, ObjectRef)> {
+    records.iter().filter(|record| is_host(&record.seen.client) && record.changed()).filter_map(|record| {
+        let object = record.after.as_ref().or(record.before.as_ref())?;
+        let reference = pintle_core::object::reference(object);
+        (!is_own(&reference)).then_some((record, reference))
+    })
+}
+
+fn uid(object: &Value) -> &str {
+    at(object, &["metadata", "uid"]).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The roots that there are: objects of the kinds that Reconcilers are for.
+pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
+    let kinds: BTreeSet<(&str, &str)> = snapshot
+        .objects
+        .iter()
+        .filter(|(reference, _)| reference.kind == "Reconciler")
+        .filter_map(|(_, object)| {
+            let of = &object["spec"]["for"];
+            Some((of["apiVersion"].as_str()?, of["kind"].as_str()?))
+        })
+        .collect();
+    let is_root = |reference: &&ObjectRef| {
+        kinds.contains(&(reference.api_version.as_str(), reference.kind.as_str()))
+    };
+    snapshot.objects.keys().filter(is_root).cloned().collect()
+}
+
+/// What the runs of one scenario have in common at their end: the objects without uids, versions and times.
+pub(super) fn masked(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
+    let uids: BTreeMap<&str, String> = snapshot
+        .objects
+        .iter()
+        .map(|(reference, object)| (uid(object), format!("uid of {} {}", reference.kind, reference.name)))
+        .collect();
+    let kept = snapshot.objects.iter().filter(|(reference, _)| {
+        !matches!(
+            reference.kind.as_str(),
+            "Event" | "Lease" | "Pod" | "ReplicaSet" | "EndpointSlice" | "Endpoints"
+        )
+    });
+    kept.map(|(reference, object)| {
+        let mut object = Value::clone(object);
+        let generation = at(&object, &["metadata", "generation"]).cloned();
+        if let Some(observed) = object.pointer_mut("/status/observedGeneration") {
+            // How often something was changed on the way may differ; that the last change was seen may not.
+            *observed = (generation.as_ref() == Some(observed)).into();
+        }
+        mask(&mut object, &uids);
+        (reference.clone(), object)
+    })
+    .collect()
+}
+
+/// Keys whose values differ from run to run.
+const DIFFERS: [&str; 17] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "time",
+    "since",
+    "history",
+    "compileMilliseconds",
+    names::ANNOTATION_DESIRED,
+    names::ANNOTATION_RECONCILE_AT,
+    "deployment.kubernetes.io/revision",
+    "clusterIP",
+    "clusterIPs",
+    "nodePort",
+];
+
+fn mask(value: &mut Value, uids: &BTreeMap<&str, String>) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !DIFFERS.contains(&key.as_str()));
+            map.values_mut().for_each(|value| mask(value, uids));
+            // What only held what differs is as good as not there.
+            map.retain(|key, value| {
+                !(matches!(key.as_str(), "annotations" | "status")
+                    && value.as_object().is_some_and(serde_json::Map::is_empty))
+            });
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| mask(item, uids));
+        }
+        Value::String(text) => {
+            if let Some(name) = uids.get(text.as_str()) {
+                text.clone_from(name);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// O2, and O13 where something was changed and put back.
+pub(super) fn same_end(
+    world: &World,
+    plan: &Plan,
+    end: &BTreeMap<ObjectRef, Value>,
+    expected: &BTreeMap<ObjectRef, Value>,
+) -> Result<(), Broken> {
+    let churns = plan.any(|fault| matches!(fault, Fault::Write(_, OnWrite::Churn)));
+    let property = if churns { Property::Returns } else { Property::SameEnd };
+    let broken = |what: String| {
+        let step = world.script().steps.last().cloned();
+        Err(Broken { property, step, what })
+    };
+    let names: BTreeSet<&ObjectRef> = end.keys().chain(expected.keys()).collect();
+    for name in names {
+        match (end.get(name), expected.get(name)) {
+            (Some(found), Some(expected)) => {
+                let mut lines = crate::scenario::differences(expected, found);
+                lines.extend(crate::scenario::differences(found, expected).into_iter().map(|line| {
+                    format!("the other way round: {line}")
+                }));
+                if found != expected && !(plan.any(Fault::meddles) && only_digest(&lines)) {
+                    return broken(format!("{name} differs:\n  {}", lines.join("\n  ")));
+                }
+            }
+            (Some(_), None) => return broken(format!("{name} is there, and should not be")),
+            (None, Some(_)) => return broken(format!("{name} is not there")),
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Which module last changed something depends on what was to be changed.
+fn only_digest(lines: &[String]) -> bool {
+    lines.iter().all(|line| line.contains("moduleDigest"))
+}
+
+/// What the run is judged by, in numbers.
+pub(super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>) -> Evidence {
+    let mut counts: BTreeMap<ObjectRef, Counts> = BTreeMap::new();
+    world.with_records(|records| {
+        for (record, reference) in changes(records) {
+            let count = counts.entry(reference).or_default();
+            match (&record.before, &record.after) {
+                (None, _) => count.created += 1,
+                (_, None) => count.deleted += 1,
+                _ if record.seen.verb == Verb::Delete => count.deleted += 1,
+                _ => count.changed += 1,
+            }
+        }
+    });
+    let requests = world.script().requests;
+    Evidence { end, counts, requests }
+}
+
+/// O3 and O10.
+pub(super) fn counted(
+    world: &World,
+    evidence: &Evidence,
+    plan: &Plan,
+    reference: &Reference,
+) -> Result<(), Broken> {
+    let expected = &reference.outcome.evidence;
+    let faults = u32::try_from(plan.0.len()).unwrap_or(u32::MAX);
+    let broken = |property, what| {
+        let step = world.script().steps.last().cloned();
+        Err(Broken { property, step, what })
+    };
+    // What somebody undid is done again, once.
+    let meddled = u32::try_from(plan.0.iter().filter(|fault| fault.meddles()).count()).unwrap_or(u32::MAX);
+    for (object, found) in &evidence.counts {
+        let expected = expected.counts.get(object).copied().unwrap_or_default();
+        if found.created > expected.created + meddled {
+            let what = format!("{object} was created {} times instead of {}", found.created, expected.created);
+            return broken(Property::Counted, what);
+        }
+        if found.deleted > expected.deleted + meddled {
+            let what = format!("{object} was deleted {} times instead of {}", found.deleted, expected.deleted);
+            return broken(Property::Counted, what);
+        }
+    }
+    let requests_max = 6 * expected.requests + 300 + 150 * faults;
+    if evidence.requests > requests_max.min(REQUESTS_MAX) {
+        let what = format!("{} requests, where {} are enough", evidence.requests, expected.requests);
+        return broken(Property::Bounded, what);
+    }
+    Ok(())
+}
+
+/// O8, O9 and O11, request by request.
+pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Reference>) -> Option<Broken> {
+    let roots: BTreeSet<(String, String)> = roots(&world.server.snapshot())
+        .into_iter()
+        .map(|root| (root.api_version, root.kind))
+        .collect();
+    let found = world.with_records(|records| {
+        let mut made: BTreeSet<String> = BTreeSet::new();
+        let mut generations: BTreeMap<String, i64> = BTreeMap::new();
+        for (record, reference_of) in changes(records) {
+            let wrong = |property, what: String| Some((record.seen.number, property, what));
+            let is_root = roots.contains(&(reference_of.api_version.clone(), reference_of.kind.clone()));
+            match (&record.before, &record.after) {
+                (None, Some(after)) => {
+                    made.insert(uid(after).to_owned());
+                }
+                (Some(before), after) if is_root => {
+                    let Some(after) = after else { continue };
+                    if before["spec"] != after["spec"] {
+                        return wrong(Property::NoForeignHarm, format!("the spec of {reference_of} was changed"));
+                    }
+                    let number = |path: &[&str]| at(after, path).and_then(Value::as_i64);
+                    let (Some(observed), Some(generation)) =
+                        (number(&["status", "observedGeneration"]), number(&["metadata", "generation"]))
+                    else {
+                        continue;
+                    };
+                    let last = generations.entry(uid(after).to_owned()).or_insert(observed);
+                    if observed > generation || observed < *last {
+                        let what = format!(
+                            "the status of {reference_of} speaks of generation {observed}; it is {generation}, and was at {last}"
+                        );
+                        return wrong(Property::Monotone, what);
+                    }
+                    *last = observed;
+                }
+                (Some(before), after) => {
+                    let adoptable = at(before, &["metadata", "annotations", names::ANNOTATION_ADOPT]).is_some();
+                    if !made.contains(uid(before)) && !adoptable {
+                        let verb = record.seen.verb;
+                        let what = format!("{verb:?} of {reference_of}, which no host made");
+                        return wrong(Property::NoForeignHarm, what);
+                    }
+                    made.insert(uid(before).to_owned());
+                    let wanted = reference.is_some_and(|reference| {
+                        let evidence = &reference.outcome.evidence;
+                        evidence.end.contains_key(&reference_of)
+                            && evidence.counts.get(&reference_of).is_none_or(|counts| counts.deleted == 0)
+                    });
+                    if after.is_none() && wanted && !plan.any(Fault::meddles) {
+                        let what = format!("{reference_of} was deleted, and belongs to the end");
+                        return wrong(Property::SafeOnTheWay, what);
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        None
+    });
+    let (number, property, what) = found?;
+    Some(Broken { property, step: world.step_of(number), what })
+}
+
+/// What is left of roots that are gone.
+pub(super) fn orphans(snapshot: &Snapshot) -> Vec<ObjectRef> {
+    let there: BTreeSet<&str> = snapshot.objects.values().map(|object| uid(object)).collect();
+    let is_orphan = |object: &Value| {
+        let root = at(object, &["metadata", "labels", names::LABEL_ROOT]).and_then(Value::as_str);
+        root.is_some_and(|root| !there.contains(root))
+    };
+    snapshot
+        .objects
+        .iter()
+        .filter(|(_, object)| is_orphan(object))
+        .map(|(reference, _)| reference.clone())
+        .collect()
+}

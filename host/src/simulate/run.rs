@@ -1,0 +1,338 @@
+//! One run: a scenario on a copy of a cluster, a plan, and what came of it.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::ensure;
+use jiff::Timestamp;
+use pintle_engine::{Digest, Engine, Module};
+use pintle_simulator::{ApiServer, Options, Snapshot};
+use pintle_wit::{ObjectRef, names};
+use serde_json::{Value, json};
+
+use super::{
+    hosts::NAMESPACE,
+    plan::Plan,
+    properties::{self, Broken, Property},
+    world::{Step, World, is_host},
+};
+use crate::{
+    clock, offline,
+    scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario, push_objects},
+};
+
+/// How long a step of a scenario may take where things go wrong: the longest back-off, a lease that expires and a kind that is looked
+/// for anew, one after the other, and twice.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How often a converged scenario is looked at again in the run in which nothing goes wrong.
+const FORCED_RECONCILES: u32 = 100;
+
+/// When the first cluster is made. No clock of this world is anywhere near it, so that a time of the operating system shows.
+const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
+
+/// A cluster with modules and Reconcilers, in which a host has come to rest.
+pub struct Setting {
+    engine: Engine,
+    base: ApiServer,
+    epoch: Timestamp,
+    /// Kept, so that no host compiles them again.
+    _modules: Vec<Module>,
+}
+
+/// A module of a setting: its name and its bytes.
+pub type NamedModule = (String, Vec<u8>);
+
+impl Setting {
+    /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules that are
+    /// there for plans that swap, and need not become ready.
+    ///
+    /// # Errors
+    /// When the API server refuses an object, or a Reconciler does not become ready.
+    pub fn new(
+        crds: &[Value],
+        modules: &[NamedModule],
+        spares: &[NamedModule],
+        objects: &[Value],
+    ) -> anyhow::Result<Self> {
+        let engine = offline::engine()?;
+        let loaded: Vec<Module> =
+            modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
+        let empty = ApiServer::new(Options::default());
+        let (base, epoch) = in_stopped_time(async {
+            let world = World::new(&empty, &engine, EPOCH, 0, &Plan::default());
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+            for object in crate::api::crds().iter().chain(crds).chain([&namespace]) {
+                world.apply(object).await?;
+            }
+            for (name, bytes) in modules.iter().chain(spares) {
+                for object in push_objects(name, bytes, &Digest::of(bytes).to_string()) {
+                    world.apply(&object).await?;
+                }
+            }
+            for object in objects {
+                world.apply(object).await?;
+            }
+            world.start_hosts().await?;
+            ensure!(world.rest().await, "the host does not come to rest");
+            for (reference, object) in &world.server.snapshot().objects {
+                if reference.kind == "Reconciler" {
+                    ensure!(is_ready(object), "{reference} does not become ready: {}", object["status"]);
+                }
+            }
+            world.kill_hosts();
+            Ok((world.server.clone(), world.now()))
+        })??;
+        base.compact();
+        base.take_requests();
+        Ok(Self { engine, base, epoch, _modules: loaded })
+    }
+}
+
+fn is_ready(object: &Value) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == pintle_core::conditions::READY && condition["status"] == "True"
+    })
+}
+
+/// Runs something on one thread whose time stands still while there is anything to do.
+fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(runtime.block_on(future))
+}
+
+/// What makes the bytes of a module that a scenario names.
+pub type Resolve = dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>> + Send + Sync;
+
+/// A scenario, to be run in a setting.
+pub struct Simulation<'a> {
+    /// Where it runs.
+    pub setting: &'a Setting,
+    /// The scenario's file, as lines to replay name it.
+    pub file: String,
+    scenario: Scenario,
+    names: Names,
+    resolve: &'a Resolve,
+    _modules: Vec<Module>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Equal for two runs in which the same happened, to the byte.
+    pub hash: String,
+    /// How many writes, requests and events of the hosts there were while the plan happened.
+    pub writes: u32,
+    /// See `writes`.
+    pub requests: u32,
+    /// See `writes`.
+    pub events: u32,
+    /// How many faults of the plan came to pass.
+    pub hits: u32,
+    /// The first property that did not hold.
+    pub broken: Option<Broken>,
+    /// Everything that happened.
+    pub steps: Vec<Step>,
+    pub(super) evidence: Evidence,
+}
+
+/// What properties are judged by.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    /// The objects at the end, without what differs from run to run.
+    pub(super) end: BTreeMap<ObjectRef, Value>,
+    /// How often the hosts created and deleted each object, and changed it otherwise.
+    pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
+    /// How many requests the hosts made.
+    pub(super) requests: u32,
+}
+
+/// A run in which nothing goes wrong, by which others are judged.
+pub struct Reference {
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+impl<'a> Simulation<'a> {
+    /// Reads a scenario. `resolve` makes the bytes of its modules.
+    ///
+    /// # Errors
+    /// When the text is no scenario.
+    pub fn new(
+        setting: &'a Setting,
+        file: &str,
+        text: &str,
+        resolve: &'a Resolve,
+    ) -> anyhow::Result<Self> {
+        let stem = PathBuf::from(file);
+        let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
+        let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
+        let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
+        let bytes = scenario.modules.values().filter_map(|module| resolve(module).ok());
+        let modules = bytes.filter_map(|bytes| setting.engine.load(&bytes, None).ok()).collect();
+        Ok(Self { setting, file: file.into(), scenario, names, resolve, _modules: modules })
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Runs it as its file says, with nothing going wrong.
+    ///
+    /// # Errors
+    /// When the machine does not give what a run needs.
+    pub fn reference(&self, seed: u64) -> anyhow::Result<Reference> {
+        Ok(Reference { outcome: self.run_as(seed, &Plan::default(), None)? })
+    }
+
+    /// Runs it with a plan.
+    ///
+    /// # Errors
+    /// As [`Simulation::reference`].
+    pub fn run(&self, seed: u64, plan: &Plan, reference: &Reference) -> anyhow::Result<Outcome> {
+        self.run_as(seed, plan, Some(reference))
+    }
+
+    fn run_as(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> anyhow::Result<Outcome> {
+        clock::forbid();
+        let outcome = in_stopped_time(self.simulate(seed, plan, reference));
+        let touched = clock::touched();
+        let mut outcome = outcome?;
+        if let Some(touched) = touched {
+            let what = format!("a host asked the operating system for {touched}");
+            outcome.broken = Some(Broken { property: Property::Repeatable, step: None, what });
+        }
+        Ok(outcome)
+    }
+
+    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> Outcome {
+        let world = World::new(&self.setting.base, &self.setting.engine, self.setting.epoch, seed, plan);
+        let mut evidence = Evidence::default();
+        let broken = self.live(&world, plan, reference, &mut evidence).await.err();
+        // What happened at one step says more than what came of it in the end.
+        let broken = properties::at_every_step(&world, plan, reference).or(broken);
+        world.arm(false);
+        world.kill_hosts();
+        let snapshot = world.server.snapshot();
+        let script = world.script();
+        Outcome {
+            hash: hash(&script.steps, &snapshot),
+            writes: script.writes,
+            requests: script.requests,
+            events: script.events,
+            hits: script.hits,
+            broken,
+            steps: script.steps.clone(),
+            evidence,
+        }
+    }
+
+    async fn live(
+        &self,
+        world: &Arc<World>,
+        plan: &Plan,
+        reference: Option<&Reference>,
+        evidence: &mut Evidence,
+    ) -> Result<(), Broken> {
+        let converges = |what: String| broken(world, Property::Converges, what);
+        world.start_hosts().await.map_err(|error| converges(format!("{error:#}")))?;
+        let runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
+        let runner = match reference {
+            Some(_) => runner.with_patience(PATIENCE),
+            None => runner,
+        };
+        world.arm(true);
+        runner.run_steps().await.map_err(|failed| converges(failed.to_string()))?;
+        let rests = world.rest().await;
+        world.arm(false);
+        *evidence = properties::evidence(world, properties::masked(&world.server.snapshot()));
+        if !rests {
+            return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
+        }
+        if let Some(reference) = reference {
+            properties::counted(world, evidence, plan, reference)?;
+            properties::same_end(world, plan, &evidence.end, &reference.outcome.evidence.end)?;
+        }
+        if !world.has_hosts() {
+            return Ok(());
+        }
+        self.is_steady(world, reference.is_none()).await?;
+        self.ends(world).await
+    }
+
+    /// When its roots are deleted, nothing is left of them.
+    async fn ends(&self, world: &Arc<World>) -> Result<(), Broken> {
+        // What a scenario orphaned on purpose is nobody's.
+        let before = properties::orphans(&world.server.snapshot());
+        for root in properties::roots(&world.server.snapshot()) {
+            let _ = world.delete(&root, Cascade::Background).await;
+        }
+        world.rest().await;
+        let snapshot = world.server.snapshot();
+        let left = properties::roots(&snapshot).into_iter().chain(properties::orphans(&snapshot));
+        match left.filter(|left| !before.contains(left)).next() {
+            Some(left) => {
+                let what = format!("the roots were deleted, and {left} is still there");
+                Err(broken(world, Property::NoOrphans, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Once it has converged, looking again changes nothing: neither when somebody touches the roots, nor when a host comes back.
+    async fn is_steady(&self, world: &Arc<World>, often: bool) -> Result<(), Broken> {
+        let before = world.with_records(<[_]>::len);
+        for round in 0..if often { FORCED_RECONCILES } else { 1 } {
+            for root in properties::roots(&world.server.snapshot()) {
+                let patch = json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
+                // A root that is going may be gone by now.
+                let _ = world.patch(&root, &patch).await;
+            }
+            world.advance(Duration::from_millis(500)).await;
+        }
+        world.advance(Duration::from_secs(20)).await;
+        if !often {
+            world.kill_hosts();
+            world
+                .start_hosts()
+                .await
+                .map_err(|error| broken(world, Property::Steady, format!("{error:#}")))?;
+            world.advance(Duration::from_secs(20)).await;
+        }
+        let changing = world.with_records(|records| {
+            let is_change = |record: &&pintle_simulator::Record| {
+                is_host(&record.seen.client) && record.seen.verb.is_mutating() && record.seen.resource != "leases"
+                    && record.seen.resource != "events"
+            };
+            records.iter().skip(before).find(is_change).map(|record| {
+                let seen = &record.seen;
+                (seen.number, format!("{:?} {} {:?}", seen.verb, seen.resource, seen.name))
+            })
+        });
+        match changing {
+            Some((number, what)) => Err(Broken {
+                property: Property::Steady,
+                step: world.step_of(number),
+                what: format!("nothing is left to do, and yet: {what}"),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn broken(world: &World, property: Property, what: String) -> Broken {
+    let step = world.script().steps.last().cloned();
+    Broken { property, step, what }
+}
+
+fn hash(steps: &[Step], snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    for step in steps {
+        text.push_str(&format!("{step}\n"));
+    }
+    for (reference, object) in &snapshot.objects {
+        text.push_str(&format!("{reference} {object}\n"));
+    }
+    Digest::of(text.as_bytes()).to_string()
+}

@@ -90,7 +90,8 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
         .map(|name| format!("scenarios/{name}"))
         .collect();
     files.sort();
-    let replay = arguments.replay.as_deref().map(str::parse::<Replay>).transpose().map_err(anyhow::Error::msg)?;
+    let replay =
+        arguments.replay.as_deref().map(str::parse::<Replay>).transpose().map_err(anyhow::Error::msg)?;
     let is_asked_for = |file: &String| match &replay {
         Some(replay) => replay.scenario == **file,
         None => arguments.only.as_ref().is_none_or(|only| file.contains(only.as_str())),

@@ -185,10 +185,7 @@ impl Fault {
             self,
             Self::Write(
                 _,
-                OnWrite::CrashBefore
-                    | OnWrite::CrashAfter
-                    | OnWrite::TimeTravel
-                    | OnWrite::FarTimeTravel
+                OnWrite::CrashBefore | OnWrite::CrashAfter | OnWrite::TimeTravel | OnWrite::FarTimeTravel
             )
         )
     }
@@ -305,7 +302,8 @@ impl FromStr for Replay {
         let wrong = || format!("{text:?} is no line to replay: SCENARIO seed=N plan=PLAN");
         let mut words = text.split_whitespace();
         let scenario = words.next().ok_or_else(wrong)?.to_owned();
-        let seed = words.next().and_then(|word| word.strip_prefix("seed=")?.parse().ok()).ok_or_else(wrong)?;
+        let seed =
+            words.next().and_then(|word| word.strip_prefix("seed=")?.parse().ok()).ok_or_else(wrong)?;
         let plan = words.next().and_then(|word| word.strip_prefix("plan=")).ok_or_else(wrong)?.parse()?;
         match words.next() {
             None => Ok(Self { scenario, seed, plan }),

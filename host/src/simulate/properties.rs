@@ -124,9 +124,8 @@ pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
             Some((of["apiVersion"].as_str()?, of["kind"].as_str()?))
         })
         .collect();
-    let is_root = |reference: &&ObjectRef| {
-        kinds.contains(&(reference.api_version.as_str(), reference.kind.as_str()))
-    };
+    let is_root =
+        |reference: &&ObjectRef| kinds.contains(&(reference.api_version.as_str(), reference.kind.as_str()));
     snapshot.objects.keys().filter(is_root).cloned().collect()
 }
 
@@ -218,9 +217,11 @@ pub(super) fn same_end(
         match (end.get(name), expected.get(name)) {
             (Some(found), Some(expected)) => {
                 let mut lines = crate::scenario::differences(expected, found);
-                lines.extend(crate::scenario::differences(found, expected).into_iter().map(|line| {
-                    format!("the other way round: {line}")
-                }));
+                lines.extend(
+                    crate::scenario::differences(found, expected)
+                        .into_iter()
+                        .map(|line| format!("the other way round: {line}")),
+                );
                 if found != expected && !(plan.any(Fault::meddles) && only_digest(&lines)) {
                     return broken(format!("{name} differs:\n  {}", lines.join("\n  ")));
                 }
@@ -274,11 +275,13 @@ pub(super) fn counted(
     for (object, found) in &evidence.counts {
         let expected = expected.counts.get(object).copied().unwrap_or_default();
         if found.created > expected.created + meddled {
-            let what = format!("{object} was created {} times instead of {}", found.created, expected.created);
+            let what =
+                format!("{object} was created {} times instead of {}", found.created, expected.created);
             return broken(Property::Counted, what);
         }
         if found.deleted > expected.deleted + meddled {
-            let what = format!("{object} was deleted {} times instead of {}", found.deleted, expected.deleted);
+            let what =
+                format!("{object} was deleted {} times instead of {}", found.deleted, expected.deleted);
             return broken(Property::Counted, what);
         }
     }
@@ -292,10 +295,8 @@ pub(super) fn counted(
 
 /// O8, O9 and O11, request by request.
 pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Reference>) -> Option<Broken> {
-    let roots: BTreeSet<(String, String)> = roots(&world.server.snapshot())
-        .into_iter()
-        .map(|root| (root.api_version, root.kind))
-        .collect();
+    let roots: BTreeSet<(String, String)> =
+        roots(&world.server.snapshot()).into_iter().map(|root| (root.api_version, root.kind)).collect();
     let found = world.with_records(|records| {
         let mut made: BTreeSet<String> = BTreeSet::new();
         let mut generations: BTreeMap<String, i64> = BTreeMap::new();

@@ -59,8 +59,7 @@ impl Setting {
         let empty = ApiServer::new(Options::default());
         let (base, epoch) = in_stopped_time(async {
             let world = World::new(&empty, &engine, EPOCH, 0, &Plan::default());
-            let namespace =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
             for object in crate::api::crds().iter().chain(crds).chain([&namespace]) {
                 world.apply(object).await?;
             }
@@ -90,9 +89,10 @@ impl Setting {
 
 fn is_ready(object: &Value) -> bool {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        condition["type"] == pintle_core::conditions::READY && condition["status"] == "True"
-    })
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == pintle_core::conditions::READY && condition["status"] == "True")
 }
 
 /// Runs something on one thread whose time stands still while there is anything to do.
@@ -158,12 +158,7 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// When the text is no scenario.
-    pub fn new(
-        setting: &'a Setting,
-        file: &str,
-        text: &str,
-        resolve: &'a Resolve,
-    ) -> anyhow::Result<Self> {
+    pub fn new(setting: &'a Setting, file: &str, text: &str, resolve: &'a Resolve) -> anyhow::Result<Self> {
         let stem = PathBuf::from(file);
         let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
         let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
@@ -285,7 +280,8 @@ impl<'a> Simulation<'a> {
         let before = world.with_records(<[_]>::len);
         for round in 0..if often { FORCED_RECONCILES } else { 1 } {
             for root in properties::roots(&world.server.snapshot()) {
-                let patch = json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
+                let patch =
+                    json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
                 // A root that is going may be gone by now.
                 let _ = world.patch(&root, &patch).await;
             }
@@ -302,7 +298,9 @@ impl<'a> Simulation<'a> {
         }
         let changing = world.with_records(|records| {
             let is_change = |record: &&pintle_simulator::Record| {
-                is_host(&record.seen.client) && record.seen.verb.is_mutating() && record.seen.resource != "leases"
+                is_host(&record.seen.client)
+                    && record.seen.verb.is_mutating()
+                    && record.seen.resource != "leases"
                     && record.seen.resource != "events"
             };
             records.iter().skip(before).find(is_change).map(|record| {

@@ -44,10 +44,10 @@ impl Menu {
 
 /// Every plan with one fault of the first kinds, at each place that a run has.
 pub fn first(run: &Outcome) -> Vec<Plan> {
-    let writes = (1..=run.writes)
-        .flat_map(|number| FIRST_WRITES.map(|what| Plan(vec![Fault::Write(number, what)])));
-    let events = (1..=run.events)
-        .flat_map(|number| FIRST_EVENTS.map(|what| Plan(vec![Fault::Event(number, what)])));
+    let writes =
+        (1..=run.writes).flat_map(|number| FIRST_WRITES.map(|what| Plan(vec![Fault::Write(number, what)])));
+    let events =
+        (1..=run.events).flat_map(|number| FIRST_EVENTS.map(|what| Plan(vec![Fault::Event(number, what)])));
     writes.chain(events).collect()
 }
 

@@ -639,7 +639,8 @@ impl World {
 
     fn somebody(&self, act: &Act) -> Result<Value, Failure> {
         let done = self.act("somebody", act);
-        let outcome = done.as_ref().err().map_or_else(String::new, |failure| format!(": {}", failure.message));
+        let outcome =
+            done.as_ref().err().map_or_else(String::new, |failure| format!(": {}", failure.message));
         self.say("somebody", format!("{}{outcome}", named(act)));
         done
     }
@@ -778,7 +779,14 @@ impl Backend for World {
     async fn apply(&self, object: &Value) -> anyhow::Result<()> {
         let act = Act::Apply { object: object.clone(), manager: "kubectl".into(), force: true };
         self.say("user", named(&act));
-        self.act("user", &act).map(drop).map_err(refused)
+        self.act("user", &act).map_err(refused)?;
+        if object["kind"] == "CustomResourceDefinition" {
+            let status = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
+            let target = pintle_core::object::reference(object);
+            let act = Act::Merge { target, subresource: Some("status".into()), patch: status };
+            self.act("kube-apiserver", &act).map_err(refused)?;
+        }
+        Ok(())
     }
 
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
@@ -808,9 +816,10 @@ impl Backend for World {
                 && event["regarding"]["name"] == object.name.as_str()
         };
         let snapshot = self.server.snapshot();
-        let events = snapshot.objects.iter().filter(|(reference, event)| {
-            reference.api_version == "events.k8s.io/v1" && is_about(event)
-        });
+        let events = snapshot
+            .objects
+            .iter()
+            .filter(|(reference, event)| reference.api_version == "events.k8s.io/v1" && is_about(event));
         Ok(events.filter_map(|(_, event)| Some(event["reason"].as_str()?.to_owned())).collect())
     }
 

@@ -265,8 +265,8 @@ impl<'a> Simulation<'a> {
         }
         world.rest().await;
         let snapshot = world.server.snapshot();
-        let left = properties::roots(&snapshot).into_iter().chain(properties::orphans(&snapshot));
-        match left.filter(|left| !before.contains(left)).next() {
+        let mut left = properties::roots(&snapshot).into_iter().chain(properties::orphans(&snapshot));
+        match left.find(|left| !before.contains(left)) {
             Some(left) => {
                 let what = format!("the roots were deleted, and {left} is still there");
                 Err(broken(world, Property::NoOrphans, what))

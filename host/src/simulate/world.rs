@@ -65,7 +65,7 @@ impl fmt::Display for Step {
 enum Deed {
     Crash(String),
     CutOff(String),
-    Meddle(OnWrite, Request),
+    Meddle(OnWrite, Box<Request>),
     Relist(Duration),
 }
 
@@ -146,7 +146,7 @@ impl Script {
                 Fate::Pass
             }
             _ => {
-                self.deeds.push(Deed::Meddle(what, seen.clone()));
+                self.deeds.push(Deed::Meddle(what, Box::new(seen.clone())));
                 Fate::Pass
             }
         }

@@ -212,6 +212,18 @@ fn another_content_annotates_the_pod_template_once_and_says_so() {
 }
 
 #[test]
+fn a_host_that_dies_before_it_wrote_the_status_patches_nothing_else_the_next_time() {
+    let mut world = World::sample();
+    world.edit("Hello");
+    let before = world.root.clone();
+    let died = world.pass();
+    world.root = before;
+    let next = world.pass();
+    assert_eq!((&next.patches, &next.status), (&died.patches, &died.status));
+    assert_eq!(next.status["restartCount"], 1);
+}
+
+#[test]
 fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
     let mut world = World::sample();
     world.edit("Hello");

@@ -248,6 +248,20 @@ fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
 }
 
 #[test]
+fn what_somebody_rolled_back_is_not_rolled_forward_until_the_next_change() {
+    let mut world = World::sample();
+    world.edit("Hello");
+    world.pass();
+    world.pass();
+    world.object("Deployment", "frontend")["spec"]["template"] = json!({});
+    let response = world.pass();
+    assert!(response.patches.is_empty(), "{:?}", response.patches);
+    assert_eq!(response.status["restartCount"], 1);
+    world.edit("Hello again");
+    assert_eq!(patched(&world.pass()), FRONTEND);
+}
+
+#[test]
 fn metadata_of_the_config_map_does_not_count_and_binary_data_does() {
     let mut world = World::sample();
     world.object("ConfigMap", "flaskapp-config")["metadata"]["annotations"] = json!({"note": "x"});

@@ -40,12 +40,14 @@ pub(crate) fn restart(root: &Root, change: &Change<'_>, pods: &[&Value], needs: 
             workload.config_hash.clone_from(&change.hash);
             workload.restarting = true;
         } else if let Some(known) = known {
-            workload.config_hash.clone_from(&known.config_hash);
-            // The view may be older than the patch: then it shows a rollout that was complete before.
-            workload.restarting = known.restarting
-                && !(live["spec"]["template"]["metadata"]["annotations"][&annotation]
-                    == known.config_hash.as_str()
-                    && is_complete(&workload.kind, live));
+            let shown = live["spec"]["template"]["metadata"]["annotations"][&annotation]
+                == known.config_hash.as_str();
+            // What is seen may be older than the patch: a rollout that was complete before. Where the annotation was there and is
+            // not any more, somebody rolled the workload back, and restarted it by that: it is not rolled forward again.
+            if shown || known.restarting {
+                workload.config_hash.clone_from(&known.config_hash);
+                workload.restarting = known.restarting && !(shown && is_complete(&workload.kind, live));
+            }
         }
         if !workload.config_hash.is_empty() {
             patches.push(patch(&workload, &annotation));

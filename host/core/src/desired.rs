@@ -18,18 +18,10 @@ impl DesiredHash {
     /// how it is sent. Neither the host's version nor the module nor the policy goes in, so that a new build of any of them
     /// rewrites nothing.
     pub fn of(object: &Value, key: &SealingKey) -> Self {
-        let mut object = object.clone();
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("uid");
-            metadata.remove("resourceVersion");
-            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-                annotations.remove(ANNOTATION_DESIRED);
-                if annotations.is_empty() {
-                    metadata.remove("annotations");
-                }
-            }
-        }
-        let text = canonical(&object);
+        let text = match says_how_it_is_sent(object) {
+            true => canonical(&bare(object.clone())),
+            false => canonical(object),
+        };
         let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
         Self(format!("v1:{}", if is_secret { hex(&key.seal(&text)) } else { hex(&Sha256::digest(&text)) }))
     }
@@ -38,6 +30,30 @@ impl DesiredHash {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn says_how_it_is_sent(object: &Value) -> bool {
+    let metadata = object.get("metadata");
+    let annotations = metadata.and_then(|metadata| metadata.get("annotations")).and_then(Value::as_object);
+    let has = |key| metadata.is_some_and(|metadata| metadata.get(key).is_some());
+    has("uid")
+        || has("resourceVersion")
+        || annotations
+            .is_some_and(|annotations| annotations.is_empty() || annotations.contains_key(ANNOTATION_DESIRED))
+}
+
+fn bare(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("uid");
+        metadata.remove("resourceVersion");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(ANNOTATION_DESIRED);
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
+        }
+    }
+    object
 }
 
 impl fmt::Display for DesiredHash {
@@ -80,7 +96,8 @@ impl fmt::Debug for SealingKey {
 
 /// JSON without spaces and with sorted keys: `serde_json` keeps objects in a sorted map.
 pub fn canonical(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
+    // Plain data with string keys: writing it as JSON cannot fail.
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// The SHA-256 of several parts, each preceded by its length so that no two lists of parts look alike.
@@ -125,6 +142,12 @@ mod tests {
         let sent = json!({"kind": "ConfigMap", "data": {"k": "v"}, "metadata": {"name": "a", "uid": "u", "resourceVersion": "1",
             "annotations": {"pintle.dev/desired": "v1:0"}}});
         assert_eq!(DesiredHash::of(&plain, &key(0)), DesiredHash::of(&sent, &key(1)));
+        for metadata in
+            [json!({"name": "a", "annotations": {}}), json!({"name": "a", "resourceVersion": "1"})]
+        {
+            let sent = json!({"kind": "ConfigMap", "data": {"k": "v"}, "metadata": metadata});
+            assert_eq!(DesiredHash::of(&plain, &key(0)), DesiredHash::of(&sent, &key(0)));
+        }
         let other = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "w"}});
         assert_ne!(DesiredHash::of(&plain, &key(0)), DesiredHash::of(&other, &key(0)));
     }

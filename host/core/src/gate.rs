@@ -227,7 +227,7 @@ fn status(context: &GateContext<'_>, status: &Map<String, Value>, found: &mut Vi
             format!("the root's CRD does not declare {path}; add it to the schema, or leave it out");
         found.add(reasons::STATUS_FIELD_UNDECLARED, path, message);
     }
-    let size = Value::Object(status.clone()).to_string().len();
+    let size = crate::object::json_bytes(&Value::Object(status.clone()));
     if size > STATUS_BYTES_MAX {
         found.add(
             reasons::STATUS_TOO_LARGE,

@@ -74,6 +74,24 @@ pub fn strings_at<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
     found.into_iter().filter_map(Value::as_str).collect()
 }
 
+/// How many bytes a value takes as JSON.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Plain data with string keys, and a writer that takes everything: it cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -149,7 +149,7 @@ fn name_object(label: &str, found: &mut [Violation]) {
 
 /// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
 fn shape(child: Value, path: &str, found: &mut Violations) -> Option<Value> {
-    let size = child.to_string().len();
+    let size = object::json_bytes(&child);
     if size > OBJECT_BYTES_MAX {
         found.add(
             reasons::OBJECT_TOO_LARGE,

@@ -53,6 +53,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         if flags.scenario.is_none() {
             step("testbed", &|| cargo(["test", "--package", "pintle-testbed"]).go())?;
         }
+        if flags.scenario.is_none() {
+            step("conformance of the simulator", &|| {
+                cargo(["test", "--package", "pintle-simulator", "--test", "conformance"]).go()
+            })?;
+        }
         step("acceptance", &|| {
             let arguments = ["test", "--package", "pintle", "--test", "acceptance"].map(str::to_owned);
             let filter = flags.scenario.iter().flat_map(|text| ["--".to_owned(), text.clone()]);

@@ -15,6 +15,8 @@ use crate::{
 pub enum Cascade {
     /// They are deleted after it.
     Background,
+    /// They are deleted before it; it waits for those that block it.
+    Foreground,
     /// They stay, and no longer name it as an owner.
     Orphan,
 }
@@ -119,6 +121,7 @@ impl Act {
             Self::Delete { cascade, .. } => {
                 let policy = match cascade {
                     Cascade::Background => "Background",
+                    Cascade::Foreground => "Foreground",
                     Cascade::Orphan => "Orphan",
                 };
                 (Verb::Delete, json!({"propagationPolicy": policy}))

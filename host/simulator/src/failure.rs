@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub struct Failure {
     /// The HTTP status code, 400 to 599.
     pub code: u16,
-    /// The machine-readable reason, `NotFound` for instance.
+    /// The machine-readable reason, `NotFound` for instance; empty for an error that the API server did not foresee.
     pub reason: String,
     /// What happened, in words.
     pub message: String,
@@ -88,8 +88,11 @@ impl Failure {
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-            "code": self.code, "reason": self.reason, "message": self.message,
+            "code": self.code, "message": self.message,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.as_str().into();
+        }
         if !self.causes.is_empty() {
             status["details"]["causes"] = self
                 .causes

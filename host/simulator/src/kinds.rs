@@ -1,8 +1,10 @@
 //! Which kinds are served, and how.
 
-use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
 
-use crate::store::Store;
+use serde_json::Value;
+
+use crate::{apply::shape::Shape, schema, store::Store};
 
 /// A kind as it is served.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +18,9 @@ pub(crate) struct Served {
     pub(crate) status: bool,
     /// Whether the API server counts the changes of what is wanted.
     pub(crate) generation: bool,
-    /// The schema, for a kind that a CRD defines.
-    pub(crate) schema: Option<Value>,
+    /// Whether a CRD defines it.
+    pub(crate) custom: bool,
+    schema: Value,
 }
 
 impl Served {
@@ -44,8 +47,8 @@ impl Served {
         }
     }
 
-    pub(crate) fn is_custom(&self) -> bool {
-        self.schema.is_some()
+    pub(crate) fn shape(&self) -> Shape<'_> {
+        Shape::new(schema::definitions(), &self.schema)
     }
 }
 
@@ -78,21 +81,8 @@ const BUILTIN: [(&str, &str, &str, &str, u8); 17] = [
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", NAMESPACED),
 ];
 
-/// The kind of this group, version and plural.
-pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Served> {
-    all(store)
-        .into_iter()
-        .find(|served| served.group == group && served.version == version && served.plural == plural)
-}
-
-/// The kind that an object says it is of.
-pub(crate) fn of(store: &Store, api_version: &str, kind: &str) -> Option<Served> {
-    all(store).into_iter().find(|served| served.api_version() == api_version && served.kind == kind)
-}
-
-/// Every kind, in the order in which discovery names them.
-pub(crate) fn all(store: &Store) -> Vec<Served> {
-    let builtin = BUILTIN.iter().map(|&(group, version, kind, plural, flags)| Served {
+static SERVED: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| {
+    let served = BUILTIN.iter().map(|&(group, version, kind, plural, flags)| Served {
         group: group.into(),
         version: version.into(),
         kind: kind.into(),
@@ -100,14 +90,31 @@ pub(crate) fn all(store: &Store) -> Vec<Served> {
         namespaced: flags & NAMESPACED != 0,
         status: flags & STATUS != 0,
         generation: flags & GENERATION != 0,
-        schema: None,
+        custom: false,
+        schema: schema::builtin(group, version, kind),
     });
-    let custom = store.custom_resource_definitions().flat_map(|crd| custom(crd).collect::<Vec<_>>());
-    builtin.chain(custom).collect()
+    served.map(Arc::new).collect()
+});
+
+/// The kind of this group, version and plural.
+pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
+    all(store)
+        .find(|served| served.plural == plural && served.group == group && served.version == version)
+        .cloned()
+}
+
+/// The kind that an object says it is of.
+pub(crate) fn of(store: &Store, api_version: &str, kind: &str) -> Option<Arc<Served>> {
+    all(store).find(|served| served.kind == kind && served.api_version() == api_version).cloned()
+}
+
+/// Every kind, in the order in which discovery names them.
+pub(crate) fn all(store: &Store) -> impl Iterator<Item = &Arc<Served>> {
+    SERVED.iter().chain(store.custom_kinds())
 }
 
 /// The kinds that a CRD defines, one a version.
-fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
+pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     versions.filter(|version| version["served"] == true).map(move |version| Served {
@@ -118,6 +125,7 @@ fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
         namespaced: crd["spec"]["scope"] != "Cluster",
         status: version.pointer("/subresources/status").is_some(),
         generation: true,
-        schema: Some(version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}))),
+        custom: true,
+        schema: schema::custom(version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)),
     })
 }

@@ -11,16 +11,58 @@
 //! let client = kube::Client::new(server.service("host"), "default");
 //! # drop(client);
 //! ```
+//!
+//! # What is modelled
+//!
+//! get, list (limit, continue, exact and older versions), watch (bookmarks, 410, ends), create, update, JSON patch, merge patch, server-side
+//! apply, delete (preconditions, finalizers, background, foreground, orphan), the `status` subresource, discovery and access reviews (everybody may
+//! do everything), for the kinds that `kinds.rs` lists and for all that CRDs define. ConfigMap,
+//! Secret, Service, Deployment, Ingress and custom kinds are compared with a real API server, request by request
+//! (`tests/conformance.rs`); the other kinds follow the same code and are not compared.
+//!
+//! # What is refused with 501
+//!
+//! | what | why |
+//! | --- | --- |
+//! | strategic merge patch, YAML and protobuf bodies | Pintle sends none |
+//! | dry runs, strict field validation | Pintle asks for none |
+//! | deletion of a collection | nor those |
+//! | subresources other than `status` (`scale`, `eviction`, `log`, `binding`) | nor those |
+//! | field selectors other than by name and namespace, streaming lists | nor those |
+//! | `/openapi`, `/version`, `/healthz`, metrics | nobody asks for them here |
+//! | more than ten managers of one object that do not apply | the API server folds the oldest together |
+//! | empty labels or annotations in an apply of a custom kind | the API server stores them, loses them with the next read, and takes any later write for a change |
+//! | a Service that becomes an ExternalName | what the API server stores then is not what it replies |
+//! | a status apply on a Service that is not there | the API server takes it for a creation |
+//!
+//! # What is let pass
+//!
+//! Nobody can refuse what he does not see. These are not looked at, so that a run on the simulator proves nothing of them:
+//!
+//! * Rules in CEL (`x-kubernetes-validations`), `format`, `oneOf`, `anyOf`, `allOf` and `not` in CRDs.
+//! * Admission: quotas, limits, webhooks, policies, Pod Security. Authorization.
+//! * Of built-in kinds, all validation but that of `validate.rs`; what differs only in the words of a message.
+//! * Conversion between versions of a kind: an object is shown under each version as it was stored.
+//! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets and Pods; conditions of Pods other than becoming
+//!   ready.
 
 mod act;
+mod allocate;
+mod apply;
+mod controllers;
+mod custom;
+mod defaults;
 mod failure;
 mod faults;
 mod kinds;
+mod quantity;
 mod random;
 mod request;
+mod schema;
 mod server;
 mod service;
 mod store;
+mod validate;
 mod verbs;
 mod watch;
 

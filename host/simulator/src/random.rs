@@ -1,5 +1,7 @@
 //! What looks random and is not: uids and generated names come from a seed.
 
+use std::ops::Range;
+
 /// A sequence of numbers that a seed determines (SplitMix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -28,6 +30,12 @@ impl Random {
             low >> 48 & 0x3fff | 0x8000,
             low & 0xffff_ffff_ffff
         )
+    }
+
+    /// The numbers of a range, each once, beginning anywhere.
+    pub(crate) fn from(&mut self, range: Range<u64>) -> impl Iterator<Item = u64> + use<> {
+        let start = range.start + self.next() % (range.end - range.start);
+        (start..range.end).chain(range.start..start)
     }
 
     /// The five characters that end a generated name: no vowels, so that they spell nothing.

@@ -11,7 +11,8 @@ use pintle_wit::ObjectRef;
 use serde_json::Value;
 
 use crate::{
-    Act, Failure,
+    Act, Cascade, Failure,
+    controllers::{self, Step},
     faults::{Fate, Faults, NoFaults, Seen, StreamSeen, Verb},
     kinds,
     random::Random,
@@ -182,13 +183,18 @@ impl ApiServer {
     /// # Errors
     /// What the API server would answer.
     pub fn act(&self, actor: &str, act: &Act) -> Result<Value, Failure> {
+        self.act_with(actor, act, |_| {})
+    }
+
+    fn act_with(&self, actor: &str, act: &Act, change: impl FnOnce(&mut Request)) -> Result<Value, Failure> {
         let reference = act.reference();
         let served = {
             let state = self.lock();
             kinds::of(&state.store, &reference.api_version, &reference.kind)
         };
         let served = served.ok_or_else(Failure::unknown_path)?;
-        let request = act.request(&reference, &served.plural, actor);
+        let mut request = act.request(&reference, &served.plural, actor);
+        change(&mut request);
         let mut state = self.lock();
         let seen = state.seen(actor, &request);
         match state.carry_out(self, seen, &request, &Fate::Pass) {
@@ -254,9 +260,26 @@ impl ApiServer {
         self.lock().open.values().filter(|open| open.client == client).count()
     }
 
-    /// One step of the controllers that every cluster has. Whether it changed anything.
+    /// One step of the controllers that every cluster has: garbage collection, the end of namespaces, Deployments and their Pods.
+    /// Whether there was anything to do. No fault befalls them.
     pub fn controllers_step(&self) -> bool {
-        false
+        let step = controllers::next(&self.lock().store);
+        match step {
+            None => false,
+            // What is refused once is refused again: there is nothing more to do.
+            Some(Step::Act(actor, act)) => self.act(actor, &act).is_ok(),
+            Some(Step::EndPod(target)) => {
+                let act = Act::Delete { target, cascade: Cascade::Background };
+                self.act_with("kubelet", &act, |request| request.body["gracePeriodSeconds"] = 0.into())
+                    .is_ok()
+            }
+            Some(Step::EndNamespace(key)) => {
+                let mut state = self.lock();
+                let gone = state.store.remove(&key).is_some();
+                state.wake();
+                gone
+            }
+        }
     }
 
     /// Shows a request to the faults.

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
+use crate::kinds::{self, Served};
+
 /// Where an object is kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -33,6 +35,8 @@ pub(crate) struct Store {
     version: u64,
     /// Versions below this one are forgotten.
     compacted: u64,
+    /// The kinds that the CRDs define.
+    custom: Vec<Arc<Served>>,
 }
 
 impl Store {
@@ -78,13 +82,8 @@ impl Store {
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let after = Arc::new(object);
         let before = self.objects.insert(key.clone(), Arc::clone(&after));
-        self.history.push(Entry {
-            version: self.version,
-            key,
-            before,
-            after: Arc::clone(&after),
-            gone: false,
-        });
+        let (version, after_it) = (self.version, Arc::clone(&after));
+        self.record(Entry { version, key, before, after: after_it, gone: false });
         after
     }
 
@@ -96,20 +95,19 @@ impl Store {
         last["metadata"]["resourceVersion"] = self.version.to_string().into();
         let after = Arc::new(last);
         let (version, key) = (self.version, key.clone());
-        self.history.push(Entry {
-            version,
-            key,
-            before: Some(before),
-            after: Arc::clone(&after),
-            gone: true,
-        });
+        self.record(Entry { version, key, before: Some(before), after: Arc::clone(&after), gone: true });
         Some(after)
     }
 
-    pub(crate) fn custom_resource_definitions(&self) -> impl Iterator<Item = &Value> {
-        self.objects
-            .iter()
-            .filter(|(key, _)| key.resource == "customresourcedefinitions")
-            .map(|(_, object)| object.as_ref())
+    fn record(&mut self, entry: Entry) {
+        if entry.key.resource == "customresourcedefinitions" {
+            let crds = self.objects.iter().filter(|(key, _)| key.resource == "customresourcedefinitions");
+            self.custom = crds.flat_map(|(_, crd)| kinds::custom(crd)).map(Arc::new).collect();
+        }
+        self.history.push(entry);
+    }
+
+    pub(crate) fn custom_kinds(&self) -> &[Arc<Served>] {
+        &self.custom
     }
 }

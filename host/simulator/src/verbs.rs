@@ -4,6 +4,8 @@ mod delete;
 mod read;
 mod write;
 
+pub(crate) use write::CRD_FINALIZER;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -84,7 +86,7 @@ fn review(request: &Request) -> Done {
 }
 
 /// The kind, the name and the key that a request about one object names.
-fn target(store: &Store, request: &Request) -> Result<(Served, Key), Failure> {
+fn target(store: &Store, request: &Request) -> Result<(Arc<Served>, Key), Failure> {
     let path = &request.path;
     let served = kinds::find(store, &path.group, &path.version, &path.resource)
         .filter(|served| served.namespaced == path.namespace.is_some())

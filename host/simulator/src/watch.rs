@@ -32,7 +32,7 @@ const SECONDS_DEFAULT: u64 = 1_800;
 /// Which objects a list or a watch is about.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
-    pub(crate) served: Served,
+    pub(crate) served: Arc<Served>,
     namespace: Option<String>,
     labels: Vec<Requirement>,
     name: Option<String>,
@@ -398,8 +398,9 @@ fn too_old(asked: u64, known: u64) -> Failure {
     Failure::new(410, "Expired", format!("too old resource version: {asked} ({known})"))
 }
 
+/// As the API server writes it: the type first. Clients may read the object as it comes only when they know what it is.
 fn framed(event: &Value) -> Bytes {
-    format!("{event}\n").into()
+    format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into()
 }
 
 #[cfg(test)]

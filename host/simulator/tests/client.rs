@@ -168,3 +168,15 @@ async fn a_late_reply_comes_late() {
     apply(&api, "a", "1").await.unwrap();
     assert!(began.elapsed() >= Duration::from_secs(5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_what_it_is_before_it_shows_the_object() {
+    let (server, api) = server();
+    apply(&api, "a", "1").await.unwrap();
+    let client = Client::new(server.service("raw"), "default");
+    let request =
+        http::Request::get("/api/v1/configmaps?watch=true").body(kube::client::Body::empty()).unwrap();
+    let body = client.send(request).await.unwrap().into_body();
+    let frame = http_body_util::BodyExt::frame(&mut std::pin::pin!(body)).await.unwrap().unwrap();
+    assert!(frame.data_ref().unwrap().starts_with(br#"{"type":"ADDED","object":{"#));
+}

@@ -33,14 +33,29 @@ pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Don
     match policy {
         None | Some("Background") => {}
         Some("Orphan") if !finalizers.contains(&json!("orphan")) => finalizers.push("orphan".into()),
-        Some("Orphan") => {}
-        Some("Foreground") => return Err(Failure::not_modelled("foreground deletion")),
+        Some("Foreground") if !finalizers.contains(&json!("foregroundDeletion")) => {
+            finalizers.push("foregroundDeletion".into());
+        }
+        Some("Orphan" | "Foreground") => {}
         Some(other) => return Err(Failure::bad_request(format!("invalid propagation policy {other:?}"))),
     }
     let before = Some(live.clone());
     let has_namespaced_content = served.plural == "namespaces";
-    if finalizers.is_empty() && !has_namespaced_content {
-        context.store.remove(&key);
+    // A Pod that has a node stops first.
+    let stops = served.plural == "pods"
+        && !live["spec"]["nodeName"].as_str().unwrap_or_default().is_empty()
+        && request.body["gracePeriodSeconds"] != 0;
+    if !stops && finalizers.is_empty() && !has_namespaced_content {
+        let last = context.store.remove(&key);
+        // Some kinds tell what is gone instead of that it is gone.
+        const TELL: [&str; 4] = ["persistentvolumeclaims", "pods", "serviceaccounts", "services"];
+        if !served.custom
+            && TELL.contains(&served.plural.as_str())
+            && let Some(last) = last
+        {
+            let body = crate::watch::shown(&served, &last, false);
+            return Ok(Done { code: 200, body, before, after: None });
+        }
         let details =
             json!({"name": key.name, "group": served.group, "kind": served.plural, "uid": metadata["uid"]});
         let body = json!({
@@ -51,7 +66,7 @@ pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Don
     let mut next = Value::clone(&live);
     if next["metadata"].get("deletionTimestamp").is_none() {
         next["metadata"]["deletionTimestamp"] = context.time().into();
-        next["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+        next["metadata"]["deletionGracePeriodSeconds"] = if stops { 30 } else { 0 }.into();
         if let Some(generation) = next["metadata"]["generation"].as_i64() {
             next["metadata"]["generation"] = (generation + 1).into();
         }

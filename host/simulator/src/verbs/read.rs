@@ -25,9 +25,6 @@ pub(super) fn get(store: &Store, request: &Request, as_of: Option<u64>) -> Resul
 
 pub(super) fn list(store: &Store, request: &Request, as_of: Option<u64>) -> Result<Done, Failure> {
     let selection = Selection::of(store, request)?;
-    if selection.served.namespaced && request.path.resource.is_empty() {
-        return Err(Failure::unknown_path());
-    }
     let token = request.parameter("continue").map(Token::read).transpose()?;
     let exact = (request.parameter("resourceVersionMatch") == Some("Exact"))
         .then(|| request.parameter("resourceVersion").and_then(|version| version.parse().ok()))
@@ -68,7 +65,7 @@ pub(super) fn list(store: &Store, request: &Request, as_of: Option<u64>) -> Resu
 /// Items of built-in kinds do not say what they are; those of custom ones do.
 fn item(selection: &Selection, object: &Value) -> Value {
     let mut shown = selection.shown(object);
-    if !selection.served.is_custom()
+    if !selection.served.custom
         && !selection.metadata_only
         && let Some(fields) = shown.as_object_mut()
     {
@@ -102,7 +99,7 @@ impl Token {
 }
 
 pub(super) fn discover(store: &Store, request: &Request) -> Result<Done, Failure> {
-    let all = kinds::all(store);
+    let all: Vec<&Served> = kinds::all(store).map(AsRef::as_ref).collect();
     let path = &request.path;
     let body = match (path.group.as_str(), path.version.as_str()) {
         ("", "") => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
@@ -123,8 +120,9 @@ pub(super) fn discover(store: &Store, request: &Request) -> Result<Done, Failure
             found
         }
         (group, version) => {
-            let here = |served: &&Served| served.group == group && served.version == version;
-            let resources: Vec<Value> = all.iter().filter(here).flat_map(resources).collect();
+            let here = |served: &&&Served| served.group == group && served.version == version;
+            let resources: Vec<Value> =
+                all.iter().filter(here).flat_map(|served| resources(served)).collect();
             if resources.is_empty() {
                 return Err(Failure::unknown_path());
             }
@@ -135,7 +133,7 @@ pub(super) fn discover(store: &Store, request: &Request) -> Result<Done, Failure
     Ok(Done::read(body))
 }
 
-fn group(all: &[Served], name: &str) -> Option<Value> {
+fn group(all: &[&Served], name: &str) -> Option<Value> {
     let mut versions: Vec<&str> = Vec::new();
     for served in all.iter().filter(|served| served.group == name) {
         if !versions.contains(&served.version.as_str()) {

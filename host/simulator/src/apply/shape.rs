@@ -1,0 +1,147 @@
+//! What a schema says of how values are merged.
+
+use serde_json::Value;
+
+/// A schema at one place of an object: of OpenAPI with Kubernetes' extensions, as CRDs and the API server's own have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape<'a> {
+    /// Where `$ref` leads to.
+    definitions: &'a Value,
+    /// Nothing where nothing is known: maps are merged and lists are not.
+    node: Option<&'a Value>,
+}
+
+/// How a list is merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum List<'a> {
+    /// It is one value.
+    Atomic,
+    /// Its items are what they are.
+    Set,
+    /// Its items are told apart by these fields.
+    Map(Vec<&'a str>),
+}
+
+impl<'a> Shape<'a> {
+    pub(crate) fn new(definitions: &'a Value, node: &'a Value) -> Self {
+        Self { definitions, node: Some(node) }.resolved()
+    }
+
+    fn unknown(self) -> Self {
+        Self { node: None, ..self }
+    }
+
+    fn at(self, node: &'a Value) -> Self {
+        Self { node: Some(node), ..self }.resolved()
+    }
+
+    fn resolved(mut self) -> Self {
+        while let Some(name) = self.get("$ref").and_then(Value::as_str) {
+            let name = name.rsplit('/').next().unwrap_or(name);
+            self.node = self.definitions.get(name);
+        }
+        self
+    }
+
+    pub(crate) fn get(self, keyword: &str) -> Option<&'a Value> {
+        self.node.and_then(|node| node.get(keyword))
+    }
+
+    fn says(self, keyword: &str) -> bool {
+        self.get(keyword) == Some(&Value::Bool(true))
+    }
+
+    pub(crate) fn type_name(self) -> Option<&'a str> {
+        self.get("type").and_then(Value::as_str)
+    }
+
+    /// Whether any value may stand here.
+    pub(crate) fn is_open(self) -> bool {
+        let has = |keyword: &str| self.get(keyword).is_some();
+        self.node.is_none()
+            || self.preserves_unknown()
+            || !["type", "properties", "oneOf", "items"].iter().any(|keyword| has(keyword))
+                && !self.is_int_or_string()
+            || self.type_name() == Some("object") && !has("properties") && !has("additionalProperties")
+    }
+
+    pub(crate) fn preserves_unknown(self) -> bool {
+        self.says("x-kubernetes-preserve-unknown-fields")
+    }
+
+    pub(crate) fn is_int_or_string(self) -> bool {
+        self.says("x-kubernetes-int-or-string")
+            || self.get("format").and_then(Value::as_str) == Some("int-or-string")
+    }
+
+    /// Whether it is an amount such as `500m`: a number or text.
+    pub(crate) fn is_quantity(self) -> bool {
+        self.get("oneOf").is_some() && !self.is_int_or_string()
+    }
+
+    /// The shape of a declared field.
+    pub(crate) fn field(self, name: &str) -> Option<Self> {
+        self.get("properties").and_then(|properties| properties.get(name)).map(|node| self.at(node))
+    }
+
+    /// The shape of a field, declared or not; `None` for one that may not be.
+    pub(crate) fn member(self, name: &str) -> Option<Self> {
+        self.field(name).or_else(|| match self.get("additionalProperties") {
+            Some(Value::Bool(false)) => None,
+            Some(Value::Bool(true)) => Some(self.unknown()),
+            Some(node) => Some(self.at(node)),
+            None => self.is_open().then(|| self.unknown()),
+        })
+    }
+
+    pub(crate) fn fields(self) -> impl Iterator<Item = (&'a String, Self)> {
+        let properties = self.get("properties").and_then(Value::as_object);
+        properties.into_iter().flatten().map(move |(name, node)| (name, self.at(node)))
+    }
+
+    pub(crate) fn items(self) -> Self {
+        self.get("items").map_or(self.unknown(), |node| self.at(node))
+    }
+
+    pub(crate) fn is_atomic_map(self) -> bool {
+        self.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic")
+    }
+
+    pub(crate) fn list(self) -> List<'a> {
+        match self.get("x-kubernetes-list-type").and_then(Value::as_str) {
+            Some("set") => List::Set,
+            Some("map") => {
+                let keys = self.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+                List::Map(keys.into_iter().flatten().filter_map(Value::as_str).collect())
+            }
+            _ => List::Atomic,
+        }
+    }
+
+    /// The step of a path that leads to an item of a list that is no single value; `None` where an item lacks what tells it apart.
+    pub(crate) fn item_step(self, item: &Value) -> Option<String> {
+        match self.list() {
+            List::Atomic => None,
+            List::Set => Some(format!("v:{item}")),
+            List::Map(keys) => {
+                let mut found = serde_json::Map::new();
+                for key in keys {
+                    let default = || self.items().field(key).and_then(|shape| shape.get("default"));
+                    let value = item.get(key).filter(|value| !value.is_null()).or_else(default);
+                    if let Some(value) = value {
+                        found.insert(key.into(), value.clone());
+                    }
+                }
+                (!found.is_empty()).then(|| format!("k:{}", Value::Object(found)))
+            }
+        }
+    }
+
+    /// The shape where a step of a path leads.
+    pub(crate) fn step(self, step: &str) -> Option<Self> {
+        match step.strip_prefix("f:") {
+            Some(name) => self.member(name),
+            None => Some(self.items()),
+        }
+    }
+}

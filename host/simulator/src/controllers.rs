@@ -1,0 +1,71 @@
+//! The controllers that every cluster has, one step at a time: garbage collection, namespaces that end, and Deployments down to Pods
+//! that only pretend to run.
+
+mod deployments;
+mod garbage;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    Act,
+    store::{Key, Store},
+};
+
+/// What a controller does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// It does this, under this name.
+    Act(&'static str, Act),
+    /// It deletes a Pod that has stopped.
+    EndPod(pintle_wit::ObjectRef),
+    /// It takes the last finalizer off a namespace that is empty.
+    EndNamespace(Key),
+}
+
+/// The next step, if there is anything to do.
+pub(crate) fn next(store: &Store) -> Option<Step> {
+    garbage::next(store).or_else(|| deployments::next(store))
+}
+
+/// The objects of a kind, in order.
+fn of_kind<'a>(
+    store: &'a Store,
+    group: &'a str,
+    resource: &'a str,
+) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+    store.objects().iter().filter(move |(key, _)| key.group == group && key.resource == resource)
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_deleting(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some()
+}
+
+/// The uid of the owner that controls an object.
+fn controller(object: &Value) -> Option<&str> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
+}
+
+fn reference(key: &Key, object: &Value) -> pintle_wit::ObjectRef {
+    pintle_wit::ObjectRef {
+        api_version: text(object, "/apiVersion").into(),
+        kind: text(object, "/kind").into(),
+        namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        name: key.name.clone(),
+    }
+}
+
+/// Every object by its uid.
+fn by_uid(store: &Store) -> BTreeMap<&str, (&Key, &Value)> {
+    store
+        .objects()
+        .iter()
+        .map(|(key, object)| (text(object, "/metadata/uid"), (key, object.as_ref())))
+        .collect()
+}

@@ -1,0 +1,153 @@
+//! Garbage collection, and the end of namespaces.
+
+use serde_json::{Value, json};
+
+use super::{Step, by_uid, is_deleting, of_kind, reference, text};
+use crate::{
+    Act, Cascade,
+    store::{Key, Store},
+    verbs::CRD_FINALIZER,
+};
+
+const COLLECTOR: &str = "garbage-collector";
+
+pub(super) fn next(store: &Store) -> Option<Step> {
+    orphans(store)
+        .or_else(|| foreground(store))
+        .or_else(|| collect(store))
+        .or_else(|| namespaces(store))
+        .or_else(|| definitions(store))
+}
+
+/// A CRD that goes takes its objects along.
+fn definitions(store: &Store) -> Option<Step> {
+    const FINALIZER: &str = "customresource-finalizer";
+    of_kind(store, "apiextensions.k8s.io", "customresourcedefinitions")
+        .filter(|(_, crd)| is_deleting(crd))
+        .find_map(|(key, crd)| {
+            let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
+            let mut objects = of_kind(store, group, plural).peekable();
+            if objects.peek().is_some() {
+                let (key, object) = objects.find(|(_, object)| !is_deleting(object))?;
+                let target = reference(key, object);
+                return Some(Step::Act(FINALIZER, Act::Delete { target, cascade: Cascade::Background }));
+            }
+            let finalizers = crd["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            let left: Vec<Value> = finalizers.iter().filter(|one| *one != CRD_FINALIZER).cloned().collect();
+            let patch = json!({"metadata": {"finalizers": left}});
+            let target = reference(key, crd);
+            (left.len() < finalizers.len())
+                .then_some(Step::Act(FINALIZER, Act::Merge { target, subresource: None, patch }))
+        })
+}
+
+/// What an object says of one of its owners.
+fn names(owner: &Value, key: &Key, object: &Value, dependent: &Key) -> bool {
+    let kind_fits = owner["kind"] == object["kind"] && owner["name"].as_str() == Some(&key.name);
+    // An owner in another namespace counts as none.
+    kind_fits && (key.namespace.is_empty() || key.namespace == dependent.namespace)
+}
+
+fn collect(store: &Store) -> Option<Step> {
+    let by_uid = by_uid(store);
+    for (key, object) in store.objects() {
+        let owners = object["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if owners.is_empty() || is_deleting(object) {
+            continue;
+        }
+        let is_there = |owner: &&Value| {
+            let found = by_uid.get(owner["uid"].as_str().unwrap_or_default());
+            found.is_some_and(|(owner_key, found)| names(owner, owner_key, found, key))
+        };
+        let (solid, dangling): (Vec<&Value>, Vec<&Value>) = owners.iter().partition(is_there);
+        let target = reference(key, object);
+        if solid.is_empty() {
+            return Some(Step::Act(COLLECTOR, Act::Delete { target, cascade: Cascade::Background }));
+        }
+        if !dangling.is_empty() {
+            let patch = json!({"metadata": {"ownerReferences": solid, "uid": object["metadata"]["uid"]}});
+            return Some(Step::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }));
+        }
+    }
+    None
+}
+
+/// An object that is to leave its dependents behind.
+fn orphans(store: &Store) -> Option<Step> {
+    let orphan = json!("orphan");
+    let finalizers =
+        |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let (key, owner) = store
+        .objects()
+        .iter()
+        .find(|(_, object)| is_deleting(object) && finalizers(object).contains(&orphan))?;
+    let uid = &owner["metadata"]["uid"];
+    for (key, dependent) in store.objects() {
+        let owners = dependent["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let left: Vec<&Value> = owners.iter().filter(|owner| owner["uid"] != *uid).collect();
+        if left.len() < owners.len() {
+            let target = reference(key, dependent);
+            let patch = json!({"metadata": {"ownerReferences": left}});
+            return Some(Step::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }));
+        }
+    }
+    let left: Vec<Value> = finalizers(owner).into_iter().filter(|finalizer| *finalizer != orphan).collect();
+    let patch = json!({"metadata": {"finalizers": left}});
+    Some(Step::Act(COLLECTOR, Act::Merge { target: reference(key, owner), subresource: None, patch }))
+}
+
+/// An object that goes after what it owns.
+fn foreground(store: &Store) -> Option<Step> {
+    let waits = json!("foregroundDeletion");
+    let finalizers =
+        |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    store
+        .objects()
+        .iter()
+        .filter(|(_, object)| is_deleting(object) && finalizers(object).contains(&waits))
+        .find_map(|(key, owner)| {
+            let uid = &owner["metadata"]["uid"];
+            let mut is_blocked = false;
+            for (other, dependent) in store.objects() {
+                let owners = dependent["metadata"]["ownerReferences"].as_array();
+                let Some(reference_to) = owners.into_iter().flatten().find(|owner| owner["uid"] == *uid)
+                else {
+                    continue;
+                };
+                let blocks = reference_to["blockOwnerDeletion"] == true;
+                is_blocked |= blocks;
+                if !is_deleting(dependent) {
+                    // What blocks its owner has dependents of its own to wait for.
+                    let cascade = if blocks { Cascade::Foreground } else { Cascade::Background };
+                    let target = reference(other, dependent);
+                    return Some(Step::Act(COLLECTOR, Act::Delete { target, cascade }));
+                }
+            }
+            if is_blocked {
+                return None;
+            }
+            let left: Vec<Value> =
+                finalizers(owner).into_iter().filter(|finalizer| *finalizer != waits).collect();
+            let patch = json!({"metadata": {"finalizers": left}});
+            Some(Step::Act(COLLECTOR, Act::Merge { target: reference(key, owner), subresource: None, patch }))
+        })
+}
+
+/// A namespace that ends takes everything in it along.
+fn namespaces(store: &Store) -> Option<Step> {
+    of_kind(store, "", "namespaces").filter(|(_, namespace)| is_deleting(namespace)).find_map(
+        |(key, namespace)| {
+            let mut within = store
+                .objects()
+                .iter()
+                .filter(|(other, _)| other.namespace == text(namespace, "/metadata/name"))
+                .peekable();
+            if within.peek().is_none() {
+                return Some(Step::EndNamespace(key.clone()));
+            }
+            let (other, object) = within.find(|(_, object)| !is_deleting(object))?;
+            let target = reference(other, object);
+            Some(Step::Act("namespace-controller", Act::Delete { target, cascade: Cascade::Background }))
+        },
+    )
+}

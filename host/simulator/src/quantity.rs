@@ -1,0 +1,72 @@
+//! Amounts as the API server writes them back: `0.5` as `500m`, `1024Mi` as `1Gi`.
+
+/// The canonical form of an amount; what is none stays as it is.
+pub(crate) fn canonical(text: &str) -> String {
+    let end =
+        text.find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != '-' && letter != '+');
+    let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
+    const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+    let Some((digits, places)) = digits(number) else { return text.into() };
+    if let Some(power) = BINARY.iter().position(|unit| *unit == suffix) {
+        if places > 0 {
+            return text.into();
+        }
+        let (mut value, mut power) = (digits, power);
+        while value != 0 && value % 1024 == 0 && power + 1 < BINARY.len() {
+            value /= 1024;
+            power += 1;
+        }
+        return if value == 0 { "0".into() } else { format!("{value}{}", BINARY[power]) };
+    }
+    let Some(power) = DECIMAL.iter().position(|unit| *unit == suffix) else { return text.into() };
+    // Down to thousandths until nothing is left behind the point.
+    let (mut value, mut power, mut places) = (digits, power, places);
+    while places > 0 {
+        let Some(next) = value.checked_mul(1000).filter(|_| power > 0) else { return text.into() };
+        (value, power) = (next, power - 1);
+        let shift = places.min(3);
+        for _ in 0..shift {
+            if value % 10 != 0 {
+                return text.into();
+            }
+            value /= 10;
+        }
+        places -= shift;
+    }
+    while value != 0 && value % 1000 == 0 && power + 1 < DECIMAL.len() {
+        value /= 1000;
+        power += 1;
+    }
+    if value == 0 { "0".into() } else { format!("{value}{}", DECIMAL[power]) }
+}
+
+/// A number without its point, and how many of its digits stand behind it.
+fn digits(number: &str) -> Option<(i128, usize)> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    Some((format!("{whole}{fraction}").parse().ok()?, fraction.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn amounts_are_written_in_the_largest_unit_that_leaves_no_fraction() {
+        for (given, expected) in [
+            ("0.5", "500m"),
+            ("1000m", "1"),
+            ("100m", "100m"),
+            ("1", "1"),
+            ("1024Mi", "1Gi"),
+            ("128Mi", "128Mi"),
+            ("1.5", "1500m"),
+            ("0", "0"),
+            ("2000", "2k"),
+            ("words", "words"),
+        ] {
+            assert_eq!(canonical(given), expected, "{given}");
+        }
+    }
+}

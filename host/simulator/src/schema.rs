@@ -1,0 +1,218 @@
+//! The schemas of kinds: those of the built-in ones are the API server's own, reduced; those of the others are in their CRDs.
+//!
+//! `schema/builtin.json` holds the definitions of `/openapi/v3` that the built-in kinds need, without their descriptions. The
+//! conformance test compares it with what a real API server serves.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::apply::{fields::FieldSet, shape::Shape};
+
+static DEFINITIONS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("schema/builtin.json")).unwrap_or_default());
+
+/// What references in schemas lead to.
+pub(crate) fn definitions() -> &'static Value {
+    &DEFINITIONS
+}
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The schema of a built-in kind.
+pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Value {
+    let package = match group {
+        "" => format!("io.k8s.api.core.{version}"),
+        "apiextensions.k8s.io" => format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}"),
+        group => format!("io.k8s.api.{}.{version}", group.split('.').next().unwrap_or(group)),
+    };
+    json!({"$ref": format!("{package}.{kind}")})
+}
+
+/// The schema of a custom kind, with what every object has.
+pub(crate) fn custom(schema: &Value) -> Value {
+    let mut whole = schema.clone();
+    if !whole.is_object() {
+        whole = json!({});
+    }
+    for (field, of) in [
+        ("apiVersion", json!({"type": "string"})),
+        ("kind", json!({"type": "string"})),
+        ("metadata", json!({"$ref": OBJECT_META})),
+    ] {
+        whole["properties"][field] = of;
+    }
+    whole["type"] = "object".into();
+    whole
+}
+
+/// What no write but those of the status may set, or the reverse.
+pub(crate) fn resets(kind: &str, custom: bool, status: bool, subresource: bool) -> FieldSet {
+    match (subresource, custom, kind) {
+        (false, ..) if status && kind != "CustomResourceDefinition" => FieldSet::named(&["status"]),
+        (false, ..) => FieldSet::default(),
+        (true, true, _) => FieldSet::named(&["metadata", "spec"]),
+        (true, false, "Deployment") => FieldSet::named(&["spec", "metadata.labels"]),
+        (true, false, _) => FieldSet::named(&["spec"]),
+    }
+}
+
+/// An object of a built-in kind as the API server reads it: fields that it does not know are gone, and so is what is empty where that
+/// means the same as absent.
+///
+/// # Errors
+/// What does not fit, with its path.
+pub(crate) fn normal(shape: Shape<'_>, object: &Value) -> Result<Value, String> {
+    typed(shape, object, &mut String::new()).map(|value| value.unwrap_or_else(|| json!({})))
+}
+
+fn typed(shape: Shape<'_>, value: &Value, path: &mut String) -> Result<Option<Value>, String> {
+    let wrong =
+        |what: &str| Err(format!("cannot unmarshal {} into field {path} of type {what}", noun(value)));
+    if value.is_null() {
+        return Ok(None);
+    }
+    if shape.is_open() {
+        return Ok(Some(value.clone()));
+    }
+    match (shape.type_name(), value) {
+        (Some("object"), Value::Object(fields)) => {
+            let mut kept = Map::new();
+            for (name, within) in fields {
+                let declared = shape.field(name);
+                let Some(member) = shape.member(name) else { continue };
+                let length = path.len();
+                path.push('.');
+                path.push_str(name);
+                let typed = typed(member, within, path)?;
+                path.truncate(length);
+                match typed {
+                    Some(within) if declared.is_none() || !is_empty(name, member, &within) => {
+                        kept.insert(name.clone(), within);
+                    }
+                    None if declared.is_none() && member.type_name() == Some("string") => {
+                        kept.insert(name.clone(), "".into());
+                    }
+                    _ => {}
+                }
+            }
+            Ok(Some(Value::Object(kept)))
+        }
+        (Some("object"), _) => wrong("object"),
+        (Some("array"), Value::Array(items)) => {
+            let items: Result<Vec<_>, _> =
+                items.iter().map(|item| typed(shape.items(), item, path)).collect();
+            Ok(Some(Value::Array(items?.into_iter().flatten().collect())))
+        }
+        (Some("array"), _) => wrong("array"),
+        (Some("string"), Value::String(_)) => Ok(Some(value.clone())),
+        (Some("string"), _) => wrong("string"),
+        (Some("integer"), Value::Number(number)) if number.is_f64() => wrong("int32"),
+        (Some("integer" | "number"), Value::Number(_)) => Ok(Some(value.clone())),
+        (Some("integer" | "number"), _) => wrong("int32"),
+        (Some("boolean"), Value::Bool(_)) => Ok(Some(value.clone())),
+        (Some("boolean"), _) => wrong("bool"),
+        _ if shape.is_quantity() => match value {
+            Value::Number(number) => Ok(Some(crate::quantity::canonical(&number.to_string()).into())),
+            Value::String(text) => Ok(Some(crate::quantity::canonical(text).into())),
+            _ => wrong("quantity"),
+        },
+        _ => Ok(Some(value.clone())),
+    }
+}
+
+fn noun(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Fields whose zero is the same as their absence, though their type does not say so.
+const ZERO_IS_ABSENT: [&str; 11] = [
+    "failureThreshold",
+    "healthCheckNodePort",
+    "hostPort",
+    "initialDelaySeconds",
+    "minReadySeconds",
+    "nodePort",
+    "observedGeneration",
+    "periodSeconds",
+    "successThreshold",
+    "timeoutSeconds",
+    "unavailableReplicas",
+];
+const FALSE_IS_ABSENT: [&str; 10] = [
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "paused",
+    "publishNotReadyAddresses",
+    "readOnly",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "preserveUnknownFields",
+];
+/// Fields whose empty text is not the same as their absence.
+const EMPTY_IS_KEPT: [&str; 3] = ["ingressClassName", "storageClassName", "volumeName"];
+
+fn is_empty(name: &str, shape: Shape<'_>, value: &Value) -> bool {
+    if shape.is_open() {
+        // The default of a field of a CRD may well be empty.
+        return value.is_null();
+    }
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty() && shape.get("additionalProperties").is_some(),
+        Value::String(text) => text.is_empty() && !EMPTY_IS_KEPT.contains(&name),
+        Value::Number(number) => number.as_i64() == Some(0) && ZERO_IS_ABSENT.contains(&name),
+        Value::Bool(set) => !set && FALSE_IS_ABSENT.contains(&name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_in_the_built_in_schemas_leads_somewhere() {
+        fn references(node: &Value, found: &mut Vec<String>) {
+            match node {
+                Value::Object(fields) => {
+                    found.extend(fields.get("$ref").and_then(Value::as_str).map(Into::into));
+                    fields.values().for_each(|within| references(within, found));
+                }
+                Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        references(definitions(), &mut found);
+        assert!(found.len() > 100);
+        for name in found {
+            assert!(definitions().get(&name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_or_means_nothing_is_dropped() {
+        let schema = builtin("", "v1", "ConfigMap");
+        let shape = Shape::new(definitions(), &schema);
+        let object =
+            json!({"metadata": {"name": "a", "labels": {}}, "data": {"k": ""}, "nope": 1, "immutable": null});
+        assert_eq!(normal(shape, &object), Ok(json!({"metadata": {"name": "a"}, "data": {"k": ""}})));
+        assert!(normal(shape, &json!({"data": {"k": 1}})).is_err());
+        let schema = builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let shape = Shape::new(definitions(), &schema);
+        let field = json!({"type": "string", "default": ""});
+        let versions = json!([{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"a": field}}}}]);
+        let crd = json!({"spec": {"versions": versions}});
+        assert_eq!(normal(shape, &crd), Ok(crd));
+    }
+}

@@ -1,0 +1,239 @@
+//! What the controllers of every cluster do, step by step.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
+
+use pintle_simulator::{Act, ApiServer, Cascade, Options, Snapshot};
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+
+fn server() -> ApiServer {
+    ApiServer::new(Options::default())
+}
+
+fn settle(server: &ApiServer) {
+    for _ in 0..1_000 {
+        if !server.controllers_step() {
+            return;
+        }
+    }
+    panic!("the controllers do not come to rest");
+}
+
+fn reference(api_version: &str, kind: &str, name: &str) -> ObjectRef {
+    let namespace = (kind != "Namespace").then(|| "default".into());
+    ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace, name: name.into() }
+}
+
+fn create(server: &ApiServer, object: Value) -> Value {
+    server.act("user", &Act::Create(object)).unwrap()
+}
+
+fn config_map(name: &str, owners: &[&Value]) -> Value {
+    let owners: Vec<Value> = owners
+        .iter()
+        .map(|owner| {
+            json!({"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]})
+        })
+        .collect();
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", "ownerReferences": owners}})
+}
+
+fn delete(server: &ApiServer, kind: &str, name: &str, cascade: Cascade) {
+    let api_version = if kind == "Deployment" { "apps/v1" } else { "v1" };
+    let target = reference(api_version, kind, name);
+    server.act("user", &Act::Delete { target, cascade }).unwrap();
+}
+
+fn names(snapshot: &Snapshot, kind: &str) -> Vec<String> {
+    snapshot
+        .objects
+        .keys()
+        .filter(|reference| reference.kind == kind)
+        .map(|reference| reference.name.clone())
+        .collect()
+}
+
+fn deployment(replicas: u64, image: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}},
+    })
+}
+
+fn apply(server: &ApiServer, object: Value) -> Value {
+    server.act("user", &Act::Apply { object, manager: "user".into(), force: true }).unwrap()
+}
+
+#[test]
+fn what_is_owned_goes_with_its_last_owner() {
+    let server = server();
+    let one = create(&server, config_map("one", &[]));
+    let two = create(&server, config_map("two", &[]));
+    create(&server, config_map("of-one", &[&one]));
+    create(&server, config_map("of-both", &[&one, &two]));
+    settle(&server);
+    delete(&server, "ConfigMap", "one", Cascade::Background);
+    settle(&server);
+    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["of-both", "two"]);
+    let left = server.object(&reference("v1", "ConfigMap", "of-both")).unwrap();
+    assert_eq!(left["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
+    delete(&server, "ConfigMap", "two", Cascade::Background);
+    settle(&server);
+    assert!(names(&server.snapshot(), "ConfigMap").is_empty());
+}
+
+#[test]
+fn a_successor_of_the_same_name_is_no_owner() {
+    let server = server();
+    let owner = create(&server, config_map("owner", &[]));
+    create(&server, config_map("owned", &[&owner]));
+    delete(&server, "ConfigMap", "owner", Cascade::Background);
+    create(&server, config_map("owner", &[]));
+    settle(&server);
+    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["owner"]);
+}
+
+#[test]
+fn orphans_stay_and_forget_their_owner() {
+    let server = server();
+    let owner = create(&server, config_map("owner", &[]));
+    create(&server, config_map("owned", &[&owner]));
+    delete(&server, "ConfigMap", "owner", Cascade::Orphan);
+    settle(&server);
+    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["owned"]);
+    let owned = server.object(&reference("v1", "ConfigMap", "owned")).unwrap();
+    assert!(owned["metadata"].get("ownerReferences").is_none());
+}
+
+#[test]
+fn a_namespace_goes_with_all_that_is_in_it_and_takes_nothing_new_meanwhile() {
+    let server = server();
+    create(&server, config_map("a", &[]));
+    delete(&server, "Namespace", "default", Cascade::Background);
+    let refused = server.act("user", &Act::Create(config_map("b", &[]))).unwrap_err();
+    assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
+    settle(&server);
+    let snapshot = server.snapshot();
+    assert!(names(&snapshot, "ConfigMap").is_empty());
+    assert!(!names(&snapshot, "Namespace").contains(&"default".to_owned()));
+}
+
+#[test]
+fn a_deployment_rolls_out_in_steps_and_never_has_too_few_pods() {
+    let server = server();
+    apply(&server, deployment(4, "web:1"));
+    settle(&server);
+    let ready = |server: &ApiServer| {
+        let pods = server.snapshot().objects.into_iter().filter(|(reference, _)| reference.kind == "Pod");
+        pods.filter(|(_, pod)| {
+            pod["status"]["phase"] == "Running" && pod["metadata"].get("deletionTimestamp").is_none()
+        })
+        .count()
+    };
+    assert_eq!(ready(&server), 4);
+    let target = reference("apps/v1", "Deployment", "web");
+    let rolled_out = server.object(&target).unwrap();
+    assert_eq!(rolled_out["status"]["availableReplicas"], 4);
+    assert_eq!(rolled_out["status"]["observedGeneration"], rolled_out["metadata"]["generation"]);
+    apply(&server, deployment(4, "web:2"));
+    let mut steps = 0;
+    while server.controllers_step() {
+        steps += 1;
+        assert!(ready(&server) >= 3, "25% of four may be unavailable, at step {steps}");
+        assert!(steps < 1_000, "the rollout ends");
+    }
+    assert!(steps > 10);
+    let pods: Vec<Value> = server
+        .snapshot()
+        .objects
+        .into_iter()
+        .filter(|(reference, _)| reference.kind == "Pod")
+        .map(|(_, pod)| pod["spec"]["containers"][0]["image"].clone())
+        .collect();
+    assert_eq!(pods, vec![json!("web:2"); 4]);
+}
+
+#[test]
+fn a_deleted_deployment_takes_its_pods_along() {
+    let server = server();
+    apply(&server, deployment(2, "web:1"));
+    settle(&server);
+    delete(&server, "Deployment", "web", Cascade::Background);
+    settle(&server);
+    let snapshot = server.snapshot();
+    assert!(names(&snapshot, "Pod").is_empty() && names(&snapshot, "ReplicaSet").is_empty());
+}
+
+#[test]
+fn a_deleted_pod_is_replaced() {
+    let server = server();
+    apply(&server, deployment(1, "web:1"));
+    settle(&server);
+    let before = names(&server.snapshot(), "Pod");
+    delete(&server, "Pod", &before[0], Cascade::Background);
+    settle(&server);
+    let after = names(&server.snapshot(), "Pod");
+    assert_eq!(after.len(), 1);
+    assert_ne!(before, after);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_cluster() {
+    let run = || {
+        let server = server();
+        apply(&server, deployment(2, "web:1"));
+        settle(&server);
+        apply(&server, deployment(3, "web:2"));
+        settle(&server);
+        server.snapshot()
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_kind_goes_with_its_objects() {
+    let server = server();
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    create(&server, crd.clone());
+    create(
+        &server,
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "default"}}),
+    );
+    let target = ObjectRef {
+        api_version: "apiextensions.k8s.io/v1".into(),
+        kind: "CustomResourceDefinition".into(),
+        namespace: None,
+        name: "widgets.example.com".into(),
+    };
+    server.act("user", &Act::Delete { target: target.clone(), cascade: Cascade::Background }).unwrap();
+    assert!(server.object(&target).is_some(), "it waits for its objects");
+    settle(&server);
+    let snapshot = server.snapshot();
+    assert!(names(&snapshot, "Widget").is_empty() && server.object(&target).is_none());
+    create(&server, crd);
+    assert!(names(&server.snapshot(), "Widget").is_empty());
+}
+
+#[test]
+fn what_is_deleted_in_the_foreground_goes_after_its_pods() {
+    let server = server();
+    apply(&server, deployment(2, "web:1"));
+    settle(&server);
+    delete(&server, "Deployment", "web", Cascade::Foreground);
+    let target = reference("apps/v1", "Deployment", "web");
+    let mut steps = 0;
+    while server.controllers_step() {
+        steps += 1;
+        let pods = names(&server.snapshot(), "Pod");
+        assert!(pods.is_empty() || server.object(&target).is_some(), "at step {steps}");
+        assert!(steps < 100, "it ends");
+    }
+    assert!(server.snapshot().objects.keys().all(|reference| reference.kind == "Namespace"));
+}

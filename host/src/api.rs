@@ -325,9 +325,6 @@ impl ReconcilerSpec {
             false => Ok(()),
         };
         self.account_rule()?;
-        missing(!self.grants.needs.is_empty(), "spec.grants.needs", "needs")?;
-        missing(!self.grants.patches.is_empty(), "spec.grants.patches", "patches")?;
-        missing(self.grants.evictions, "spec.grants.evictions", "evictions")?;
         let other_rollout = self.rollout.strategy != RolloutStrategy::Immediate;
         missing(other_rollout, "spec.rollout.strategy", "a rollout other than Immediate")
     }

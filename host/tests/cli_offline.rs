@@ -122,10 +122,11 @@ fn a_guest_that_breaks_is_found_by_check() {
 
 #[test]
 fn a_manifest_that_asks_for_too_much_is_not_supported() {
-    let manifest = manifest().replace(r#","children""#, r#","evictions":true,"children""#);
+    let secrets = r#","patches":[{"apiVersion":"v1","kind":"Secret","fields":["data"]}],"children""#;
+    let manifest = manifest().replace(r#","children""#, secrets);
     let run = folder(&fixtures::answers(&manifest, SEEN)).run(&["check", "guest.wasm"]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("CapabilityMissing: evictions"), "{run:?}");
+    assert!(run.stderr.contains("PatchForbidden: patches[0].kind"), "{run:?}");
 }
 
 #[test]

@@ -100,6 +100,10 @@ pub mod reasons {
     pub const CAPABILITY_MISSING: &str = "CapabilityMissing";
     /// The guest kept changing its mind about the same refusals.
     pub const REFUSALS_UNSTABLE: &str = "RefusalsUnstable";
+    /// The guest kept changing its mind about what it needs to see.
+    pub const NEEDS_UNSTABLE: &str = "NeedsUnstable";
+    /// What the guest asked to see is more than a request may carry.
+    pub const NEEDS_TOO_LARGE: &str = "NeedsTooLarge";
     /// The root does not fit the guest's type.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// The config does not fit the guest's type or schema.

@@ -36,6 +36,9 @@ pub const FINALIZER_GUEST: &str = "pintle.dev/guest";
 /// Finalizer on a root with children in other namespaces, which no garbage collector takes away.
 pub const FINALIZER_INVENTORY: &str = "pintle.dev/inventory";
 
+/// Finalizer on a root with patches that are to be taken away when the root goes.
+pub const FINALIZER_PATCHES: &str = "pintle.dev/patches";
+
 /// Whether a label, annotation or finalizer key belongs to the host.
 pub fn is_ours(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain == DOMAIN)

@@ -222,15 +222,17 @@ pub struct ObjectsNeed {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace to look in; absent: the root's; `*`: all of them.
+    /// The namespace to look in; absent: the root's. `*` is all of them. Other namespaces than the root's, and cluster scope, need
+    /// a grant with scope All.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Which of them.
     pub select: Select,
-    /// The fields wanted, besides metadata; empty: metadata alone. `metadata.ownerReferences` is a field to ask for like any other.
+    /// The fields wanted, besides metadata, as dotted paths of maps (`data`, `spec.replicas`); empty: metadata alone. Of metadata
+    /// itself nothing more can be had but `metadata.ownerReferences`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// A change is shown once the objects have been quiet for this long.
+    /// A change is shown once the objects have been quiet for this long, at the latest after five times as long.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settle_milliseconds: u32,
 }
@@ -395,7 +397,8 @@ pub struct Evictions {
     /// How.
     #[serde(default)]
     pub mode: EvictionMode,
-    /// The next one waits until the replacement of the one before is ready.
+    /// The next one waits until the replacement of the one before is ready, as far as the guest's needs show the Pods: they are to
+    /// ask for `status`.
     #[serde(default)]
     pub one_at_a_time: bool,
 }

@@ -4,6 +4,9 @@
 //! [`Allowed`], has private fields and no other constructor, and writes are made of nothing else.
 
 mod children;
+mod evictions;
+mod needs;
+mod patches;
 mod pods;
 pub mod reasons;
 mod services;
@@ -12,7 +15,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use pintle_wit::{
-    Event, Failure, GuestCondition, Kind, Manifest, ObjectRef, Readiness, Response, reasons as contract,
+    Event, Evictions, Failure, GuestCondition, Kind, Manifest, ObjectRef, OnRelease, Readiness, Response,
 };
 use serde_json::{Map, Value};
 
@@ -23,6 +26,7 @@ use crate::{
     status::StatusSchema,
 };
 
+pub use needs::needs;
 pub(crate) use words::clean;
 
 /// What the gate judges an answer by.
@@ -38,7 +42,7 @@ pub struct GateContext<'a> {
     pub grants: &'a Grants,
     /// The limits of the answer.
     pub limits: &'a Limits,
-    /// The child kinds that the API server serves.
+    /// The kinds of children, needs and patches that the API server serves.
     pub kinds: &'a BTreeMap<Kind, KindInfo>,
     /// What the root's CRD declares in its status.
     pub status: &'a StatusSchema,
@@ -61,6 +65,9 @@ pub struct Allowed {
     conditions: Vec<GuestCondition>,
     events: Vec<Event>,
     finalized: bool,
+    patches: Vec<AllowedPatch>,
+    evictions: Option<Evictions>,
+    stamps: BTreeMap<String, String>,
 }
 
 impl Allowed {
@@ -83,6 +90,26 @@ impl Allowed {
     /// The root is being deleted, and the guest has nothing left to clean up.
     pub fn finalized(&self) -> bool {
         self.finalized
+    }
+    /// The patches of objects that the root does not own.
+    pub fn patches(&self) -> &[AllowedPatch] {
+        &self.patches
+    }
+    /// The Pods that are to go.
+    pub fn evictions(&self) -> Option<&Evictions> {
+        self.evictions.as_ref()
+    }
+
+    /// Sets the stamps in the guest's status: to `time` where the field that one follows is another than the root shows, and to
+    /// what the root shows otherwise.
+    pub fn stamp(&mut self, root: &Value, time: &str) {
+        let nothing = Map::new();
+        let before = root.get("status").and_then(Value::as_object).unwrap_or(&nothing);
+        for (stamp, follows) in &self.stamps {
+            let is_same = self.status.get(follows).filter(|value| !value.is_null()) == before.get(follows);
+            let value = if is_same { before.get(stamp).cloned() } else { Some(time.into()) };
+            self.status.extend(value.map(|value| (stamp.clone(), value)));
+        }
     }
 }
 
@@ -125,6 +152,29 @@ impl AllowedChild {
     }
 }
 
+/// A patch that may be applied: in its namespace, and of granted fields alone.
+#[derive(Clone, Debug)]
+pub struct AllowedPatch {
+    reference: ObjectRef,
+    object: Value,
+    on_release: OnRelease,
+}
+
+impl AllowedPatch {
+    /// The object that is patched.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+    /// The partial object as it is sent, except for uid.
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+    /// What becomes of the fields when the patch is no longer sent.
+    pub fn on_release(&self) -> OnRelease {
+        self.on_release
+    }
+}
+
 /// One reason why an answer is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -147,13 +197,16 @@ const LISTED_VIOLATIONS: usize = 4;
 /// Every violation found, in the order of the answer. Never empty.
 pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Vec<Violation>> {
     let mut found = Violations::default();
-    capabilities(&response, &mut found);
+    needs::check(context, &response.needs, &mut found);
     if response.finalized && !context.manifest.finalizer {
         let message = "the manifest declares no finalizer, so that nobody waits for this";
         found.add(reasons::FINALIZER_NOT_DECLARED, "finalized", message);
     }
     let children = children::check(context, response.children, &mut found);
+    let patches = patches::check(context, response.patches, &mut found);
+    let evictions = evictions::check(context, response.evictions, &mut found);
     status(context, &response.status, &mut found);
+    stamps(context, &response.stamps, &response.status, &mut found);
     words::conditions(&response.conditions, &mut found);
     words::events(&response.events, &mut found);
     if !found.0.is_empty() {
@@ -165,6 +218,9 @@ pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Ve
         conditions: response.conditions.into_iter().map(words::cleaned_condition).collect(),
         events: response.events.into_iter().map(words::cleaned_event).collect(),
         finalized: response.finalized && crate::object::is_deleting(context.root),
+        patches,
+        evictions: evictions.filter(|evictions| !evictions.pods.is_empty()),
+        stamps: response.stamps,
     })
 }
 
@@ -196,17 +252,33 @@ impl Violations {
     }
 }
 
-/// What the contract has and this host does not honour is refused by name, never dropped.
-fn capabilities(response: &Response, found: &mut Violations) {
-    let mut missing = |used: bool, path: &str, what: &str| {
-        if used {
-            found.add(contract::CAPABILITY_MISSING, path, format!("this host does not honour {what}"));
-        }
+/// A stamp is a field of the guest's status that only the host sets.
+fn stamps(
+    context: &GateContext<'_>,
+    stamps: &BTreeMap<String, String>,
+    status: &Map<String, Value>,
+    found: &mut Violations,
+) {
+    let is_taken = |stamp: &str| {
+        status.contains_key(stamp)
+            || stamps.contains_key(stamp) && stamps.values().any(|other| other == stamp)
     };
-    missing(!response.needs.is_empty(), "needs", "needs");
-    missing(!response.patches.is_empty(), "patches", "patches");
-    missing(response.evictions.is_some(), "evictions", "evictions");
-    missing(!response.stamps.is_empty(), "stamps", "stamps");
+    for (stamp, follows) in stamps {
+        let at = format!("stamps.{stamp}");
+        let message = if HOST_STATUS.contains(&stamp.as_str()) || HOST_STATUS.contains(&follows.as_str()) {
+            format!("{stamp} and {follows} must both be the guest's own")
+        } else if stamp.is_empty() || follows.is_empty() || is_taken(stamp) {
+            format!("{stamp:?} is set by the host alone: neither the status nor another stamp may name it")
+        } else {
+            let set = Map::from_iter([(stamp.clone(), Value::from("2000-01-01T00:00:00Z"))]);
+            for path in context.status.undeclared(&set) {
+                let message = format!("the root's CRD does not declare {path}; add it to the schema");
+                found.add(reasons::STATUS_FIELD_UNDECLARED, path, message);
+            }
+            continue;
+        };
+        found.add(reasons::STAMP_INVALID, at, message);
+    }
 }
 
 /// The largest status of a guest, in bytes: a status is read by people and by every watcher of the root.

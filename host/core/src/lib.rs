@@ -18,6 +18,7 @@ pub mod desired;
 pub mod election;
 pub mod gate;
 pub mod managed;
+pub mod needs;
 pub mod object;
 pub mod observed;
 pub mod pass;
@@ -32,8 +33,8 @@ pub use desired::{DesiredHash, SealingKey};
 pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
 pub use observed::{Kept, Names, Observed, Uid};
 pub use pass::{
-    ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, FinalizerWrite, Judged, Outcome,
-    Pass, RootMemory, Snapshot, StatusWrite, Step,
+    ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, EvictionWrite, FinalizerWrite,
+    Judged, Outcome, Pass, PatchWrite, RootMemory, Snapshot, StatusWrite, Step,
 };
 
 pub use queue::{Finished, Priority, Queue};
@@ -41,4 +42,4 @@ pub use status::StatusSchema;
 
 /// The version of the rules in [`gate`] and [`pass`]. It enters the memo of every root, so that a host with other rules asks every
 /// guest again after its start; it enters nothing that is written to the cluster. Raise it when a rule changes.
-pub const POLICY_VERSION: u32 = 1;
+pub const POLICY_VERSION: u32 = 2;

@@ -9,9 +9,12 @@ mod api_error;
 mod breaker;
 mod children;
 mod displaced;
+mod evictions;
 mod finalize;
 mod labels;
 mod memory;
+mod needs;
+mod patches;
 mod protocol;
 mod say;
 mod settle;
@@ -26,7 +29,8 @@ use std::{
 
 use jiff::Timestamp;
 use pintle_wit::{
-    Event, Failure, Host, Kind, Manifest, ObjectRef, Refusal, Request, Response, names, reasons,
+    Event, Eviction, Failure, Host, Kind, Manifest, Need, ObjectRef, Refusal, Request, Response, names,
+    reasons,
 };
 use serde_json::Value;
 
@@ -34,7 +38,7 @@ pub use api_error::{ApiError, KIND_MISSING};
 pub use finalize::Duty;
 pub use memory::RootMemory;
 pub use protocol::{Applied, Counts, Done, Judged, Outcome, Step};
-pub use writes::{Apply, Claim, Deletion, FinalizerWrite, StatusWrite};
+pub use writes::{Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, PatchWrite, StatusWrite};
 
 use crate::{
     POLICY_VERSION,
@@ -80,7 +84,7 @@ pub struct Binding {
     pub digest: String,
     /// The manifest of the module in force.
     pub manifest: Manifest,
-    /// The child kinds that the API server serves.
+    /// The kinds of children, needs and patches that the API server serves.
     pub kinds: BTreeMap<Kind, KindInfo>,
     /// What the root's CRD lets a status say.
     pub status: StatusSchema,
@@ -148,6 +152,20 @@ pub struct Pass {
     waits: bool,
     /// What is to be said when the root leaves.
     leaving: Vec<Event>,
+    /// What the guest asks to see.
+    needs: needs::Needs,
+    /// Requests that the guest was asked about, however many calls each took until it had seen what it needs.
+    rounds: u32,
+    /// Patches that may be gone from the status, once all were looked at.
+    released: Option<Vec<ObjectRef>>,
+    /// Patches that were not accepted.
+    patches_refused: Vec<(ObjectRef, ApiError)>,
+    /// Patches to be taken away in the end are named in the status.
+    patches_recorded: bool,
+    /// The root is going, and its patches with it.
+    takes_away: bool,
+    /// Evictions that were not accepted are to be tried again, not before this long.
+    eviction_retry: Option<Duration>,
 }
 
 /// A gated answer and how far each of its children is.
@@ -161,6 +179,18 @@ struct Answer {
 enum Phase {
     Begin,
     CallingGuest,
+    /// Looking up what the guest asks to see.
+    LookingUp(Vec<Need>),
+    /// Naming patches in the status that are to be taken away in the end.
+    RecordingPatches,
+    /// Reading the objects of patches.
+    ReadingPatched(Vec<patches::Task>),
+    /// Patching them; with the version that each was read in.
+    Patching(Vec<(patches::Task, String)>),
+    /// Having Pods go.
+    Evicting(Vec<Eviction>, Vec<Event>),
+    /// Saying what came of that.
+    WritingStatusAgain(Vec<Event>),
     /// Writing the root's finalizers.
     SettingFinalizers(BTreeSet<String>, Then),
     /// Reading children that the root's status names because no cache need show them.
@@ -239,6 +269,13 @@ impl Pass {
             finalizers,
             waits: false,
             leaving: Vec::new(),
+            needs: needs::Needs::default(),
+            rounds: 0,
+            released: None,
+            patches_refused: Vec::new(),
+            patches_recorded: false,
+            takes_away: false,
+            eviction_retry: None,
         }
     }
 
@@ -253,6 +290,27 @@ impl Pass {
             }
             (Phase::ReadingRecorded(asked), Outcome::Got(found)) if asked.len() == found.len() => {
                 self.read_recorded(asked, found)
+            }
+            (Phase::LookingUp(asked), Outcome::Looked(found)) => self.looked_up(asked, found),
+            (Phase::RecordingPatches, Outcome::StatusWritten(result)) => match result {
+                Ok(()) => self.apply_patches(),
+                Err(error) => self.give_up(error),
+            },
+            (Phase::ReadingPatched(tasks), Outcome::Inspected(found)) if tasks.len() == found.len() => {
+                self.read_patched_objects(tasks, found)
+            }
+            (Phase::Patching(due), Outcome::Patched(results)) if due.len() == results.len() => {
+                self.patches_written(due, results)
+            }
+            (Phase::Evicting(pods, events), Outcome::Evicted(results)) if pods.len() == results.len() => {
+                self.evicted(pods, results, events)
+            }
+            (Phase::WritingStatusAgain(events), Outcome::StatusWritten(result)) => {
+                if let Err(error) = result {
+                    doubt(&mut self.unsure, error);
+                    self.ready = false;
+                }
+                self.emit(events)
             }
             (Phase::Recording, Outcome::StatusWritten(result)) => match result {
                 Ok(()) => self.apply_children(),
@@ -334,8 +392,14 @@ impl Pass {
             self.again = Some(wait);
             return self.over();
         }
+        self.begin_needs()
+    }
+
+    /// What the guest asked to see is there: whether it is to be asked at all.
+    fn ask(&mut self) -> Step {
         let request = self.request();
         self.request_hash = self.hash(&request);
+        self.rounds = 1;
         if self.nothing_changed() {
             return match self.due_finalizers() {
                 Some(wanted) => self.set_finalizers(wanted, Then::WriteStatus),
@@ -358,6 +422,7 @@ impl Pass {
             object: request::project_root(&self.root),
             config: self.binding.config.clone(),
             children,
+            needs: self.needs.answers.clone(),
             refusals: self.told.clone(),
             deleting: object::is_deleting(&self.root),
             host: Host { capabilities: CAPABILITIES.map(Into::into).into() },
@@ -390,17 +455,23 @@ impl Pass {
 
     fn call_guest(&mut self, request: Request) -> Step {
         self.counts.guest_calls += 1;
+        self.count_call();
         self.phase = Phase::CallingGuest;
         Step::CallGuest(Box::new(request))
     }
 
     fn answered(&mut self, answer: Result<Response, Failure>) -> Step {
+        let answer = match self.counts(answer) {
+            Ok(answer) => answer,
+            Err(step) => return step,
+        };
         let binding = Arc::clone(&self.binding);
         let context = binding.context(&self.root);
         match answer
             .and_then(|response| gate::gate(&context, response).map_err(|found| gate::failure(&found)))
         {
-            Ok(allowed) => {
+            Ok(mut allowed) => {
+                allowed.stamp(&self.root, &crate::conditions::time(self.now));
                 let states = allowed.children().iter().map(|_| ChildState::Pending).collect();
                 self.answer = Some(Answer { allowed, states });
                 match self.due_finalizers() {
@@ -499,7 +570,11 @@ impl Pass {
 
     fn status_written(&mut self, events: Vec<Event>, result: Result<(), ApiError>) -> Step {
         match result {
-            Ok(()) => self.memory.written = Some(self.now),
+            Ok(()) => {
+                self.memory.written = Some(self.now);
+                self.counts.status_writes += 1;
+                return self.evict(events);
+            }
             // The root is gone, or another has taken its name: nobody is left to be told.
             Err(error) if error.code == 404 || error.is_uid_mismatch() => return self.over(),
             // Only another status can pass: the one that is there, with the host's word on what is wrong with this one.
@@ -527,6 +602,7 @@ impl Pass {
 
     fn over(&mut self) -> Step {
         self.phase = Phase::Over;
+        self.forget_needs();
         let refused = self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed));
         // A terminal failure is no refusal's to end.
         let retried = refused.iter().find(|standing| standing.retry && self.failure.is_none());
@@ -535,13 +611,22 @@ impl Pass {
             (Some(failure), ..) => Some(failure.reason.clone()),
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),
-            (None, None, None) => self.label_blocker().map(|blocker| blocker.reason),
+            (None, None, None) => self
+                .patches_refused
+                .first()
+                .map(|(_, error)| error.reason_word())
+                .or_else(|| self.eviction_error().map(|(reason, _)| reason))
+                .or_else(|| self.label_blocker().map(|blocker| blocker.reason)),
         };
         let message = match (&self.failure, &self.unsure, refused.first()) {
             (Some(failure), ..) => Some(failure.to_string()),
             (None, Some(error), _) => Some(error.to_string()),
             (None, None, Some(standing)) => Some(standing.refusal.message.clone()),
-            (None, None, None) => None,
+            (None, None, None) => self
+                .patches_refused
+                .first()
+                .map(|(reference, error)| error.clone().about(reference).to_string())
+                .or_else(|| self.eviction_error().map(|(_, message)| message)),
         };
         // No watch tells when an object of a kind that is not watched is gone.
         let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
@@ -554,6 +639,9 @@ impl Pass {
             || self.waits
             || self.failure.as_ref().is_some_and(|failure| failure.retry)
             || self.unsure.is_some()
+            || self.eviction_retry.is_some()
+            || self.failure.is_none()
+                && self.patches_refused.iter().any(|(_, error)| error.depends_on_others())
             || retried.is_some();
         // What is going, or somebody else's, is looked at again.
         let kept = self.live.values().filter(|child| !self.binding.watches(&child.reference));
@@ -562,9 +650,16 @@ impl Pass {
         self.memory.read.retain(|entry| !again.iter().any(|child| child.reference == *entry));
         self.memory.keep_unwatched(kept);
         let at_least = self.unsure.as_ref().and_then(|error| error.retry_after).unwrap_or_default();
+        let at_least = at_least.max(self.eviction_retry.unwrap_or_default());
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
-            again: self.again.into_iter().chain(self.calm_at()).chain(self.labels_again()).min(),
+            again: self
+                .again
+                .into_iter()
+                .chain(self.needs.again)
+                .chain(self.calm_at())
+                .chain(self.labels_again())
+                .min(),
             throttled: self.memory.breaker.is_open(),
             overran: self.failure.as_ref().is_some_and(|failure| {
                 matches!(failure.reason.as_str(), reasons::DEADLINE | reasons::FUEL | reasons::MEMORY)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Failure, Kind, Manifest, reasons};
+use pintle_wit::{Failure, Kind, Manifest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,9 @@ pub struct Grants {
     /// Whether the guest may have Pods evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evictions: bool,
+    /// Whether the guest may have Pods deleted, which no PodDisruptionBudget stops.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pod_deletions: bool,
     /// What the pod templates of children may do beyond Pod Security baseline, and which objects they may refer to.
     #[serde(default)]
     pub pod_templates: PodTemplateGrants,
@@ -176,7 +179,25 @@ impl Grants {
                 namespaces: Vec::new(),
             })
             .collect();
-        Self { children, ..Self::default() }
+        let needs = manifest.needs.iter().map(|need| NeedGrant {
+            api_version: need.api_version.clone(),
+            kinds: vec![need.kind.clone()],
+            scope: NeedScope::All,
+            names: Vec::new(),
+        });
+        let patches = manifest.patches.iter().map(|patch| PatchGrant {
+            api_version: patch.api_version.clone(),
+            kind: patch.kind.clone(),
+            fields: patch.fields.clone(),
+        });
+        Self {
+            children,
+            needs: needs.collect(),
+            patches: patches.collect(),
+            evictions: manifest.evictions,
+            pod_deletions: manifest.evictions,
+            ..Self::default()
+        }
     }
 }
 
@@ -212,7 +233,7 @@ impl Limits {
 }
 
 /// What this host honours in a response, as a request tells it.
-pub const CAPABILITIES: [&str; 7] = [
+pub const CAPABILITIES: [&str; 11] = [
     pintle_wit::capabilities::CHILDREN,
     pintle_wit::capabilities::STAGES,
     pintle_wit::capabilities::STATUS,
@@ -220,6 +241,10 @@ pub const CAPABILITIES: [&str; 7] = [
     pintle_wit::capabilities::EVENTS,
     pintle_wit::capabilities::REFUSALS,
     pintle_wit::capabilities::FINALIZER,
+    pintle_wit::capabilities::NEEDS,
+    pintle_wit::capabilities::PATCHES,
+    pintle_wit::capabilities::EVICTIONS,
+    pintle_wit::capabilities::STAMPS,
 ];
 
 /// Kinds that the host may not list or watch. RBAC knows neither label selectors nor metadata-only access, so watching the few
@@ -231,27 +256,28 @@ pub fn is_watchable(kind: &Kind) -> bool {
 /// Whether this host can run a guest with this manifest.
 ///
 /// # Errors
-/// `CapabilityMissing`, or `ObserveForbidden`, naming the manifest's field.
+/// `ObserveForbidden`, `IndexForbidden` or `PatchForbidden`, naming the manifest's field.
 pub fn supports(manifest: &Manifest) -> Result<(), Failure> {
-    let missing = |what: &str, path: &str| {
-        Err(Failure::terminal(reasons::CAPABILITY_MISSING, format!("this host does not honour {what}"))
-            .at(path))
-    };
-    if !manifest.needs.is_empty() {
-        return missing("needs", "needs");
-    }
-    if !manifest.patches.is_empty() {
-        return missing("patches", "patches");
-    }
-    if manifest.evictions {
-        return missing("evictions", "evictions");
-    }
+    let forbidden =
+        |reason: &str, message: String, path: String| Err(Failure::terminal(reason, message).at(path));
     for (index, child) in manifest.children.iter().enumerate() {
         if child.observe && !is_watchable(&child.kind()) {
             let message = format!("the host may not watch {}, so a guest cannot observe it", child.kind());
-            return Err(
-                Failure::terminal("ObserveForbidden", message).at(format!("children[{index}].observe"))
-            );
+            return forbidden("ObserveForbidden", message, format!("children[{index}].observe"));
+        }
+    }
+    for (index, need) in manifest.needs.iter().enumerate() {
+        let kind = Kind::new(&need.api_version, &need.kind);
+        if !need.indexes.is_empty() && !is_watchable(&kind) {
+            let message = format!("the host may not watch {kind}, so it cannot index it: ask for it by name");
+            return forbidden("IndexForbidden", message, format!("needs[{index}].indexes"));
+        }
+    }
+    for (index, patch) in manifest.patches.iter().enumerate() {
+        let kind = Kind::new(&patch.api_version, &patch.kind);
+        if !is_watchable(&kind) {
+            let message = format!("no guest may patch {kind}");
+            return forbidden("PatchForbidden", message, format!("patches[{index}].kind"));
         }
     }
     Ok(())
@@ -280,21 +306,41 @@ mod tests {
     use pintle_wit::{ChildKind, NeedKind, PatchKind};
 
     #[test]
-    fn a_manifest_that_asks_for_more_than_the_host_honours_is_refused_by_name() {
+    fn a_manifest_that_asks_for_what_no_host_gives_is_refused_by_name() {
         let refused = |change: fn(&mut Manifest)| {
             let mut manifest = Manifest::default();
             change(&mut manifest);
-            let failure = supports(&manifest).expect_err("refused");
-            (failure.reason, failure.path.unwrap_or_default())
+            supports(&manifest).map_err(|failure| (failure.reason, failure.path.unwrap_or_default()))
         };
-        let missing = |path: &str| ("CapabilityMissing".to_owned(), path.to_owned());
-        assert_eq!(refused(|m| m.needs.push(NeedKind::default())), missing("needs"));
-        assert_eq!(refused(|m| m.patches.push(PatchKind::default())), missing("patches"));
-        assert_eq!(refused(|m| m.evictions = true), missing("evictions"));
-        let secret = ChildKind { api_version: "v1".into(), kind: "Secret".into(), observe: true };
-        let mut manifest = Manifest { children: vec![secret], ..Manifest::default() };
-        assert_eq!(supports(&manifest).map_err(|f| f.reason), Err("ObserveForbidden".into()));
-        manifest.children[0].observe = false;
+        let at = |reason: &str, path: &str| Err((reason.to_owned(), path.to_owned()));
+        let secret = || ("v1".to_owned(), "Secret".to_owned());
+        assert_eq!(
+            refused(|m| m.children.push(ChildKind::new("v1", "Secret").observed())),
+            at("ObserveForbidden", "children[0].observe")
+        );
+        assert_eq!(
+            refused(|m| m.needs.push(NeedKind {
+                api_version: "v1".into(),
+                kind: "Secret".into(),
+                indexes: vec!["type".into()]
+            })),
+            at("IndexForbidden", "needs[0].indexes")
+        );
+        assert_eq!(
+            refused(|m| m.patches.push(PatchKind {
+                api_version: "v1".into(),
+                kind: "Secret".into(),
+                fields: vec![]
+            })),
+            at("PatchForbidden", "patches[0].kind")
+        );
+        let (api_version, kind) = secret();
+        let manifest = Manifest {
+            children: vec![ChildKind::new("v1", "Secret")],
+            needs: vec![NeedKind { api_version, kind, indexes: vec![] }],
+            evictions: true,
+            ..Manifest::default()
+        };
         assert_eq!(supports(&manifest), Ok(()));
     }
 }

@@ -26,8 +26,12 @@ mod failures;
 mod fields;
 #[path = "pass/labels.rs"]
 mod labels;
+#[path = "pass/needs.rs"]
+mod needs;
 #[path = "pass/ownership.rs"]
 mod ownership;
+#[path = "pass/powers.rs"]
+mod powers;
 #[path = "pass/refusals.rs"]
 mod refusals;
 #[path = "pass/stages.rs"]

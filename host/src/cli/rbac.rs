@@ -39,6 +39,10 @@ pub(super) struct Rbac {
     #[arg(long)]
     elsewhere: bool,
 
+    /// The Reconciler grants that Pods are deleted, which no PodDisruptionBudget stops
+    #[arg(long)]
+    pod_deletions: bool,
+
     /// The form of the output
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
@@ -60,18 +64,26 @@ impl Rbac {
         let module = offline::load(&engine, &self.module)?
             .map_err(|failure| Problem::of_module(&self.module, &failure))?;
         let plurals: BTreeMap<String, String> = self.plurals.into_iter().collect();
-        output::print(&output::text(&role(module.manifest(), &plurals, self.elsewhere), self.output)?)?;
+        let asked = Asked { elsewhere: self.elsewhere, pod_deletions: self.pod_deletions };
+        output::print(&output::text(&role(module.manifest(), &plurals, asked), self.output)?)?;
         Ok(Verdict::Fine)
     }
 }
 
-fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>, elsewhere: bool) -> Value {
+/// What the Reconciler grants that its manifest does not tell.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    elsewhere: bool,
+    pod_deletions: bool,
+}
+
+fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>, asked: Asked) -> Value {
     let plural = |kind: &Kind| plurals.get(&kind.kind).cloned().unwrap_or_else(|| plural::plural(&kind.kind));
     let root = &manifest.reconciles;
     let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     // A finalizer is a field of the root's metadata.
-    let of_roots: &[&str] = match manifest.finalizer || elsewhere {
+    let of_roots: &[&str] = match manifest.finalizer || asked.elsewhere || !manifest.patches.is_empty() {
         true => &["get", "list", "watch", "patch"],
         false => &["get", "list", "watch"],
     };
@@ -91,6 +103,34 @@ fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>, elsewhere: bool
         if !resources.contains(&resource) {
             resources.push(resource);
         }
+    }
+    let is_child = |kind: &Kind| manifest.children.iter().any(|child| child.kind() == *kind);
+    let seen = manifest.needs.iter().map(|need| (Kind::new(&need.api_version, &need.kind), false));
+    let patched = manifest.patches.iter().map(|patch| (Kind::new(&patch.api_version, &patch.kind), true));
+    let evicted = manifest.evictions.then(|| (Kind::new("v1", "Pod"), false));
+    let mut others: BTreeMap<Kind, bool> = BTreeMap::new();
+    for (kind, patches) in
+        seen.chain(patched).chain(evicted).filter(|(kind, _)| !is_child(kind) && kind != root)
+    {
+        *others.entry(kind).or_default() |= patches;
+    }
+    let mut of_verbs: BTreeMap<(String, Vec<&str>), Vec<String>> = BTreeMap::new();
+    for (kind, patches) in &others {
+        let mut verbs = match reconciler::is_watchable(kind) {
+            true => vec!["get", "list", "watch"],
+            false => vec!["get"],
+        };
+        verbs.extend(patches.then_some("patch"));
+        if asked.pod_deletions && kind.group().is_empty() && kind.kind == "Pod" {
+            verbs.push("delete");
+        }
+        of_verbs.entry((kind.group().to_owned(), verbs)).or_default().push(plural(kind));
+    }
+    for ((group, verbs), resources) in &of_verbs {
+        rules.push(rule(group, resources, verbs));
+    }
+    if manifest.evictions {
+        rules.push(rule("", &["pods/eviction".to_owned()], &["create"]));
     }
     // An apply creates with `patch`; the API server asks for `create` as well.
     for (group, resources) in &watched {
@@ -113,6 +153,51 @@ mod tests {
     use pintle_wit::ChildKind;
 
     #[test]
+    fn what_a_guest_sees_patches_and_evicts_gets_no_more_than_that() {
+        let need = |api_version: &str, kind: &str| pintle_wit::NeedKind {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            indexes: vec![],
+        };
+        let manifest = Manifest {
+            needs: vec![
+                need("v1", "Secret"),
+                need("v1", "ConfigMap"),
+                need("v1", "Pod"),
+                need("example.com/v1", "Web"),
+            ],
+            patches: vec![pintle_wit::PatchKind {
+                api_version: "apps/v1".into(),
+                kind: "Deployment".into(),
+                fields: vec![],
+            }],
+            evictions: true,
+            ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Web"))
+        };
+        let rules = |asked| {
+            let role = role(&manifest, &BTreeMap::new(), asked);
+            let rules = role["rules"].as_array().unwrap().iter().skip(3);
+            rules.map(|rule| format!("{} {}", rule["resources"], rule["verbs"])).collect::<Vec<_>>()
+        };
+        let read = r#"["get","list","watch"]"#;
+        let deployments = r#"["deployments"] ["get","list","watch","patch"]"#.to_owned();
+        let eviction = r#"["pods/eviction"] ["create"]"#.to_owned();
+        assert_eq!(
+            rules(Asked::default()),
+            [
+                r#"["secrets"] ["get"]"#.to_owned(),
+                format!(r#"["configmaps","pods"] {read}"#),
+                deployments.clone(),
+                eviction.clone()
+            ]
+        );
+        assert!(
+            rules(Asked { pod_deletions: true, ..Asked::default() })
+                .contains(&r#"["pods"] ["get","list","watch","delete"]"#.to_owned())
+        );
+    }
+
+    #[test]
     fn secrets_are_neither_listed_nor_watched() {
         let children = vec![
             ChildKind::new("v1", "Secret"),
@@ -122,7 +207,7 @@ mod tests {
         ];
         let manifest =
             Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
-        let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]), false);
+        let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]), Asked::default());
         let of = |resource: &str| {
             let rules = role["rules"].as_array().unwrap();
             let rule = rules

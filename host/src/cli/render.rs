@@ -66,6 +66,12 @@ struct Rendered {
     status: Map<String, Value>,
     conditions: Vec<pintle_wit::GuestCondition>,
     events: Vec<pintle_wit::Event>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    patches: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evictions: Option<pintle_wit::Evictions>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<pintle_wit::Need>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ready: Option<Value>,
 }
@@ -106,6 +112,9 @@ impl Render {
             status: answer.status,
             conditions: answer.conditions,
             events: answer.events,
+            patches: answer.patches,
+            evictions: answer.evictions,
+            needs: answer.needs,
             ready,
         };
         output::print(&output::text(&rendered, self.output)?)?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use jiff::Timestamp;
 use pintle_engine::Module;
-use pintle_wit::{Event, Failure, GuestCondition};
+use pintle_wit::{Event, Evictions, Failure, GuestCondition, Need};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -51,6 +51,15 @@ pub struct Expect {
     /// The guest's events.
     #[serde(default)]
     pub events: Vec<Event>,
+    /// The patches of objects that the root does not own: `object`, `onRelease`.
+    #[serde(default)]
+    pub patches: Vec<Value>,
+    /// The Pods that are to go.
+    #[serde(default)]
+    pub evictions: Option<Evictions>,
+    /// What the guest asked to see in the end. Compared where it is given.
+    #[serde(default)]
+    pub needs: Option<Vec<Need>>,
     /// The root's condition `Ready` after the pass: status, reason, message. Compared as far as it is given.
     #[serde(default)]
     pub ready: Option<Map<String, Value>>,
@@ -92,6 +101,15 @@ pub struct Shown {
     /// The guest's events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Value>,
+    /// The patches of objects that the root does not own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<Value>,
+    /// The Pods that are to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evictions: Option<Value>,
+    /// What the guest asked to see, where the case speaks of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Vec<Value>>,
     /// The root's condition `Ready`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<Value>,
@@ -119,6 +137,8 @@ impl Shown {
             status: answer.status.clone(),
             conditions: values(&answer.conditions),
             events: values(&answer.events),
+            patches: answer.patches.clone(),
+            evictions: answer.evictions.as_ref().and_then(|evictions| serde_json::to_value(evictions).ok()),
             ..Self::default()
         }
     }
@@ -141,6 +161,9 @@ impl Shown {
             status: expect.status.clone(),
             conditions: values(&expect.conditions),
             events: values(&expect.events),
+            patches: expect.patches.clone(),
+            evictions: expect.evictions.as_ref().and_then(|evictions| serde_json::to_value(evictions).ok()),
+            needs: expect.needs.as_deref().map(values),
             ready,
             failure: None,
         }
@@ -222,6 +245,11 @@ pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<Verdic
         report.failure.as_ref().map(|(blame, failure)| format!("{}: {}", blame.what(), failure.message));
     let ready = report.ready.as_ref().and_then(|ready| serde_json::to_value(ready).ok());
     let mut found = Shown::of(&Report { violation: None, ..report.clone() });
+    if let (Some(answer), Some(_)) =
+        (&report.answer, case.expect.as_ref().and_then(|expect| expect.needs.as_ref()))
+    {
+        found.needs = Some(values(&answer.needs));
+    }
     if let (Some(failure), Some((_, full))) = (&mut found.failure, &report.failure)
         && wants_message(case)
     {

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use pintle_core::{ApiError, Applied, Apply, Deletion, Observed, StatusWrite, object, reconciler};
+use pintle_core::{
+    ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, PatchWrite, StatusWrite, needs::LookUp,
+    object, reconciler,
+};
 use pintle_wit::{Cause, Kind, ObjectRef};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -84,7 +87,8 @@ pub struct Cluster {
     /// Objects of kinds that are not watched that the host has read or written.
     seen: BTreeSet<Key>,
     manager: String,
-    observed_kinds: Vec<Kind>,
+    /// The kinds of children, and whether the guest observes them.
+    child_kinds: Vec<(Kind, bool)>,
     now: Timestamp,
     version: u64,
 }
@@ -96,7 +100,7 @@ impl Cluster {
         objects: Vec<Value>,
         refusals: Vec<CaseRefusal>,
         manager: &str,
-        observed_kinds: Vec<Kind>,
+        child_kinds: Vec<(Kind, bool)>,
         now: Timestamp,
     ) -> Self {
         if let Some(status) = root.get("status").cloned() {
@@ -111,7 +115,7 @@ impl Cluster {
             used: BTreeSet::new(),
             seen: BTreeSet::new(),
             manager: manager.to_owned(),
-            observed_kinds,
+            child_kinds,
             now,
             version: 1,
         }
@@ -127,7 +131,8 @@ impl Cluster {
         let known = |(key, live): &(&Key, &Value)| {
             reconciler::is_watchable(&object::kind(live)) || self.seen.contains(*key)
         };
-        self.objects.iter().filter(known).map(|(_, live)| self.observe(live)).collect()
+        let children = self.objects.iter().filter(|(_, live)| self.child_kind(live).is_some());
+        children.filter(known).map(|(_, live)| self.observe(live)).collect()
     }
 
     /// An object as it is now.
@@ -205,6 +210,74 @@ impl Cluster {
         Ok(Applied { created, observed })
     }
 
+    /// Looks up what a guest asks to see: in the files, the root among them.
+    pub fn look(&self, lookups: &[LookUp]) -> Vec<Vec<Value>> {
+        let all = || self.objects.values().chain([&self.root]);
+        let means = |look: &LookUp, live: &Value| {
+            let kind = object::kind(live);
+            kind.group() == look.kind().group() && kind.kind == look.kind().kind && look.means(live)
+        };
+        lookups.iter().map(|look| all().filter(|live| means(look, live)).cloned().collect()).collect()
+    }
+
+    /// Patches an object that is not the root's.
+    ///
+    /// # Errors
+    /// As the case says, and 409 where the object is not there.
+    pub fn patch(&mut self, patch: &PatchWrite) -> Result<Value, ApiError> {
+        let reference = patch.reference();
+        if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
+            self.used.insert(index);
+            return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
+        }
+        let Some(mut live) = self.live(reference).cloned() else {
+            let message = "uid mismatch: the object does not exist".into();
+            return Err(ApiError { code: 409, reason: "Conflict".into(), message, ..ApiError::default() });
+        };
+        let mut sent = patch.object().clone();
+        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("uid");
+        }
+        let before = live.clone();
+        // What an earlier form of the patch set, and this one does not.
+        if let Some(entry) = pintle_core::managed::entry(&live, patch.manager(), None).cloned() {
+            drop_unsent(&mut live, &entry, &sent);
+        }
+        merge(&mut live, &sent);
+        record(&mut live, patch.manager(), None, owned(&sent));
+        if live != before {
+            self.version += 1;
+            live["metadata"]["resourceVersion"] = self.version.to_string().into();
+        }
+        self.objects.insert(key(reference), live.clone());
+        Ok(live)
+    }
+
+    /// Has a Pod go: it is gone at once.
+    ///
+    /// # Errors
+    /// As the case says, and 404 where it is not there.
+    pub fn evict(&mut self, eviction: &EvictionWrite) -> Result<(), ApiError> {
+        let reference = eviction.reference();
+        if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
+            self.used.insert(index);
+            return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
+        }
+        let is_it = self.live(reference).is_some_and(|live| object::uid(live) == eviction.uid());
+        if !is_it {
+            return Err(ApiError { code: 404, reason: "NotFound".into(), ..ApiError::default() });
+        }
+        self.objects.remove(&key(reference));
+        Ok(())
+    }
+
+    fn child_kind(&self, live: &Value) -> Option<bool> {
+        let kind = object::kind(live);
+        let mut kinds = self.child_kinds.iter();
+        let found = kinds.find(|(one, _)| one.group() == kind.group() && one.kind == kind.kind)?;
+        Some(found.1)
+    }
+
     /// Deletes children.
     pub fn delete(&mut self, deletions: &[Deletion]) -> Vec<Result<(), ApiError>> {
         for deletion in deletions {
@@ -221,10 +294,7 @@ impl Cluster {
     }
 
     fn observe(&self, live: &Value) -> Observed {
-        let kind = object::kind(live);
-        let observe =
-            self.observed_kinds.iter().any(|one| one.group() == kind.group() && one.kind == kind.kind);
-        Observed::of(live, &self.manager, observe)
+        Observed::of(live, &self.manager, self.child_kind(live).unwrap_or(false))
     }
 }
 
@@ -284,6 +354,24 @@ fn merge(live: &mut Value, sent: &Value) {
             }
         }
         (live, sent) => *live = sent.clone(),
+    }
+}
+
+/// Takes away what an entry of managed fields owns and an apply no longer sends.
+fn drop_unsent(live: &mut Value, entry: &Value, sent: &Value) {
+    let (Some(fields), Some(owned)) = (live.as_object_mut(), entry.as_object()) else { return };
+    for (key, below) in owned {
+        let Some(name) = key.strip_prefix("f:") else { continue };
+        match (fields.get_mut(name), sent.get(name)) {
+            (Some(live), sent) if below.as_object().is_some_and(|below| !below.is_empty()) => {
+                drop_unsent(live, below, sent.unwrap_or(&Value::Null));
+                if sent.is_none() && live.as_object().is_some_and(Map::is_empty) {
+                    fields.remove(name);
+                }
+            }
+            (Some(_), None) => drop(fields.remove(name)),
+            _ => {}
+        }
     }
 }
 

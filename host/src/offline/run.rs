@@ -4,11 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use pintle_core::{
-    Allowed, ApiError, Done, Outcome, Pass, RootMemory, Snapshot, Step, gate, observed::status_conditions,
-    request,
+    Allowed, ApiError, Done, EvictionWrite, Outcome, Pass, PatchWrite, RootMemory, Snapshot, Step, gate,
+    observed::status_conditions, request,
 };
 use pintle_engine::{CallStats, Module, Origin};
-use pintle_wit::{Condition, Event, Failure, GuestCondition, ObjectRef, Request, Response, names, reasons};
+use pintle_wit::{
+    Condition, Event, Evictions, Failure, GuestCondition, Need, NeedAnswer, ObjectRef, Request, Response,
+    names, reasons,
+};
 use serde_json::{Map, Value, json};
 
 use super::{cluster::Cluster, difference::differences, guest::Guest, setting::Setting};
@@ -53,7 +56,16 @@ pub struct Answered {
     pub conditions: Vec<GuestCondition>,
     /// The guest's events.
     pub events: Vec<Event>,
+    /// The patches of objects that the root does not own: `object`, `onRelease`.
+    pub patches: Vec<Value>,
+    /// The Pods that are to go.
+    pub evictions: Option<Evictions>,
+    /// What the guest asked to see.
+    pub needs: Vec<Need>,
 }
+
+/// What stands for the host's time in what is printed and expected.
+const TIME: &str = "<time>";
 
 /// Who says that there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +90,13 @@ impl Blame {
 }
 
 impl Answered {
-    fn of(allowed: &Allowed) -> Self {
+    fn of(mut allowed: Allowed, root: &Value, needs: Vec<Need>) -> Self {
+        allowed.stamp(root, TIME);
+        let patches = allowed
+            .patches()
+            .iter()
+            .map(|patch| json!({"object": patch.object(), "onRelease": patch.on_release()}))
+            .collect();
         let later = allowed.children().iter().filter(|child| child.stage() > 0);
         let name = |reference: &ObjectRef| format!("{}/{}", reference.kind, reference.name);
         Self {
@@ -87,6 +105,9 @@ impl Answered {
             status: allowed.status().clone(),
             conditions: allowed.conditions().to_vec(),
             events: allowed.events().to_vec(),
+            patches,
+            evictions: allowed.evictions().cloned(),
+            needs,
         }
     }
 
@@ -113,13 +134,13 @@ fn plain(child: &Value) -> Value {
 
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.
 pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
-    let observed_kinds = setting.binding.manifest.children.iter().filter(|child| child.observe);
+    let child_kinds = setting.binding.manifest.children.iter();
     let cluster = Cluster::new(
         setting.root.clone(),
         setting.observed.clone(),
         setting.refusals.clone(),
         &setting.binding.field_manager,
-        observed_kinds.map(|child| child.kind()).collect(),
+        child_kinds.map(|child| (child.kind(), child.observe)).collect(),
         setting.now,
     );
     let guest = Guest { module, limits: setting.call_limits, strict };
@@ -179,8 +200,10 @@ impl Passed {
         }
     }
 
-    fn last_children(&self) -> &[Value] {
-        self.requests.last().map(|request| request.children.as_slice()).unwrap_or_default()
+    /// What the guest saw besides its root.
+    fn last_seen(&self) -> (&[Value], &[NeedAnswer]) {
+        let last = self.requests.last();
+        last.map(|request| (&request.children[..], &request.needs[..])).unwrap_or_default()
     }
 }
 
@@ -205,9 +228,9 @@ impl Run<'_> {
                 return Some(Failure::terminal(NOT_IDEMPOTENT, message));
             }
             if next.written.is_empty() {
-                return None;
+                return self.starts_anywhere(next.memory);
             }
-            let saw_more = next.last_children() != before.last_children();
+            let saw_more = next.last_seen() != before.last_seen();
             if !(may_write && saw_more) {
                 let message = format!(
                     "the next pass, over what this one made, still finds something to do: {}",
@@ -218,6 +241,24 @@ impl Run<'_> {
             may_write = false;
             before = next;
         }
+    }
+
+    /// The host begins with the set of needs that the last pass left. That must save calls and change nothing: from the empty set the
+    /// guest arrives at the same.
+    fn starts_anywhere(&mut self, memory: RootMemory) -> Option<Failure> {
+        if memory.needs().is_empty() {
+            return None;
+        }
+        let anew = self.pass(RootMemory::default());
+        let failed = match &anew.answer {
+            Some(Err((_, failure))) => Some(failure.to_string()),
+            _ => None,
+        };
+        let found = failed.or_else(|| (!anew.written.is_empty()).then(|| anew.written.join("; ")))?;
+        let message = format!(
+            "called again from the empty set of needs, the guest does not arrive at the same: {found}"
+        );
+        Some(Failure::terminal(super::NOT_DETERMINISTIC, message))
     }
 
     fn pass(&mut self, memory: RootMemory) -> Passed {
@@ -235,6 +276,15 @@ impl Run<'_> {
         let done = loop {
             outcome = match pass.step(outcome) {
                 Step::CallGuest(request) => Outcome::Answered(self.call(*request, &mut passed)),
+                Step::Look(lookups) => {
+                    Outcome::Looked(self.cluster.look(&lookups).into_iter().map(Ok).collect())
+                }
+                Step::Patch(patches) => {
+                    Outcome::Patched(patches.iter().map(|patch| self.patch(patch, &mut passed)).collect())
+                }
+                Step::Evict(evictions) => {
+                    Outcome::Evicted(evictions.iter().map(|pod| self.evict(pod, &mut passed)).collect())
+                }
                 Step::Get(asked) => Outcome::Got(self.cluster.get(&asked)),
                 Step::Apply(applies) => {
                     Outcome::Applied(applies.iter().map(|apply| self.apply(apply, &mut passed)).collect())
@@ -272,10 +322,13 @@ impl Run<'_> {
 
     fn finish(&self, done: Done, passed: &mut Passed) {
         passed.memory = done.memory;
-        // The only failure that arises behind the gate.
-        if done.error.as_deref() == Some(reasons::REFUSALS_UNSTABLE) && matches!(passed.answer, Some(Ok(_))) {
+        // The failures that arise behind the gate.
+        const BEHIND: [&str; 3] =
+            [reasons::REFUSALS_UNSTABLE, reasons::NEEDS_UNSTABLE, reasons::NEEDS_TOO_LARGE];
+        let behind = done.error.filter(|error| BEHIND.contains(&error.as_str()));
+        if let (Some(reason), Some(Ok(_))) = (behind, &passed.answer) {
             let message = self.ready().map(|ready| ready.message).unwrap_or_default();
-            passed.answer = Some(Err((Blame::Gate, Failure::terminal(reasons::REFUSALS_UNSTABLE, message))));
+            passed.answer = Some(Err((Blame::Gate, Failure::terminal(reason, message))));
         }
     }
 
@@ -303,10 +356,24 @@ impl Run<'_> {
     /// The answer as the pass, which asks the same gate, will carry it out.
     fn gated(&self, response: Response) -> Result<Answered, (Blame, Failure)> {
         let context = self.setting.binding.context(self.cluster.root());
+        let needs = response.needs.clone();
         match gate::gate(&context, response) {
-            Ok(allowed) => Ok(Answered::of(&allowed)),
+            Ok(allowed) => Ok(Answered::of(allowed, self.cluster.root(), needs)),
             Err(found) => Err((Blame::Gate, gate::failure(&found))),
         }
+    }
+
+    fn patch(&mut self, patch: &PatchWrite, passed: &mut Passed) -> Result<Value, ApiError> {
+        let before = self.cluster.live(patch.reference()).cloned().unwrap_or_default();
+        let after = self.cluster.patch(patch)?;
+        passed.written.push(written(patch.reference(), &before, &after));
+        Ok(after)
+    }
+
+    fn evict(&mut self, eviction: &EvictionWrite, passed: &mut Passed) -> Result<(), ApiError> {
+        self.cluster.evict(eviction)?;
+        passed.written.push(format!("{} evicted", eviction.reference()));
+        Ok(())
     }
 
     fn apply(

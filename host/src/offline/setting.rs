@@ -29,7 +29,7 @@ pub const NOW: &str = "2000-01-01T00:00:00Z";
 pub struct Setting {
     /// The root, as an API server would hand it out.
     pub root: Value,
-    /// The observed objects: the root's children, and what stands in their way.
+    /// The objects: the root's children, what stands in their way, and what answers needs.
     pub observed: Vec<Value>,
     /// What the API server refuses.
     pub refusals: Vec<CaseRefusal>,
@@ -120,7 +120,8 @@ impl Setting {
             reconciler: name,
         };
         let mut unused = parts.unused;
-        let observed = observed(&mut root, &binding, parts.observed, &mut unused);
+        let mut observed = observed(&mut root, &binding, parts.observed, &mut unused);
+        observed.extend(needed(&root, &binding, parts.needed, &mut unused));
         let call_limits = call_limits(&binding.limits);
         Ok(Self { root, observed, refusals, now, unused, binding: Arc::new(binding), call_limits })
     }
@@ -134,17 +135,25 @@ struct Parts {
     /// The scope of kinds whose CRDs are there: whether they are namespaced.
     scopes: BTreeMap<Kind, bool>,
     observed: Vec<Document>,
+    /// What is neither the root nor of a kind of its children: it answers needs.
+    needed: Vec<Document>,
     unused: Vec<String>,
 }
 
 impl Parts {
     fn of(manifest: &Manifest, documents: Vec<Document>) -> Result<Self, SettingError> {
-        let (mut roots, mut reconcilers, mut observed, mut unused) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut roots, mut reconcilers, mut unused) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut observed, mut needed) = (Vec::new(), Vec::new());
         let (mut crd, mut scopes) = (None, BTreeMap::new());
         for document in documents {
             let kind = object::kind(&document.value);
-            if kind == manifest.reconciles {
+            let is = |api_version: &str, name: &str| {
+                Kind::new(api_version, "").group() == kind.group() && name == kind.kind
+            };
+            let is_needed = manifest.needs.iter().any(|need| is(&need.api_version, &need.kind))
+                || manifest.patches.iter().any(|patch| is(&patch.api_version, &patch.kind))
+                || manifest.evictions && is("v1", "Pod");
+            if kind == manifest.reconciles && !(is_needed && !roots.is_empty()) {
                 roots.push(document);
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);
@@ -161,10 +170,12 @@ impl Parts {
                 .any(|child| child.kind().group() == kind.group() && child.kind == kind.kind)
             {
                 observed.push(document);
+            } else if is_needed {
+                needed.push(document);
             } else {
                 let at = object::reference(&document.value);
                 unused.push(format!(
-                    "{}: {at} plays no part: guest {} has no children of its kind",
+                    "{}: {at} plays no part: guest {} has no children of its kind, and does not ask to see it",
                     document.source, manifest.name
                 ));
             }
@@ -177,7 +188,7 @@ impl Parts {
         let mut roots = roots.into_iter();
         match (roots.next(), roots.next()) {
             (Some(root), None) if !object::name(&root.value).is_empty() => {
-                Ok(Self { root, reconciler: reconcilers.pop(), crd, scopes, observed, unused })
+                Ok(Self { root, reconciler: reconcilers.pop(), crd, scopes, observed, needed, unused })
             }
             (Some(root), None) => error(format!("{}: the {kind} has no metadata.name", root.source)),
             (Some(first), Some(second)) => error(format!(
@@ -278,8 +289,12 @@ fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) ->
         .iter()
         .flat_map(|grant| grant.kinds.iter().map(|kind| Kind::new(&grant.api_version, kind)));
     let declared = manifest.children.iter().map(|child| child.kind());
+    let needed = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+    let patched = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
     declared
         .chain(granted)
+        .chain(needed)
+        .chain(patched)
         .map(|kind| {
             let built_in = CLUSTER_SCOPED.contains(&(kind.group(), kind.kind.as_str()));
             let namespaced = scopes.get(&kind).copied().unwrap_or(!built_in);
@@ -340,6 +355,30 @@ fn observed(
             continue;
         }
         adopt(root, binding, &mut live);
+        objects.push(live);
+    }
+    objects
+}
+
+/// Objects that are not the root's, as they stand in the cluster.
+fn needed(root: &Value, binding: &Binding, documents: Vec<Document>, unused: &mut Vec<String>) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for document in documents {
+        let mut live = document.value;
+        let namespaced = binding.kinds.get(&object::kind(&live)).is_none_or(|info| info.namespaced);
+        let at = live.get_mut("metadata").and_then(Value::as_object_mut);
+        let Some(metadata) = at.filter(|metadata| metadata.get("name").is_some_and(Value::is_string)) else {
+            unused.push(format!("{}: the object has no metadata.name", document.source));
+            continue;
+        };
+        if let Some(namespace) = object::namespace(root).filter(|_| namespaced) {
+            metadata.entry("namespace").or_insert_with(|| namespace.into());
+        }
+        metadata.entry("resourceVersion").or_insert_with(|| "1".into());
+        let uid = uid(&live);
+        if live["metadata"].get("uid").is_none() {
+            live["metadata"]["uid"] = uid.into();
+        }
         objects.push(live);
     }
     objects

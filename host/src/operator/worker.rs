@@ -112,6 +112,16 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
             Step::Get(references) => {
                 Outcome::Got(join_all(references.iter().map(|reference| work.get(reference))).await)
             }
+            // Until the operator follows objects for needs, no such guest comes into force here (`bind.rs`).
+            Step::Look(lookups) => {
+                let no =
+                    || Err(Failure::terminal("CapabilityMissing", "this host does not honour needs yet"));
+                Outcome::Looked(lookups.iter().map(|_| no()).collect())
+            }
+            Step::Patch(patches) => {
+                Outcome::Patched(patches.iter().map(|_| Err(ApiError::default())).collect())
+            }
+            Step::Evict(pods) => Outcome::Evicted(pods.iter().map(|_| Err(ApiError::default())).collect()),
             Step::Apply(applies) => {
                 Outcome::Applied(join_all(applies.iter().map(|apply| work.apply(apply))).await)
             }

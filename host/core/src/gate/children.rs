@@ -31,6 +31,13 @@ const FORBIDDEN: [(&str, &str); 14] = [
     ("", "PersistentVolume"),
 ];
 
+/// Whether no grant gives objects of this kind to a namespaced root.
+pub(super) fn is_forbidden(kind: &Kind) -> bool {
+    FORBIDDEN
+        .iter()
+        .any(|(group, forbidden)| *group == kind.group() && (forbidden.is_empty() || *forbidden == kind.kind))
+}
+
 pub(super) fn check(
     context: &GateContext<'_>,
     children: Vec<Child>,
@@ -141,14 +148,14 @@ fn label(child: &Child) -> String {
 }
 
 /// A path names a child by its index alone; people look for its name.
-fn name_object(label: &str, found: &mut [Violation]) {
+pub(super) fn name_object(label: &str, found: &mut [Violation]) {
     for violation in found.iter_mut().filter(|violation| !violation.message.contains(label)) {
         violation.message = format!("{label}: {}", violation.message);
     }
 }
 
 /// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
-fn shape(child: Value, path: &str, found: &mut Violations) -> Option<Value> {
+pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<Value> {
     let size = object::json_bytes(&child);
     if size > OBJECT_BYTES_MAX {
         found.add(
@@ -266,10 +273,7 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
 
 fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: &mut Violations) {
     let at = format!("{path}.kind");
-    let is_forbidden = FORBIDDEN.iter().any(|(group, forbidden)| {
-        *group == kind.group() && (forbidden.is_empty() || *forbidden == kind.kind)
-    });
-    if is_forbidden && object::namespace(context.root).is_some() {
+    if is_forbidden(kind) && object::namespace(context.root).is_some() {
         found.add(
             reasons::KIND_FORBIDDEN,
             at,
@@ -339,7 +343,7 @@ fn place(context: &GateContext<'_>, object: &Value, path: &str, found: &mut Viol
 }
 
 /// A DNS label (RFC 1123), as namespaces are named.
-fn is_namespace(name: &str) -> bool {
+pub(super) fn is_namespace(name: &str) -> bool {
     name.len() <= 63 && !name.contains('.') && object::is_name(name)
 }
 

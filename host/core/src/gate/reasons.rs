@@ -29,6 +29,34 @@ pub const METADATA_FORBIDDEN: &str = "MetadataForbidden";
 pub const METADATA_RESERVED: &str = "MetadataReserved";
 /// A child with a status.
 pub const STATUS_FORBIDDEN: &str = "ChildStatusForbidden";
+/// More needs than a pass looks up.
+pub const TOO_MANY_NEEDS: &str = "TooManyNeeds";
+/// A need that means nothing: no name, no time, a wrong selector or field.
+pub const NEED_INVALID: &str = "NeedInvalid";
+/// The manifest does not declare this kind of need.
+pub const NEED_NOT_DECLARED: &str = "NeedNotDeclared";
+/// The manifest does not declare this index.
+pub const INDEX_NOT_DECLARED: &str = "IndexNotDeclared";
+/// The Reconciler does not grant this need.
+pub const NEED_NOT_GRANTED: &str = "NeedNotGranted";
+/// More patches than the Reconciler's limit of children.
+pub const TOO_MANY_PATCHES: &str = "TooManyPatches";
+/// Two patches of one object.
+pub const DUPLICATE_PATCH: &str = "DuplicatePatch";
+/// The manifest does not declare patches of this kind, or of this field.
+pub const PATCH_NOT_DECLARED: &str = "PatchNotDeclared";
+/// The Reconciler does not grant patches of this kind.
+pub const PATCH_NOT_GRANTED: &str = "PatchNotGranted";
+/// The Reconciler does not grant that this field is patched.
+pub const PATCH_FIELD_NOT_GRANTED: &str = "PatchFieldNotGranted";
+/// The manifest does not declare that Pods are evicted.
+pub const EVICTION_NOT_DECLARED: &str = "EvictionNotDeclared";
+/// The Reconciler does not grant that Pods are evicted, or deleted.
+pub const EVICTION_NOT_GRANTED: &str = "EvictionNotGranted";
+/// An eviction without a name or uid, or too many of them.
+pub const EVICTION_INVALID: &str = "EvictionInvalid";
+/// A stamp that is not the host's to set, or that the guest sets itself.
+pub const STAMP_INVALID: &str = "StampInvalid";
 /// An answer says `finalized`, and the manifest declares no finalizer.
 pub const FINALIZER_NOT_DECLARED: &str = "FinalizerNotDeclared";
 /// A Secret of a type that gives credentials.

@@ -98,6 +98,11 @@ impl ApiError {
             || (self.code == 409 && self.message.contains("uid mismatch"))
     }
 
+    /// What was asked was asked of an object in another state, or of another object.
+    pub(crate) fn is_precondition(&self) -> bool {
+        self.code == 409 && self.message.contains("Precondition failed")
+    }
+
     /// One CamelCase word for a condition. A proxy's error page has no such reason.
     pub(crate) fn reason_word(&self) -> String {
         match self.code {

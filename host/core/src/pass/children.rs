@@ -155,7 +155,7 @@ impl Pass {
         if let Some(standing) = self.memory.against(child.reference(), child.desired()) {
             // What was refused for good is not sent again onto the same object; when that has changed, or is gone, it may pass.
             let for_good = !standing.retry && standing.met == Met::of(live);
-            let a_moment_ago = self.counts.guest_calls > 1 && self.was_told(&standing.refusal);
+            let a_moment_ago = self.rounds > 1 && self.was_told(&standing.refusal);
             if for_good || a_moment_ago {
                 return Decision::Refuse(Box::new(standing.clone()));
             }

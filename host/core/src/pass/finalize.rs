@@ -40,7 +40,7 @@ impl Pass {
     }
 
     /// Whether an administrator lets the root go.
-    fn is_released(&self) -> bool {
+    pub(super) fn is_released(&self) -> bool {
         is_annotated(&self.root, names::ANNOTATION_RELEASE)
     }
 
@@ -53,6 +53,7 @@ impl Pass {
         let mut wanted = self.finalizers.clone();
         set(&mut wanted, names::FINALIZER_GUEST, self.binding.manifest.finalizer);
         set(&mut wanted, names::FINALIZER_INVENTORY, self.has_children_elsewhere());
+        set(&mut wanted, names::FINALIZER_PATCHES, self.has_patches());
         (wanted != self.finalizers).then_some(wanted)
     }
 
@@ -98,10 +99,10 @@ impl Pass {
 
     /// A root without a finalizer of ours is the garbage collector's: an apply now would re-create what it takes away.
     pub(super) fn begin_deletion(&mut self) -> Step {
-        let (guest, inventory) = (self.has(names::FINALIZER_GUEST), self.has(names::FINALIZER_INVENTORY));
-        if !guest && !inventory {
+        if !self.has_any() {
             return self.over();
         }
+        let guest = self.has(names::FINALIZER_GUEST);
         let is_asked = guest && !self.is_released() && self.binding.manifest.finalizer;
         match self.binding.duty {
             Duty::Full if is_asked => self.ask_guest(),
@@ -113,16 +114,20 @@ impl Pass {
 
     /// Takes every finalizer of ours off a root whose Reconciler goes. Its children stay.
     pub(super) fn release(&mut self) -> Step {
-        if !self.has(names::FINALIZER_GUEST) && !self.has(names::FINALIZER_INVENTORY) {
-            return self.over();
-        }
-        self.leave()
+        if self.has_any() { self.leave() } else { self.over() }
     }
 
-    fn leave(&mut self) -> Step {
+    fn has_any(&self) -> bool {
+        [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES]
+            .iter()
+            .any(|name| self.has(name))
+    }
+
+    pub(super) fn leave(&mut self) -> Step {
         let mut kept = self.finalizers.clone();
         kept.remove(names::FINALIZER_GUEST);
         kept.remove(names::FINALIZER_INVENTORY);
+        kept.remove(names::FINALIZER_PATCHES);
         self.set_finalizers(kept, Then::Leave)
     }
 
@@ -134,7 +139,7 @@ impl Pass {
         left.sort();
         left.dedup();
         if left.is_empty() {
-            return self.leave();
+            return self.take_patches_away();
         }
         self.phase = Phase::ReadingLeft(left.clone());
         Step::Get(left)
@@ -192,11 +197,11 @@ impl Pass {
     }
 
     fn leave_unless_waiting(&mut self) -> Step {
-        if self.waits { self.over() } else { self.leave() }
+        if self.waits { self.over() } else { self.take_patches_away() }
     }
 
     /// Whoever releases a root is told what stays.
-    fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
+    pub(super) fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
         let message = format!("the root was released, and {reference} is left behind: {error}");
         let message = crate::gate::clean(&message, 1024);
         self.leaving.push(Event { r#type: EventType::Warning, reason: "LeftBehind".into(), message });

@@ -4,10 +4,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pintle_wit::{GuestCondition, ObjectRef, Readiness, Refusal, names};
+use pintle_wit::{GuestCondition, Need, ObjectRef, Readiness, Refusal, names};
 use serde_json::{Map, Value};
 
-use super::{Binding, Key, breaker::Breaker, labels::Unlabelled};
+use super::{Binding, Key, breaker::Breaker, evictions::Evicted, labels::Unlabelled, needs::Settling};
 use crate::{
     desired::{DesiredHash, hash_parts},
     gate::Allowed,
@@ -39,6 +39,12 @@ pub struct RootMemory {
     asked: Option<Box<str>>,
     /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
     pub(super) warned: Option<Box<(String, String)>>,
+    /// What the guest asked to see last.
+    pub(super) needs: Vec<Need>,
+    /// What it was shown of needs that settle.
+    pub(super) settling: Vec<Settling>,
+    /// What became of its evictions.
+    pub(super) evicted: Evicted,
 }
 
 /// What refusals hold for: the root, its generation, and the hash of the Reconciler's generation and the module's digest.
@@ -212,6 +218,11 @@ impl RootMemory {
         self.breaker.is_open()
     }
 
+    /// What the guest asked to see last.
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with, and
     /// everything when the root is another one of the same name. Returns whether any of these is so: somebody's edit is to be made
     /// true.
@@ -267,6 +278,10 @@ impl RootMemory {
             + self.standing.iter().map(refusal).sum::<usize>()
             + self.read.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len()).sum::<usize>()
             + self.unwatched.iter().map(Kept::bytes).sum::<usize>()
+            // A selector's labels and a field's path are about as long as two names.
+            + self.needs.len() * (size_of::<Need>() + 64)
+            + self.settling.iter().map(Settling::bytes).sum::<usize>()
+            + self.evicted.bytes()
             + self.warned.as_ref().map_or(0, |warned| size_of::<(String, String)>() + warned.1.len())
     }
 

@@ -5,22 +5,31 @@ use std::time::Duration;
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
 use serde_json::Value;
 
-use super::{ApiError, Apply, Claim, Deletion, FinalizerWrite, RootMemory, StatusWrite};
-use crate::observed::Observed;
+use super::{
+    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, PatchWrite, RootMemory, StatusWrite,
+};
+use crate::{needs::LookUp, observed::Observed};
 
 /// What a pass asks for next.
 #[derive(Debug)]
 pub enum Step {
     /// Call the guest; answer with [`Outcome::Answered`].
     CallGuest(Box<Request>),
+    /// Look these objects up, and tell the root of their changes from now on, and of no others; answer with [`Outcome::Looked`], in the
+    /// same order.
+    Look(Vec<LookUp>),
     /// Read these objects live; answer with [`Outcome::Got`], in the same order.
     Get(Vec<ObjectRef>),
     /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
     Apply(Vec<Apply>),
-    /// Read these children live and whole, with all their managed fields; answer with [`Outcome::Inspected`], in the same order.
+    /// Read these objects live and whole, with all their managed fields; answer with [`Outcome::Inspected`], in the same order.
     Inspect(Vec<ObjectRef>),
     /// Make items of these children's lists ours; answer with [`Outcome::Claimed`], in the same order.
     Claim(Vec<Claim>),
+    /// Apply these onto objects that are not the root's, side by side; answer with [`Outcome::Patched`], in the same order.
+    Patch(Vec<PatchWrite>),
+    /// Have these Pods go, side by side; answer with [`Outcome::Evicted`], in the same order.
+    Evict(Vec<EvictionWrite>),
     /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
     Delete(Vec<Deletion>),
     /// Write the root's finalizers; answer with [`Outcome::FinalizersSet`].
@@ -40,6 +49,8 @@ pub enum Outcome {
     Start,
     /// The guest's answer.
     Answered(Result<Response, Failure>),
+    /// The objects that each look-up means, whole or at least with the fields that it asks for; none is no error.
+    Looked(Vec<Result<Vec<Value>, Failure>>),
     /// The objects as they are; `None` for one that is not there.
     Got(Vec<Result<Option<Observed>, ApiError>>),
     /// What the API server said to each apply.
@@ -48,6 +59,10 @@ pub enum Outcome {
     Inspected(Vec<Result<Option<Value>, ApiError>>),
     /// The children as the API server returned them.
     Claimed(Vec<Result<Observed, ApiError>>),
+    /// The objects as the API server returned them.
+    Patched(Vec<Result<Value, ApiError>>),
+    /// What the API server said to each eviction.
+    Evicted(Vec<Result<(), ApiError>>),
     /// What the API server said to each deletion; an object that is not there counts as deleted.
     Deleted(Vec<Result<(), ApiError>>),
     /// What the API server said to the finalizers.
@@ -129,10 +144,14 @@ pub struct Counts {
     pub deleted: u32,
     /// Status writes.
     pub status_writes: u32,
+    /// Objects patched, or patches taken away.
+    pub patched: u32,
+    /// Pods evicted or deleted.
+    pub evicted: u32,
 }
 
 impl Counts {
     pub(super) fn changed_children(&self) -> bool {
-        self.created + self.updated + self.deleted > 0
+        self.created + self.updated + self.deleted + self.patched > 0
     }
 }

@@ -37,13 +37,7 @@ impl Pass {
     /// Names these children in the status before they are created, so that a host that dies in between knows where to look.
     pub(super) fn record(&mut self, children: &[ObjectRef]) -> Step {
         self.recorded_now.extend(children.iter().cloned());
-        let blocker = Blocker {
-            reason: "Progressing".into(),
-            message: "the children are being applied".into(),
-            terminal: false,
-        };
-        let (fields, guest) = self.last_words();
-        let status = self.status(fields, &guest, &[blocker], None);
+        let status = self.status_on_the_way();
         let shown = json!({"status": status, "metadata": {"namespace": object::namespace(&self.root)}});
         let named = |child: &ObjectRef| {
             recorded_unwatched(&shown).contains(child) || recorded_inventory(&shown).contains(child)
@@ -58,8 +52,48 @@ impl Pass {
         Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
     }
 
+    /// Names patches that are to be taken away in the end in the status, before they are applied. Nothing where the CRD has no place
+    /// for it.
+    pub(super) fn record_patches(&mut self) -> Option<Step> {
+        let status = self.status_on_the_way();
+        let shown = json!({"status": status});
+        let named: Vec<ObjectRef> = entries(&shown, "patched").collect();
+        if matches!(self.binding.status, StatusSchema::Nothing)
+            || !self.patched().iter().all(|entry| named.contains(entry))
+        {
+            return None;
+        }
+        self.recorded = true;
+        self.counts.status_writes += 1;
+        self.phase = Phase::RecordingPatches;
+        Some(Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager)))
+    }
+
+    /// What the status says while the answer is being carried out.
+    fn status_on_the_way(&self) -> Value {
+        let blocker = Blocker {
+            reason: "Progressing".into(),
+            message: "the children are being applied".into(),
+            terminal: false,
+        };
+        let (fields, guest) = self.last_words();
+        self.status(fields, &guest, &[blocker], None)
+    }
+
+    /// The status once more, with what came of evictions.
+    pub(super) fn write_status_again(&mut self, events: Vec<Event>) -> Step {
+        let status = self.said().status;
+        if matches!(self.binding.status, StatusSchema::Nothing) {
+            return self.emit(events);
+        }
+        self.counts.status_writes += 1;
+        self.phase = Phase::WritingStatusAgain(events);
+        Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
+    }
+
     /// The last step but the events: the status, where it differs from what is there.
     pub(super) fn write_status(&mut self) -> Step {
+        self.note_lacking();
         let mut slowed = self.charge_children();
         let mut said = self.said();
         let mut events = self.events(&said.blockers, said.did_change);
@@ -75,7 +109,7 @@ impl Pass {
         }
         events.extend(self.slowed_event().filter(|_| slowed));
         if !said.is_news {
-            return self.emit(events);
+            return self.evict(events);
         }
         self.phase = Phase::WritingStatus(events);
         Step::WriteStatus(StatusWrite::of(&self.root, said.status, &self.binding.field_manager))
@@ -106,6 +140,7 @@ impl Pass {
             || self.unsure.is_some()
             || self.recorded
             || self.counts.changed_children()
+            || self.has_open_evictions()
             || self.ready && !was_ready(&self.root);
         let since = Duration::try_from(self.now.duration_since(written)).ok()?;
         MERGE.checked_sub(since).filter(|left| !waits && !left.is_zero())
@@ -198,7 +233,8 @@ impl Pass {
                 module_digest: changed_by.or(recorded_digest).map(Into::into),
                 unwatched: unwatched.iter().map(unwatched_child).collect(),
                 inventory,
-                ..PintleStatus::default()
+                patched: self.patched(),
+                evicting: self.evicting(),
             }),
         };
         let mut status = fields;
@@ -277,6 +313,15 @@ impl Pass {
             };
             add(&word(&refusal.reason, "ChildRefused"), message, !standing.retry);
         }
+        for (reference, error) in &self.patches_refused {
+            let message = match error.code {
+                404 if error.reason == "PatchTargetMissing" => error.message.clone(),
+                _ => format!("the patch of {reference} is refused: {error}"),
+            };
+            let reason = if error.code == 409 { "PatchConflict".into() } else { error.reason_word() };
+            add(&word(&reason, "PatchRefused"), message, !error.depends_on_others());
+        }
+        blockers.extend(self.eviction_blocker());
         blockers.extend(self.label_blocker());
         let mut add = |reason: &str, message: String, terminal: bool| {
             blockers.push(Blocker {
@@ -457,7 +502,7 @@ pub(super) fn recorded_inventory(root: &Value) -> Vec<ObjectRef> {
         .collect()
 }
 
-fn entries<'a, T: serde::de::DeserializeOwned + 'a>(
+pub(super) fn entries<'a, T: serde::de::DeserializeOwned + 'a>(
     root: &'a Value,
     list: &str,
 ) -> impl Iterator<Item = T> + use<'a, T> {
@@ -513,7 +558,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 /// Whether `observed` shows everything in `sent`. Conditions are compared by type; what others keep beside ours does not count.
-fn shows(observed: &Value, sent: &Value) -> bool {
+pub(super) fn shows(observed: &Value, sent: &Value) -> bool {
     match (observed, sent) {
         (Value::Object(observed), Value::Object(sent)) => sent.iter().all(|(key, value)| {
             observed.get(key).map_or(value.is_null() || is_empty(value), |observed| {

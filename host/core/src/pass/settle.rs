@@ -27,12 +27,13 @@ impl Pass {
             }
         }
         if self.memory.refusals() != self.told {
-            if self.counts.guest_calls >= GUEST_CALLS_MAX {
+            if self.rounds >= GUEST_CALLS_MAX {
                 let message = format!(
                     "the guest's answer and what the API server refuses did not settle in {GUEST_CALLS_MAX} calls"
                 );
                 return self.fail(Failure::terminal(reasons::REFUSALS_UNSTABLE, message));
             }
+            self.rounds += 1;
             let request = self.request();
             self.request_hash = self.hash(&request);
             return self.call_guest(request);
@@ -47,6 +48,11 @@ impl Pass {
             let is_done = self.is_finalized() && self.unsure.is_none();
             return if is_done { self.clean_up() } else { self.write_status() };
         }
+        self.apply_patches()
+    }
+
+    /// Everything else is as the answer wants it: what it no longer has is taken away.
+    pub(super) fn prune(&mut self) -> Step {
         match self.prunable() {
             prunable if prunable.is_empty() => self.converged(),
             prunable => {

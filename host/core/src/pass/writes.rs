@@ -3,10 +3,14 @@
 
 use std::fmt;
 
-use pintle_wit::ObjectRef;
+use pintle_wit::{Eviction, EvictionMode, ObjectRef};
 use serde_json::{Value, json};
 
-use crate::{gate::AllowedChild, managed, object, observed::Observed};
+use crate::{
+    gate::{AllowedChild, AllowedPatch},
+    managed, object,
+    observed::Observed,
+};
 
 /// A server-side apply of a child.
 #[derive(Clone)]
@@ -93,6 +97,89 @@ impl Claim {
     /// The field manager.
     pub fn manager(&self) -> &str {
         &self.manager
+    }
+}
+
+/// A server-side apply onto an object that the root does not own, under a field manager of the root's own. It carries the uid of the
+/// object that was read, so that it neither creates one nor hits a successor.
+#[derive(Clone, Debug)]
+pub struct PatchWrite {
+    reference: ObjectRef,
+    object: Value,
+    manager: String,
+    force: bool,
+}
+
+impl PatchWrite {
+    /// Sets what the patch has. Only what is the manager's already is set over what others have written there since.
+    pub(super) fn apply(patch: &AllowedPatch, live: &Value, manager: &str) -> Self {
+        let mut object = patch.object().clone();
+        object["metadata"]["uid"] = object::uid(live).into();
+        let force = managed::entry(live, manager, None).is_some();
+        Self { reference: patch.reference().clone(), object, manager: manager.into(), force }
+    }
+
+    /// Sets nothing, which takes away what the manager had set; nothing to do where it has set nothing.
+    pub(super) fn release(reference: &ObjectRef, live: &Value, manager: &str) -> Option<Self> {
+        managed::entry(live, manager, None)?;
+        let mut object = json!({
+            "apiVersion": reference.api_version, "kind": reference.kind,
+            "metadata": {"name": reference.name, "uid": object::uid(live)},
+        });
+        if let Some(namespace) = &reference.namespace {
+            object["metadata"]["namespace"] = namespace.as_str().into();
+        }
+        Some(Self { reference: reference.clone(), object, manager: manager.into(), force: true })
+    }
+
+    /// The object.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+    /// The body of the request.
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+    /// The field manager.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+    /// Whether conflicts are overridden.
+    pub fn force(&self) -> bool {
+        self.force
+    }
+}
+
+/// An eviction, or the deletion, of a Pod by its uid.
+#[derive(Clone, Debug)]
+pub struct EvictionWrite {
+    reference: ObjectRef,
+    uid: String,
+    mode: EvictionMode,
+}
+
+impl EvictionWrite {
+    pub(super) fn of(pod: &Eviction, namespace: Option<&str>, mode: EvictionMode) -> Self {
+        let reference = ObjectRef {
+            api_version: "v1".into(),
+            kind: "Pod".into(),
+            namespace: namespace.map(Into::into),
+            name: pod.name.clone(),
+        };
+        Self { reference, uid: pod.uid.clone(), mode }
+    }
+
+    /// The Pod.
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+    /// The uid that the Pod must have.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+    /// Through the Eviction API, or by deletion.
+    pub fn mode(&self) -> EvictionMode {
+        self.mode
     }
 }
 

@@ -6,9 +6,9 @@ use pintle_core::{
     Allowed, Binding, KindInfo, StatusSchema,
     desired::SealingKey,
     gate::{self, Violation},
-    reconciler::{Grants, KindGrant, Limits},
+    reconciler::{Grants, KindGrant, Limits, NeedGrant, NeedScope, PatchGrant},
 };
-use pintle_wit::{ChildKind, Kind, Manifest};
+use pintle_wit::{ChildKind, Kind, Manifest, NeedKind, PatchKind};
 use serde_json::{Value, json};
 
 /// Kinds that are declared, granted and served.
@@ -88,6 +88,7 @@ pub(crate) fn binding() -> Binding {
     };
     grants.children.push(grant);
     kinds.insert(Kind::new("example.com/v1", "Undeclared"), KindInfo { namespaced: true });
+    powers(&mut manifest, &mut grants);
     Binding {
         reconciler: "shop".into(),
         generation: 1,
@@ -100,7 +101,7 @@ pub(crate) fn binding() -> Binding {
         kinds,
         duty: pintle_core::Duty::Full,
         status: StatusSchema::Declared(json!({"properties": {
-            "phase": {"type": "string"},
+            "phase": {"type": "string"}, "count": {"type": "integer"}, "at": {"type": "string"},
             "parts": {"items": {"properties": {"name": {"type": "string"}}}},
             "observedGeneration": {}, "pintle": {"x-kubernetes-preserve-unknown-fields": true},
             "conditions": {"items": {"x-kubernetes-preserve-unknown-fields": true}},
@@ -108,6 +109,51 @@ pub(crate) fn binding() -> Binding {
         key: SealingKey::new([7; 32]),
         watched_namespaces: Default::default(),
     }
+}
+
+/// Needs, patches and evictions: some declared and granted, some declared alone.
+fn powers(manifest: &mut Manifest, grants: &mut Grants) {
+    let need = |kind: &str, indexes: &[&str]| NeedKind {
+        api_version: if kind == "Planet" { "example.com/v1" } else { "v1" }.into(),
+        kind: kind.into(),
+        indexes: indexes.iter().map(|path| (*path).into()).collect(),
+    };
+    manifest.needs = vec![
+        need("ConfigMap", &["data.host"]),
+        need("Secret", &[]),
+        need("Service", &[]),
+        need("PersistentVolumeClaim", &[]),
+        need("Planet", &[]),
+    ];
+    let grant = |kind: &str, scope, names: &[&str]| NeedGrant {
+        api_version: "v1".into(),
+        kinds: vec![kind.into()],
+        scope,
+        names: names.iter().map(|name| (*name).into()).collect(),
+    };
+    grants.needs = vec![
+        grant("ConfigMap", NeedScope::Namespace, &[]),
+        grant("Secret", NeedScope::Namespace, &["seen"]),
+        grant("Service", NeedScope::All, &["seen"]),
+    ];
+    let patch = |kind: &str, fields: &[&str]| PatchKind {
+        api_version: if kind == "Pod" { "v1" } else { "apps/v1" }.into(),
+        kind: kind.into(),
+        fields: fields.iter().map(|path| (*path).into()).collect(),
+    };
+    manifest.patches = vec![
+        patch("Deployment", &["spec.template", "spec.replicas", "metadata.labels"]),
+        patch("DaemonSet", &["spec.template"]),
+        patch("Role", &["rules"]),
+    ];
+    manifest.patches[2].api_version = "rbac.authorization.k8s.io/v1".into();
+    grants.patches = vec![PatchGrant {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        fields: vec!["spec.template".into(), "metadata.labels".into()],
+    }];
+    manifest.evictions = true;
+    grants.evictions = true;
 }
 
 /// Children 0 to 4: Deployment web, Service web, Ingress web, Secret keys, ConfigMap page.

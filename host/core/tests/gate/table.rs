@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{FORBIDDEN, set},
-    pods,
+    pods, powers,
 };
 
 pub(crate) struct Row {
@@ -39,7 +39,8 @@ pub(crate) fn more(reason: &'static str, path: &str, api_version: &str, kind: &s
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    let mut rows = capabilities();
+    let mut rows = openings_of_stages();
+    rows.extend(powers::powers());
     rows.extend(forms());
     rows.extend(kinds());
     rows.extend(openings());
@@ -50,15 +51,8 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-fn capabilities() -> Vec<Row> {
-    let missing =
-        |path: &str, pointer: &str, says, value| row("CapabilityMissing", path, says, pointer, value);
-    let patch = json!({"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}, "onRelease": "Remove"});
+fn openings_of_stages() -> Vec<Row> {
     vec![
-        missing("needs", "/needs", "needs", json!([{"clock": {"stepSeconds": 60}}])),
-        missing("patches", "/patches", "patches", json!([patch])),
-        missing("evictions", "/evictions", "evictions", json!({"pods": []})),
-        missing("stamps", "/stamps", "stamps", json!({"at": "count"})),
         row(reasons::FINALIZER_NOT_DECLARED, "finalized", "finalizer", "/finalized", json!(true)),
         row(
             reasons::REFERENCE_IN_LATER_STAGE,

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{cause, error, no_reply, port_taken},
+    powers::grant_powers,
     world::{MANAGER, World, answer, config_map, deployment, elsewhere, reference, secret, service},
 };
 
-/// The most steps of a pass, from the limits in its code: three calls of the guest, and for each of them two rounds of children,
-/// in which one child is tried four times and claimed a few.
-const STEPS_MAX: usize = 120;
+/// The most steps of a pass, from the limits in its code: three rounds of at most ten calls of the guest and as many look-ups, and for
+/// each of them two rounds of children, in which one child is tried four times and claimed a few.
+const STEPS_MAX: usize = 180;
 
 /// Choices of a driver that may do anything.
 struct Driver {
@@ -26,6 +27,8 @@ struct Driver {
     may_update: Vec<(ObjectRef, String)>,
     /// What the last Get showed as the root's.
     last_read: BTreeMap<ObjectRef, String>,
+    /// The uids that the last status named.
+    evicting: Vec<String>,
 }
 
 impl Driver {
@@ -112,7 +115,22 @@ impl Driver {
     fn answer(&mut self) -> Result<Response, Failure> {
         let port = 30000 + u32::from(self.choose(4));
         let text = ["a", "b"][self.choose(2) as usize];
-        match self.choose(9) {
+        match self.choose(12) {
+            9 => Ok(Response { needs: self.needs(), ..answer(vec![config_map("page", text)]) }),
+            10 => {
+                let on_release = if self.choose(2) == 0 { "Remove" } else { "Leave" };
+                let mut powers = json!({"apiVersion": "guest.pintle.dev/v1",
+                    "patches": [{"onRelease": on_release, "object": {
+                        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs"}, "spec": {"replicas": port}}}],
+                    "evictions": {"oneAtATime": self.choose(2) == 0, "pods": [{"name": "p1", "uid": "uid-1"}, {"name": "p2", "uid": "uid-2"}]},
+                    "status": {"count": self.choose(3)}, "stamps": {"at": "count"}, "finalized": self.choose(4) == 0});
+                powers["needs"] = serde_json::to_value(self.needs()).unwrap();
+                Ok(serde_json::from_value(powers).unwrap())
+            }
+            11 => {
+                let needs = vec![pintle_wit::Need::Clock { step_seconds: 0 }];
+                Ok(Response { needs, ..answer(vec![config_map("page", text)]) })
+            }
             0 => Err(Failure::terminal("InvalidSpec", "bad")),
             1 => Err(Failure::transient("DeadlineExceeded", "slow")),
             2 => Ok(answer(vec![
@@ -144,8 +162,56 @@ impl Driver {
         }
     }
 
+    /// One of a few sets of needs, so that it is often the one that was given.
+    fn needs(&mut self) -> Vec<pintle_wit::Need> {
+        let all = vec![
+            pintle_wit::Need::Clock { step_seconds: 60 },
+            pintle_wit::Need::Objects(pintle_wit::ObjectsNeed {
+                api_version: "v1".into(),
+                kind: "Pod".into(),
+                select: pintle_wit::Select::Name("p1".into()),
+                settle_milliseconds: 500,
+                ..Default::default()
+            }),
+        ];
+        let count = usize::from(self.choose(3));
+        all.into_iter().take(count).collect()
+    }
+
     fn carry_out(&mut self, step: Step) -> Outcome {
         match step {
+            Step::Look(lookups) => {
+                let found = lookups.iter().map(|_| match self.choose(4) {
+                    0 => Err(Failure::transient("AccessDenied", "no")),
+                    1 => Ok(vec![]),
+                    uid => Ok(vec![json!({"apiVersion": "v1", "kind": "Pod",
+                        "metadata": {"name": "p1", "namespace": "shops", "uid": format!("uid-{uid}")}})]),
+                });
+                Outcome::Looked(found.collect())
+            }
+            Step::Patch(patches) => {
+                let patched = patches.iter().map(|patch| {
+                    let uid = object::text(patch.object(), &["metadata", "uid"]);
+                    assert_eq!(
+                        uid,
+                        Some("uid-0"),
+                        "a patch carries the uid that was read, so that it never creates"
+                    );
+                    if self.choose(2) == 0 { Err(self.error()) } else { Ok(patch.object().clone()) }
+                });
+                Outcome::Patched(patched.collect())
+            }
+            Step::Evict(evictions) => {
+                for eviction in &evictions {
+                    assert!(
+                        self.evicting.contains(&eviction.uid().to_owned()),
+                        "the status did not name it: {eviction:?}"
+                    );
+                }
+                let evicted =
+                    evictions.iter().map(|_| if self.choose(2) == 0 { Err(self.error()) } else { Ok(()) });
+                Outcome::Evicted(evicted.collect())
+            }
             Step::CallGuest(request) => {
                 let mut sorted: Vec<Refusal> = request.refusals.clone();
                 sorted.sort_by(|a, b| a.child.cmp(&b.child));
@@ -228,7 +294,13 @@ impl Driver {
                     let reason = condition["reason"].as_str().unwrap_or_default();
                     assert!(!reason.is_empty() && reason.chars().all(char::is_alphanumeric), "{condition}");
                 }
-                Outcome::StatusWritten(if self.choose(4) == 0 { Err(self.error()) } else { Ok(()) })
+                if self.choose(4) == 0 {
+                    return Outcome::StatusWritten(Err(self.error()));
+                }
+                let evicting = write.object().pointer("/status/pintle/evicting").and_then(Value::as_array);
+                let uids = evicting.into_iter().flatten().filter_map(|uid| uid.as_str().map(Into::into));
+                self.evicting = uids.collect();
+                Outcome::StatusWritten(Ok(()))
             }
             Step::Emit(events) => {
                 assert!(!events.is_empty());
@@ -256,8 +328,13 @@ impl Driver {
 fn run(choices: Vec<u8>, root: &Value, world: &World) {
     let binding = Arc::new(world.binding.clone());
     let uid = object::uid(root).to_owned();
-    let mut driver =
-        Driver { choices: choices.into_iter(), root: uid, may_update: vec![], last_read: BTreeMap::new() };
+    let mut driver = Driver {
+        choices: choices.into_iter(),
+        root: uid,
+        may_update: vec![],
+        last_read: BTreeMap::new(),
+        evicting: vec![],
+    };
     let mut memory = RootMemory::default();
     for now in 0..3 {
         let mut children = Vec::new();
@@ -298,6 +375,7 @@ proptest! {
     ) {
         let mut world = World::new();
         world.binding.manifest.finalizer = true;
+        grant_powers(&mut world.binding);
         world.binding.duty = duty;
         for grant in &mut world.binding.grants.children {
             grant.namespaces = vec!["stock".into()];
@@ -308,7 +386,10 @@ proptest! {
             root["status"]["pintle"]["unwatched"] = json!([entry("keys"), entry("old-keys")]);
             let entry = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "stock", "name": name});
             root["status"]["pintle"]["inventory"] = json!([entry("shelf"), entry("old-shelf")]);
-            root["metadata"]["finalizers"] = json!(["pintle.dev/guest", "pintle.dev/inventory"]);
+            root["status"]["pintle"]["patched"] = json!([
+                {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shops", "name": "once"}]);
+            root["metadata"]["finalizers"] =
+                json!(["pintle.dev/guest", "pintle.dev/inventory", "pintle.dev/patches"]);
         }
         if deleting {
             root["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();

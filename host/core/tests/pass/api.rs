@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pintle_core::{ApiError, Claim, Deletion, object};
+use pintle_core::{ApiError, Claim, Deletion, EvictionWrite, PatchWrite, object};
 use pintle_wit::{Cause, ObjectRef};
 use serde_json::{Map, Value, json};
 
@@ -155,6 +155,44 @@ impl Api {
         }
         self.objects.insert(reference.clone(), next.clone());
         Ok((live.is_none(), next))
+    }
+
+    /// A server-side apply onto an object that must be there.
+    pub(crate) fn patch(&mut self, patch: &PatchWrite) -> Result<Value, ApiError> {
+        let reference = patch.reference().clone();
+        self.guarded("patch", &reference.clone(), |api| {
+            let Some(live) = api.objects.get(&reference).cloned() else {
+                return Err(error(409, "Conflict", "uid mismatch: the object is absent"));
+            };
+            if object::uid(&live) != object::uid(patch.object()) {
+                return Err(error(409, "Conflict", "uid mismatch"));
+            }
+            let mut body = patch.object().clone();
+            body["metadata"].as_object_mut().unwrap().remove("uid");
+            let mut next = live.clone();
+            api.set_fields(&mut next, &body, patch.manager(), None);
+            if next != live {
+                next["metadata"]["resourceVersion"] = api.next_version().into();
+            }
+            api.objects.insert(reference, next.clone());
+            Ok(next)
+        })
+    }
+
+    /// An eviction, or the deletion of a Pod: it is gone at once.
+    pub(crate) fn evict(&mut self, eviction: &EvictionWrite) -> Result<(), ApiError> {
+        let reference = eviction.reference().clone();
+        self.guarded("evict", &reference.clone(), |api| {
+            match api.objects.get(&reference) {
+                None => return Err(error(404, "NotFound", "not found")),
+                Some(live) if object::uid(live) != eviction.uid() => {
+                    return Err(error(409, "Conflict", "Precondition failed: UID in precondition"));
+                }
+                Some(_) => {}
+            }
+            api.objects.remove(&reference);
+            Ok(())
+        })
     }
 
     /// An apply of the status subresource.

@@ -221,6 +221,28 @@ impl World {
                 });
                 Outcome::Inspected(found.collect())
             }
+            Step::Look(lookups) => {
+                run.steps.push("look".into());
+                let found = lookups.iter().map(|look| {
+                    let of_kind = |live: &&Value| object::kind(live) == *look.kind() && look.means(live);
+                    Ok(self.api.objects.values().filter(of_kind).cloned().collect())
+                });
+                Outcome::Looked(found.collect())
+            }
+            Step::Patch(patches) => {
+                let patched = patches.iter().map(|patch| {
+                    self.begin(run, "patch", patch.reference());
+                    self.api.patch(patch)
+                });
+                Outcome::Patched(patched.collect())
+            }
+            Step::Evict(evictions) => {
+                let evicted = evictions.iter().map(|eviction| {
+                    self.begin(run, "evict", eviction.reference());
+                    self.api.evict(eviction)
+                });
+                Outcome::Evicted(evicted.collect())
+            }
             Step::Claim(claims) => {
                 let claimed = claims.iter().map(|claim| {
                     self.begin(run, "claim", claim.reference());

@@ -1,0 +1,137 @@
+//! Patches of objects that the root does not own.
+
+use std::collections::BTreeSet;
+
+use pintle_wit::{Kind, OnRelease, Patch};
+use serde_json::Value;
+
+use super::{AllowedPatch, GateContext, Violations, children, pods, reasons};
+use crate::object;
+
+pub(super) fn check(
+    context: &GateContext<'_>,
+    patches: Vec<Patch>,
+    found: &mut Violations,
+) -> Vec<AllowedPatch> {
+    let limit = context.limits.children as usize;
+    if patches.len() > limit {
+        let message = format!("{} patches, the limit is that of children, {limit}", patches.len());
+        found.add(reasons::TOO_MANY_PATCHES, "patches", message);
+        return Vec::new();
+    }
+    let mut seen = BTreeSet::new();
+    let mut allowed = Vec::with_capacity(patches.len());
+    for (index, Patch { object, on_release }) in patches.into_iter().enumerate() {
+        let (before, path) = (found.0.len(), format!("patches[{index}].object"));
+        let label = format!(
+            "{} {:?}",
+            object::text(&object, &["kind"]).filter(|kind| !kind.is_empty()).unwrap_or("patch"),
+            object::name(&object)
+        );
+        if let Some(object) = children::shape(object, &path, found) {
+            let kind = object::kind(&object);
+            if !seen.insert((kind.group().to_owned(), kind.kind.clone(), object::name(&object).to_owned())) {
+                let message = format!("{label} is patched twice");
+                found.add(reasons::DUPLICATE_PATCH, format!("{path}.metadata.name"), message);
+            }
+            kinds(context, &kind, &path, found);
+            let object = place(context, object, &path, found);
+            fields(context, &kind, &object, &path, found);
+            pods::check(context, &BTreeSet::new(), &object, &label, &path, found);
+            if found.0.len() == before {
+                allowed.push(complete(object, on_release));
+            }
+        }
+        children::name_object(&label, found.0.get_mut(before..).unwrap_or_default());
+    }
+    allowed
+}
+
+fn complete(object: Value, on_release: OnRelease) -> AllowedPatch {
+    AllowedPatch { reference: object::reference(&object), object, on_release }
+}
+
+fn kinds(context: &GateContext<'_>, kind: &Kind, path: &str, found: &mut Violations) {
+    let at = format!("{path}.kind");
+    if children::is_forbidden(kind) && object::namespace(context.root).is_some() {
+        found.add(reasons::KIND_FORBIDDEN, at, format!("no namespaced root may patch {kind}"));
+    } else if !context.manifest.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
+        let message = format!("the manifest does not declare that it patches {kind}");
+        found.add(reasons::PATCH_NOT_DECLARED, at, message);
+    } else if !context.grants.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
+        let message = format!("Reconciler {} does not grant patches of {kind}", context.reconciler);
+        found.add(reasons::PATCH_NOT_GRANTED, at, message);
+    }
+}
+
+fn is_kind(kind: &Kind, api_version: &str, name: &str) -> bool {
+    kind.api_version == api_version && kind.kind == name
+}
+
+/// The object in the root's namespace: no grant lets a patch reach further.
+fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut Violations) -> Value {
+    let namespaced = context.kinds.get(&object::kind(&object)).is_none_or(|info| info.namespaced);
+    let (root, named) = (object::namespace(context.root), object::namespace(&object));
+    let refusal = match (namespaced, root, named) {
+        (true, Some(root), None) => {
+            object["metadata"]["namespace"] = root.into();
+            return object;
+        }
+        (true, Some(root), Some(named)) if root == named => return object,
+        (true, None, Some(_)) | (false, None, None) => return object,
+        (true, None, None) => "the root is of cluster scope, so that the patch must name a namespace",
+        (true, Some(_), Some(_)) => "a patch is of an object in the root's namespace",
+        (false, Some(_), _) => "a namespaced root may not patch what is of cluster scope",
+        (false, None, Some(_)) => "the kind is of cluster scope: its objects have no namespace",
+    };
+    found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.metadata.namespace"), refusal);
+    object
+}
+
+/// Every field that is set must be below one that the manifest declares and one that the Reconciler grants.
+fn fields(context: &GateContext<'_>, kind: &Kind, object: &Value, path: &str, found: &mut Violations) {
+    let declared = context.manifest.patches.iter().filter(|one| is_kind(kind, &one.api_version, &one.kind));
+    let declared: Vec<&str> = declared.flat_map(|one| one.fields.iter().map(String::as_str)).collect();
+    let granted = context.grants.patches.iter().filter(|one| is_kind(kind, &one.api_version, &one.kind));
+    let granted: Vec<&str> = granted.flat_map(|one| one.fields.iter().map(String::as_str)).collect();
+    let mut leaves = Vec::new();
+    collect(object, &mut Vec::new(), &mut leaves);
+    leaves.retain(|leaf| !matches!(leaf[..], ["apiVersion" | "kind"] | ["metadata", "name" | "namespace"]));
+    if leaves.is_empty() {
+        found.add(reasons::PATCH_FIELD_NOT_GRANTED, path, "the patch sets nothing");
+    }
+    for leaf in leaves {
+        let covers = |paths: &[&str]| paths.iter().any(|path| is_below(&leaf, path));
+        let at = format!("{path}.{}", leaf.join("."));
+        if !covers(&declared) {
+            found.add(
+                reasons::PATCH_NOT_DECLARED,
+                at,
+                "the manifest does not declare that it sets this field",
+            );
+        } else if !covers(&granted) {
+            let message = format!("Reconciler {} does not grant that this field is set", context.reconciler);
+            found.add(reasons::PATCH_FIELD_NOT_GRANTED, at, message);
+        }
+    }
+}
+
+/// Whether a field, by its keys, is the one at a dotted path or below it.
+fn is_below(leaf: &[&str], path: &str) -> bool {
+    let mut keys = leaf.iter();
+    path.split('.').all(|step| keys.next().is_some_and(|key| *key == step))
+}
+
+/// The keys of every field that a value sets. A list is one field.
+fn collect<'a>(value: &'a Value, at: &mut Vec<&'a str>, leaves: &mut Vec<Vec<&'a str>>) {
+    match value.as_object().filter(|fields| !fields.is_empty()) {
+        Some(fields) => {
+            for (key, value) in fields {
+                at.push(key);
+                collect(value, at, leaves);
+                at.pop();
+            }
+        }
+        None => leaves.push(at.clone()),
+    }
+}

@@ -1,0 +1,219 @@
+//! What a guest asks to see: which objects a need means, and what of them it is shown.
+
+use jiff::Timestamp;
+use pintle_wit::{Kind, LabelSelector, Need, NeedAnswer, Select, SelectorOperator};
+use serde_json::{Map, Value};
+
+use crate::{object, request};
+
+/// A namespace that stands for all of them, in a need.
+pub const ALL_NAMESPACES: &str = "*";
+
+/// The most that is shown to one call, as JSON in bytes. A quarter of what a guest with a small memory limit can read; a thousand
+/// Pods by their metadata are half of it.
+pub const SHOWN_BYTES_MAX: usize = 2 << 20;
+
+/// Objects to be looked up: a need that the gate let through.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LookUp {
+    pub(crate) kind: Kind,
+    pub(crate) namespace: Option<String>,
+    pub(crate) select: Select,
+    pub(crate) fields: Vec<String>,
+}
+
+impl LookUp {
+    /// The kind.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+    /// The namespace to look in; nothing for all of them, and for cluster scope.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+    /// Which objects.
+    pub fn select(&self) -> &Select {
+        &self.select
+    }
+    /// The fields wanted besides metadata.
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// Whether an object of the kind is meant.
+    pub fn means(&self, live: &Value) -> bool {
+        let in_place = self.namespace.is_none() || self.namespace.as_deref() == object::namespace(live);
+        in_place
+            && match &self.select {
+                Select::Name(name) => object::name(live) == name,
+                Select::Labels(selector) => {
+                    matches(selector, |key| object::text(live, &["metadata", "labels", key]))
+                }
+                Select::Field(field) => {
+                    object::strings_at(live, &field.path).contains(&field.equals.as_str())
+                }
+            }
+    }
+}
+
+/// Whether labels match a selector.
+pub fn matches<'a>(selector: &LabelSelector, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let expressions = selector.match_expressions.iter().all(|requirement| {
+        let found = label(&requirement.key);
+        let is_listed = found.is_some_and(|found| requirement.values.iter().any(|value| value == found));
+        match requirement.operator {
+            SelectorOperator::In => is_listed,
+            SelectorOperator::NotIn => !is_listed,
+            SelectorOperator::Exists => found.is_some(),
+            SelectorOperator::DoesNotExist => found.is_none(),
+        }
+    });
+    expressions && selector.match_labels.iter().all(|(key, value)| label(key) == Some(value.as_str()))
+}
+
+/// An object with its metadata as guests see it, and with these fields, which are dotted paths of maps.
+pub fn project(live: &Value, fields: &[String]) -> Value {
+    let mut head = Map::new();
+    for key in ["apiVersion", "kind", "metadata"] {
+        head.extend(live.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    let mut shown = request::project(&Value::Object(head));
+    for path in fields {
+        let steps: Vec<&str> = path.split('.').collect();
+        if let Some(value) = object::at(live, &steps) {
+            put(&mut shown, &steps, value);
+        }
+    }
+    shown
+}
+
+fn put(shown: &mut Value, steps: &[&str], value: &Value) {
+    let Some((first, rest)) = steps.split_first() else { return *shown = value.clone() };
+    if !shown.is_object() {
+        *shown = Value::Object(Map::new());
+    }
+    if let Some(fields) = shown.as_object_mut() {
+        put(fields.entry((*first).to_owned()).or_insert(Value::Null), rest, value);
+    }
+}
+
+/// The answer to a need that found these objects.
+pub fn answer(need: &Need, found: Vec<Value>) -> NeedAnswer {
+    let fields = match need {
+        Need::Objects(need) => &need.fields[..],
+        _ => &[],
+    };
+    let mut objects: Vec<Value> = found.iter().map(|live| project(live, fields)).collect();
+    request::sort(&mut objects);
+    NeedAnswer { need: need.clone(), objects, ..NeedAnswer::default() }
+}
+
+/// The answer to a need for time, and when it will be another. Nothing for a need for objects.
+pub fn time(need: &Need, now: Timestamp) -> Option<(NeedAnswer, Option<std::time::Duration>)> {
+    let until = |at: Timestamp| std::time::Duration::try_from(at.duration_since(now)).ok();
+    match need {
+        Need::Objects(_) => None,
+        Need::Clock { step_seconds } => {
+            let step = i64::from((*step_seconds).max(1));
+            let begun = now.as_second().div_euclid(step) * step;
+            let text = Timestamp::from_second(begun).map(crate::conditions::time).ok();
+            let next = Timestamp::from_second(begun.saturating_add(step)).ok().and_then(until);
+            Some((NeedAnswer { need: need.clone(), time: text, ..NeedAnswer::default() }, next))
+        }
+        Need::Deadline(at) => {
+            let at: Option<Timestamp> = at.parse().ok();
+            let reached = at.is_some_and(|at| at <= now);
+            let next = at.filter(|at| *at > now).and_then(until);
+            Some((NeedAnswer { need: need.clone(), reached: Some(reached), ..NeedAnswer::default() }, next))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_wit::{FieldEquals, SelectorRequirement};
+    use serde_json::json;
+
+    fn look(select: Select) -> LookUp {
+        LookUp { kind: Kind::new("v1", "Pod"), namespace: Some("n".into()), select, fields: vec![] }
+    }
+
+    fn pod() -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": {"app": "web", "x.io/y": "1"},
+                "ownerReferences": [{"uid": "r"}], "managedFields": [{}]},
+            "spec": {"hosts": ["h1", "h2"], "nodeName": "node"}, "status": {"phase": "Running"}})
+    }
+
+    #[test]
+    fn a_need_means_what_has_its_name_labels_or_value_in_its_namespace() {
+        let by_name = look(Select::Name("a".into()));
+        assert!(by_name.means(&pod()));
+        assert!(!LookUp { namespace: Some("m".into()), ..by_name.clone() }.means(&pod()));
+        assert!(LookUp { namespace: None, ..by_name }.means(&pod()));
+        let field = |equals: &str| {
+            look(Select::Field(FieldEquals { path: "spec.hosts[]".into(), equals: equals.into() }))
+        };
+        assert!(field("h2").means(&pod()) && !field("h3").means(&pod()));
+    }
+
+    #[test]
+    fn a_selector_matches_as_kubernetes_has_it() {
+        let requirement = |key: &str, operator, values: &[&str]| SelectorRequirement {
+            key: key.into(),
+            operator,
+            values: values.iter().map(|value| (*value).into()).collect(),
+        };
+        use SelectorOperator::*;
+        let matches = |expressions: Vec<SelectorRequirement>| {
+            let selector = LabelSelector { match_expressions: expressions, ..LabelSelector::default() };
+            look(Select::Labels(selector)).means(&pod())
+        };
+        assert!(matches(vec![]), "nothing is required");
+        assert!(matches(vec![requirement("app", In, &["web", "db"]), requirement("x.io/y", Exists, &[])]));
+        assert!(matches(vec![requirement("gone", NotIn, &["a"]), requirement("gone", DoesNotExist, &[])]));
+        for wrong in [
+            requirement("app", In, &["db"]),
+            requirement("app", NotIn, &["web"]),
+            requirement("gone", Exists, &[]),
+            requirement("app", DoesNotExist, &[]),
+            requirement("gone", In, &[""]),
+        ] {
+            assert!(!matches(vec![wrong.clone()]), "{wrong:?}");
+        }
+        let labels = |value: &str| {
+            let match_labels = [("app".to_owned(), value.to_owned())].into();
+            look(Select::Labels(LabelSelector { match_labels, ..LabelSelector::default() })).means(&pod())
+        };
+        assert!(labels("web") && !labels("db"));
+    }
+
+    #[test]
+    fn a_guest_is_shown_metadata_and_the_fields_that_it_asked_for() {
+        let fields: Vec<String> =
+            ["metadata.ownerReferences", "spec.nodeName", "spec.gone", "status"].map(Into::into).into();
+        assert_eq!(
+            project(&pod(), &fields),
+            json!({"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "node"}, "status": {"phase": "Running"},
+                "metadata": {"name": "a", "namespace": "n", "uid": "u", "labels": {"app": "web", "x.io/y": "1"},
+                    "ownerReferences": [{"uid": "r"}]}})
+        );
+        assert_eq!(project(&project(&pod(), &fields), &fields), project(&pod(), &fields));
+    }
+
+    #[test]
+    fn time_is_rounded_down_and_says_when_it_moves_on() {
+        let now: Timestamp = "2000-01-01T00:01:59.5Z".parse().unwrap();
+        let (answer, next) = time(&Need::Clock { step_seconds: 60 }, now).unwrap();
+        assert_eq!(answer.time.as_deref(), Some("2000-01-01T00:01:00Z"));
+        assert_eq!(next, Some(std::time::Duration::from_millis(500)));
+        let deadline = |at: &str| {
+            let (answer, next) = time(&Need::Deadline(at.into()), now).unwrap();
+            (answer.reached, next.map(|next| next.as_millis()))
+        };
+        assert_eq!(deadline("2000-01-01T00:02:00Z"), (Some(false), Some(500)));
+        assert_eq!(deadline("2000-01-01T01:01:59.5+01:00"), (Some(true), None));
+        assert!(time(&Need::default(), now).is_none());
+    }
+}

@@ -1,0 +1,261 @@
+//! Pods that are to go.
+//!
+//! They are named in the status, in the write that carries the guest's own word on it, before the first of them goes. Each goes by its
+//! uid, so that doing it twice does nothing: a host that is killed in between neither repeats nor forgets one.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use pintle_wit::{Event, Eviction, EvictionMode, Evictions};
+use serde_json::Value;
+
+use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt};
+use crate::{conditions::Blocker, object};
+
+/// The reason while a PodDisruptionBudget says no.
+const BLOCKED: &str = "EvictionBlocked";
+/// The reason of an eviction that the API server refuses otherwise.
+const REFUSED: &str = "EvictionRefused";
+/// The reason while the next eviction waits for the replacement of the one before.
+const WAITING: &str = "EvictionWaiting";
+
+/// How long an eviction waits for a replacement that nobody makes, for instance because there is one Pod less to be.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+/// When it is looked again although nothing was seen to change.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// The most uids that a status names: ten answers' worth.
+const RECORDED_MAX: usize = 1000;
+
+/// What is remembered of a root's evictions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evicted {
+    /// The uids that the API server accepted, while the guest still names them.
+    done: BTreeSet<String>,
+    /// Reason and message of what stands in the way.
+    blocked: Option<(String, String)>,
+    /// Since when nothing is lacking but a replacement.
+    lacking: Option<Timestamp>,
+}
+
+impl Evicted {
+    pub(super) fn bytes(&self) -> usize {
+        self.done.iter().map(|uid| size_of::<String>() + uid.len()).sum::<usize>()
+    }
+}
+
+impl Pass {
+    fn evictions(&self) -> Option<&Evictions> {
+        self.answer.as_ref().filter(|_| self.failure.is_none())?.allowed.evictions()
+    }
+
+    /// The uids that the root's status names.
+    fn recorded_evictions(&self) -> Vec<String> {
+        super::say::entries::<String>(&self.root, "evicting").collect()
+    }
+
+    /// The uids that the status is to name: those of the answer; one at a time, also those before, so that their replacements can
+    /// be counted.
+    pub(super) fn evicting(&self) -> Vec<String> {
+        let recorded = self.recorded_evictions();
+        if self.answer.is_none() || self.failure.is_some() {
+            return recorded;
+        }
+        let Some(evictions) = self.evictions() else { return Vec::new() };
+        let mut uids: Vec<String> = if evictions.one_at_a_time { recorded } else { Vec::new() };
+        for pod in &evictions.pods {
+            if !uids.contains(&pod.uid) {
+                uids.push(pod.uid.clone());
+            }
+        }
+        uids.drain(..uids.len().saturating_sub(RECORDED_MAX));
+        uids
+    }
+
+    /// The Pods that are still to go.
+    fn open_evictions(&self) -> Vec<Eviction> {
+        let pods = self.evictions().map_or(&[][..], |evictions| &evictions.pods);
+        pods.iter().filter(|pod| !self.memory.evicted.done.contains(&pod.uid)).cloned().collect()
+    }
+
+    /// Whether a status that the guest asks for evictions with must be written now.
+    pub(super) fn has_open_evictions(&self) -> bool {
+        !self.open_evictions().is_empty()
+    }
+
+    /// What stands in the way of evictions, for the status.
+    pub(super) fn eviction_blocker(&self) -> Option<Blocker> {
+        let open = self.open_evictions();
+        let first = open.first()?;
+        let (reason, message) = match (&self.memory.evicted.blocked, self.replacement_missing()) {
+            (_, Some(what)) => {
+                (WAITING.into(), format!("Pod {} is to be evicted, and waits: {what}", first.name))
+            }
+            (Some(blocked), None) => blocked.clone(),
+            (None, None) => return None,
+        };
+        Some(Blocker { reason, message: crate::conditions::message(&message), terminal: false })
+    }
+
+    /// After the status: the Pods that may go now.
+    pub(super) fn evict(&mut self, events: Vec<Event>) -> Step {
+        self.forget_evicted();
+        let mut open = self.open_evictions();
+        if open.is_empty() {
+            return self.emit(events);
+        }
+        let is_done =
+            |answer: &Answer| answer.states.iter().all(|state| matches!(state, ChildState::Accepted));
+        let rest_is_done = self.answer.as_ref().is_some_and(is_done);
+        if self.unsure.is_some() || !self.patches_refused.is_empty() || !rest_is_done {
+            return self.emit(events);
+        }
+        // Until all are gone the guest is asked with every pass.
+        self.memory.memo = None;
+        if self.replacement_missing().is_some() {
+            self.again = self.again.into_iter().chain([LOOK_AGAIN]).min();
+            return self.emit(events);
+        }
+        let (one_at_a_time, mode) = self
+            .evictions()
+            .map_or((false, EvictionMode::Evict), |evictions| (evictions.one_at_a_time, evictions.mode));
+        if one_at_a_time {
+            open.truncate(1);
+        }
+        let namespace = object::namespace(&self.root);
+        let writes = open.iter().map(|pod| EvictionWrite::of(pod, namespace, mode)).collect();
+        self.phase = Phase::Evicting(open, events);
+        Step::Evict(writes)
+    }
+
+    fn forget_evicted(&mut self) {
+        if self.answer.is_none() || self.failure.is_some() {
+            return;
+        }
+        let named: BTreeSet<String> = self.evictions().map_or_else(BTreeSet::new, |evictions| {
+            evictions.pods.iter().map(|pod| pod.uid.clone()).collect()
+        });
+        let evicted = &mut self.memory.evicted;
+        evicted.done.retain(|uid| named.contains(uid));
+        if named.is_empty() {
+            *evicted = Evicted::default();
+        }
+    }
+
+    pub(super) fn evicted(
+        &mut self,
+        pods: Vec<Eviction>,
+        results: Vec<Result<(), ApiError>>,
+        events: Vec<Event>,
+    ) -> Step {
+        let said = self.memory.evicted.blocked.take();
+        for (pod, result) in pods.into_iter().zip(results) {
+            let error = match result {
+                Ok(()) => {
+                    self.counts.evicted += 1;
+                    self.memory.evicted.done.insert(pod.uid);
+                    continue;
+                }
+                // Gone, or a successor has its name.
+                Err(error) if error.code == 404 || error.is_uid_mismatch() || error.is_precondition() => {
+                    self.memory.evicted.done.insert(pod.uid);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let reason = match error.code {
+                429 => BLOCKED,
+                _ if error.is_refusal() => REFUSED,
+                _ => {
+                    doubt(&mut self.unsure, error);
+                    continue;
+                }
+            };
+            let causes =
+                error.causes.iter().map(|cause| cause.message.as_str()).filter(|text| !text.is_empty());
+            let causes: Vec<&str> = causes.collect();
+            let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
+            let message = format!("Pod {}: {}{causes}", pod.name, error.message);
+            let wait = self.eviction_retry.unwrap_or_default().max(error.leave_alone().unwrap_or_default());
+            self.eviction_retry = Some(wait);
+            self.memory.evicted.blocked.get_or_insert((reason.into(), message));
+        }
+        self.memory.evicted.lacking = None;
+        if self.memory.evicted.blocked == said {
+            return self.emit(events);
+        }
+        // The status that was written a moment ago does not say it.
+        self.write_status_again(events)
+    }
+
+    /// Why an eviction ended this pass without being done, for its end.
+    pub(super) fn eviction_error(&self) -> Option<(String, String)> {
+        self.memory.evicted.blocked.clone().filter(|_| self.eviction_retry.is_some())
+    }
+
+    /// What the next eviction waits for, where Pods are to go one at a time. It does not wait for ever for a Pod that nobody makes.
+    fn replacement_missing(&self) -> Option<String> {
+        let waited = |since: Timestamp| self.now.duration_since(since) >= PATIENCE;
+        match self.lack()? {
+            Lack::Pod(what) => Some(what),
+            Lack::Replacement(_) if self.memory.evicted.lacking.is_some_and(waited) => None,
+            Lack::Replacement(what) => Some(what),
+        }
+    }
+
+    /// Takes note of since when nothing is lacking but a replacement.
+    pub(super) fn note_lacking(&mut self) {
+        let lacks = matches!(self.lack(), Some(Lack::Replacement(_)));
+        let since = self.memory.evicted.lacking;
+        self.memory.evicted.lacking = lacks.then(|| since.unwrap_or(self.now));
+    }
+
+    /// What is lacking, as far as the needs show the Pods: those evicted before must be gone, and as many others be there and ready.
+    fn lack(&self) -> Option<Lack> {
+        let evictions = self.evictions().filter(|evictions| evictions.one_at_a_time)?;
+        let recorded = self.evicting();
+        let pods = self.shown_pods();
+        let name = |pod: &Value| format!("Pod {}", object::name(pod));
+        let is_open = |uid: &str| evictions.pods.iter().any(|pod| pod.uid == uid);
+        let is_done = |uid: &str| self.memory.evicted.done.contains(uid);
+        if let Some(pod) = pods.iter().find(|pod| object::is_deleting(pod) || is_done(object::uid(pod))) {
+            return Some(Lack::Pod(format!("{} is going", name(pod))));
+        }
+        let others = || pods.iter().filter(|pod| !is_open(object::uid(pod)));
+        if let Some(pod) = others().find(|pod| !is_ready(pod)) {
+            return Some(Lack::Pod(format!("{} is not ready", name(pod))));
+        }
+        let is_shown = |uid: &str| pods.iter().any(|pod| object::uid(pod) == uid);
+        let gone = recorded.iter().filter(|uid| !is_shown(uid)).count();
+        let replaced = others().filter(|pod| !recorded.iter().any(|uid| uid == object::uid(pod))).count();
+        let what = || format!("{replaced} of {gone} replacements are there");
+        (replaced < gone).then(|| Lack::Replacement(what()))
+    }
+
+    fn shown_pods(&self) -> Vec<&Value> {
+        let mut seen = BTreeSet::new();
+        let objects = self.needs.answers.iter().flat_map(|answer| &answer.objects);
+        objects
+            .filter(|one| {
+                object::text(one, &["apiVersion"]) == Some("v1")
+                    && object::text(one, &["kind"]) == Some("Pod")
+            })
+            .filter(|pod| seen.insert(object::uid(pod)))
+            .collect()
+    }
+}
+
+/// What an eviction waits for.
+enum Lack {
+    /// A Pod that is there: it is going, or not ready.
+    Pod(String),
+    /// A Pod that is not there yet.
+    Replacement(String),
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = object::at(pod, &["status", "conditions"]).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        object::text(condition, &["type"]) == Some("Ready")
+            && object::text(condition, &["status"]) == Some("True")
+    })
+}

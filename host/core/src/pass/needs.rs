@@ -1,0 +1,222 @@
+//! What the guest asks to see: an answer counts only when the set that it asks for is the set that it was given.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use pintle_wit::{Failure, Need, NeedAnswer, Response, reasons};
+use serde_json::Value;
+
+use super::{Pass, Phase, RootMemory, Step};
+use crate::{
+    desired::hash_parts,
+    gate,
+    needs::{self, LookUp, SHOWN_BYTES_MAX},
+};
+
+/// How often a guest is called in a row while it keeps asking for another set. Four for a chain such as ConfigMap and Pods,
+/// ReplicaSets, Deployments, and one to spare.
+const CALLS_MAX: u32 = 5;
+
+/// A change is shown after so many times its settling time at the latest, however restless the objects are.
+const SETTLE_FACTOR: i64 = 5;
+
+/// The needs of a pass.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// The set that the guest was, or is about to be, given.
+    given: Vec<Need>,
+    /// And the answers.
+    pub(super) answers: Vec<NeedAnswer>,
+    /// The set is what the last pass left, and not what this one arrived at from nothing.
+    remembered: bool,
+    /// Calls since the last answer that counted.
+    calls: u32,
+    /// When an answer will be another although nothing happens.
+    pub(super) again: Option<Duration>,
+    /// The guest was called in this pass, so that what is looked up is for another call.
+    called: bool,
+}
+
+/// A need whose changes are shown when they have settled.
+#[derive(Clone, Debug)]
+pub(super) struct Settling {
+    need: Need,
+    /// The objects as the guest was shown them last, as JSON.
+    shown: Box<[u8]>,
+    pending: Option<Pending>,
+}
+
+impl Settling {
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.shown.len()
+    }
+}
+
+/// A change that is held back.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    hash: [u8; 32],
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl Pass {
+    /// Begins with what the last pass left, which saves calls and nothing else.
+    pub(super) fn begin_needs(&mut self) -> Step {
+        if self.memory.needs.is_empty() {
+            return self.ask();
+        }
+        self.needs.remembered = true;
+        let last = self.memory.needs.clone();
+        self.look_up(last)
+    }
+
+    /// Has these needs looked up, if they may be.
+    fn look_up(&mut self, asked: Vec<Need>) -> Step {
+        let binding = std::sync::Arc::clone(&self.binding);
+        let allowed = gate::needs(&binding.context(&self.root), &asked);
+        match allowed {
+            Ok(allowed) => {
+                let lookups: Vec<LookUp> = allowed.into_iter().flatten().collect();
+                self.phase = Phase::LookingUp(asked);
+                Step::Look(lookups)
+            }
+            // What was granted to the last pass need not be granted any more, or to another module.
+            Err(_) if self.needs.remembered => self.begin_from_nothing(),
+            Err(found) => {
+                self.answer = None;
+                self.fail(gate::failure(&found))
+            }
+        }
+    }
+
+    /// The remembered set leads nowhere; whether it is to blame shows from the empty one.
+    fn begin_from_nothing(&mut self) -> Step {
+        self.needs.remembered = false;
+        self.needs.calls = 0;
+        self.look_up(Vec::new())
+    }
+
+    pub(super) fn looked_up(&mut self, asked: Vec<Need>, found: Vec<Result<Vec<Value>, Failure>>) -> Step {
+        let mut found = found.into_iter();
+        self.memory.needs.clone_from(&asked);
+        self.needs.again = None;
+        let (mut answers, mut bytes) = (Vec::with_capacity(asked.len()), 0);
+        for need in &asked {
+            if let Some((answer, next)) = needs::time(need, self.now) {
+                self.come_back(next);
+                answers.push(answer);
+                continue;
+            }
+            let objects = match found.next() {
+                Some(Ok(objects)) => objects,
+                Some(Err(failure)) => return self.fail(failure),
+                None => Vec::new(),
+            };
+            let answer = needs::answer(need, objects);
+            bytes += answer.objects.iter().map(|object| object.to_string().len()).sum::<usize>();
+            answers.push(self.settled(need, answer));
+        }
+        if bytes > SHOWN_BYTES_MAX {
+            let message = format!(
+                "what the guest asks to see has {bytes} bytes, the limit is {SHOWN_BYTES_MAX}; ask for fewer objects or fields"
+            );
+            return self.fail(Failure::terminal(reasons::NEEDS_TOO_LARGE, message));
+        }
+        self.needs.given = asked;
+        self.needs.answers = answers;
+        if self.needs.called {
+            let request = self.request();
+            self.request_hash = self.hash(&request);
+            return self.call_guest(request);
+        }
+        self.ask()
+    }
+
+    fn come_back(&mut self, after: Option<Duration>) {
+        self.needs.again = self.needs.again.into_iter().chain(after).min();
+    }
+
+    /// What is shown of a need that settles: its change once it was quiet for long enough, until then what was shown before.
+    fn settled(&mut self, need: &Need, answer: NeedAnswer) -> NeedAnswer {
+        let settle = match need {
+            Need::Objects(need) if need.settle_milliseconds > 0 => need.settle_milliseconds,
+            _ => return answer,
+        };
+        let settle = SignedDuration::from_millis(settle.into());
+        // Plain data with string keys: writing it as JSON cannot fail.
+        let text = serde_json::to_vec(&answer.objects).unwrap_or_default();
+        let now = self.now;
+        let Some(known) = self.memory.settling.iter_mut().find(|known| known.need == *need) else {
+            // What is seen for the first time has not changed.
+            self.memory.settling.push(Settling { need: need.clone(), shown: text.into(), pending: None });
+            return answer;
+        };
+        if *known.shown == *text {
+            known.pending = None;
+            return answer;
+        }
+        let hash = hash_parts(&[&text]);
+        let pending = match known.pending {
+            Some(pending) if pending.hash == hash => pending,
+            Some(pending) => Pending { hash, last: now, ..pending },
+            None => Pending { hash, first: now, last: now },
+        };
+        let quiet = settle - now.duration_since(pending.last);
+        let latest = settle * i32::try_from(SETTLE_FACTOR).unwrap_or(1) - now.duration_since(pending.first);
+        // A clock that was set back makes nobody wait longer.
+        let left = quiet.min(latest).min(settle);
+        if left <= SignedDuration::ZERO {
+            known.shown = text.into();
+            known.pending = None;
+            return answer;
+        }
+        known.pending = Some(pending);
+        let objects = serde_json::from_slice(&known.shown).unwrap_or_default();
+        self.come_back(Duration::try_from(left).ok());
+        NeedAnswer { objects, ..answer }
+    }
+
+    /// Another call of the guest is about to be made.
+    pub(super) fn count_call(&mut self) {
+        self.needs.calls += 1;
+        self.needs.called = true;
+    }
+
+    /// Whether an answer counts; otherwise what is to be done instead.
+    pub(super) fn counts(
+        &mut self,
+        answer: Result<Response, Failure>,
+    ) -> Result<Result<Response, Failure>, Step> {
+        match answer {
+            Err(failure) if self.needs.remembered && !failure.retry => Err(self.begin_from_nothing()),
+            Ok(response) if !is_same_set(&response.needs, &self.needs.given) => Err(match self.needs.calls {
+                calls if calls < CALLS_MAX => self.look_up(response.needs),
+                _ if self.needs.remembered => self.begin_from_nothing(),
+                _ => {
+                    let message = format!(
+                        "after {CALLS_MAX} calls the guest still asks to see something else; it asks for everything that it needs every \
+                         time, and for the same when it is shown the same"
+                    );
+                    self.answer = None;
+                    self.fail(Failure::terminal(reasons::NEEDS_UNSTABLE, message))
+                }
+            }),
+            answer => {
+                self.needs.remembered = false;
+                self.needs.calls = 0;
+                Ok(answer)
+            }
+        }
+    }
+
+    /// What is no longer asked for is no longer remembered.
+    pub(super) fn forget_needs(&mut self) {
+        let RootMemory { needs, settling, .. } = &mut self.memory;
+        settling.retain(|known| needs.contains(&known.need));
+    }
+}
+
+fn is_same_set(one: &[Need], other: &[Need]) -> bool {
+    one.iter().all(|need| other.contains(need)) && other.iter().all(|need| one.contains(need))
+}

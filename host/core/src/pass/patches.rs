@@ -1,0 +1,283 @@
+//! Patches of objects that the root does not own.
+//!
+//! Each root applies its patches under a field manager of its own, so that managed fields prove which fields are whose. A patch never
+//! creates: it carries the uid of the object that was read. Where somebody else has set a field, the first apply is refused and the
+//! root says so; what is the manager's already is put right.
+//!
+//! A patch that is to be taken away in the end is named in the root's status before it is applied, and a finalizer keeps the root
+//! until it is taken away. One that is left as it is needs neither.
+
+use pintle_wit::{ObjectRef, OnRelease};
+use serde_json::Value;
+
+use super::{ApiError, Binding, Pass, PatchWrite, Phase, Step, doubt};
+use crate::{
+    desired::{hash_parts, hex},
+    gate::AllowedPatch,
+    managed, object,
+};
+
+/// The longest name of a field manager, as the API has it.
+const MANAGER_MAX: usize = 128;
+
+/// The reason while the object of a patch is not there.
+const TARGET_MISSING: &str = "PatchTargetMissing";
+
+/// What is to be done about one object.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// The patch of the answer with this index.
+    Apply(usize),
+    /// A patch that is no longer sent is to be taken away.
+    Release(ObjectRef),
+}
+
+/// The field manager of a root's patches: the same for as long as there is a root of this name, so that its successor finds what is
+/// its own.
+pub(super) fn manager(binding: &Binding, root: &Value) -> String {
+    let reference = object::reference(root);
+    let namespace = reference.namespace.as_deref().unwrap_or_default();
+    let plain = format!("{}.{}", binding.field_manager, reference.name);
+    // In one namespace names are unique; a root of cluster scope may patch anywhere.
+    if plain.len() <= MANAGER_MAX {
+        return plain;
+    }
+    let hash = hex(&hash_parts(&[namespace.as_bytes(), reference.name.as_bytes()]));
+    let kept: String = plain.chars().take(MANAGER_MAX - 33).collect();
+    format!("{kept}.{}", hash.get(..32).unwrap_or_default())
+}
+
+impl Pass {
+    /// The objects that the root's status names because they carry a patch that is to be taken away.
+    pub(super) fn recorded_patches(&self) -> Vec<ObjectRef> {
+        let namespace = object::namespace(&self.root);
+        super::say::entries::<ObjectRef>(&self.root, "patched")
+            // Whoever may write the status may write anything there.
+            .filter(|entry| namespace.is_none() || entry.namespace.as_deref() == namespace)
+            .collect()
+    }
+
+    fn patches(&self) -> &[AllowedPatch] {
+        self.answer.as_ref().map_or(&[], |answer| answer.allowed.patches())
+    }
+
+    /// Those of the answer that are to be taken away in the end.
+    fn removable(&self) -> Vec<ObjectRef> {
+        let removable = self.patches().iter().filter(|patch| patch.on_release() == OnRelease::Remove);
+        removable.map(|patch| patch.reference().clone()).collect()
+    }
+
+    /// What the status names: what is to be taken away in the end, and what was and could not be yet.
+    pub(super) fn patched(&self) -> Vec<ObjectRef> {
+        let mut all = match (&self.answer, &self.released) {
+            (Some(_), Some(released)) => {
+                let left = self.recorded_patches().into_iter().filter(|entry| !released.contains(entry));
+                left.chain(self.removable()).collect()
+            }
+            (Some(_), None) => self.recorded_patches().into_iter().chain(self.removable()).collect(),
+            _ => self.recorded_patches(),
+        };
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Whether the root must not go before its patches are taken away.
+    pub(super) fn has_patches(&self) -> bool {
+        !self.patched().is_empty()
+    }
+
+    /// The patches of the answer, and those of answers before that are to be taken away.
+    pub(super) fn apply_patches(&mut self) -> Step {
+        let removable = self.removable();
+        let mut tasks: Vec<Task> = (0..self.patches().len()).map(Task::Apply).collect();
+        let stays = |entry: &ObjectRef| self.patches().iter().any(|patch| patch.reference() == entry);
+        tasks.extend(self.recorded_patches().into_iter().filter(|entry| !stays(entry)).map(Task::Release));
+        if tasks.is_empty() {
+            return self.patched_all();
+        }
+        let recorded = self.recorded_patches();
+        if !removable.iter().all(|entry| recorded.contains(entry)) && !self.patches_recorded {
+            self.patches_recorded = true;
+            if let Some(step) = self.record_patches() {
+                return step;
+            }
+        }
+        self.read_patched(tasks)
+    }
+
+    fn read_patched(&mut self, tasks: Vec<Task>) -> Step {
+        let references = tasks.iter().map(|task| self.target(task)).collect();
+        self.phase = Phase::ReadingPatched(tasks);
+        Step::Inspect(references)
+    }
+
+    fn target(&self, task: &Task) -> ObjectRef {
+        match task {
+            Task::Apply(index) => {
+                self.patches().get(*index).map(|patch| patch.reference().clone()).unwrap_or_default()
+            }
+            Task::Release(reference) => reference.clone(),
+        }
+    }
+
+    pub(super) fn read_patched_objects(
+        &mut self,
+        tasks: Vec<Task>,
+        found: Vec<Result<Option<Value>, ApiError>>,
+    ) -> Step {
+        let manager = manager(&self.binding, &self.root);
+        let (mut due, mut writes) = (Vec::new(), Vec::new());
+        for (task, found) in tasks.into_iter().zip(found) {
+            let reference = self.target(&task);
+            let version = match &found {
+                Ok(Some(live)) => {
+                    object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned()
+                }
+                _ => String::new(),
+            };
+            let write = match (&task, found) {
+                (Task::Release(_), Err(error)) if error.is_kind_missing() => None,
+                (_, Err(error)) => {
+                    self.patch_failed(&reference, error);
+                    continue;
+                }
+                (Task::Release(_), Ok(found)) => {
+                    found.and_then(|live| PatchWrite::release(&reference, &live, &manager))
+                }
+                (Task::Apply(_), Ok(None)) => {
+                    let message = format!("{reference} is to be patched and is not there");
+                    self.patch_failed(
+                        &reference,
+                        ApiError { code: 404, reason: TARGET_MISSING.into(), message, ..ApiError::default() },
+                    );
+                    continue;
+                }
+                (Task::Apply(index), Ok(Some(live))) => self
+                    .patches()
+                    .get(*index)
+                    .filter(|patch| !is_as_wanted(patch, &live, &manager))
+                    .map(|patch| PatchWrite::apply(patch, &live, &manager)),
+            };
+            match write {
+                Some(write) => {
+                    due.push((task, version));
+                    writes.push(write);
+                }
+                None => self.patch_done(&task),
+            }
+        }
+        if writes.is_empty() {
+            return self.patched_all();
+        }
+        self.phase = Phase::Patching(due);
+        Step::Patch(writes)
+    }
+
+    pub(super) fn patches_written(
+        &mut self,
+        due: Vec<(Task, String)>,
+        results: Vec<Result<Value, ApiError>>,
+    ) -> Step {
+        for ((task, version), result) in due.into_iter().zip(results) {
+            match result {
+                Ok(live) => {
+                    // An apply that changed nothing leaves the version as it is.
+                    let changed = object::text(&live, &["metadata", "resourceVersion"]) != Some(&version);
+                    self.counts.patched += u32::from(changed);
+                    self.patch_done(&task);
+                }
+                // What is gone has nothing left to take away.
+                Err(error)
+                    if matches!(task, Task::Release(_)) && (error.code == 404 || error.is_uid_mismatch()) =>
+                {
+                    self.patch_done(&task);
+                }
+                Err(error) => {
+                    let reference = self.target(&task);
+                    self.patch_failed(&reference, error);
+                }
+            }
+        }
+        self.patched_all()
+    }
+
+    fn patch_done(&mut self, task: &Task) {
+        if let Task::Release(reference) = task {
+            self.released.get_or_insert_default().push(reference.clone());
+        }
+    }
+
+    fn patch_failed(&mut self, reference: &ObjectRef, error: ApiError) {
+        if error.is_refusal() {
+            self.patches_refused.push((reference.clone(), error));
+        } else {
+            doubt(&mut self.unsure, error.about(reference));
+        }
+    }
+
+    /// Every patch was tried. When all went well the pass goes on to what is to be taken away, otherwise to the status.
+    fn patched_all(&mut self) -> Step {
+        // What an answer turned from one that is taken away into one that stays is no longer named.
+        let stays = |entry: &ObjectRef| {
+            self.patches()
+                .iter()
+                .any(|patch| patch.reference() == entry && patch.on_release() == OnRelease::Leave)
+        };
+        let kept: Vec<ObjectRef> = self.recorded_patches().into_iter().filter(stays).collect();
+        self.released.get_or_insert_default().extend(kept);
+        if self.takes_away {
+            return self.patches_taken_away();
+        }
+        if !self.patches_refused.is_empty() || self.unsure.is_some() {
+            self.memory.memo = None;
+            return self.write_status();
+        }
+        self.prune()
+    }
+
+    /// A root that goes: its patches are taken away, whatever its guest would say.
+    pub(super) fn take_patches_away(&mut self) -> Step {
+        self.takes_away = true;
+        let mut patched: Vec<ObjectRef> = self.recorded_patches();
+        patched.extend(self.removable());
+        patched.sort();
+        patched.dedup();
+        let tasks: Vec<Task> = patched.into_iter().map(Task::Release).collect();
+        if tasks.is_empty() { self.patches_taken_away() } else { self.read_patched(tasks) }
+    }
+
+    fn patches_taken_away(&mut self) -> Step {
+        let refused = std::mem::take(&mut self.patches_refused);
+        if self.is_released() {
+            for (reference, error) in &refused {
+                self.left_behind(reference, error);
+            }
+            return self.leave();
+        }
+        for (reference, error) in refused {
+            doubt(&mut self.unsure, error.about(&reference));
+        }
+        match self.unsure.is_some() {
+            true => {
+                self.memory.memo = None;
+                self.write_status()
+            }
+            false => self.leave(),
+        }
+    }
+}
+
+/// Whether nothing is to be done: the object shows what the patch sets, our entry covers it, and has nothing beyond it.
+fn is_as_wanted(patch: &AllowedPatch, live: &Value, manager: &str) -> bool {
+    let mut sent = patch.object().clone();
+    if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !matches!(key.as_str(), "name" | "namespace"));
+    }
+    let entry = managed::entry(live, manager, None);
+    entry.is_some_and(|entry| {
+        managed::covers(entry, &sent)
+            && managed::owns_nothing_beyond(entry, &sent)
+            && super::say::shows(live, &sent)
+    })
+}

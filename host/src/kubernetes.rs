@@ -14,8 +14,11 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::{Client, client::Body};
-use pintle_core::{ApiError, Apply, Claim, Deletion, FinalizerWrite, StatusWrite, account::Account};
-use pintle_wit::{Cause, Kind, ObjectRef};
+use pintle_core::{
+    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, PatchWrite, StatusWrite,
+    account::Account,
+};
+use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
 
 pub use discover::Resource;
@@ -160,6 +163,43 @@ impl Cluster {
             .header(header::ACCEPT, "application/json")
             .body(bytes_of(claim.patch()));
         Ok(self.send(request).await?.object)
+    }
+
+    /// Carries out a patch that a pass decided, and returns the object as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 or 422 when the object is not there, or another one.
+    pub async fn patch(&self, resource: &Resource, patch: &PatchWrite) -> Result<Value, ApiError> {
+        let reference = patch.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        Ok(self.server_side_apply(path, patch.manager(), patch.force(), patch.object()).await?.object)
+    }
+
+    /// Has a Pod go, as a pass decided.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 429 while a PodDisruptionBudget does not allow it, 404 when it is gone.
+    pub async fn evict(&self, eviction: &EvictionWrite) -> Result<(), ApiError> {
+        let reference = eviction.reference();
+        let pods = builtin("v1", "Pod", "pods", true);
+        let path = pods.path(reference.namespace.as_deref(), Some(&reference.name));
+        let preconditions = json!({"uid": eviction.uid()});
+        let request = match eviction.mode() {
+            EvictionMode::Evict => {
+                let body = json!({
+                    "apiVersion": "policy/v1", "kind": "Eviction",
+                    "metadata": {"name": reference.name, "namespace": reference.namespace},
+                    "deleteOptions": {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions},
+                });
+                json_request(Method::POST, format!("{path}/eviction"), &body)
+            }
+            EvictionMode::Delete => {
+                let body =
+                    json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+                json_request(Method::DELETE, path, &body)
+            }
+        };
+        self.send(request).await.map(|_| ())
     }
 
     /// Carries out a deletion that a pass decided. An object that is not there counts as deleted.
@@ -400,6 +440,10 @@ fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
         reason: text(cause, "reason"),
         message: text(cause, "message"),
     });
+    // A PodDisruptionBudget says it in the body alone.
+    let in_body =
+        || status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64).map(Duration::from_secs);
+    let retry_after = retry_after.or_else(in_body);
     ApiError { code, reason: text(&status, "reason"), message, causes: causes.collect(), retry_after }
 }
 

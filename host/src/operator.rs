@@ -13,6 +13,7 @@ mod in_flight;
 mod lease;
 mod load;
 pub(crate) mod metrics;
+mod needs;
 mod own_status;
 pub(crate) mod server;
 mod store;
@@ -48,6 +49,7 @@ use crate::{
 };
 use in_flight::InFlight;
 use metrics::{Metric, Metrics};
+use needs::{Asker, Needed};
 use store::{Children, ListMark, NameHash, Root, RootKey, Roots};
 use watch::{News, Watch, WatchKey, WatchState, What};
 
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     work: Notify,
     /// There is something for the control loop to decide.
     control: Notify,
+    /// The objects of a kind that guests ask to see have been listed.
+    needs_listed: Notify,
     stopping: AtomicBool,
 }
 
@@ -80,6 +84,7 @@ pub(crate) struct State {
     term: Option<u64>,
     roots: Roots,
     children: Children,
+    needed: Needed,
     /// What watches bring of objects that are being written.
     in_flight: InFlight<News>,
     /// Since when a key waits for a worker.
@@ -102,6 +107,8 @@ pub(crate) struct State {
     loads: BTreeMap<String, load::Load>,
     /// Kinds that the API server was asked about and does not serve, with the time to ask again.
     missing: BTreeMap<Kind, std::time::Duration>,
+    /// Those of them of which the API server did not say whether it serves them.
+    unclear: BTreeSet<Kind>,
     /// Reconcilers whose root counts changed since they were last written.
     counts_changed: BTreeSet<String>,
 }
@@ -111,6 +118,7 @@ pub(crate) struct State {
 struct Marks {
     roots: ListMark,
     children: ListMark,
+    needed: u32,
 }
 
 /// Whether the host's own watches have shown everything once.
@@ -154,6 +162,7 @@ impl State {
             term: None,
             roots: Roots::default(),
             children: Children::default(),
+            needed: Needed::default(),
             in_flight: InFlight::default(),
             queue: Queue::new(seed, workers),
             active: BTreeMap::new(),
@@ -166,6 +175,7 @@ impl State {
             readings: BTreeMap::new(),
             loads: BTreeMap::new(),
             missing: BTreeMap::new(),
+            unclear: BTreeSet::new(),
             counts_changed: BTreeSet::new(),
         }
     }
@@ -195,6 +205,14 @@ impl State {
             if let Some((kind, key)) = self.roots.by_uid(&uid).map(|root| (root.kind(), root.key())) {
                 any |= self.enqueue(&kind, &key, priority);
             }
+        }
+        any
+    }
+
+    fn enqueue_askers(&mut self, askers: BTreeSet<Asker>, priority: Priority) -> bool {
+        let mut any = false;
+        for (kind, key) in askers {
+            any |= self.enqueue(&kind, &key, priority);
         }
         any
     }
@@ -235,6 +253,7 @@ impl Shared {
         state.term = Some(term);
         state.active.retain(|name, _| !waiting.contains(name));
         state.roots.forget_memories();
+        state.needed.forget_askers();
         let lanes: Vec<(String, Kind)> =
             state.active.iter().map(|(lane, active)| (lane.clone(), active.binding.root_kind())).collect();
         for (lane, kind) in lanes {
@@ -279,7 +298,12 @@ impl Shared {
             set(Metric::Throttled, &[lane], slowed.count());
         }
         // The sizes of the caches are looked at when somebody asks, not with each event.
-        for (of, (objects, bytes)) in [("roots", state.roots.size()), ("children", state.children.size())] {
+        let sizes = [
+            ("roots", state.roots.size()),
+            ("children", state.children.size()),
+            ("needs", state.needed.size()),
+        ];
+        for (of, (objects, bytes)) in sizes {
             self.metrics.set(Metric::CacheObjects, &[of], objects as f64);
             self.metrics.set(Metric::CacheBytes, &[of], bytes as f64);
         }
@@ -318,6 +342,9 @@ impl Shared {
 
     /// Whether an object is known in this version or a later one: from the operator's own write, nearly always.
     fn knows(&self, News { key, head, .. }: &News) -> bool {
+        if key.needs.is_some() {
+            return false;
+        }
         let state = self.state();
         if key.brings_children() {
             state.children.knows(&key.kind, head)
@@ -337,7 +364,10 @@ impl Shared {
         // What a first list brings nobody is waiting for; what comes later somebody changed.
         let priority = if list.is_some() { Priority::Background } else { Priority::Edit };
         let mut state = self.state();
-        let any = if key.brings_children() {
+        let any = if let Some(round) = key.needs {
+            let concerned = state.needed.saw(&key.kind, round, &live, list.map(|list| list.needed));
+            state.enqueue_askers(concerned, priority)
+        } else if key.brings_children() {
             let (manager, observe) = state.reading_of(&live, &key.kind);
             let child = pintle_core::Observed::of(&live, &manager, observe);
             let concerned = state.children.saw(child, list.map(|list| list.children));
@@ -356,13 +386,17 @@ impl Shared {
 
     fn gone(&self, key: &WatchKey, live: &Value) {
         let mut state = self.state();
-        let any = if key.brings_children() {
+        let any = if key.needs.is_some() {
+            let concerned = state.needed.gone(&key.kind, live);
+            state.enqueue_askers(concerned, Priority::Edit)
+        } else if key.brings_children() {
             let (manager, observe) = state.reading_of(live, &key.kind);
             let last = pintle_core::Observed::of(live, &manager, observe);
             let concerned = state.children.gone(&last.reference, Some(&last));
             state.enqueue_by_uid(concerned, Priority::Edit)
         } else {
             state.roots.remove(&key.kind, live);
+            state.needed.forget(&(key.kind.clone(), RootKey::of(live)));
             state.children.root_gone(&Uid::new(object::uid(live)));
             self.count_anew(&mut state, &key.kind);
             false
@@ -375,11 +409,24 @@ impl Shared {
 
     fn list_begins(&self) -> Marks {
         let mut state = self.state();
-        Marks { roots: state.roots.list_begins(), children: state.children.list_begins() }
+        Marks {
+            roots: state.roots.list_begins(),
+            children: state.children.list_begins(),
+            needed: state.needed.list_begins(),
+        }
     }
 
     fn list_ended(&self, key: &WatchKey, marks: Marks) {
         let mut state = self.state();
+        if let Some(round) = key.needs {
+            let namespace = key.namespace.as_deref();
+            let concerned = state.needed.list_ended(&key.kind, namespace, round, marks.needed);
+            state.enqueue_askers(concerned, Priority::Edit);
+            drop(state);
+            self.needs_listed.notify_waiters();
+            self.work.notify_one();
+            return;
+        }
         if key.brings_children() {
             let concerned = state.children.list_ended(&key.kind, key.namespace.as_deref(), marks.children);
             state.enqueue_by_uid(concerned, Priority::Edit);
@@ -571,6 +618,7 @@ impl Host {
             state: Mutex::new(State::new(self.seed, self.workers, self.metrics)),
             work: Notify::new(),
             control: Notify::new(),
+            needs_listed: Notify::new(),
             stopping: AtomicBool::new(false),
         });
         self.readiness.follow(&shared);

@@ -96,6 +96,8 @@ pub struct Question {
     pub resource: String,
     /// In this namespace, or in all and in cluster scope.
     pub namespace: Option<String>,
+    /// Of this name, or of any.
+    pub name: Option<String>,
 }
 
 impl Question {
@@ -107,9 +109,10 @@ impl Question {
             Some(namespace) => format!("in namespace {namespace}"),
             None => "at cluster scope".into(),
         };
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name:?}"));
         let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
         let message = format!(
-            "{} cannot {} {}{group} {place}{why}; the guest is shown nothing that the account could not read",
+            "{} cannot {} {}{name}{group} {place}{why}; the guest is shown nothing that the account could not read",
             self.account.user(),
             self.verb,
             self.resource
@@ -196,6 +199,7 @@ mod tests {
             group: "apps".into(),
             resource: "deployments".into(),
             namespace: Some("team".into()),
+            name: None,
         }
     }
 
@@ -206,6 +210,9 @@ mod tests {
         let said =
             "system:serviceaccount:team:writer cannot list deployments in API group apps in namespace team;";
         assert!(failure.message.starts_with(said), "{}", failure.message);
+        let named = Question { name: Some("web".into()), ..question("get") }.denied("no role");
+        let said = "cannot get deployments \"web\" in API group apps in namespace team (no role);";
+        assert!(named.message.contains(said), "{}", named.message);
     }
 
     #[test]

@@ -158,6 +158,7 @@ pub struct AllowedPatch {
     reference: ObjectRef,
     object: Value,
     on_release: OnRelease,
+    force: bool,
 }
 
 impl AllowedPatch {
@@ -168,6 +169,10 @@ impl AllowedPatch {
     /// The partial object as it is sent, except for uid.
     pub fn object(&self) -> &Value {
         &self.object
+    }
+    /// Whether the fields are set also where somebody else has set them.
+    pub fn force(&self) -> bool {
+        self.force
     }
     /// What becomes of the fields when the patch is no longer sent.
     pub fn on_release(&self) -> OnRelease {

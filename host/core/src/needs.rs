@@ -1,7 +1,7 @@
 //! What a guest asks to see: which objects a need means, and what of them it is shown.
 
 use jiff::Timestamp;
-use pintle_wit::{Kind, LabelSelector, Need, NeedAnswer, Select, SelectorOperator};
+use pintle_wit::{Kind, LabelSelector, Need, NeedAnswer, ObjectRef, Select, SelectorOperator};
 use serde_json::{Map, Value};
 
 use crate::{object, request};
@@ -13,7 +13,7 @@ pub const ALL_NAMESPACES: &str = "*";
 /// Pods by their metadata are half of it.
 pub const SHOWN_BYTES_MAX: usize = 2 << 20;
 
-/// Objects to be looked up: a need that the gate let through.
+/// Objects to be looked up: a need that the gate let through, or what the pass itself follows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookUp {
     pub(crate) kind: Kind,
@@ -38,6 +38,16 @@ impl LookUp {
     /// The fields wanted besides metadata.
     pub fn fields(&self) -> &[String] {
         &self.fields
+    }
+
+    /// Who has set which field of an object. No guest may ask for it.
+    pub(crate) fn of_managed_fields(object: &ObjectRef) -> Self {
+        Self {
+            kind: object.kind(),
+            namespace: object.namespace.clone(),
+            select: Select::Name(object.name.clone()),
+            fields: vec!["metadata.managedFields".into()],
+        }
     }
 
     /// Whether an object of the kind is meant.

@@ -447,6 +447,7 @@ impl Pass {
     fn nothing_changed(&self) -> bool {
         let Some(memo) = &self.memory.memo else { return false };
         memo.is_about(&self.request_hash)
+            && !self.needs.patches_drifted
             && self.unread().is_empty()
             && !self.is_stage_due(memo)
             && !self.is_label_due()
@@ -654,8 +655,10 @@ impl Pass {
         Step::Done(Box::new(Done {
             retry: waits.then_some(at_least),
             again: self
-                .again
+                .is_to_follow_patches()
+                .then_some(Duration::ZERO)
                 .into_iter()
+                .chain(self.again)
                 .chain(self.needs.again)
                 .chain(self.calm_at())
                 .chain(self.labels_again())

@@ -85,6 +85,9 @@ pub struct PatchGrant {
     pub kind: String,
     /// The field paths that may be set.
     pub fields: Vec<String>,
+    /// Whether they may also be set where somebody else has set them. Otherwise that is a conflict, which the root tells.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// What pod templates may do and refer to.
@@ -189,6 +192,7 @@ impl Grants {
             api_version: patch.api_version.clone(),
             kind: patch.kind.clone(),
             fields: patch.fields.clone(),
+            force: false,
         });
         Self {
             children,

@@ -2,8 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pintle_core::account::{Account, Answers, Question};
-use pintle_wit::Failure;
+use pintle_core::{
+    account::{Account, Answers, Question},
+    needs::LookUp,
+};
+use pintle_wit::{Failure, Select};
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,16 +34,48 @@ impl Access {
         namespace: Option<&str>,
     ) -> Result<(), Failure> {
         for verb in VERBS {
-            let question = Question {
-                account: account.clone(),
-                verb: verb.into(),
-                group: resource.kind.group().into(),
-                resource: resource.plural.clone(),
-                namespace: namespace.filter(|_| resource.namespaced).map(Into::into),
-            };
-            self.ask(cluster, &question).await.map_err(|why| question.denied(&why))?;
+            self.may(cluster, account, verb, resource, namespace, None).await?;
         }
         Ok(())
+    }
+
+    /// Whether an account may see what a need means: the object of this name, or any of a kind in a namespace or everywhere.
+    ///
+    /// # Errors
+    /// As [`Access::may_read`].
+    pub(crate) async fn may_see(
+        &self,
+        cluster: &Cluster,
+        account: &Account,
+        resource: &Resource,
+        look: &LookUp,
+    ) -> Result<(), Failure> {
+        match look.select() {
+            Select::Name(name) => {
+                self.may(cluster, account, "get", resource, look.namespace(), Some(name)).await
+            }
+            _ => self.may_read(cluster, account, resource, look.namespace()).await,
+        }
+    }
+
+    async fn may(
+        &self,
+        cluster: &Cluster,
+        account: &Account,
+        verb: &str,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<(), Failure> {
+        let question = Question {
+            account: account.clone(),
+            verb: verb.into(),
+            group: resource.kind.group().into(),
+            resource: resource.plural.clone(),
+            namespace: namespace.filter(|_| resource.namespaced).map(Into::into),
+            name: name.map(Into::into),
+        };
+        self.ask(cluster, &question).await.map_err(|why| question.denied(&why))
     }
 
     async fn ask(&self, cluster: &Cluster, question: &Question) -> Result<(), String> {
@@ -66,6 +101,7 @@ fn review(question: &Question) -> Value {
             "resourceAttributes": {
                 "verb": question.verb, "group": question.group, "resource": question.resource,
                 "namespace": question.namespace.as_deref().unwrap_or_default(),
+                "name": question.name.as_deref().unwrap_or_default(),
             },
         },
     })

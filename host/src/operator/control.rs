@@ -279,8 +279,14 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
 /// What holds for the passes of a Reconciler; nothing while a watch of its children has not settled.
 fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: &InForce) -> Option<Binding> {
     let object = state.reconcilers.get(name)?;
+    let before = state.active.get(name);
     let manifest = in_force.module.manifest();
-    let kinds = manifest.children.iter().map(pintle_wit::ChildKind::kind);
+    let others = kinds::other_kinds(in_force);
+    if others.iter().any(|kind| state.unclear.contains(kind)) {
+        // What is not known to be missing must not be shown as absent.
+        return None;
+    }
+    let kinds = manifest.children.iter().map(pintle_wit::ChildKind::kind).chain(others);
     let mut infos = BTreeMap::new();
     for kind in kinds {
         if let Some(resource) = state.resources.get(&kind) {
@@ -288,7 +294,9 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         }
     }
     let settles = |kind: &Kind| {
-        let mut watches = state.watches.iter().filter(|(key, _)| key.kind == *kind && key.brings_children());
+        let mut watches = state.watches.iter().filter(|(key, _)| {
+            key.kind == *kind && (key.brings_children() || key.needs.is_some() && before.is_none())
+        });
         watches.all(|(_, watch)| watch.state != WatchState::Starting)
     };
     if !infos.keys().all(settles) {

@@ -111,12 +111,7 @@ async fn load(shared: &Shared, spec: &ModuleSpec) -> Result<Module, Failure> {
     let engine = shared.engine.clone();
     let loaded = shared.spawner.block(move || engine.load(&bytes, Some(&expected))).await;
     let module = loaded.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))??;
-    let manifest = module.manifest();
-    pintle_core::reconciler::supports(manifest)?;
-    if !(manifest.needs.is_empty() && manifest.patches.is_empty()) || manifest.evictions {
-        let message = "in a cluster this host does not honour needs, patches and evictions yet";
-        return Err(Failure::terminal(pintle_wit::reasons::CAPABILITY_MISSING, message));
-    }
+    pintle_core::reconciler::supports(module.manifest())?;
     Ok(module)
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::{Marks, Shared, store::Head};
+use super::{Marks, Shared, needs::Wanted, store::Head};
 use crate::{
     clock::Random,
     kubernetes::{Reduced, Resource},
@@ -46,18 +46,27 @@ pub(crate) struct WatchKey {
     /// The label that objects must have.
     pub(crate) label: Option<&'static str>,
     pub(crate) projection: Projection,
+    /// It brings what guests ask to see; another number brings more of each object.
+    pub(crate) needs: Option<u32>,
 }
 
 impl WatchKey {
     /// Every object of a kind.
     pub(crate) fn roots(kind: &Kind) -> Self {
-        Self { kind: kind.clone(), namespace: None, label: None, projection: Projection::Whole }
+        Self { kind: kind.clone(), namespace: None, label: None, projection: Projection::Whole, needs: None }
     }
 
     /// The objects of a kind that carry our label.
     pub(crate) fn children(kind: &Kind, namespace: Option<&str>, projection: Projection) -> Self {
         let namespace = namespace.map(Into::into);
-        Self { kind: kind.clone(), namespace, label: Some(names::LABEL_RECONCILER), projection }
+        Self { kind: kind.clone(), namespace, label: Some(names::LABEL_RECONCILER), projection, needs: None }
+    }
+
+    /// The objects of a kind that guests ask to see.
+    pub(crate) fn needs(kind: &Kind, namespace: Option<&str>, wanted: Wanted) -> Self {
+        let projection = if wanted.whole { Projection::Whole } else { Projection::Metadata };
+        let namespace = namespace.map(Into::into);
+        Self { kind: kind.clone(), namespace, label: None, projection, needs: Some(wanted.round) }
     }
 
     pub(crate) fn brings_children(&self) -> bool {

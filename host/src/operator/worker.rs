@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use pintle_core::{
-    ApiError, Applied, Binding, Done, FinalizerWrite, Finished, Observed, Outcome, Pass, RootMemory,
-    Snapshot, Step, account::Account, reconciler,
+    ApiError, Applied, Binding, Done, EvictionWrite, FinalizerWrite, Finished, Observed, Outcome, Pass,
+    PatchWrite, RootMemory, Snapshot, Step, account::Account, needs::LookUp, reconciler,
 };
 use pintle_engine::{CallLimits, Module};
-use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
+use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
@@ -16,7 +16,9 @@ use tracing::{debug, error, info, warn};
 use super::{
     Shared,
     metrics::{Ended, Metric},
+    needs::Looked,
     store::RootKey,
+    watch::WatchState,
 };
 use crate::{
     clock,
@@ -70,6 +72,11 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
     let _ = tokio::time::timeout(STOP_TIMEOUT, permits.acquire_many(all)).await;
 }
 
+/// How long a pass waits for the first list of what its guest asks to see. Ten thousand objects are listed in a second or two.
+const LIST_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it looks meanwhile whether the list has failed.
+const LIST_POLL: Duration = Duration::from_millis(200);
+
 /// How long passes in work may take to end when the operator stops. Kubernetes kills a Pod after 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -112,16 +119,11 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
             Step::Get(references) => {
                 Outcome::Got(join_all(references.iter().map(|reference| work.get(reference))).await)
             }
-            // Until the operator follows objects for needs, no such guest comes into force here (`bind.rs`).
-            Step::Look(lookups) => {
-                let no =
-                    || Err(Failure::terminal("CapabilityMissing", "this host does not honour needs yet"));
-                Outcome::Looked(lookups.iter().map(|_| no()).collect())
-            }
+            Step::Look(lookups) => Outcome::Looked(work.look(&key, &lookups).await),
             Step::Patch(patches) => {
-                Outcome::Patched(patches.iter().map(|_| Err(ApiError::default())).collect())
+                Outcome::Patched(join_all(patches.iter().map(|patch| work.patch(patch))).await)
             }
-            Step::Evict(pods) => Outcome::Evicted(pods.iter().map(|_| Err(ApiError::default())).collect()),
+            Step::Evict(pods) => Outcome::Evicted(join_all(pods.iter().map(|pod| work.evict(pod))).await),
             Step::Apply(applies) => {
                 Outcome::Applied(join_all(applies.iter().map(|apply| work.apply(apply))).await)
             }
@@ -158,7 +160,11 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let active = state.active.get(lane)?;
     let (module, binding, resource, account) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
-    let root = state.roots.get_mut(&binding.root_kind(), key)?;
+    let Some(root) = state.roots.get_mut(&binding.root_kind(), key) else {
+        // What is gone asks for nothing.
+        state.needed.forget(&(binding.root_kind(), key.clone()));
+        return None;
+    };
     let object = Arc::new(root.object());
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
@@ -203,6 +209,94 @@ impl Work {
             }
         }
         Ok(())
+    }
+
+    /// Looks up what the guest asks to see, and has the root told of its changes from now on.
+    async fn look(&self, key: &RootKey, lookups: &[LookUp]) -> Vec<Result<Vec<Value>, Failure>> {
+        let asker = (self.binding.root_kind(), key.clone());
+        let started = clock::monotonic();
+        let looked = loop {
+            let listed = self.shared.needs_listed.notified();
+            let (looked, grew) = self.shared.state().needed.look(&asker, lookups);
+            if grew {
+                // More is to be kept of each object: the watch begins anew.
+                self.shared.control.notify_one();
+            }
+            let left = LIST_PATIENCE.saturating_sub(clock::monotonic().saturating_sub(started));
+            let is_listing = |(look, looked): (&LookUp, &Looked)| {
+                *looked == Looked::NotYet && self.is_served(look) && self.watch_failure(look).is_none()
+            };
+            if left.is_zero() || !lookups.iter().zip(&looked).any(is_listing) {
+                break looked;
+            }
+            let _ = tokio::time::timeout(left.min(LIST_POLL), listed).await;
+        };
+        let answers = lookups.iter().zip(looked).map(|(look, looked)| self.answer(look, looked));
+        join_all(answers).await
+    }
+
+    fn is_served(&self, look: &LookUp) -> bool {
+        self.shared.state().resources.contains_key(look.kind())
+    }
+
+    /// Why the watch of what is looked up does not go on.
+    fn watch_failure(&self, look: &LookUp) -> Option<String> {
+        let state = self.shared.state();
+        let mut watches =
+            state.watches.iter().filter(|(key, _)| key.needs.is_some() && key.kind == *look.kind());
+        watches.find_map(|(_, watch)| match &watch.state {
+            WatchState::Failing(message) if !watch.listed => Some(message.clone()),
+            _ => None,
+        })
+    }
+
+    /// The answer to one look-up, if the account may see it.
+    async fn answer(&self, look: &LookUp, looked: Looked) -> Result<Vec<Value>, Failure> {
+        let Some(resource) = self.shared.state().resources.get(look.kind()).cloned() else {
+            // Of a kind that is not served there is nothing to show.
+            return Ok(Vec::new());
+        };
+        if let Some(account) = self.account.as_ref().map_err(Clone::clone)? {
+            self.shared.access.may_see(&self.cluster, account, &resource, look).await?;
+        }
+        match (looked, look.select()) {
+            (Looked::Found(objects), _) => Ok(objects),
+            (Looked::Live, Select::Name(name)) => {
+                let Kind { api_version, kind } = look.kind().clone();
+                let namespace = look.namespace().map(Into::into);
+                let reference = ObjectRef { api_version, kind, namespace, name: name.clone() };
+                let found = match self.children() {
+                    Ok(cluster) => cluster.get(&resource, &reference).await,
+                    Err(error) => Err(error),
+                };
+                let found = found
+                    .map_err(|error| Failure::transient("NeedUnread", format!("{reference}: {error}")))?;
+                Ok(found.into_iter().collect())
+            }
+            (Looked::Live | Looked::NotYet, _) => {
+                let why = self.watch_failure(look).unwrap_or_else(|| "they have not been listed yet".into());
+                let message =
+                    format!("the host cannot show the guest objects of kind {}: {why}", look.kind());
+                Err(Failure::transient("NeedUnread", message))
+            }
+        }
+    }
+
+    async fn patch(&self, patch: &PatchWrite) -> Result<Value, ApiError> {
+        let reference = patch.reference();
+        let resource = self.resource_of(reference).await?;
+        let reply = self.children()?.patch(&resource, patch).await;
+        self.shared.metrics.wrote(&self.binding.reconciler, "patch", reply.as_ref().err());
+        info!(reconciler = self.binding.reconciler, object = %reference, patched = reply.is_ok(), "Patched");
+        reply
+    }
+
+    async fn evict(&self, eviction: &EvictionWrite) -> Result<(), ApiError> {
+        let reply = self.children()?.evict(eviction).await;
+        self.shared.metrics.wrote(&self.binding.reconciler, "evict", reply.as_ref().err());
+        let (pod, mode) = (eviction.reference(), eviction.mode());
+        info!(reconciler = self.binding.reconciler, %pod, ?mode, accepted = reply.is_ok(), "Evicted");
+        reply
     }
 
     async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
@@ -419,17 +513,23 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
             let next = "it is slowed, at most to a pass a minute; see who else writes its children";
             warn!(reconciler = lane, root = %key, next, "It keeps changing without getting anywhere")
         }
-        None if counts.created + counts.updated + counts.deleted + counts.status_writes > 0 => info!(
-            reconciler = lane,
-            root = %key,
-            created = counts.created,
-            updated = counts.updated,
-            deleted = counts.deleted,
-            status_writes = counts.status_writes,
-            ready = done.ready,
-            milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            "Reconciled"
-        ),
+        None if counts.created + counts.updated + counts.deleted + counts.status_writes + counts.patched
+            > 0 =>
+        {
+            info!(
+                reconciler = lane,
+                root = %key,
+                created = counts.created,
+                updated = counts.updated,
+                deleted = counts.deleted,
+                patched = counts.patched,
+                evicted = counts.evicted,
+                status_writes = counts.status_writes,
+                ready = done.ready,
+                milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                "Reconciled"
+            )
+        }
         None => {
             debug!(reconciler = lane, root = %key, guest_calls = counts.guest_calls, ready = done.ready, "Nothing to do")
         }

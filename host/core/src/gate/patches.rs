@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Kind, OnRelease, Patch};
+use pintle_wit::{Kind, Patch};
 use serde_json::Value;
 
 use super::{AllowedPatch, GateContext, Violations, children, pods, reasons};
@@ -39,16 +39,19 @@ pub(super) fn check(
             fields(context, &kind, &object, &path, found);
             pods::check(context, &BTreeSet::new(), &object, &label, &path, found);
             if found.0.len() == before {
-                allowed.push(complete(object, on_release));
+                let mut grants = context.grants.patches.iter();
+                let force = grants.any(|one| one.force && is_kind(&kind, &one.api_version, &one.kind));
+                allowed.push(AllowedPatch {
+                    reference: object::reference(&object),
+                    object,
+                    on_release,
+                    force,
+                });
             }
         }
         children::name_object(&label, found.0.get_mut(before..).unwrap_or_default());
     }
     allowed
-}
-
-fn complete(object: Value, on_release: OnRelease) -> AllowedPatch {
-    AllowedPatch { reference: object::reference(&object), object, on_release }
 }
 
 fn kinds(context: &GateContext<'_>, kind: &Kind, path: &str, found: &mut Violations) {

@@ -239,9 +239,14 @@ impl Pass {
                 object::text(one, &["apiVersion"]) == Some("v1")
                     && object::text(one, &["kind"]) == Some("Pod")
             })
-            .filter(|pod| seen.insert(object::uid(pod)))
+            .filter(|pod| !is_over(pod) && seen.insert(object::uid(pod)))
             .collect()
     }
+}
+
+/// Whether a Pod has run to its end: it is nobody's replacement, and never ready.
+fn is_over(pod: &Value) -> bool {
+    matches!(object::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"))
 }
 
 /// What an eviction waits for.

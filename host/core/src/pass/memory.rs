@@ -43,6 +43,8 @@ pub struct RootMemory {
     pub(super) needs: Vec<Need>,
     /// What it was shown of needs that settle.
     pub(super) settling: Vec<Settling>,
+    /// The objects that it patched, each with the hash of what managed fields then said is the patch's.
+    pub(super) patched: Vec<(ObjectRef, [u8; 32])>,
     /// What became of its evictions.
     pub(super) evicted: Evicted,
 }
@@ -281,6 +283,7 @@ impl RootMemory {
             // A selector's labels and a field's path are about as long as two names.
             + self.needs.len() * (size_of::<Need>() + 64)
             + self.settling.iter().map(Settling::bytes).sum::<usize>()
+            + self.patched.iter().map(|(entry, _)| size_of::<(ObjectRef, [u8; 32])>() + entry.name.len()).sum::<usize>()
             + self.evicted.bytes()
             + self.warned.as_ref().map_or(0, |warned| size_of::<(String, String)>() + warned.1.len())
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pintle_wit::{Failure, Need, NeedAnswer, Response, reasons};
+use pintle_wit::{Failure, Need, NeedAnswer, ObjectRef, Response, reasons};
 use serde_json::Value;
 
 use super::{Pass, Phase, RootMemory, Step};
@@ -33,6 +33,10 @@ pub(super) struct Needs {
     calls: u32,
     /// When an answer will be another although nothing happens.
     pub(super) again: Option<Duration>,
+    /// The patched objects of whose changes the root is told.
+    followed: Vec<ObjectRef>,
+    /// What a patch set somebody has changed since.
+    pub(super) patches_drifted: bool,
     /// The guest was called in this pass, so that what is looked up is for another call.
     called: bool,
 }
@@ -63,7 +67,7 @@ struct Pending {
 impl Pass {
     /// Begins with what the last pass left, which saves calls and nothing else.
     pub(super) fn begin_needs(&mut self) -> Step {
-        if self.memory.needs.is_empty() {
+        if self.memory.needs.is_empty() && self.memory.patched.is_empty() {
             return self.ask();
         }
         self.needs.remembered = true;
@@ -77,7 +81,11 @@ impl Pass {
         let allowed = gate::needs(&binding.context(&self.root), &asked);
         match allowed {
             Ok(allowed) => {
-                let lookups: Vec<LookUp> = allowed.into_iter().flatten().collect();
+                let mut lookups: Vec<LookUp> = allowed.into_iter().flatten().collect();
+                // What the root has patched is followed too; the guest is not shown it.
+                lookups
+                    .extend(self.memory.patched.iter().map(|(object, _)| LookUp::of_managed_fields(object)));
+                self.needs.followed = self.memory.patched.iter().map(|(object, _)| object.clone()).collect();
                 self.phase = Phase::LookingUp(asked);
                 Step::Look(lookups)
             }
@@ -117,6 +125,15 @@ impl Pass {
             bytes += answer.objects.iter().map(|object| object.to_string().len()).sum::<usize>();
             answers.push(self.settled(need, answer));
         }
+        let patched = std::mem::take(&mut self.memory.patched);
+        for ((_, before), found) in patched.iter().zip(found) {
+            // What cannot be looked at now is looked at when it can be.
+            let Ok(found) = found else { continue };
+            let manager = super::patches::manager(&self.binding, &self.root);
+            let now = found.first().map(|live| super::patches::entry_hash(live, &manager));
+            self.needs.patches_drifted |= now != Some(*before);
+        }
+        self.memory.patched = patched;
         if bytes > SHOWN_BYTES_MAX {
             let message = format!(
                 "what the guest asks to see has {bytes} bytes, the limit is {SHOWN_BYTES_MAX}; ask for fewer objects or fields"
@@ -208,6 +225,12 @@ impl Pass {
                 Ok(answer)
             }
         }
+    }
+
+    /// Whether a pass must follow, so that the root is told of changes of what this one patched.
+    pub(super) fn is_to_follow_patches(&self) -> bool {
+        let mut patched = self.memory.patched.iter();
+        patched.any(|(object, _)| !self.needs.followed.contains(object))
     }
 
     /// What is no longer asked for is no longer remembered.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{ApiError, Binding, Pass, PatchWrite, Phase, Step, doubt};
 use crate::{
-    desired::{hash_parts, hex},
+    desired::{self, hash_parts, hex},
     gate::AllowedPatch,
     managed, object,
 };
@@ -94,6 +94,7 @@ impl Pass {
         let stays = |entry: &ObjectRef| self.patches().iter().any(|patch| patch.reference() == entry);
         tasks.extend(self.recorded_patches().into_iter().filter(|entry| !stays(entry)).map(Task::Release));
         if tasks.is_empty() {
+            self.memory.patched.clear();
             return self.patched_all();
         }
         let recorded = self.recorded_patches();
@@ -127,6 +128,7 @@ impl Pass {
         found: Vec<Result<Option<Value>, ApiError>>,
     ) -> Step {
         let manager = manager(&self.binding, &self.root);
+        self.memory.patched.clear();
         let (mut due, mut writes) = (Vec::new(), Vec::new());
         for (task, found) in tasks.into_iter().zip(found) {
             let reference = self.target(&task);
@@ -153,11 +155,17 @@ impl Pass {
                     );
                     continue;
                 }
-                (Task::Apply(index), Ok(Some(live))) => self
-                    .patches()
-                    .get(*index)
-                    .filter(|patch| !is_as_wanted(patch, &live, &manager))
-                    .map(|patch| PatchWrite::apply(patch, &live, &manager)),
+                (Task::Apply(index), Ok(Some(live))) => {
+                    let write = self
+                        .patches()
+                        .get(*index)
+                        .filter(|patch| !is_as_wanted(patch, &live, &manager))
+                        .map(|patch| PatchWrite::apply(patch, &live, &manager));
+                    if write.is_none() {
+                        self.memory.patched.push((reference.clone(), entry_hash(&live, &manager)));
+                    }
+                    write
+                }
             };
             match write {
                 Some(write) => {
@@ -185,6 +193,10 @@ impl Pass {
                     // An apply that changed nothing leaves the version as it is.
                     let changed = object::text(&live, &["metadata", "resourceVersion"]) != Some(&version);
                     self.counts.patched += u32::from(changed);
+                    if matches!(task, Task::Apply(_)) {
+                        let hash = entry_hash(&live, &manager(&self.binding, &self.root));
+                        self.memory.patched.push((self.target(&task), hash));
+                    }
                     self.patch_done(&task);
                 }
                 // What is gone has nothing left to take away.
@@ -266,6 +278,12 @@ impl Pass {
             false => self.leave(),
         }
     }
+}
+
+/// What managed fields say is the manager's on an object.
+pub(super) fn entry_hash(live: &Value, manager: &str) -> [u8; 32] {
+    let entry = managed::entry(live, manager, None).map(desired::canonical).unwrap_or_default();
+    hash_parts(&[object::uid(live).as_bytes(), &entry])
 }
 
 /// Whether nothing is to be done: the object shows what the patch sets, our entry covers it, and has nothing beyond it.

@@ -111,11 +111,11 @@ pub struct PatchWrite {
 }
 
 impl PatchWrite {
-    /// Sets what the patch has. Only what is the manager's already is set over what others have written there since.
+    /// Sets what the patch has. What others have set is set over only where the manager has an entry already, or the grant says so.
     pub(super) fn apply(patch: &AllowedPatch, live: &Value, manager: &str) -> Self {
         let mut object = patch.object().clone();
         object["metadata"]["uid"] = object::uid(live).into();
-        let force = managed::entry(live, manager, None).is_some();
+        let force = patch.force() || managed::entry(live, manager, None).is_some();
         Self { reference: patch.reference().clone(), object, manager: manager.into(), force }
     }
 

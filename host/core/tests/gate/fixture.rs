@@ -151,6 +151,7 @@ fn powers(manifest: &mut Manifest, grants: &mut Grants) {
         api_version: "apps/v1".into(),
         kind: "Deployment".into(),
         fields: vec!["spec.template".into(), "metadata.labels".into()],
+        force: false,
     }];
     manifest.evictions = true;
     grants.evictions = true;

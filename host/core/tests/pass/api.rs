@@ -28,6 +28,8 @@ pub(crate) struct Api {
     pub(crate) strips_labels: bool,
     /// The status fields that the root's CRD declares; all when there is none.
     pub(crate) status_fields: Option<Vec<&'static str>>,
+    /// Whether the last patch was to override conflicts.
+    pub(crate) last_patch_forced: Option<bool>,
     version: u64,
 }
 
@@ -160,6 +162,7 @@ impl Api {
     /// A server-side apply onto an object that must be there.
     pub(crate) fn patch(&mut self, patch: &PatchWrite) -> Result<Value, ApiError> {
         let reference = patch.reference().clone();
+        self.last_patch_forced = Some(patch.force());
         self.guarded("patch", &reference.clone(), |api| {
             let Some(live) = api.objects.get(&reference).cloned() else {
                 return Err(error(409, "Conflict", "uid mismatch: the object is absent"));

@@ -85,13 +85,29 @@ fn a_patch_that_stays_is_applied_once_and_leaves_no_trace_in_the_root() {
     assert!(world.status()["pintle"].get("patched").is_none());
     assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
 
-    assert!(world.pass(&patch("1", "Leave")).steps.is_empty());
+    assert_eq!(run.done.again, Some(Duration::ZERO), "to be told of its changes");
+    let run = world.pass(&patch("1", "Leave"));
+    assert_eq!((&run.steps[..], run.done.again), (&["look".to_owned()][..], None));
     let run = world.pass(&response(json!({"status": {"n": 1}})));
-    assert!(run.steps.is_empty(), "the same request needs no call");
+    assert_eq!(run.steps, ["look"], "the same request needs no call");
     world.binding.digest = "sha256:two".into();
     let run = world.pass(&response(json!({})));
-    assert_eq!(run.steps, ["call"]);
+    assert_eq!(run.steps, ["look", "call"]);
     assert_eq!(annotations(&world, &target)["a/b"], "1", "what is no longer sent stays");
+    assert!(world.pass(&response(json!({}))).steps.is_empty(), "and is no longer followed");
+}
+
+#[test]
+fn a_patch_that_somebody_undoes_is_put_right() {
+    let mut world = world();
+    let target = add_target(&mut world);
+    world.pass(&patch("1", "Leave"));
+    world.api.edit(&target, "spec.replicas", json!(7));
+    assert_eq!(world.pass(&patch("1", "Leave")).steps, ["look"], "of what is not ours");
+    world.api.edit(&target, "metadata.annotations.a/b", "theirs".into());
+    let run = world.pass(&patch("1", "Leave"));
+    assert_eq!(run.steps, ["look", "call", "inspect Deployment theirs", "patch Deployment theirs"]);
+    assert_eq!(annotations(&world, &target)["a/b"], "1");
 }
 
 #[test]
@@ -104,11 +120,11 @@ fn a_patch_that_goes_is_recorded_first_and_taken_away_when_it_is_no_longer_sent(
     assert_eq!(run.steps, expected);
     assert_eq!(run.statuses[0]["pintle"]["patched"][0]["name"], "theirs", "before it is applied");
     assert_eq!(world.says("Ready"), yes("Succeeded"));
-    assert!(world.pass(&patch("1", "Remove")).steps.is_empty());
+    assert_eq!(world.pass(&patch("1", "Remove")).steps, ["look"]);
 
     world.binding.digest = "sha256:two".into();
     let run = world.pass(&response(json!({})));
-    assert_eq!(run.steps, ["call", "inspect Deployment theirs", "patch Deployment theirs", "status"]);
+    assert_eq!(run.steps, ["look", "call", "inspect Deployment theirs", "patch Deployment theirs", "status"]);
     assert_eq!(annotations(&world, &target), json!({"other": "1"}));
     assert!(world.status()["pintle"].get("patched").is_none());
     world.pass(&response(json!({})));
@@ -188,6 +204,28 @@ fn a_field_that_somebody_else_has_set_is_a_conflict_and_stays_theirs() {
     assert_eq!(world.says("Ready"), no("PatchConflict"));
     let ready = world.condition("Ready").unwrap();
     assert!(ready["message"].as_str().unwrap().contains("kubectl"), "{ready}");
+}
+
+#[test]
+fn what_somebody_else_has_set_is_set_over_only_where_the_grant_says_so_or_it_was_ours() {
+    let mut world = world();
+    let target = add_target(&mut world);
+    let force = |world: &mut World, value: &str| {
+        world.binding.digest = value.into();
+        world.pass(&patch(value, "Leave"));
+        world.api.last_patch_forced
+    };
+    let disown = |world: &mut World| {
+        let live = world.api.objects.get_mut(&target).unwrap();
+        live["metadata"].as_object_mut().unwrap().remove("managedFields");
+    };
+    assert_eq!(force(&mut world, "1"), Some(false), "the first time");
+    assert_eq!(force(&mut world, "2"), Some(true), "it is ours");
+    disown(&mut world);
+    assert_eq!(force(&mut world, "3"), Some(false));
+    disown(&mut world);
+    world.binding.grants.patches[0].force = true;
+    assert_eq!(force(&mut world, "4"), Some(true));
 }
 
 #[test]
@@ -295,6 +333,8 @@ fn one_at_a_time_the_next_waits_until_the_replacement_is_ready() {
     for name in ["a", "b"] {
         add_pod(&mut world, name, true);
     }
+    let over = add_pod(&mut world, "over", false);
+    world.api.edit(&over, "status.phase", "Succeeded".into());
     assert_eq!(evictions(&world.pass(&evict(&["a", "b"], true)).steps), ["a"]);
     assert!(
         evictions(&world.pass_after(1000, &evict(&["b"], true)).steps).is_empty(),

@@ -17,6 +17,7 @@ use crate::{
     operator::{
         Shared, State,
         bind::InForce,
+        needs::Wanted,
         watch::{self, Projection, WatchKey, WatchState},
     },
 };
@@ -33,13 +34,24 @@ pub(super) fn kinds_of(state: &State, name: &str, in_force: &InForce) -> BTreeSe
     declared.chain(recorded).collect()
 }
 
+/// The kinds of objects that a guest asks to see, patches, or has go.
+pub(super) fn other_kinds(in_force: &InForce) -> BTreeSet<Kind> {
+    let manifest = in_force.module.manifest();
+    let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+    let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+    let evicts = manifest.evictions.then(|| Kind::new("v1", "Pod"));
+    needs.chain(patches).chain(evicts).collect()
+}
+
 /// Finds out how the API server serves the kinds that are in use.
 pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Option<Duration> {
     let now = clock::monotonic();
     let unknown: BTreeSet<Kind> = {
         let mut state = shared.state();
-        let wanted: BTreeSet<Kind> =
-            working(verdicts).flat_map(|(name, in_force)| kinds_of(&state, name, in_force)).collect();
+        let all = working(verdicts).flat_map(|(name, in_force)| {
+            kinds_of(&state, name, in_force).into_iter().chain(other_kinds(in_force))
+        });
+        let wanted: BTreeSet<Kind> = all.collect();
         for kind in &wanted {
             let crd = state
                 .crds
@@ -59,6 +71,7 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
     for kind in unknown {
         let found = shared.cluster.discover(&kind).await;
         let mut state = shared.state();
+        state.unclear.remove(&kind);
         match found {
             Ok(Some(resource)) => {
                 state.missing.remove(&kind);
@@ -69,6 +82,7 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
             }
             Err(error) => {
                 warn!(%kind, %error, "The API server did not say how it serves a kind");
+                state.unclear.insert(kind.clone());
                 state.missing.insert(kind, now + ROUND_RETRY);
             }
         }
@@ -107,7 +121,7 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
 pub(super) fn watched_namespaces(state: &State, name: &str) -> BTreeSet<String> {
     let mut namespaces = BTreeSet::new();
     for (key, watch) in &state.watches {
-        if watch.listed && watch.claims.contains(name) {
+        if key.brings_children() && watch.listed && watch.claims.contains(name) {
             namespaces.extend(key.namespace.clone());
         }
     }
@@ -132,6 +146,18 @@ pub(super) fn claim_watches(
         let key = WatchKey::roots(&left.resource.kind);
         wanted.insert(key, (left.resource.clone(), BTreeSet::from([name.clone()])));
     }
+    // One index serves all who declare it.
+    let mut paths: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
+    for need in working(verdicts).flat_map(|(_, in_force)| &in_force.module.manifest().needs) {
+        let of_kind = paths.entry(Kind::new(&need.api_version, &need.kind)).or_default();
+        of_kind.extend(need.indexes.iter().cloned());
+    }
+    // What a root has patched is followed as if its guest had asked to see it.
+    for patch in working(verdicts).flat_map(|(_, in_force)| &in_force.module.manifest().patches) {
+        paths.entry(Kind::new(&patch.api_version, &patch.kind)).or_default();
+    }
+    let needed: BTreeMap<Kind, Wanted> =
+        paths.into_iter().map(|(kind, paths)| (kind.clone(), state.needed.wanted(&kind, paths))).collect();
     for (name, in_force) in working(verdicts) {
         let mut claim = |key: WatchKey, resource: &Resource| {
             let (_, claims) = wanted.entry(key).or_insert_with(|| (resource.clone(), BTreeSet::new()));
@@ -149,6 +175,23 @@ pub(super) fn claim_watches(
             .map(pintle_wit::ChildKind::kind);
         readings.insert(name.clone(), (manager, mine.collect::<BTreeSet<Kind>>()));
         let namespaces = state.reconcilers.get(name).map(|object| &object.spec.watch_secrets_in);
+        let manifest = in_force.module.manifest();
+        let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+        let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+        for kind in needs.chain(patches) {
+            let (Some(resource), Some(wanted)) = (state.resources.get(&kind), needed.get(&kind)) else {
+                continue;
+            };
+            if reconciler::is_watchable(&kind) {
+                claim(WatchKey::needs(&kind, None, *wanted), resource);
+            } else {
+                // Their metadata tells that there is news; what it is, is read live.
+                let metadata = Wanted { whole: false, ..*wanted };
+                for namespace in namespaces.into_iter().flatten() {
+                    claim(WatchKey::needs(&kind, Some(namespace), metadata), resource);
+                }
+            }
+        }
         for kind in child_kinds.get(name).into_iter().flatten() {
             let Some(resource) = state.resources.get(kind) else { continue };
             if reconciler::is_watchable(kind) {
@@ -179,12 +222,17 @@ pub(super) fn claim_watches(
     for key in ended {
         state.watches.remove(&key);
         let same = |other: &WatchKey| {
-            other.kind == key.kind && other.namespace == key.namespace && other.label == key.label
+            other.kind == key.kind
+                && other.namespace == key.namespace
+                && other.label == key.label
+                && other.needs.is_some() == key.needs.is_some()
         };
         if wanted.keys().any(same) {
             continue;
         }
-        if key.brings_children() {
+        if key.needs.is_some() {
+            state.needed.remove_kind(&key.kind);
+        } else if key.brings_children() {
             state.children.remove_kind(&key.kind, key.namespace.as_deref());
         } else {
             state.roots.remove_kind(&key.kind);

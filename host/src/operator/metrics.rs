@@ -228,7 +228,7 @@ impl Metric {
                 "pintle_api_requests",
                 Counter,
                 &["controller", "verb", "code"],
-                "Writes of passes: apply, claim, delete, finalizers and status, by status code (0: no reply, or not sent)",
+                "Writes of passes: apply, claim, delete, evict, finalizers, patch and status, by status code (0: no reply, or not sent)",
             ),
             Self::Roots => {
                 spec("pintle_roots", Gauge, &["controller", "state"], "Roots: ready, failing, or other")
@@ -247,7 +247,7 @@ impl Metric {
                 "pintle_cache_objects",
                 Gauge,
                 &["of"],
-                "Objects that the host keeps in memory: roots, children",
+                "Objects that the host keeps in memory: roots, children, needs",
             ),
             Self::CacheBytes => spec(
                 "pintle_cache_bytes",

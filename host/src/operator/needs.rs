@@ -51,10 +51,14 @@ struct OfKind {
     by_labels: HashMap<Option<String>, HashMap<LabelSelector, BTreeSet<Asker>>>,
 }
 
+type Labels = Box<[(Box<str>, Box<str>)]>;
+
 #[derive(Debug)]
 struct Object {
     /// As JSON, without what nobody asked for.
     shown: Box<[u8]>,
+    /// Its labels, so that a selector need not read the JSON of each object.
+    labels: Labels,
     values: BTreeSet<(String, String)>,
     /// Of what the watch shows metadata alone, any version may be news.
     version: Option<Box<str>>,
@@ -165,7 +169,11 @@ impl Needed {
             object::strings_at(live, path).into_iter().map(|value| (path.clone(), value.to_owned()))
         });
         let version = object::text(live, &["metadata", "resourceVersion"]).map(Into::into);
+        let labels = object::at(live, &["metadata", "labels"]).and_then(Value::as_object);
+        let labels = labels.into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
         let now = Object {
+            labels: labels.collect(),
             values: values.collect(),
             // Plain data with string keys: writing it as JSON cannot fail.
             shown: serde_json::to_vec(&project(live, &fields)).unwrap_or_default().into(),
@@ -225,7 +233,11 @@ impl Needed {
         let objects = || self.kinds.values().flat_map(|of_kind| &of_kind.objects);
         let bytes = objects().map(|((namespace, name), object)| {
             let place = namespace.as_ref().map_or(0, String::len) + name.len();
-            size_of::<(Place, Object)>() + 2 * place + object.shown.len()
+            let label = |(key, value): &(Box<str>, Box<str>)| {
+                size_of::<(Box<str>, Box<str>)>() + key.len() + value.len()
+            };
+            let labels: usize = object.labels.iter().map(label).sum();
+            size_of::<(Place, Object)>() + 2 * place + object.shown.len() + labels
         });
         (objects().count(), bytes.sum())
     }
@@ -289,7 +301,8 @@ impl OfKind {
                     ),
                     None => Box::new(self.objects.iter()),
                 };
-                here.map(|(_, object)| object.value()).filter(|live| selects(selector, live)).collect()
+                let here = here.filter(|(_, object)| selects(selector, &object.labels));
+                here.map(|(_, object)| object.value()).collect()
             }
         }
     }
@@ -317,9 +330,8 @@ impl OfKind {
         }
         let groups = [self.by_labels.get(&place.0), self.by_labels.get(&None).filter(|_| place.0.is_some())];
         if groups.iter().any(Option::is_some) {
-            let lives: Vec<Value> = before.iter().chain(&now).map(Object::value).collect();
             for (selector, askers) in groups.into_iter().flatten().flatten() {
-                if lives.iter().any(|live| selects(selector, live)) {
+                if before.iter().chain(&now).any(|object| selects(selector, &object.labels)) {
                     concerned.extend(askers.iter().cloned());
                 }
             }
@@ -337,8 +349,8 @@ impl OfKind {
     }
 }
 
-fn selects(selector: &LabelSelector, live: &Value) -> bool {
-    matches(selector, |key| object::text(live, &["metadata", "labels", key]))
+fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
+    matches(selector, |key| labels.iter().find(|(label, _)| **label == *key).map(|(_, value)| &**value))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use pintle_wit::{Event, Eviction, EvictionMode, Evictions};
+use pintle_wit::{Event, EventType, Eviction, EvictionMode, Evictions};
 use serde_json::Value;
 
 use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt};
@@ -145,7 +145,7 @@ impl Pass {
         &mut self,
         pods: Vec<Eviction>,
         results: Vec<Result<(), ApiError>>,
-        events: Vec<Event>,
+        mut events: Vec<Event>,
     ) -> Step {
         let said = self.memory.evicted.blocked.take();
         for (pod, result) in pods.into_iter().zip(results) {
@@ -182,6 +182,10 @@ impl Pass {
         self.memory.evicted.lacking = None;
         if self.memory.evicted.blocked == said {
             return self.emit(events);
+        }
+        if let Some((reason, message)) = &self.memory.evicted.blocked {
+            let message = crate::gate::clean(message, 1024);
+            events.push(Event { r#type: EventType::Warning, reason: reason.clone(), message });
         }
         // The status that was written a moment ago does not say it.
         self.write_status_again(events)

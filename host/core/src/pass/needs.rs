@@ -11,6 +11,7 @@ use crate::{
     desired::hash_parts,
     gate,
     needs::{self, LookUp, SHOWN_BYTES_MAX},
+    object,
 };
 
 /// How often a guest is called in a row while it keeps asking for another set. Four for a chain such as ConfigMap and Pods,
@@ -122,7 +123,7 @@ impl Pass {
                 None => Vec::new(),
             };
             let answer = needs::answer(need, objects);
-            bytes += answer.objects.iter().map(|object| object.to_string().len()).sum::<usize>();
+            bytes += answer.objects.iter().map(object::json_bytes).sum::<usize>();
             answers.push(self.settled(need, answer));
         }
         let patched = std::mem::take(&mut self.memory.patched);

@@ -443,6 +443,7 @@ impl Pass {
         };
         let refused = self.failure.is_some()
             || !self.memory.unlabelled.is_empty()
+            || !self.patches_refused.is_empty()
             || !self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
         if !refused {
             self.memory.warned = None;

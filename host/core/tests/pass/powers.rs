@@ -182,7 +182,7 @@ fn a_host_killed_before_any_write_ends_where_it_would_have() {
 fn a_patch_never_creates_and_says_what_is_missing() {
     let mut world = world();
     let run = world.pass(&patch("1", "Leave"));
-    assert_eq!(run.steps, ["call", "inspect Deployment theirs", "status"]);
+    assert_eq!(run.steps, ["call", "inspect Deployment theirs", "status", "emit"]);
     assert_eq!(world.says("Ready"), no("PatchTargetMissing"));
     assert!(run.done.retry.is_some());
     add_target(&mut world);
@@ -318,6 +318,7 @@ fn a_disruption_budget_that_says_no_is_shown_and_tried_again_after_its_delay() {
     world.api.fail("evict Pod a", Fault::Refuse(budget));
     let run = world.pass(&evict(&["a"], false));
     assert_eq!(run.done.retry, Some(Duration::from_secs(10)));
+    assert_eq!(run.events.last().map(|event| event.reason.as_str()), Some("EvictionBlocked"));
     assert_eq!(world.says("Ready"), no("EvictionBlocked"), "in the same pass");
     assert_eq!(world.says("Stalled"), absent());
     let ready = world.condition("Ready").unwrap();

@@ -231,7 +231,7 @@ impl Pass {
     /// Whether a pass must follow, so that the root is told of changes of what this one patched.
     pub(super) fn is_to_follow_patches(&self) -> bool {
         let mut patched = self.memory.patched.iter();
-        patched.any(|(object, _)| !self.needs.followed.contains(object))
+        self.needs.called && patched.any(|(object, _)| !self.needs.followed.contains(object))
     }
 
     /// What is no longer asked for is no longer remembered.

@@ -475,10 +475,8 @@ mod tests {
             assert_eq!(spec(json!({"serviceAccount": account.clone()})), invalid, "{account}");
         }
         assert_eq!(spec(json!({"rollout": {"strategy": "Canary"}})), missing("spec.rollout.strategy"));
-        assert_eq!(spec(json!({"grants": {"evictions": true}})), missing("spec.grants.evictions"));
-        assert_eq!(
-            spec(json!({"grants": {"needs": [{"apiVersion": "v1", "kinds": ["Pod"]}]}})),
-            missing("spec.grants.needs")
-        );
+        let grants = json!({"evictions": true, "podDeletions": true, "needs": [{"apiVersion": "v1", "kinds": ["Pod"]}],
+            "patches": [{"apiVersion": "apps/v1", "kind": "Deployment", "fields": ["spec.replicas"], "force": true}]});
+        assert_eq!(spec(json!({"grants": grants})), Ok(()));
     }
 }

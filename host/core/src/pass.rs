@@ -464,7 +464,7 @@ impl Pass {
     fn answered(&mut self, answer: Result<Response, Failure>) -> Step {
         let answer = match self.counts(answer) {
             Ok(answer) => answer,
-            Err(step) => return step,
+            Err(step) => return *step,
         };
         let binding = Arc::clone(&self.binding);
         let context = binding.context(&self.root);

@@ -153,7 +153,7 @@ impl Parts {
             let is_needed = manifest.needs.iter().any(|need| is(&need.api_version, &need.kind))
                 || manifest.patches.iter().any(|patch| is(&patch.api_version, &patch.kind))
                 || manifest.evictions && is("v1", "Pod");
-            if kind == manifest.reconciles && !(is_needed && !roots.is_empty()) {
+            if kind == manifest.reconciles && (!is_needed || roots.is_empty()) {
                 roots.push(document);
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);

@@ -24,6 +24,9 @@ pub(crate) type Asker = (Kind, RootKey);
 /// An object of a kind, by namespace and name.
 type Place = (Option<String>, String);
 
+/// The path of an indexed field, and one of its values.
+type PathValue = (String, String);
+
 /// Everything that is known for needs.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
@@ -45,9 +48,9 @@ struct OfKind {
     listed: Option<u32>,
     objects: BTreeMap<Place, Object>,
     /// Which objects have a value in an indexed field.
-    values: HashMap<(String, String), BTreeSet<Place>>,
+    values: HashMap<PathValue, BTreeSet<Place>>,
     by_name: HashMap<Place, BTreeSet<Asker>>,
-    by_value: HashMap<(String, String), BTreeSet<(Asker, Option<String>)>>,
+    by_value: HashMap<PathValue, BTreeSet<(Asker, Option<String>)>>,
     by_labels: HashMap<Option<String>, HashMap<LabelSelector, BTreeSet<Asker>>>,
 }
 
@@ -59,7 +62,7 @@ struct Object {
     shown: Box<[u8]>,
     /// Its labels, so that a selector need not read the JSON of each object.
     labels: Labels,
-    values: BTreeSet<(String, String)>,
+    values: BTreeSet<PathValue>,
     /// Of what the watch shows metadata alone, any version may be news.
     version: Option<Box<str>>,
     listed: u32,

@@ -115,9 +115,11 @@ fn objects(
         found.add(reasons::NEED_INVALID, format!("{at}.namespace"), message);
     }
     let is_at_home = namespaced && namespace.is_some() && namespace == root;
-    let mut granted = context.grants.needs.iter().filter(|grant| {
-        grant.api_version == kind.api_version && grant.kinds.iter().any(|name| *name == kind.kind)
-    });
+    let mut granted = context
+        .grants
+        .needs
+        .iter()
+        .filter(|grant| grant.api_version == kind.api_version && grant.kinds.contains(&kind.kind));
     if !granted.any(|grant| grants(grant, &kind, &need.select, is_at_home)) {
         let place = match namespace {
             _ if is_at_home => "the root's namespace".to_owned(),

@@ -205,21 +205,25 @@ impl Pass {
     pub(super) fn counts(
         &mut self,
         answer: Result<Response, Failure>,
-    ) -> Result<Result<Response, Failure>, Step> {
+    ) -> Result<Result<Response, Failure>, Box<Step>> {
         match answer {
-            Err(failure) if self.needs.remembered && !failure.retry => Err(self.begin_from_nothing()),
-            Ok(response) if !is_same_set(&response.needs, &self.needs.given) => Err(match self.needs.calls {
-                calls if calls < CALLS_MAX => self.look_up(response.needs),
-                _ if self.needs.remembered => self.begin_from_nothing(),
-                _ => {
-                    let message = format!(
-                        "after {CALLS_MAX} calls the guest still asks to see something else; it asks for everything that it needs every \
+            Err(failure) if self.needs.remembered && !failure.retry => {
+                Err(Box::new(self.begin_from_nothing()))
+            }
+            Ok(response) if !is_same_set(&response.needs, &self.needs.given) => {
+                Err(Box::new(match self.needs.calls {
+                    calls if calls < CALLS_MAX => self.look_up(response.needs),
+                    _ if self.needs.remembered => self.begin_from_nothing(),
+                    _ => {
+                        let message = format!(
+                            "after {CALLS_MAX} calls the guest still asks to see something else; it asks for everything that it needs every \
                          time, and for the same when it is shown the same"
-                    );
-                    self.answer = None;
-                    self.fail(Failure::terminal(reasons::NEEDS_UNSTABLE, message))
-                }
-            }),
+                        );
+                        self.answer = None;
+                        self.fail(Failure::terminal(reasons::NEEDS_UNSTABLE, message))
+                    }
+                }))
+            }
             answer => {
                 self.needs.remembered = false;
                 self.needs.calls = 0;

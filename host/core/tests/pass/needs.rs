@@ -117,8 +117,8 @@ fn five_calls_without_a_fixed_point_are_a_failure() {
     let mut world = world();
     let restless = |request: &Request| {
         let name = format!("c{}", request.needs.len());
-        let mut response = Response::default();
-        response.needs = request.needs.iter().map(|answer| answer.need.clone()).collect();
+        let needs = request.needs.iter().map(|answer| answer.need.clone()).collect();
+        let mut response = Response { needs, ..Response::default() };
         response.needs.push(Need::Objects(config_map(&name)));
         Ok(response)
     };

@@ -33,8 +33,7 @@ pub struct PintleStatus {
     /// Children that cannot have an owner reference to the root: in other namespaces, or of cluster scope.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<ObjectRef>,
-    /// Objects that carry a patch of the root's which is to be taken away in the end, so that the host knows where to look. Proof is
-    /// the root's own field manager on the object.
+    /// Objects with a patch of the root's that is to be taken away in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patched: Vec<ObjectRef>,
     /// The uids of Pods that are to be evicted.

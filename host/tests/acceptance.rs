@@ -18,6 +18,8 @@ mod leaders;
 mod modules;
 #[path = "acceptance/real.rs"]
 mod real;
+#[path = "acceptance/served.rs"]
+mod served;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -95,6 +97,12 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
             let outcome = check(&plane).map_err(|error| format!("{error:#}\n"));
             tally.line(name, begun.elapsed().as_secs_f32(), outcome);
         }
+    }
+    if filters.is_empty() || filters.iter().any(|filter| served::NAME.contains(filter)) {
+        real.start_host_unless_it_runs().await?;
+        let begun = Instant::now();
+        let outcome = served::check(&real).map_err(|error| format!("{error:#}\n"));
+        tally.line(served::NAME, begun.elapsed().as_secs_f32(), outcome);
     }
     for name in leaders::NAMES {
         if filters.is_empty() || filters.iter().any(|filter| name.contains(filter)) {

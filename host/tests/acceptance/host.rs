@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub(crate) struct Host {
     child: Child,
     address: SocketAddr,
+    admin: SocketAddr,
 }
 
 impl Host {
@@ -29,7 +30,8 @@ impl Host {
 
     /// Starts a host that has this name in Leases, Events and the audit log.
     pub(crate) fn start_as(kubeconfig: &Path, log: &Path, name: Option<&str>) -> anyhow::Result<Self> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
+        let (address, admin) = (free()?, free()?);
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
             .arg("operator")
@@ -37,6 +39,8 @@ impl Host {
             .arg(kubeconfig)
             .arg("--bind")
             .arg(address.to_string())
+            .arg("--admin-bind")
+            .arg(admin.to_string())
             .env_remove("KUBECONFIG")
             .envs(name.map(|name| ("POD_NAME", name)))
             .stdin(Stdio::null())
@@ -44,7 +48,7 @@ impl Host {
             .stderr(log)
             .spawn()
             .context("starting the host")?;
-        Ok(Self { child, address })
+        Ok(Self { child, address, admin })
     }
 
     /// Whether it says that it is ready.
@@ -62,9 +66,22 @@ impl Host {
 
     /// What it replies to a request; nothing when it does not.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<String> {
-        let Ok(mut stream) = TcpStream::connect(self.address) else { return Ok(String::new()) };
+        Self::ask(self.address, "GET", path, "")
+    }
+
+    /// What its listener for administrators replies.
+    pub(crate) fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+        Self::ask(self.admin, method, path, body)
+    }
+
+    fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+        let Ok(mut stream) = TcpStream::connect(address) else { return Ok(String::new()) };
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )?;
         let mut reply = String::new();
         if stream.read_to_string(&mut reply).is_err() {
             reply.clear();

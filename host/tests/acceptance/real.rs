@@ -61,6 +61,16 @@ impl<'a> Real<'a> {
         host.map_or(Ok(()), |host| host.stop(Stop::Gracefully))
     }
 
+    /// What the host replies to a request, or to an administrator's where there is a method and a body.
+    pub(crate) fn ask_host(&self, path: &str, administer: Option<(&str, &str)>) -> anyhow::Result<String> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = host.as_ref().context("no host runs")?;
+        match administer {
+            Some((method, body)) => host.administer(method, path, body),
+            None => host.get(path),
+        }
+    }
+
     pub(crate) async fn stop_host_if_it_runs(&self) -> anyhow::Result<()> {
         let runs = self.host.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if runs { self.stop_host(Stop::Gracefully).await } else { Ok(()) }

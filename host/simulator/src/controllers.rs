@@ -24,9 +24,9 @@ pub(crate) enum Step {
     EndNamespace(Key),
 }
 
-/// The next step, if there is anything to do.
-pub(crate) fn next(store: &Store) -> Option<Step> {
-    garbage::next(store).or_else(|| deployments::next(store))
+/// One of the steps that could be taken next, in the order of their turn; the first is `nth` 0.
+pub(crate) fn step(store: &Store, nth: usize) -> Option<Step> {
+    garbage::steps(store).chain(deployments::steps(store)).nth(nth)
 }
 
 /// The objects of a kind, in order.

@@ -52,38 +52,56 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     if let Some(allowed) = shape.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
-        say(path, "FieldValueNotSupported", format!("Unsupported value: {value}"));
+        let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+        let message = format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
+        say(path, "FieldValueNotSupported", message);
     }
+    let mut wrong = |why: String| {
+        let shown = if value.is_object() { Value::from("object").to_string() } else { value.to_string() };
+        say(path, "FieldValueInvalid", format!("Invalid value: {shown}: {path} in body {why}"));
+    };
     let number = |keyword: &str| shape.get(keyword).and_then(Value::as_f64);
     if let Some(given) = value.as_f64() {
-        let exclusive = |keyword: &str| flag(keyword);
-        let low = number("minimum")
-            .is_some_and(|least| given < least || given <= least && exclusive("exclusiveMinimum"));
-        let high = number("maximum")
-            .is_some_and(|most| given > most || given >= most && exclusive("exclusiveMaximum"));
-        let uneven = number("multipleOf").is_some_and(|step| (given / step).fract() != 0.0);
-        if low || high || uneven {
-            say(path, "FieldValueInvalid", format!("Invalid value: {value}: {path} in body is out of range"));
+        let (least, most) = (number("minimum"), number("maximum"));
+        let (over, under) = (flag("exclusiveMinimum"), flag("exclusiveMaximum"));
+        match least {
+            Some(least) if over && given <= least => wrong(format!("should be greater than {least}")),
+            Some(least) if given < least => wrong(format!("should be greater than or equal to {least}")),
+            _ => {}
+        }
+        match most {
+            Some(most) if under && given >= most => wrong(format!("should be less than {most}")),
+            Some(most) if given > most => wrong(format!("should be less than or equal to {most}")),
+            _ => {}
+        }
+        if let Some(step) = number("multipleOf").filter(|step| (given / step).fract() != 0.0) {
+            wrong(format!("should be a multiple of {step}"));
         }
     }
-    let size = |value: &Value| match value {
-        Value::String(text) => Some((text.chars().count(), "minLength", "maxLength")),
-        Value::Array(items) => Some((items.len(), "minItems", "maxItems")),
-        Value::Object(fields) => Some((fields.len(), "minProperties", "maxProperties")),
+    let size = match value {
+        Value::String(text) => Some((text.chars().count(), "Length", "be at least", "chars long")),
+        Value::Array(items) => Some((items.len(), "Items", "have at least", "items")),
+        Value::Object(fields) => Some((fields.len(), "Properties", "have at least", "properties")),
         _ => None,
     };
-    if let Some((size, least, most)) = size(value) {
-        let bound =
-            |keyword: &str| shape.get(keyword).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-        if bound(most).is_some_and(|most| size > most) {
-            say(path, "FieldValueTooLong", format!("Too long: {path} has {size}"));
+    if let Some((size, what, verb, unit)) = size {
+        let bound = |keyword: &str| {
+            shape.get(keyword).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok())
+        };
+        if let Some(least) = bound(&format!("min{what}")).filter(|least| size < *least) {
+            wrong(format!("should {verb} {least} {unit}"));
         }
-        if bound(least).is_some_and(|least| size < least) {
-            say(
-                path,
-                "FieldValueInvalid",
-                format!("Invalid value: {value}: {path} in body should be longer"),
-            );
+        if let Some(most) = bound(&format!("max{what}")).filter(|most| size > *most) {
+            let (reason, message) = match value {
+                Value::String(_) => {
+                    ("FieldValueTooLong", format!("Too long: may not be more than {most} bytes"))
+                }
+                Value::Array(_) => {
+                    ("FieldValueTooMany", format!("Too many: {size}: must have at most {most} items"))
+                }
+                _ => ("FieldValueTooMany", format!("Too many: {size}: must have at most {most} properties")),
+            };
+            say(path, reason, message);
         }
     }
     if let (Some(pattern), Some(text)) = (shape.get("pattern").and_then(Value::as_str), value.as_str())

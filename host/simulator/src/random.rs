@@ -11,6 +11,11 @@ impl Random {
         Self(seed)
     }
 
+    /// A sequence that goes on from here, and elsewhere for each seed but 0.
+    pub(crate) fn apart(&self, seed: u64) -> Self {
+        Self(self.0 ^ seed.wrapping_mul(0xD6E8_FEB8_6659_FD93))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

@@ -151,9 +151,14 @@ impl ApiServer {
     /// Another server with the same objects and history, and from then on with a life of its own. Requests, watches and faults stay
     /// with this one.
     pub fn fork(&self, options: Options) -> Self {
+        let (store, random) = {
+            let state = self.lock();
+            (state.store.clone(), state.random.apart(options.seed))
+        };
         let state = State {
-            store: self.lock().store.clone(),
-            random: Random::new(options.seed),
+            store,
+            // Not begun anew: the uids of before must not come again.
+            random,
             clock: options.clock,
             faults: Box::new(NoFaults),
             requests: Vec::new(),
@@ -263,17 +268,19 @@ impl ApiServer {
     /// One step of the controllers that every cluster has: garbage collection, the end of namespaces, Deployments and their Pods.
     /// Whether there was anything to do. No fault befalls them.
     pub fn controllers_step(&self) -> bool {
-        let step = controllers::next(&self.lock().store);
+        // What is refused must not keep everything else from being done.
+        (0..).map_while(|nth| controllers::step(&self.lock().store, nth)).any(|step| self.take_step(step))
+    }
+
+    fn take_step(&self, step: Step) -> bool {
         match step {
-            None => false,
-            // What is refused once is refused again: there is nothing more to do.
-            Some(Step::Act(actor, act)) => self.act(actor, &act).is_ok(),
-            Some(Step::EndPod(target)) => {
+            Step::Act(actor, act) => self.act(actor, &act).is_ok(),
+            Step::EndPod(target) => {
                 let act = Act::Delete { target, cascade: Cascade::Background };
                 self.act_with("kubelet", &act, |request| request.body["gracePeriodSeconds"] = 0.into())
                     .is_ok()
             }
-            Some(Step::EndNamespace(key)) => {
+            Step::EndNamespace(key) => {
                 let mut state = self.lock();
                 let gone = state.store.remove(&key).is_some();
                 state.wake();

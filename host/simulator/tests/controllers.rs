@@ -237,3 +237,37 @@ fn what_is_deleted_in_the_foreground_goes_after_its_pods() {
     }
     assert!(server.snapshot().objects.keys().all(|reference| reference.kind == "Namespace"));
 }
+
+#[test]
+fn a_fork_gives_no_uid_out_again() {
+    let server = server();
+    let first = create(&server, config_map("a", &[]));
+    for seed in [0, 1] {
+        let fork = server.fork(Options { seed, ..Options::default() });
+        let second = create(&fork, config_map("b", &[]));
+        assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_rollout_is_no_new_generation() {
+    let server = server();
+    apply(&server, deployment(1, "web:1"));
+    settle(&server);
+    let deployment = server.object(&reference("apps/v1", "Deployment", "web")).unwrap();
+    assert_eq!(deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
+    assert_eq!(deployment["metadata"]["generation"], 1);
+}
+
+#[test]
+fn what_one_controller_may_not_do_keeps_no_other_from_its_work() {
+    let server = server();
+    // Templates are not looked at for this, Pods are: none can be made of it.
+    let mut broken = deployment(1, "web:1");
+    broken["spec"]["template"]["metadata"]["annotations"] = json!({"bad key!": "x"});
+    broken["metadata"]["name"] = "a-broken".into();
+    apply(&server, broken);
+    apply(&server, deployment(1, "web:1"));
+    settle(&server);
+    assert!(names(&server.snapshot(), "Pod").iter().any(|pod| pod.starts_with("web-")));
+}

@@ -13,13 +13,13 @@ const REPLICA_SETS: &str = "replicaset-controller";
 const KUBELET: &str = "kubelet";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-pub(super) fn next(store: &Store) -> Option<Step> {
-    pods(store).or_else(|| replica_sets(store)).or_else(|| deployments(store))
+pub(super) fn steps(store: &Store) -> impl Iterator<Item = Step> {
+    pods(store).chain(replica_sets(store)).chain(deployments(store))
 }
 
 /// A Pod gets a node, becomes ready, and stops when it is deleted.
-fn pods(store: &Store) -> Option<Step> {
-    of_kind(store, "", "pods").find_map(|(key, pod)| {
+fn pods(store: &Store) -> impl Iterator<Item = Step> {
+    of_kind(store, "", "pods").filter_map(|(key, pod)| {
         let target = reference(key, pod);
         if is_deleting(pod) {
             let held =
@@ -71,8 +71,8 @@ fn number(value: &Value, pointer: &str) -> i64 {
     value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
-fn replica_sets(store: &Store) -> Option<Step> {
-    of_kind(store, "apps", "replicasets").filter(|(_, set)| !is_deleting(set)).find_map(|(key, set)| {
+fn replica_sets(store: &Store) -> impl Iterator<Item = Step> {
+    of_kind(store, "apps", "replicasets").filter(|(_, set)| !is_deleting(set)).filter_map(|(key, set)| {
         let pods: Vec<(&Key, &Value)> =
             owned(store, "", "pods", set).into_iter().filter(|(_, pod)| !is_deleting(pod)).collect();
         let (wanted, found) = (number(set, "/spec/replicas"), i64::try_from(pods.len()).unwrap_or(i64::MAX));
@@ -114,10 +114,10 @@ fn status_step(actor: &'static str, key: &Key, object: &Value, status: Value) ->
     Some(Step::Act(actor, Act::JsonPatch { target, subresource: Some("status".into()), patch }))
 }
 
-fn deployments(store: &Store) -> Option<Step> {
+fn deployments(store: &Store) -> impl Iterator<Item = Step> {
     of_kind(store, "apps", "deployments")
         .filter(|(_, deployment)| !is_deleting(deployment))
-        .find_map(|(key, deployment)| roll_out(store, key, deployment))
+        .filter_map(|(key, deployment)| roll_out(store, key, deployment))
 }
 
 fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
@@ -135,9 +135,11 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
         let patch = json!({"spec": {"replicas": replicas}});
         Some(Step::Act(DEPLOYMENTS, Act::Merge { target: reference(key, set), subresource: None, patch }))
     };
+    // A Deployment's revision goes with its status, so that it is no new generation.
     let annotate = |key: &Key, object: &Value, revision: u64| {
         let patch = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
-        Some(Step::Act(DEPLOYMENTS, Act::Merge { target: reference(key, object), subresource: None, patch }))
+        let subresource = (object["kind"] == "Deployment").then(|| "status".into());
+        Some(Step::Act(DEPLOYMENTS, Act::Merge { target: reference(key, object), subresource, patch }))
     };
     let Some(new) = sets.iter().find(|(_, set)| current(set)) else {
         let recreates = deployment["spec"]["strategy"]["type"] == "Recreate";

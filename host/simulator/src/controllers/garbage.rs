@@ -11,20 +11,21 @@ use crate::{
 
 const COLLECTOR: &str = "garbage-collector";
 
-pub(super) fn next(store: &Store) -> Option<Step> {
+pub(super) fn steps(store: &Store) -> impl Iterator<Item = Step> {
     orphans(store)
-        .or_else(|| foreground(store))
-        .or_else(|| collect(store))
-        .or_else(|| namespaces(store))
-        .or_else(|| definitions(store))
+        .into_iter()
+        .chain(foreground(store))
+        .chain(collect(store))
+        .chain(namespaces(store))
+        .chain(definitions(store))
 }
 
 /// A CRD that goes takes its objects along.
-fn definitions(store: &Store) -> Option<Step> {
+fn definitions(store: &Store) -> impl Iterator<Item = Step> {
     const FINALIZER: &str = "customresource-finalizer";
     of_kind(store, "apiextensions.k8s.io", "customresourcedefinitions")
         .filter(|(_, crd)| is_deleting(crd))
-        .find_map(|(key, crd)| {
+        .filter_map(|(key, crd)| {
             let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
             let mut objects = of_kind(store, group, plural).peekable();
             if objects.peek().is_some() {
@@ -48,13 +49,10 @@ fn names(owner: &Value, key: &Key, object: &Value, dependent: &Key) -> bool {
     kind_fits && (key.namespace.is_empty() || key.namespace == dependent.namespace)
 }
 
-fn collect(store: &Store) -> Option<Step> {
+fn collect(store: &Store) -> impl Iterator<Item = Step> {
     let by_uid = by_uid(store);
-    for (key, object) in store.objects() {
-        let owners = object["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if owners.is_empty() || is_deleting(object) {
-            continue;
-        }
+    store.objects().iter().filter(|(_, object)| !is_deleting(object)).filter_map(move |(key, object)| {
+        let owners = object["metadata"]["ownerReferences"].as_array().filter(|owners| !owners.is_empty())?;
         let is_there = |owner: &&Value| {
             let found = by_uid.get(owner["uid"].as_str().unwrap_or_default());
             found.is_some_and(|(owner_key, found)| names(owner, owner_key, found, key))
@@ -64,12 +62,12 @@ fn collect(store: &Store) -> Option<Step> {
         if solid.is_empty() {
             return Some(Step::Act(COLLECTOR, Act::Delete { target, cascade: Cascade::Background }));
         }
-        if !dangling.is_empty() {
-            let patch = json!({"metadata": {"ownerReferences": solid, "uid": object["metadata"]["uid"]}});
-            return Some(Step::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }));
+        if dangling.is_empty() {
+            return None;
         }
-    }
-    None
+        let patch = json!({"metadata": {"ownerReferences": solid, "uid": object["metadata"]["uid"]}});
+        Some(Step::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }))
+    })
 }
 
 /// An object that is to leave its dependents behind.
@@ -134,8 +132,8 @@ fn foreground(store: &Store) -> Option<Step> {
 }
 
 /// A namespace that ends takes everything in it along.
-fn namespaces(store: &Store) -> Option<Step> {
-    of_kind(store, "", "namespaces").filter(|(_, namespace)| is_deleting(namespace)).find_map(
+fn namespaces(store: &Store) -> impl Iterator<Item = Step> {
+    of_kind(store, "", "namespaces").filter(|(_, namespace)| is_deleting(namespace)).filter_map(
         |(key, namespace)| {
             let mut within = store
                 .objects()

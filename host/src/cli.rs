@@ -14,6 +14,7 @@ mod problem;
 mod push;
 mod rbac;
 mod render;
+mod simulate;
 mod swap;
 mod test;
 
@@ -37,6 +38,7 @@ enum Subcommands {
     Build(build::Build),
     Render(render::Render),
     Test(test::Test),
+    Simulate(simulate::Simulate),
     Check(check::Check),
     Crds(crds::Crds),
     Rbac(rbac::Rbac),
@@ -56,6 +58,7 @@ Make and test a guest, without a cluster:
   build       Build a guest in Rust: its module, its CRD and the schema of its config
   render      Print what a guest answers
   test        Run golden cases against a guest
+  simulate    Search for crashes, lost replies and stale views that a guest does not survive
   check       Tell whether a module is a sound guest, and what it declares and costs
 
 Put it in force:
@@ -121,6 +124,7 @@ impl Subcommands {
             Self::Build(build) => build.run(),
             Self::Render(render) => render.run(),
             Self::Test(test) => test.run(),
+            Self::Simulate(simulate) => simulate.run(),
             Self::Check(check) => check.run(),
             Self::Crds(crds) => crds.run(),
             Self::Rbac(rbac) => rbac.run(),

@@ -33,7 +33,7 @@ use anyhow::Context;
 use pintle_core::{
     Binding, Finished, Priority, Queue, SealingKey, StatusSchema, Uid, account::AccountRule, object,
 };
-use pintle_engine::{Engine, EngineConfig, Meter, Module};
+use pintle_engine::{Answer, CallError, CallLimits, Engine, EngineConfig, Meter, Module};
 use pintle_wit::{Failure, Kind, ObjectRef};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -53,6 +53,10 @@ use needs::{Asker, Needed};
 use store::{Children, ListMark, NameHash, Root, RootKey, Roots};
 use watch::{News, Watch, WatchKey, WatchState, What};
 
+/// What calls guests in place of their modules.
+pub(crate) type CallGuest =
+    Arc<dyn Fn(&Module, &str, &CallLimits) -> Result<Answer, CallError> + Send + Sync>;
+
 /// What all parts of the operator share.
 pub(crate) struct Shared {
     cluster: Cluster,
@@ -63,6 +67,7 @@ pub(crate) struct Shared {
     workers: usize,
     recorder: events::Recorder,
     spawner: Spawner,
+    guests: Option<CallGuest>,
     /// What the chance in the back-off of each watch comes from.
     chance: Mutex<Random>,
     access: access::Access,
@@ -542,6 +547,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         workers: flags.workers,
         seed: u64::from_le_bytes(clock::random()?),
         spawner: Spawner::default(),
+        guests: None,
         readiness,
     };
     let stopped = async {
@@ -575,6 +581,8 @@ pub(crate) struct Host {
     /// What its chance comes from.
     pub(crate) seed: u64,
     pub(crate) spawner: Spawner,
+    /// What calls guests, where not their modules alone do.
+    pub(crate) guests: Option<CallGuest>,
     /// What tells others how far it is.
     pub(crate) readiness: server::Readiness,
 }
@@ -612,6 +620,7 @@ impl Host {
             workers: self.workers,
             recorder,
             spawner: self.spawner.clone(),
+            guests: self.guests,
             chance: Mutex::new(Random::new(self.seed)),
             access: access::Access::default(),
             leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),

@@ -9,10 +9,12 @@ mod hosts;
 mod plan;
 mod properties;
 mod run;
+mod seam;
 pub mod search;
 mod world;
 
 pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use properties::{Broken, Property};
 pub use run::{NamedModule, Outcome, Reference, Resolve, Setting, Simulation};
+pub use seam::{Seam, Seams, Sent};
 pub use world::Step;

@@ -4,6 +4,8 @@
 
 #[path = "acceptance/modules.rs"]
 mod modules;
+#[path = "simulate/zoo.rs"]
+mod zoo;
 
 use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -24,11 +26,15 @@ struct Arguments {
     seed: u64,
     only: Option<String>,
     replay: Option<String>,
+    /// Write the table of docs/simulator.md instead of comparing it.
+    write_table: bool,
+    /// Leave the zoo out.
+    no_zoo: bool,
 }
 
 impl Arguments {
     fn read() -> anyhow::Result<Self> {
-        let mut read = Self { plans: 5000, seed: 0, only: None, replay: None };
+        let mut read = Self { plans: 5000, seed: 0, only: None, replay: None, write_table: false, no_zoo: false };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
@@ -37,6 +43,8 @@ impl Arguments {
                 "--seed" => read.seed = value()?.parse()?,
                 "--only" => read.only = Some(value()?),
                 "--replay" => read.replay = Some(value()?),
+                "--write-table" => read.write_table = true,
+                "--no-zoo" => read.no_zoo = true,
                 _ => {}
             }
         }
@@ -160,7 +168,88 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
         print!("{class} {number}  ");
     }
     println!();
-    Ok(fine && tally.failed == 0)
+    fine &= tally.failed == 0;
+    if !arguments.no_zoo && arguments.only.is_none() {
+        fine &= visit_the_zoo(&setting, &subjects, arguments.write_table)?;
+    }
+    Ok(fine)
+}
+
+/// How many plans a broken host or guest is given to show what is wrong with it.
+const PLANS_PER_ANIMAL: usize = 600;
+
+/// Whether every broken host and guest is caught, and docs/simulator.md says by what.
+fn visit_the_zoo(setting: &Setting, subjects: &[Subject<'_>], write: bool) -> anyhow::Result<bool> {
+    let begun = Instant::now();
+    let caught: Vec<Option<String>> = std::thread::scope(|scope| {
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let found = std::sync::Mutex::new(vec![None; zoo::ANIMALS.len()]);
+        let work = || -> anyhow::Result<()> {
+            loop {
+                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let Some(animal) = zoo::ANIMALS.get(at) else { return Ok(()) };
+                let by = catch(setting, subjects, animal)?;
+                if let Some(slot) = found.lock().expect("no thread panics").get_mut(at) {
+                    *slot = by;
+                }
+            }
+        };
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a run panicked"))??;
+        }
+        anyhow::Ok(found.into_inner()?)
+    })?;
+    let mut table = String::from("| animal | what is wrong with it | scenario | caught by |\n| --- | --- | --- | --- |\n");
+    let mut fine = true;
+    for (animal, by) in zoo::ANIMALS.iter().zip(&caught) {
+        let by = by.as_deref().unwrap_or("nothing");
+        fine &= by != "nothing";
+        println!("{}  {}: {by}", if by == "nothing" { "ESCAPED" } else { "caught " }, animal.name);
+        let scenario = animal.scenario.trim_start_matches("scenarios/").trim_end_matches(".yaml");
+        table.push_str(&format!("| {} | {} | {scenario} | {by} |\n", animal.name, animal.about));
+    }
+    println!("{} animals in {:.1} s", caught.len(), begun.elapsed().as_secs_f64());
+    let path = repository().join("docs/simulator.md");
+    let page = fs::read_to_string(&path)?;
+    let (before, rest) = page.split_once(TABLE_BEGINS).context("docs/simulator.md has no table")?;
+    let (_, after) = rest.split_once(TABLE_ENDS).context("the table of docs/simulator.md has no end")?;
+    let now = format!("{before}{TABLE_BEGINS}{table}{TABLE_ENDS}{after}");
+    if write {
+        fs::write(&path, now)?;
+    } else if now != page {
+        println!("FAILED  the table of docs/simulator.md is not what is so; write it with --write-table");
+        fine = false;
+    }
+    Ok(fine)
+}
+
+const TABLE_BEGINS: &str = "<!-- what catches what: written by the test -->\n";
+const TABLE_ENDS: &str = "<!-- end -->";
+
+/// By what property and perturbation an animal is caught, if it is.
+fn catch(
+    setting: &Setting,
+    subjects: &[Subject<'_>],
+    animal: &zoo::Animal,
+) -> anyhow::Result<Option<String>> {
+    let healthy = subjects.iter().find(|subject| subject.simulation.file == animal.scenario);
+    let healthy = healthy.with_context(|| format!("{} does not run", animal.scenario))?;
+    let text = fs::read_to_string(repository().join(animal.scenario))?;
+    let broken = Simulation::new(setting, animal.scenario, &text, &modules::resolve)?;
+    let broken = broken.with_seams(animal.seams());
+    let run = &healthy.reference.outcome;
+    let plans = std::iter::once(pintle::simulate::Plan::default())
+        .chain(search::first(run))
+        .chain(search::further(run, Menu { spares: false }));
+    for plan in plans.take(PLANS_PER_ANIMAL) {
+        let outcome = broken.run(0, &plan, &healthy.reference)?;
+        if let Some(found) = outcome.broken {
+            let classes = if plan.0.is_empty() { "no fault".into() } else { plan.classes().join(", ") };
+            return Ok(Some(format!("{} ({classes})", found.property.letter())));
+        }
+    }
+    Ok(None)
 }
 
 fn trace(outcome: &Outcome) {

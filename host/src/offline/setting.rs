@@ -245,7 +245,7 @@ fn read_reconciler(
 }
 
 /// Without a Reconciler: the default config and limits, and the grants that the manifest declares.
-fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
+pub fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
     ReconcilerSpec {
         r#for: manifest.reconciles.clone(),
         module: manifest.name.clone(),

@@ -314,10 +314,11 @@ impl Work {
         let Some(module) = self.module.clone() else {
             return Err(Failure::transient("ModuleMissing", "no module is in force"));
         };
-        let called = match module.reconcile_at_once(&text, &limits) {
-            Some(answer) => Ok(answer),
+        let called = match (&self.shared.guests, module.reconcile_at_once(&text, &limits)) {
+            (Some(call), _) => Ok(call(&module, &text, &limits)),
+            (None, Some(answer)) => Ok(answer),
             // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
-            None => self.shared.spawner.block(move || module.reconcile(&text, &limits)).await,
+            (None, None) => self.shared.spawner.block(move || module.reconcile(&text, &limits)).await,
         };
         let metrics = &self.shared.metrics;
         match called {

@@ -11,9 +11,11 @@ use std::{
 };
 
 use pintle_engine::Engine;
-use pintle_simulator::{ApiServer, Body, Lost, Service};
+use http_body_util::BodyExt;
+use pintle_simulator::{ApiServer, Lost, Service};
 use tokio::{sync::Notify, task::JoinHandle};
 
+use super::seam::{self, Body, Impure, Seam, Seams};
 use crate::{
     clock,
     operator::{Host, metrics::Metrics, server::Readiness},
@@ -51,6 +53,7 @@ impl Life {
 struct Transport {
     inner: Service,
     life: Arc<Life>,
+    seam: Option<Arc<dyn Seam>>,
 }
 
 impl<B> tower::Service<http::Request<B>> for Transport
@@ -67,7 +70,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let (answer, life) = (self.inner.call(request), Arc::clone(&self.life));
+        let (mut inner, life, seam) = (self.inner.clone(), Arc::clone(&self.life), self.seam.clone());
         Box::pin(async move {
             if life.ended.load(Ordering::Relaxed) {
                 return std::future::pending().await;
@@ -75,7 +78,10 @@ where
             if life.cut_off.load(Ordering::Relaxed) {
                 return Err(Lost);
             }
-            answer.await
+            match seam {
+                None => inner.call(request).await.map(|reply| reply.map(BodyExt::boxed_unsync)),
+                Some(seam) => seam::through(seam, inner, request).await,
+            }
         })
     }
 }
@@ -99,6 +105,8 @@ pub(super) struct Start<'a> {
     pub(super) seed: u64,
     pub(super) now: jiff::Timestamp,
     pub(super) elect: bool,
+    pub(super) impure: &'a Arc<Impure>,
+    pub(super) seams: Option<&'a Seams>,
 }
 
 impl Running {
@@ -112,7 +120,12 @@ impl Running {
             clock: Arc::clone(&clock),
         });
         let spawner = Spawner::simulated(clock);
-        let transport = Transport { inner: start.server.service(&client), life: Arc::clone(&life) };
+        let seam = start.seams.map(|seams| seams());
+        let transport = Transport {
+            inner: start.server.service(&client),
+            life: Arc::clone(&life),
+            seam: seam.clone(),
+        };
         let readiness = Readiness::default();
         let host = Host {
             client: kube::Client::new(transport, "default"),
@@ -124,6 +137,7 @@ impl Running {
             workers: WORKERS,
             seed,
             spawner: spawner.clone(),
+            guests: Some(seam::strictly(Arc::clone(start.impure), seam)),
             readiness: readiness.clone(),
         };
         let stop = Arc::new(Notify::new());

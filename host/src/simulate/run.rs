@@ -13,6 +13,7 @@ use super::{
     hosts::NAMESPACE,
     plan::Plan,
     properties::{self, Broken, Property},
+    seam::Seams,
     world::{Step, World, is_host},
 };
 use crate::{
@@ -58,7 +59,7 @@ impl Setting {
             modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
         let empty = ApiServer::new(Options::default());
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(&empty, &engine, EPOCH, 0, &Plan::default());
+            let world = World::new(&empty, &engine, EPOCH, 0, &Plan::default(), None);
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
             for object in crate::api::crds().iter().chain(crds).chain([&namespace]) {
                 world.apply(object).await?;
@@ -113,6 +114,7 @@ pub struct Simulation<'a> {
     scenario: Scenario,
     names: Names,
     resolve: &'a Resolve,
+    seams: Option<Seams>,
     _modules: Vec<Module>,
 }
 
@@ -165,7 +167,13 @@ impl<'a> Simulation<'a> {
         let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
         let bytes = scenario.modules.values().filter_map(|module| resolve(module).ok());
         let modules = bytes.filter_map(|bytes| setting.engine.load(&bytes, None).ok()).collect();
-        Ok(Self { setting, file: file.into(), scenario, names, resolve, _modules: modules })
+        Ok(Self { setting, file: file.into(), scenario, names, resolve, seams: None, _modules: modules })
+    }
+
+    /// The same with something between its hosts and everything else.
+    #[must_use]
+    pub fn with_seams(self, seams: Seams) -> Self {
+        Self { seams: Some(seams), ..self }
     }
 
     /// The scenario.
@@ -202,11 +210,15 @@ impl<'a> Simulation<'a> {
     }
 
     async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> Outcome {
-        let world = World::new(&self.setting.base, &self.setting.engine, self.setting.epoch, seed, plan);
+        let setting = self.setting;
+        let world =
+            World::new(&setting.base, &setting.engine, setting.epoch, seed, plan, self.seams.clone());
         let mut evidence = Evidence::default();
         let broken = self.live(&world, plan, reference, &mut evidence).await.err();
         // What happened at one step says more than what came of it in the end.
         let broken = properties::at_every_step(&world, plan, reference).or(broken);
+        let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
+        let broken = impure.or(broken);
         world.arm(false);
         world.kill_hosts();
         let snapshot = world.server.snapshot();

@@ -23,6 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::{
     hosts::{Life, Running, Start},
     plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, at},
+    seam::{Impure, Seams},
 };
 use crate::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
 
@@ -329,6 +330,8 @@ pub(super) struct World {
     /// Whether a host is to run: one that crashed is started again.
     wanted: AtomicBool,
     records: Mutex<Vec<Record>>,
+    pub(super) impure: Arc<Impure>,
+    seams: Option<Seams>,
 }
 
 impl World {
@@ -339,6 +342,7 @@ impl World {
         epoch: Timestamp,
         seed: u64,
         plan: &Plan,
+        seams: Option<Seams>,
     ) -> Arc<Self> {
         let origin = Instant::now();
         let clock = move || {
@@ -386,6 +390,8 @@ impl World {
             hosts: Mutex::default(),
             wanted: AtomicBool::new(false),
             records: Mutex::default(),
+            impure: Arc::default(),
+            seams,
         });
         tokio::spawn(Arc::clone(&world).run_controllers());
         tokio::spawn(Arc::clone(&world).do_deeds());
@@ -439,6 +445,8 @@ impl World {
             seed: self.seed,
             now: self.now(),
             elect: self.elect,
+            impure: &self.impure,
+            seams: self.seams.as_ref(),
         });
         let behind = SignedDuration::try_from(self.skew * number).unwrap_or_default();
         running.life.clock.set_skew(-behind);

@@ -1,0 +1,462 @@
+//! Hosts and guests that are broken in a known way. The suite must catch every one, or it proves nothing of those that it passes.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use pintle::simulate::{Seam, Seams, Sent};
+use serde_json::{Value, json};
+
+/// A broken host or guest.
+pub(crate) struct Animal {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What is wrong with it.
+    pub(crate) about: &'static str,
+    /// The scenario in which it is looked for.
+    pub(crate) scenario: &'static str,
+    /// Makes the seam that breaks it.
+    pub(crate) seams: fn() -> Arc<dyn Seam>,
+}
+
+impl Animal {
+    pub(crate) fn seams(&self) -> Seams {
+        let make = self.seams;
+        Arc::new(move || make())
+    }
+}
+
+/// A seam made of functions, with a count and what it remembers.
+#[derive(Default)]
+struct Broken {
+    request: Option<fn(&Broken, &mut Sent) -> Option<Value>>,
+    reply: Option<fn(&Broken, &Sent, &mut u16, &mut Value)>,
+    event: Option<fn(&Broken, &str, &mut Value) -> bool>,
+    answer: Option<fn(&Broken, &Value, &mut Value)>,
+    count: AtomicU32,
+    memory: Mutex<BTreeMap<String, Value>>,
+}
+
+impl Broken {
+    fn count(&self) -> u32 {
+        self.count.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn remember(&self, key: &str, value: Value) -> Option<Value> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(key.into(), value)
+    }
+
+    fn recall(&self, key: &str) -> Option<Value> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+}
+
+impl Seam for Broken {
+    fn request(&self, request: &mut Sent) -> Option<Value> {
+        self.request.and_then(|change| change(self, request))
+    }
+
+    fn reply(&self, request: &Sent, code: &mut u16, body: &mut Value) {
+        if let Some(change) = self.reply {
+            change(self, request, code, body);
+        }
+    }
+
+    fn event(&self, path: &str, event: &mut Value) -> bool {
+        self.event.is_none_or(|change| change(self, path, event))
+    }
+
+    fn answer(&self, request: &Value, answer: &mut Value) {
+        if let Some(change) = self.answer {
+            change(self, request, answer);
+        }
+    }
+}
+
+fn requests(change: fn(&Broken, &mut Sent) -> Option<Value>) -> Arc<dyn Seam> {
+    Arc::new(Broken { request: Some(change), ..Broken::default() })
+}
+
+fn replies(change: fn(&Broken, &Sent, &mut u16, &mut Value)) -> Arc<dyn Seam> {
+    Arc::new(Broken { reply: Some(change), ..Broken::default() })
+}
+
+fn events(change: fn(&Broken, &str, &mut Value) -> bool) -> Arc<dyn Seam> {
+    Arc::new(Broken { event: Some(change), ..Broken::default() })
+}
+
+fn answers(change: fn(&Broken, &Value, &mut Value)) -> Arc<dyn Seam> {
+    Arc::new(Broken { answer: Some(change), ..Broken::default() })
+}
+
+/// The object's path, without subresource and query.
+fn object_path(path: &str) -> &str {
+    path.split('?').next().unwrap_or_default()
+}
+
+fn is_status(sent: &Sent) -> bool {
+    object_path(&sent.path).ends_with("/status")
+}
+
+fn is_apply(sent: &Sent) -> bool {
+    sent.method == "PATCH" && sent.path.contains("force=")
+}
+
+/// An apply of a child.
+fn is_child(sent: &Sent) -> bool {
+    is_apply(sent) && sent.body.pointer("/metadata/labels/pintle.dev~1root").is_some()
+}
+
+/// The write of a root's status, not that of the host's own objects.
+fn is_root_status(sent: &Sent) -> bool {
+    is_apply(sent) && is_status(sent) && !sent.path.contains("/pintle.dev/")
+}
+
+fn is_child_watch(path: &str) -> bool {
+    path.contains("labelSelector=")
+}
+
+/// The first ConfigMap's data among the children of an answer.
+fn data(answer: &mut Value) -> Option<&mut Value> {
+    let children = answer["children"].as_array_mut()?;
+    let child = children.iter_mut().find(|child| child["object"]["kind"] == "ConfigMap")?;
+    Some(&mut child["object"]["data"])
+}
+
+pub(crate) const ANIMALS: &[Animal] = &[
+    Animal {
+        name: "adopts-by-force",
+        about: "A first apply is not create-only: whatever has the name is taken over",
+        scenario: "scenarios/adoption.yaml",
+        seams: || {
+            requests(|_, sent| {
+                if is_child(sent)
+                    && let Some(metadata) = sent.body["metadata"].as_object_mut()
+                {
+                    metadata.remove("resourceVersion");
+                    metadata.remove("uid");
+                    sent.path = sent.path.replace("force=false", "force=true");
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "deletes-by-name",
+        about: "What is pruned is deleted by its name alone, on the word of a list that may be old",
+        scenario: "scenarios/prune.yaml",
+        seams: || {
+            Arc::new(Broken {
+                request: Some(|broken, sent| {
+                    let path = object_path(&sent.path).to_owned();
+                    match sent.method.as_str() {
+                        "DELETE" => {
+                            if let Some(options) = sent.body.as_object_mut() {
+                                options.remove("preconditions");
+                            }
+                            None
+                        }
+                        // Instead of a live read: what it was when it was written.
+                        "GET" if path.contains("/secrets/") && !path.contains("pintle-key") => {
+                            broken.recall(&path)
+                        }
+                        _ => None,
+                    }
+                }),
+                reply: Some(|broken, sent, code, body| {
+                    if is_child(sent) && *code < 300 {
+                        broken.remember(object_path(&sent.path), body.clone());
+                    }
+                }),
+                ..Broken::default()
+            })
+        },
+    },
+    Animal {
+        name: "forgets-the-owner",
+        about: "Children have no owner reference, so that nothing removes them after the root",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            requests(|_, sent| {
+                if is_child(sent)
+                    && let Some(metadata) = sent.body["metadata"].as_object_mut()
+                {
+                    metadata.remove("ownerReferences");
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "never-prunes",
+        about: "A deletion is taken for done that was never asked for",
+        scenario: "scenarios/prune.yaml",
+        seams: || {
+            requests(|_, sent| {
+                (sent.method == "DELETE").then(|| json!({"apiVersion": "v1", "kind": "Status", "status": "Success"}))
+            })
+        },
+    },
+    Animal {
+        name: "status-loop",
+        about: "Each write of a status says something else, which brings the root back",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            requests(|broken, sent| {
+                if is_root_status(sent)
+                    && let Some(conditions) = sent.body["status"]["conditions"].as_array_mut()
+                {
+                    for condition in conditions {
+                        condition["message"] = format!("looked {} times", broken.count()).into();
+                    }
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "generation-ahead",
+        about: "The status speaks of a generation that is not there yet",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            requests(|_, sent| {
+                if is_root_status(sent)
+                    && let Some(observed) = sent.body["status"]["observedGeneration"].as_i64()
+                {
+                    sent.body["status"]["observedGeneration"] = (observed + 1).into();
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "status-of-the-past",
+        about: "Once the status has been written, only half of what should be written is",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            requests(|broken, sent| {
+                (is_root_status(sent) && broken.count() > 0).then(|| sent.body.clone())
+            })
+        },
+    },
+    Animal {
+        name: "swallows-errors",
+        about: "A write that failed is taken for done",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            replies(|_, sent, code, body| {
+                if is_child(sent) && *code >= 400 {
+                    *code = 200;
+                    *body = sent.body.clone();
+                    body["metadata"]["uid"] = "swallowed".into();
+                    body["metadata"]["resourceVersion"] = "1".into();
+                }
+            })
+        },
+    },
+    Animal {
+        name: "ignores-deletions",
+        about: "The end of a child is not noticed",
+        scenario: "scenarios/self-heal.yaml",
+        seams: || events(|_, path, event| !(is_child_watch(path) && event["type"] == "DELETED")),
+    },
+    Animal {
+        name: "ignores-edits",
+        about: "A change of a child is not noticed",
+        scenario: "scenarios/self-heal.yaml",
+        seams: || events(|_, path, event| !(is_child_watch(path) && event["type"] == "MODIFIED")),
+    },
+    Animal {
+        name: "edge-triggered",
+        about: "Only the first event about a root counts; what came later is not looked at",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            events(|broken, path, event| {
+                let name = event["object"]["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                path.contains("/pintle.dev/")
+                    || is_child_watch(path)
+                    || event["type"] == "BOOKMARK"
+                    || broken.remember(&name, Value::Null).is_none()
+            })
+        },
+    },
+    Animal {
+        name: "never-lists-anew",
+        about: "A watch that ended with 410 Gone is taken for one that has nothing to say",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            Arc::new(Broken {
+                event: Some(|_, _, event| event["type"] != "ERROR"),
+                reply: Some(|broken, sent, _, body| {
+                    // A second list of a kind shows what the first one showed.
+                    let is_list = sent.method == "GET" && body["items"].is_array();
+                    if is_list && !sent.path.contains("/pintle.dev/") {
+                        let path = object_path(&sent.path).to_owned();
+                        match broken.recall(&path) {
+                            Some(first) => {
+                                let version = body["metadata"]["resourceVersion"].clone();
+                                *body = first;
+                                body["metadata"]["resourceVersion"] = version;
+                            }
+                            None => drop(broken.remember(&path, body.clone())),
+                        }
+                    }
+                }),
+                ..Broken::default()
+            })
+        },
+    },
+    Animal {
+        name: "keeps-its-finalizer",
+        about: "The finalizer is never taken off, so that a deleted root stays",
+        scenario: "scenarios/elsewhere.yaml",
+        seams: || {
+            requests(|_, sent| {
+                let empties = sent.method == "PATCH"
+                    && sent.body.as_array().is_some_and(|operations| {
+                        operations.iter().any(|operation| {
+                            operation["path"].as_str().is_some_and(|path| path.starts_with("/metadata/finalizers"))
+                                && operation["op"] != "test"
+                                && operation["op"] != "add"
+                        })
+                    });
+                empties.then(|| json!({"metadata": {}}))
+            })
+        },
+    },
+    Animal {
+        name: "polite-applies",
+        about: "Applies do not take fields back that somebody took over",
+        scenario: "scenarios/self-heal.yaml",
+        seams: || {
+            requests(|_, sent| {
+                if is_child(sent) {
+                    sent.path = sent.path.replace("force=true", "force=false");
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "writes-the-spec",
+        about: "The host writes into the spec of the root",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            requests(|_, sent| {
+                if is_root_status(sent) {
+                    sent.path = sent.path.replacen("/status?", "?", 1);
+                    sent.body["spec"] = json!({"version": "9.9.9", "source": {"type": "WebFolder", "baseUrl": "https://x"}});
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "time-in-labels",
+        about: "What is written carries a mark of when, so that each write differs",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            requests(|broken, sent| {
+                if is_child(sent) {
+                    sent.body["metadata"]["annotations"]["example.com/written"] =
+                        format!("{}", broken.count()).into();
+                }
+                None
+            })
+        },
+    },
+    Animal {
+        name: "guest-flip-flops",
+        about: "A guest whose answer changes with every call",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            answers(|broken, _, answer| {
+                if let Some(data) = data(answer) {
+                    data["FLIP"] = (broken.count() % 2).to_string().into();
+                }
+            })
+        },
+    },
+    Animal {
+        name: "guest-counts",
+        about: "A guest that remembers how often it was asked",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            answers(|broken, _, answer| {
+                if let Some(data) = data(answer) {
+                    data["CALLS"] = broken.count().to_string().into();
+                }
+            })
+        },
+    },
+    Animal {
+        name: "guest-random-name",
+        about: "A guest whose child has another name each time",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            answers(|broken, _, answer| {
+                let name = format!("extra-{}", broken.count());
+                if let Some(children) = answer["children"].as_array_mut() {
+                    children.push(json!({"id": "extra", "object": {
+                        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"},
+                    }}));
+                }
+            })
+        },
+    },
+    Animal {
+        name: "guest-map-order",
+        about: "A guest that lists what is in a map in an order that differs from call to call",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            answers(|broken, _, answer| {
+                if broken.count() % 3 == 1
+                    && let Some(children) = answer["children"].as_array_mut()
+                {
+                    children.reverse();
+                }
+            })
+        },
+    },
+    Animal {
+        name: "guest-child-order",
+        about: "A guest whose answer depends on the order of its children",
+        scenario: "scenarios/webserver.yaml",
+        seams: || {
+            answers(|_, request, answer| {
+                let first = &request["children"][0]["metadata"]["name"];
+                answer["events"] = json!([{"type": "Normal", "reason": "First", "message": first.to_string()}]);
+            })
+        },
+    },
+    Animal {
+        name: "guest-counts-generations",
+        about: "A guest whose child says how often the root was changed: putting a spec back does not lead back",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            answers(|_, request, answer| {
+                if let Some(data) = data(answer) {
+                    data["GENERATION"] = request["object"]["metadata"]["generation"].to_string().into();
+                }
+            })
+        },
+    },
+    Animal {
+        name: "guest-needs-its-status",
+        about: "A guest that wants a child less once its status has been written",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            answers(|_, request, answer| {
+                if !request["object"]["status"]["domains"].is_null()
+                    && let Some(children) = answer["children"].as_array_mut()
+                {
+                    children.retain(|child| child["object"]["kind"] != "ConfigMap");
+                }
+            })
+        },
+    },
+];

@@ -113,19 +113,24 @@ fn uid(object: &Value) -> &str {
     at(object, &["metadata", "uid"]).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The roots that there are: objects of the kinds that Reconcilers are for.
-pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
-    let kinds: BTreeSet<(&str, &str)> = snapshot
+/// The kinds that Reconcilers are for: apiVersion and kind.
+fn root_kinds(snapshot: &Snapshot) -> BTreeSet<(String, String)> {
+    snapshot
         .objects
         .iter()
         .filter(|(reference, _)| reference.kind == "Reconciler")
         .filter_map(|(_, object)| {
             let of = &object["spec"]["for"];
-            Some((of["apiVersion"].as_str()?, of["kind"].as_str()?))
+            Some((of["apiVersion"].as_str()?.to_owned(), of["kind"].as_str()?.to_owned()))
         })
-        .collect();
+        .collect()
+}
+
+/// The roots that there are.
+pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
+    let kinds = root_kinds(snapshot);
     let is_root =
-        |reference: &&ObjectRef| kinds.contains(&(reference.api_version.as_str(), reference.kind.as_str()));
+        |reference: &&ObjectRef| kinds.contains(&(reference.api_version.clone(), reference.kind.clone()));
     snapshot.objects.keys().filter(is_root).cloned().collect()
 }
 
@@ -295,8 +300,7 @@ pub(super) fn counted(
 
 /// O8, O9 and O11, request by request.
 pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Reference>) -> Option<Broken> {
-    let roots: BTreeSet<(String, String)> =
-        roots(&world.server.snapshot()).into_iter().map(|root| (root.api_version, root.kind)).collect();
+    let roots = root_kinds(&world.server.snapshot());
     let found = world.with_records(|records| {
         let mut made: BTreeSet<String> = BTreeSet::new();
         let mut generations: BTreeMap<String, i64> = BTreeMap::new();

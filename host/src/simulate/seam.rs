@@ -90,7 +90,8 @@ where
         let shown = move |bytes: Bytes| {
             let mut event: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             match seam.event(&sent.path, &mut event) {
-                true => Bytes::from(format!("{event}\n")),
+                // The type first, as the API server has it.
+                true => format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into(),
                 false => Bytes::new(),
             }
         };
@@ -140,7 +141,7 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
             Err(error) if error.origin == Origin::Engine => error.failure.reason.clone(),
             Err(error) => error.failure.to_string(),
         };
-        let mut compare = |text: &str, how: &str| {
+        let compare = |text: &str, how: &str| {
             let again = call(text);
             if said(&again) != said(&first) {
                 impure.say(|| {

@@ -41,6 +41,10 @@ const HIDDEN_FOR: Duration = Duration::from_secs(20);
 const LATE: Duration = Duration::from_secs(2);
 /// How many versions back a host is shown the past.
 const TRAVEL_VERSIONS: u64 = 6;
+/// What tells the chance of a copy from that of the cluster it was made of.
+const FORK: u64 = 0x5eed_f0a4_0000_0001;
+/// How long a user takes between two things, so that what is later has a later time.
+const USER_TAKES: Duration = Duration::from_millis(1100);
 /// How many requests of the hosts there may be in a run before none is answered any more.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
 
@@ -349,7 +353,9 @@ impl World {
             let passed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
             epoch.saturating_add(passed).unwrap_or(epoch)
         };
-        let server = base.fork(pintle_simulator::Options { seed, clock: Arc::new(clock) });
+        // Not the chance of the cluster that it is a copy of: no two objects have one uid.
+        let chance = seed.wrapping_add(FORK);
+        let server = base.fork(pintle_simulator::Options { seed: chance, clock: Arc::new(clock) });
         let version = server.version();
         let script = Script {
             armed: false,
@@ -786,21 +792,12 @@ fn changes(written: &Value) -> Vec<Value> {
 impl Backend for World {
     async fn apply(&self, object: &Value) -> anyhow::Result<()> {
         let act = Act::Apply { object: object.clone(), manager: "kubectl".into(), force: true };
-        self.say("user", named(&act));
-        self.act("user", &act).map_err(refused)?;
-        if object["kind"] == "CustomResourceDefinition" {
-            let status = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
-            let target = pintle_core::object::reference(object);
-            let act = Act::Merge { target, subresource: Some("status".into()), patch: status };
-            self.act("kube-apiserver", &act).map_err(refused)?;
-        }
-        Ok(())
+        self.as_user(&act).await
     }
 
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
         let act = Act::Merge { target: object.clone(), subresource: None, patch: patch.clone() };
-        self.say("user", named(&act));
-        self.act("user", &act).map(drop).map_err(refused)
+        self.as_user(&act).await
     }
 
     async fn delete(&self, object: &ObjectRef, cascade: Cascade) -> anyhow::Result<()> {
@@ -810,8 +807,7 @@ impl Backend for World {
             Cascade::Foreground => anyhow::bail!("the simulator has no foreground deletion"),
         };
         let act = Act::Delete { target: object.clone(), cascade };
-        self.say("user", named(&act));
-        self.act("user", &act).map(drop).map_err(refused)
+        self.as_user(&act).await
     }
 
     async fn get(&self, object: &ObjectRef) -> anyhow::Result<Option<Value>> {
@@ -911,6 +907,12 @@ impl World {
     /// Whether a host runs.
     pub(super) fn has_hosts(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
+    }
+
+    async fn as_user(&self, act: &Act) -> anyhow::Result<()> {
+        tokio::time::sleep(USER_TAKES).await;
+        self.say("user", named(act));
+        self.act("user", act).map(drop).map_err(refused)
     }
 
     /// What happened when a request was made.

@@ -30,6 +30,9 @@ const FORCED_RECONCILES: u32 = 100;
 /// When the first cluster is made. No clock of this world is anywhere near it, so that a time of the operating system shows.
 const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
 
+/// The seed of settings: none of a run, since then two objects would have one uid.
+const SETTING: u64 = 0x5eed_f0a4_0000_0001;
+
 /// A cluster with modules and Reconcilers, in which a host has come to rest.
 pub struct Setting {
     engine: Engine,
@@ -59,7 +62,7 @@ impl Setting {
             modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
         let empty = ApiServer::new(Options::default());
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(&empty, &engine, EPOCH, 0, &Plan::default(), None);
+            let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None);
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
             for object in crate::api::crds().iter().chain(crds).chain([&namespace]) {
                 world.apply(object).await?;

@@ -41,8 +41,6 @@ const HIDDEN_FOR: Duration = Duration::from_secs(20);
 const LATE: Duration = Duration::from_secs(2);
 /// How many versions back a host is shown the past.
 const TRAVEL_VERSIONS: u64 = 6;
-/// What tells the chance of a copy from that of the cluster it was made of.
-const FORK: u64 = 0x5eed_f0a4_0000_0001;
 /// How long a user takes between two things, so that what is later has a later time.
 const USER_TAKES: Duration = Duration::from_millis(1100);
 /// How many requests of the hosts there may be in a run before none is answered any more.
@@ -353,9 +351,7 @@ impl World {
             let passed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
             epoch.saturating_add(passed).unwrap_or(epoch)
         };
-        // Not the chance of the cluster that it is a copy of: no two objects have one uid.
-        let chance = seed.wrapping_add(FORK);
-        let server = base.fork(pintle_simulator::Options { seed: chance, clock: Arc::new(clock) });
+        let server = base.fork(pintle_simulator::Options { seed, clock: Arc::new(clock) });
         let version = server.version();
         let script = Script {
             armed: false,

@@ -670,6 +670,10 @@ fn json_patched(live: &Value, operations: &Value) -> Result<Value, Failure> {
     for operation in operations.as_array().into_iter().flatten() {
         let mut operation = operation.clone();
         let path = operation["path"].as_str().unwrap_or_default();
+        if operation["op"] == "test" && operation["value"].is_null() && next.pointer(path).is_none() {
+            // What is not there is null.
+            continue;
+        }
         if operation["op"] == "replace" && next.pointer(path).is_none() {
             operation["op"] = "add".into();
         }

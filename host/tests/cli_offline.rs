@@ -508,3 +508,40 @@ fn stages_are_printed_and_a_case_expects_them() {
     let passed = folder.run(&["test", "guest.wasm", "case.yaml"]);
     assert!(passed.stdout.contains("1 passed"), "{passed:?}");
 }
+
+const STEPS: &str = "
+about: A thing has a ConfigMap.
+objects: [{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: {}}]
+steps:
+  - name: it is there
+    expect:
+      - {object: {apiVersion: v1, kind: ConfigMap, name: made}, matches: {data: {k: v}}}
+  - name: and comes back
+    delete: {object: {apiVersion: v1, kind: ConfigMap, name: made}}
+    expect: [{object: {apiVersion: v1, kind: ConfigMap, name: made}, uid: new}]
+";
+
+#[test]
+fn a_sound_guest_survives_what_simulate_does_to_it() {
+    let folder = folder(&fixtures::answers(
+        &manifest(),
+        &response(&format!(r#""children":[{}]"#, config_map("made"))),
+    ));
+    folder.write("steps.yaml", STEPS);
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--seeds", "30"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.starts_with("30 plans, 0 failed; "), "{run:?}");
+    let line = "steps.yaml seed=0 plan=w1=crash-after";
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--replay", line]);
+    assert!(run.code == 0 && run.stdout.contains("host-2   starts"), "{run:?}");
+    assert!(run.stdout.ends_with("every property holds\n"), "{run:?}");
+}
+
+#[test]
+fn simulate_says_which_step_a_guest_does_not_reach() {
+    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    folder.write("steps.yaml", STEPS);
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("step 1, it is there") && run.stdout.contains("ConfigMap made"), "{run:?}");
+}

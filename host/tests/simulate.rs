@@ -34,7 +34,8 @@ struct Arguments {
 
 impl Arguments {
     fn read() -> anyhow::Result<Self> {
-        let mut read = Self { plans: 5000, seed: 0, only: None, replay: None, write_table: false, no_zoo: false };
+        let mut read =
+            Self { plans: 5000, seed: 0, only: None, replay: None, write_table: false, no_zoo: false };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
@@ -197,7 +198,9 @@ fn visit_the_zoo(setting: &Setting, subjects: &[Subject<'_>], write: bool) -> an
         caught.push(by);
         caught.extend(odd.next());
     }
-    let mut table = String::from("| animal | what is wrong with it | scenario | caught by |\n| --- | --- | --- | --- |\n");
+    let mut table = String::from(
+        "| animal | what is wrong with it | scenario | caught by |\n| --- | --- | --- | --- |\n",
+    );
     let mut fine = true;
     for (animal, by) in zoo::ANIMALS.iter().zip(&caught) {
         let by = by.as_deref().unwrap_or("nothing");

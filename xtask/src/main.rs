@@ -11,6 +11,7 @@ mod generate;
 mod guests;
 mod licences;
 mod run;
+mod simulate;
 mod test;
 
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ enum Command {
     Demo(demo::Flags),
     /// Run every check and test: format, lints, generated files, units, guests, acceptance on a real control plane
     Test(test::Flags),
+    /// Run the operator on the API server in memory under many plans of what goes wrong
+    Simulate(simulate::Flags),
     /// Start a real control plane, print its KUBECONFIG, and keep it until interrupted
     Cluster,
     /// Build the guests into target/guests
@@ -61,6 +64,7 @@ fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Demo(flags) => demo::run(&flags),
         Command::Test(flags) => test::run(&flags),
+        Command::Simulate(flags) => simulate::run(&flags),
         Command::Cluster => cluster::run(),
         Command::Guests => guests::build().map(|_| ()),
         Command::Gen { check } => generate::run(check),

@@ -99,7 +99,9 @@ impl Simulate {
                 Some(broken) => {
                     verdict = Verdict::Failed;
                     let steps = last_steps(&reference.outcome);
-                    output::print(&format!("FAILED  {file}, although nothing goes wrong\n{broken}\n{steps}"))?;
+                    output::print(&format!(
+                        "FAILED  {file}, although nothing goes wrong\n{broken}\n{steps}"
+                    ))?;
                 }
                 None => subjects.push(Subject { simulation, reference }),
             }
@@ -164,8 +166,7 @@ impl Simulate {
     fn reconciler(&self, module: &Module) -> Result<Value, Problem> {
         let mut reconciler = match &self.reconciler {
             Some(file) => {
-                let found =
-                    read(file)?.into_iter().find(|object| object["kind"] == "Reconciler");
+                let found = read(file)?.into_iter().find(|object| object["kind"] == "Reconciler");
                 found.ok_or_else(|| Problem::new(format!("{} has no Reconciler", file.display())))?
             }
             None => json!({

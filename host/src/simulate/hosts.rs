@@ -10,8 +10,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use pintle_engine::Engine;
 use http_body_util::BodyExt;
+use pintle_engine::Engine;
 use pintle_simulator::{ApiServer, Lost, Service};
 use tokio::{sync::Notify, task::JoinHandle};
 
@@ -121,11 +121,8 @@ impl Running {
         });
         let spawner = Spawner::simulated(clock);
         let seam = start.seams.map(|seams| seams());
-        let transport = Transport {
-            inner: start.server.service(&client),
-            life: Arc::clone(&life),
-            seam: seam.clone(),
-        };
+        let transport =
+            Transport { inner: start.server.service(&client), life: Arc::clone(&life), seam: seam.clone() };
         let readiness = Readiness::default();
         let host = Host {
             client: kube::Client::new(transport, "default"),

@@ -214,8 +214,7 @@ impl<'a> Simulation<'a> {
 
     async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> Outcome {
         let setting = self.setting;
-        let world =
-            World::new(&setting.base, &setting.engine, setting.epoch, seed, plan, self.seams.clone());
+        let world = World::new(&setting.base, &setting.engine, setting.epoch, seed, plan, self.seams.clone());
         let mut evidence = Evidence::default();
         let broken = self.live(&world, plan, reference, &mut evidence).await.err();
         // What happened at one step says more than what came of it in the end.

@@ -197,7 +197,8 @@ pub(crate) const ANIMALS: &[Animal] = &[
         scenario: "scenarios/prune.yaml",
         seams: || {
             requests(|_, sent| {
-                (sent.method == "DELETE").then(|| json!({"apiVersion": "v1", "kind": "Status", "status": "Success"}))
+                (sent.method == "DELETE")
+                    .then(|| json!({"apiVersion": "v1", "kind": "Status", "status": "Success"}))
             })
         },
     },
@@ -238,9 +239,7 @@ pub(crate) const ANIMALS: &[Animal] = &[
         about: "Once the status has been written, only half of what should be written is",
         scenario: "scenarios/darkroom.yaml",
         seams: || {
-            requests(|broken, sent| {
-                (is_root_status(sent) && broken.count() > 0).then(|| sent.body.clone())
-            })
+            requests(|broken, sent| (is_root_status(sent) && broken.count() > 0).then(|| sent.body.clone()))
         },
     },
     Animal {
@@ -319,7 +318,9 @@ pub(crate) const ANIMALS: &[Animal] = &[
                 let empties = sent.method == "PATCH"
                     && sent.body.as_array().is_some_and(|operations| {
                         operations.iter().any(|operation| {
-                            operation["path"].as_str().is_some_and(|path| path.starts_with("/metadata/finalizers"))
+                            operation["path"]
+                                .as_str()
+                                .is_some_and(|path| path.starts_with("/metadata/finalizers"))
                                 && operation["op"] != "test"
                                 && operation["op"] != "add"
                         })
@@ -349,7 +350,8 @@ pub(crate) const ANIMALS: &[Animal] = &[
             requests(|_, sent| {
                 if is_root_status(sent) {
                     sent.path = sent.path.replacen("/status?", "?", 1);
-                    sent.body["spec"] = json!({"version": "9.9.9", "source": {"type": "WebFolder", "baseUrl": "https://x"}});
+                    sent.body["spec"] =
+                        json!({"version": "9.9.9", "source": {"type": "WebFolder", "baseUrl": "https://x"}});
                 }
                 None
             })
@@ -429,7 +431,8 @@ pub(crate) const ANIMALS: &[Animal] = &[
         seams: || {
             answers(|_, request, answer| {
                 let first = &request["children"][0]["metadata"]["name"];
-                answer["events"] = json!([{"type": "Normal", "reason": "First", "message": first.to_string()}]);
+                answer["events"] =
+                    json!([{"type": "Normal", "reason": "First", "message": first.to_string()}]);
             })
         },
     },

@@ -414,9 +414,9 @@ mod tests {
     /// then nothing more. What the server was asked is written down.
     fn watch_of(
         asked: &Arc<Asked>,
-        streams: &[&'static str],
+        streams: Vec<&'static str>,
     ) -> impl Stream<Item = Result<watcher::Event<Seen<false>>, watcher::Error>> + use<> {
-        let (asked, streams) = (Arc::clone(asked), std::sync::Mutex::new(streams.to_vec().into_iter()));
+        let (asked, streams) = (Arc::clone(asked), std::sync::Mutex::new(streams.into_iter()));
         let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
             let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
             asked.lock().unwrap().push(if watches { "watch" } else { "list" });
@@ -464,7 +464,7 @@ mod tests {
             r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}}"#,
             "\n"
         );
-        let mut events = Box::pin(watch_of(&asked, &["", later]));
+        let mut events = Box::pin(watch_of(&asked, vec!["", later]));
         assert_eq!(next_events(&mut events, 3).await, ["list begins", "listed a", "list ended"]);
         let began = crate::clock::monotonic();
         assert_eq!(next_events(&mut events, 1).await, ["saw n/a"]);
@@ -485,7 +485,7 @@ mod tests {
             r#"{"type":"MODIFIED","object":{"metadata":{"name":"b","namespace":"n","resourceVersion":"7"}}}"#,
             "\n"
         );
-        let mut events = Box::pin(watch_of(&asked, &[gone, seen]));
+        let mut events = Box::pin(watch_of(&asked, vec![gone, seen]));
         let list = ["list begins", "listed a", "list ended"];
         assert_eq!(next_events(&mut events, 3).await, list);
         assert_eq!(next_events(&mut events, 4).await, [list[0], list[1], list[2], "saw n/b"]);

@@ -244,6 +244,10 @@ impl Cluster {
             drop_unsent(&mut live, &entry, &sent);
         }
         merge(&mut live, &sent);
+        // What names the object is nobody's.
+        if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| !matches!(key.as_str(), "name" | "namespace"));
+        }
         record(&mut live, patch.manager(), None, owned(&sent));
         if live != before {
             self.version += 1;

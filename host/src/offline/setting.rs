@@ -120,8 +120,16 @@ impl Setting {
             reconciler: name,
         };
         let mut unused = parts.unused;
-        let mut observed = observed(&mut root, &binding, parts.observed, &mut unused);
-        observed.extend(needed(&root, &binding, parts.needed, &mut unused));
+        // Of a kind that is a child's and that is asked for, what lies in another namespace is not the root's.
+        let (elsewhere, here): (Vec<_>, Vec<_>) = parts.observed.into_iter().partition(|document| {
+            let namespace = object::namespace(&document.value);
+            namespace.is_some()
+                && namespace != object::namespace(&root)
+                && is_needed(manifest, &object::kind(&document.value))
+        });
+        let mut observed = observed(&mut root, &binding, here, &mut unused);
+        let others = parts.needed.into_iter().chain(elsewhere).collect();
+        observed.extend(needed(&root, &binding, others, &mut unused));
         let call_limits = call_limits(&binding.limits);
         Ok(Self { root, observed, refusals, now, unused, binding: Arc::new(binding), call_limits })
     }
@@ -147,12 +155,7 @@ impl Parts {
         let (mut crd, mut scopes) = (None, BTreeMap::new());
         for document in documents {
             let kind = object::kind(&document.value);
-            let is = |api_version: &str, name: &str| {
-                Kind::new(api_version, "").group() == kind.group() && name == kind.kind
-            };
-            let is_needed = manifest.needs.iter().any(|need| is(&need.api_version, &need.kind))
-                || manifest.patches.iter().any(|patch| is(&patch.api_version, &patch.kind))
-                || manifest.evictions && is("v1", "Pod");
+            let is_needed = is_needed(manifest, &kind);
             if kind == manifest.reconciles && (!is_needed || roots.is_empty()) {
                 roots.push(document);
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
@@ -201,6 +204,16 @@ impl Parts {
             )),
         }
     }
+}
+
+/// Whether the guest may ask to see, patch or evict what is of this kind.
+fn is_needed(manifest: &Manifest, kind: &Kind) -> bool {
+    let is = |api_version: &str, name: &str| {
+        Kind::new(api_version, "").group() == kind.group() && name == kind.kind
+    };
+    manifest.needs.iter().any(|need| is(&need.api_version, &need.kind))
+        || manifest.patches.iter().any(|patch| is(&patch.api_version, &patch.kind))
+        || manifest.evictions && is("v1", "Pod")
 }
 
 fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {

@@ -176,11 +176,6 @@ pub(crate) fn ingress(root: &Root, config: &Config, domains: &[String]) -> Value
     })
 }
 
-/// The host names, in the order of the root.
-pub(crate) fn domains(root: &Root, config: &Config) -> Vec<String> {
-    root.spec.sub_domains.iter().map(|label| format!("{label}.{}", config.domain_suffix)).collect()
-}
-
 fn version(root: &Root) -> &str {
     match root.spec.version.as_str() {
         "" => DEFAULT_VERSION,

@@ -3,6 +3,7 @@
 
 mod check;
 mod children;
+mod claims;
 mod config;
 mod resource;
 #[cfg(test)]
@@ -11,7 +12,15 @@ mod tests;
 pub use config::{Config, Resources};
 pub use resource::{DEFAULT_VERSION, DarkroomSpec, DarkroomStatus, Root, SecretRef, Source, SourceType};
 
-use pintle_guest::{Child, ChildKind, Failure, Guest, Kind, Manifest, Request, Response, Rollout, status};
+use claims::Claims;
+use pintle_guest::{
+    Child, ChildKind, Event, Failure, Guest, Kind, Manifest, NeedKind, Needs, Request, Response, Rollout,
+    status,
+};
+
+/// The kind of the roots.
+const API_VERSION: &str = "deployments.example.com/v1alpha1";
+const KIND: &str = "Darkroom";
 
 /// The guest.
 pub struct Darkroom;
@@ -21,6 +30,7 @@ pintle_guest::export!(Darkroom);
 impl Guest for Darkroom {
     type Root = Root;
     type Config = Config;
+    const READS_NEEDS: bool = true;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -31,11 +41,11 @@ impl Guest for Darkroom {
                 ChildKind::new("v1", "Service"),
                 ChildKind::new("networking.k8s.io/v1", "Ingress"),
             ],
-            ..Manifest::new(
-                "darkroom",
-                env!("CARGO_PKG_VERSION"),
-                Kind::new("deployments.example.com/v1alpha1", "Darkroom"),
-            )
+            needs: vec![
+                NeedKind::new(API_VERSION, KIND).indexed_by(claims::DARKROOMS_BY),
+                NeedKind::new("networking.k8s.io/v1", "Ingress").indexed_by(claims::INGRESSES_BY),
+            ],
+            ..Manifest::new("darkroom", env!("CARGO_PKG_VERSION"), Kind::new(API_VERSION, KIND))
         }
     }
 
@@ -46,7 +56,9 @@ impl Guest for Darkroom {
 
         let environment = children::environment(root, config);
         let credentials = children::credentials(root);
-        let domains = children::domains(root, config);
+        let mut needs = Needs::new(&request.needs);
+        let claims = Claims::of(root, config, &mut needs);
+        let conflict = claims.conflict();
         let rollout = Rollout::of(request.child("Deployment", &root.metadata.name));
 
         let degraded = request.refusals.first().map_or_else(|| rollout.degraded(), Rollout::degraded_by);
@@ -60,13 +72,21 @@ impl Guest for Darkroom {
             children::deployment(root, config, &environment, credentials.as_ref()),
         ));
         wanted.push(Child::new("service", children::service(root)));
-        wanted.push(Child::new("ingress", children::ingress(root, config, &domains)));
+        // Without a rule and without a default backend an Ingress is invalid.
+        if !claims.won.is_empty() || config.default_backend {
+            wanted.push(Child::new("ingress", children::ingress(root, config, &claims.won)));
+        }
 
         Ok(Response {
             children: wanted,
-            conditions: vec![rollout.progressing(), degraded],
+            events: conflict
+                .iter()
+                .map(|conflict| Event::warning(&conflict.reason, &conflict.message))
+                .collect(),
+            conditions: [rollout.progressing(), degraded].into_iter().chain(conflict).collect(),
+            needs: needs.asked(),
             status: status(&DarkroomStatus {
-                domains,
+                domains: claims.won,
                 replicas: rollout.replicas,
                 ready_replicas: rollout.ready,
                 updated_replicas: rollout.updated,

@@ -104,7 +104,7 @@ pub struct SecretRef {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DarkroomStatus {
-    /// The host names that it is served under, in the order of `subDomains`.
+    /// The host names that it is served under, in the order of `subDomains`; without those that something older claims.
     pub domains: Vec<String>,
     /// How many Pods there are.
     pub replicas: i64,

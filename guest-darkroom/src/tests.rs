@@ -1,4 +1,6 @@
-use pintle_guest::{Failure, Guest, Map, Request, Response, Value, call, json, serde_json};
+use pintle_guest::{
+    Failure, Guest, GuestCondition, Map, Need, Request, Response, Select, Value, call, json, serde_json,
+};
 
 use crate::Darkroom;
 
@@ -309,4 +311,104 @@ fn the_logic_is_a_plain_function() {
     let object = serde_json::from_value(sample()).unwrap();
     let response = Darkroom::reconcile(Request::about(object)).unwrap();
     assert_eq!(response.children.len(), 4);
+}
+
+/// Who else claims something, by kind, namespace, name, age and what is claimed: a label of a Darkroom, a host of an Ingress.
+type Rival<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+
+/// The answer for a Darkroom of the year 2020 with these labels, while there are these others.
+fn among(labels: &[&str], rivals: &[Rival<'_>]) -> Response {
+    let mut root = with("subDomains", json!(labels));
+    root["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    let asked = answer(root.clone()).unwrap().needs;
+    let found = |need: &Need| -> Vec<Value> {
+        let Need::Objects(need) = need else { unreachable!("it asks for no time") };
+        assert_eq!(need.namespace.as_deref(), Some("*"));
+        let Select::Field(field) = &need.select else { unreachable!("it asks by index") };
+        let claimed = rivals.iter().filter(|rival| rival.0 == need.kind && rival.4 == field.equals);
+        let mut objects: Vec<Value> = claimed
+            .map(|(kind, namespace, name, created, _)| {
+                let uid = format!("{name}-uid");
+                let metadata =
+                    json!({"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": created});
+                json!({"apiVersion": need.api_version, "kind": kind, "metadata": metadata})
+            })
+            .collect();
+        if need.kind == "Darkroom" && labels.contains(&field.equals.as_str()) {
+            objects.push(root.clone());
+        }
+        objects
+    };
+    let answers: Vec<Value> =
+        asked.iter().map(|need| json!({"need": need, "objects": found(need)})).collect();
+    let response = answer_to(&root, json!({"needs": answers})).unwrap();
+    assert_eq!(response.needs, asked);
+    response
+}
+
+fn conflict(response: &Response) -> Option<&GuestCondition> {
+    response.conditions.iter().find(|condition| condition.r#type == "DomainConflict")
+}
+
+fn hosts(response: &Response) -> Vec<&str> {
+    let rules = child(response, "ingress")["spec"]["rules"].as_array().unwrap();
+    rules.iter().map(|rule| rule["host"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn nobody_else_is_no_conflict() {
+    let response = among(&["a"], &[("Darkroom", "blog", "b", "2019-01-01T00:00:00Z", "b")]);
+    assert_eq!((conflict(&response), hosts(&response)), (None, vec!["a.darkroom.example.com"]));
+    assert!(response.events.is_empty());
+}
+
+#[test]
+fn the_older_claim_has_the_host_and_the_rest_is_served() {
+    let response = among(&["a", "b"], &[("Darkroom", "blog", "first", "2019-12-31T23:59:59Z", "a")]);
+    let condition = conflict(&response).unwrap();
+    assert!(condition.blocks_ready && condition.reason == "DomainTaken", "{condition:?}");
+    assert_eq!(condition.message, "a.darkroom.example.com is claimed by the older Darkroom first");
+    assert_eq!(hosts(&response), ["b.darkroom.example.com"]);
+    assert_eq!(response.status["domains"], json!(["b.darkroom.example.com"]));
+    assert_eq!(response.events[0].message, condition.message);
+}
+
+#[test]
+fn the_younger_claim_loses_and_one_of_the_same_second_is_judged_by_uid() {
+    let same = "2020-01-01T00:00:00Z";
+    let younger = ("Ingress", "blog", "late", "2020-01-01T00:00:01Z", "a.darkroom.example.com");
+    assert_eq!(conflict(&among(&["a"], &[younger, ("Darkroom", "blog", "v", same, "a")])), None);
+    assert!(conflict(&among(&["a"], &[("Darkroom", "blog", "b", same, "a")])).is_some());
+}
+
+#[test]
+fn what_lies_in_another_namespace_is_not_named() {
+    let response =
+        among(&["a"], &[("Ingress", "secret", "hidden", "2019-01-01T00:00:00Z", "a.darkroom.example.com")]);
+    let message = &conflict(&response).unwrap().message;
+    assert_eq!(message, "a.darkroom.example.com is claimed by an older Ingress of another namespace");
+}
+
+#[test]
+fn without_a_host_there_is_no_ingress_unless_it_has_a_default_backend() {
+    let older = ("Darkroom", "blog", "first", "2019-01-01T00:00:00Z", "a");
+    let response = among(&["a"], &[older]);
+    assert!(response.children.iter().all(|child| child.id != "ingress"));
+    assert_eq!(response.children.len(), 3);
+}
+
+#[test]
+fn an_ingress_of_a_darkroom_is_no_claim_of_its_own() {
+    let mut root = sample();
+    root["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    let asked = answer(root.clone()).unwrap().needs;
+    let ingress = |owner: Value| {
+        let metadata = json!({"name": "x", "namespace": "blog", "creationTimestamp": "2019-01-01T00:00:00Z", "ownerReferences": [owner]});
+        let object = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata});
+        let answers = json!([{"need": asked[0], "objects": []}, {"need": asked[1], "objects": [object]}]);
+        answer_to(&root, json!({"needs": answers})).unwrap()
+    };
+    let owner = |version: &str| json!({"apiVersion": version, "kind": "Darkroom", "controller": true});
+    assert_eq!(conflict(&ingress(owner("deployments.example.com/v1alpha1"))), None);
+    assert!(conflict(&ingress(owner("example.com/v1"))).is_some());
 }

@@ -339,22 +339,33 @@ fn the_samples_grant_no_more_than_their_guests_roles_allow() {
     let plural = |kind: &str| {
         if kind == "Ingress" { "ingresses".to_owned() } else { format!("{}s", kind.to_lowercase()) }
     };
-    for name in ["darkroom", "webserver"] {
+    for name in ["darkroom", "webserver", "configmonitor"] {
         let reconciler =
             objects(&repository().join(format!("deploy/samples/reconciler-{name}.yaml"))).remove(0);
         let role = objects(&repository().join(format!("deploy/rbac/{name}.yaml"))).remove(0);
         let typed: Result<api::ReconcilerSpec, _> = serde_json::from_value(reconciler["spec"].clone());
         typed.unwrap_or_else(|error| panic!("{name}: {error}")).supported().unwrap();
-        for grant in reconciler["spec"]["grants"]["children"].as_array().unwrap() {
-            let api_version = grant["apiVersion"].as_str().unwrap();
-            let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-            for kind in texts(grant, "kinds") {
-                let allowed = role["rules"].as_array().unwrap().iter().any(|rule| {
-                    has(rule, "apiGroups", &[group])
-                        && has(rule, "resources", &[&plural(&kind)])
-                        && ["get", "create", "patch", "delete"].iter().all(|verb| has(rule, "verbs", &[verb]))
-                });
-                assert!(allowed, "{name}: {api_version} {kind}");
+        let verbs = [
+            ("children", &["get", "create", "patch", "delete"][..]),
+            ("needs", &["get", "list", "watch"]),
+            ("patches", &["get", "patch"]),
+        ];
+        for (part, verbs) in verbs {
+            for grant in reconciler["spec"]["grants"][part].as_array().into_iter().flatten() {
+                let api_version = grant["apiVersion"].as_str().unwrap();
+                let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+                let kinds = match grant["kind"].as_str() {
+                    Some(kind) => vec![kind.to_owned()],
+                    None => texts(grant, "kinds"),
+                };
+                for kind in kinds {
+                    let allowed = role["rules"].as_array().unwrap().iter().any(|rule| {
+                        has(rule, "apiGroups", &[group])
+                            && has(rule, "resources", &[&plural(&kind)])
+                            && verbs.iter().all(|verb| has(rule, "verbs", &[verb]))
+                    });
+                    assert!(allowed, "{name}: {part}: {api_version} {kind}");
+                }
             }
         }
     }

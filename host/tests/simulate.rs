@@ -80,7 +80,12 @@ fn read(path: &str) -> anyhow::Result<Vec<Value>> {
 /// The guests of this repository, each on its kind.
 fn setting() -> anyhow::Result<Setting> {
     let (mut crds, mut modules, mut objects) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, guest) in [("darkroom", Guest::Darkroom), ("webserver", Guest::Webserver)] {
+    let guests = [
+        ("darkroom", Guest::Darkroom),
+        ("webserver", Guest::Webserver),
+        ("configmonitor", Guest::Configmonitor),
+    ];
+    for (name, guest) in guests {
         crds.extend(read(&format!("guest-{name}/crd.yaml"))?);
         let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
         modules.push((format!("{name}-0.1.0"), bytes));

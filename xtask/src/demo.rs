@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         folder(plane.kubectl()),
         folder(&demo.pintle)
     );
-    println!("    kubectl get modules,reconcilers,darkrooms,webservers");
+    println!("    kubectl get modules,reconcilers,darkrooms,webservers,configmonitors");
     println!();
     println!("  The host's log: {}", host.log.display());
     println!("  Ctrl-C ends it all.");
@@ -114,15 +114,13 @@ impl Demo<'_> {
 
     fn show(&self, guests: &Guests) -> Result<()> {
         say("pushing the modules; a Reconciler hangs each on its kind");
-        for name in ["darkroom", "webserver"] {
+        for name in ["darkroom", "webserver", "configmonitor"] {
             let module = format!("{name}-0.1.0");
             self.pintle(&["push", &module, &guests.path(name).display().to_string(), "--wait"])?;
         }
         self.kubectl("apply -f deploy/samples")?;
-        self.wait("both roots to be Ready", || {
-            self.is(
-                "wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample",
-            )
+        self.wait("all roots to be Ready", || {
+            self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample configmonitor/flakapp-config-monitor")
         })?;
         self.kubectl("get modules,reconcilers")?;
         self.kubectl("get darkrooms,webservers -o wide")?;
@@ -158,6 +156,19 @@ impl Demo<'_> {
         })?;
         self.kubectl("get service webserver-sample-service")?;
 
+        say("editing the ConfigMap that the Deployment frontend uses: its ConfigMonitor restarts it");
+        self.wait("the frontend to run", || self.is("rollout status deployment/frontend --timeout=1s"))?;
+        let revision = r"get deployment frontend -o jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}";
+        ensure!(self.output(revision)? == "1", "nothing has restarted the frontend so far");
+        self.quiet(
+            r#"patch configmap flaskapp-config --type=merge -p {"data":{"config.cfg":"MSG=\"Hello\""}}"#,
+        )?;
+        self.wait("its Pods to be replaced", || {
+            Ok(self.reads(revision, "2")? && self.is("rollout status deployment/frontend --timeout=1s")?)
+        })?;
+        self.kubectl("get configmonitors -o wide")?;
+        self.kubectl("get events --field-selector reason=ConfigChanged")?;
+
         say("swapping the Darkroom module live: darkroom-0.2.0 caches for a day instead of a year");
         let cache = "get configmap darkroom-sample -o jsonpath={.data.CACHE_TIME}";
         ensure!(self.output(cache)? == "31536000", "the old module caches for a year");
@@ -185,7 +196,7 @@ impl Demo<'_> {
         let started = Instant::now();
         while !done()? {
             if started.elapsed() > STEP_TIMEOUT {
-                let _ = self.kubectl("get modules,reconcilers,darkrooms,webservers -o yaml");
+                let _ = self.kubectl("get modules,reconcilers,darkrooms,webservers,configmonitors -o yaml");
                 bail!("waited {} s for {what}", STEP_TIMEOUT.as_secs());
             }
             thread::sleep(Duration::from_millis(100));

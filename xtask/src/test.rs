@@ -92,7 +92,7 @@ fn toolchain() -> Result<()> {
 fn golden_cases() -> Result<()> {
     let pintle = crate::run::target().join("debug").join("pintle");
     let guests = crate::run::target().join("guests");
-    for name in ["webserver", "darkroom"] {
+    for name in ["webserver", "darkroom", "configmonitor"] {
         let module = guests.join(format!("{name}.wasm"));
         let cases = root().join(format!("guest-{name}")).join("cases");
         program(&pintle, [std::path::Path::new("test"), &module, &cases]).go()?;

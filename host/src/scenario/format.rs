@@ -121,6 +121,8 @@ pub enum Guest {
     DarkroomNext,
     /// guest-webserver.
     Webserver,
+    /// guest-configmonitor.
+    Configmonitor,
 }
 
 /// The ways in which a guest can misbehave.

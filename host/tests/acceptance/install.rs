@@ -35,8 +35,7 @@ rules:
 "#;
 
 pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
-    for path in ["deploy/install.yaml", "guest-darkroom/crd.yaml", "guest-webserver/crd.yaml", "deploy/rbac"]
-    {
+    for path in ["deploy/install.yaml", "deploy/crds", "deploy/rbac"] {
         let path = repository().join(path);
         let path = path.to_str().context("the repository's path is not UTF-8")?;
         plane.run_kubectl(&["apply", "--server-side", "--filename", path], None)?;
@@ -74,23 +73,28 @@ pub(crate) async fn a_host_waits_for_its_crds(plane: &ControlPlane) -> anyhow::R
     host.stop(Stop::Gracefully)
 }
 
-/// Uploads the two guests, and hangs each on its kind.
+/// Uploads the guests, and hangs each on its kind.
 pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
     use pintle::scenario::Guest;
-    for (name, guest) in [("darkroom-0.1.0", Guest::Darkroom), ("webserver-0.1.0", Guest::Webserver)] {
+    let guests = [
+        ("darkroom", Guest::Darkroom),
+        ("webserver", Guest::Webserver),
+        ("configmonitor", Guest::Configmonitor),
+    ];
+    for (name, guest) in guests {
         let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
         let digest = pintle_engine::Digest::of(&bytes).to_string();
-        for object in push_objects(name, &bytes, &digest) {
+        for object in push_objects(&format!("{name}-0.1.0"), &bytes, &digest) {
             real.apply(&object).await?;
         }
     }
-    for name in ["darkroom", "webserver"] {
+    for (name, _) in guests {
         let path = repository().join(format!("deploy/samples/reconciler-{name}.yaml"));
         for document in documents::parse(&path.display().to_string(), &fs::read_to_string(&path)?)? {
             real.apply(&document.value).await?;
         }
     }
-    for name in ["darkroom", "webserver"] {
+    for (name, _) in guests {
         wait_until_ready(real, name).await?;
     }
     Ok(())

@@ -9,9 +9,10 @@ use crate::repository;
 pub(crate) type Check = (&'static str, fn(&ControlPlane) -> anyhow::Result<()>);
 
 /// All of them.
-pub(crate) const CHECKS: [Check; 3] = [
+pub(crate) const CHECKS: [Check; 4] = [
     ("kubectl get dr shows NAME VERSION TYPE", darkroom_columns),
     ("kubectl get ws shows replicas and image", webserver_columns),
+    ("kubectl get cfgmon shows the ConfigMap and its Pods", configmonitor_columns),
     ("kubectl get shows what Modules and Reconcilers are about", own_columns),
 ];
 
@@ -58,6 +59,40 @@ fn webserver_columns(plane: &ControlPlane) -> anyhow::Result<()> {
         None,
     )?;
     plane.run_kubectl(&["delete", "namespace", "columns-webserver", "--wait=false"], None)?;
+    Ok(())
+}
+
+fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
+    sample(plane, "columns-configmonitor", "configmonitor.yaml")?;
+    let monitor = "cfgmon/flakapp-config-monitor";
+    let matched = [
+        "wait",
+        "-n",
+        "columns-configmonitor",
+        "--for=jsonpath={.status.matchedPods}=1",
+        "--timeout=30s",
+        monitor,
+    ];
+    plane.run_kubectl(&matched, None)?;
+    let edit = r#"{"data":{"config.cfg":"MSG=Hello"}}"#;
+    plane.run_kubectl(
+        &["patch", "-n", "columns-configmonitor", "configmap/flaskapp-config", "-p", edit],
+        None,
+    )?;
+    let restarted = [
+        "wait",
+        "-n",
+        "columns-configmonitor",
+        "--for=jsonpath={.status.restartCount}=1",
+        "--timeout=30s",
+        monitor,
+    ];
+    plane.run_kubectl(&restarted, None)?;
+    let printed = plane.run_kubectl(&["get", "cfgmon", "-n", "columns-configmonitor"], None)?;
+    let rows = rows(&printed);
+    ensure!(rows[0] == ["NAME", "CONFIGMAP", "MATCHED", "LASTRESTART", "AGE"], "{printed}");
+    ensure!(rows[1][..2] == ["flakapp-config-monitor", "flaskapp-config"] && rows[1].len() == 5, "{printed}");
+    plane.run_kubectl(&["delete", "namespace", "columns-configmonitor", "--wait=false"], None)?;
     Ok(())
 }
 

@@ -25,6 +25,7 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
             Guest::Darkroom => "darkroom",
             Guest::DarkroomNext => "darkroom-next",
             Guest::Webserver => "webserver",
+            Guest::Configmonitor => "configmonitor",
         };
         let path = guests().join(format!("{name}.wasm"));
         return fs::read(&path)

@@ -302,6 +302,14 @@ pub(super) fn counted(
 pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Reference>) -> Option<Broken> {
     let roots = root_kinds(&world.server.snapshot());
     let found = world.with_records(|records| {
+        // Also those of Reconcilers that are gone by the end.
+        let mut roots = roots;
+        for object in records.iter().filter(|record| record.seen.resource == "reconcilers") {
+            let of = object.after.as_ref().map(|object| &object["spec"]["for"]);
+            if let Some((version, kind)) = of.and_then(|of| Some((of["apiVersion"].as_str()?, of["kind"].as_str()?))) {
+                roots.insert((version.to_owned(), kind.to_owned()));
+            }
+        }
         let mut made: BTreeSet<String> = BTreeSet::new();
         let mut generations: BTreeMap<String, i64> = BTreeMap::new();
         for (record, reference_of) in changes(records) {

@@ -152,7 +152,10 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
         return annotate(new.0, new.1, latest + 1);
     }
     if revision(deployment) != revision(new.1) {
-        return annotate(key, deployment, revision(new.1));
+        // By way of the status, as the controller does: a change of the annotations alone would be another generation.
+        let patch = json!({"metadata": {"annotations": {REVISION: revision(new.1).to_string()}}});
+        let (target, subresource) = (reference(key, deployment), Some("status".into()));
+        return Some(Step::Act(DEPLOYMENTS, Act::Merge { target, subresource, patch }));
     }
     let old: Vec<(&Key, &Value)> = sets.iter().filter(|(_, set)| !current(set)).copied().collect();
     let desired = number(deployment, "/spec/replicas");

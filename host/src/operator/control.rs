@@ -228,7 +228,9 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
             {
                 continue;
             }
-            let swapped = before.is_some_and(|before| before.binding.digest != binding.digest);
+            // A host that just started may have cleaned up without a module until now.
+            let swapped = before
+                .is_some_and(|before| before.module.is_some() && before.binding.digest != binding.digest);
             let recorded =
                 state.reconcilers.get(name).and_then(|object| object.status.as_ref()?.active.as_ref());
             let is_news = recorded.is_none_or(|active| active.digest != binding.digest);

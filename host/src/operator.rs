@@ -330,18 +330,13 @@ impl Shared {
     }
 
     fn take_in(&self, news: &News) {
+        if news.what == What::Seen && self.knows(news) {
+            return;
+        }
+        let Some(live) = news.read() else { return };
         match news.what {
-            What::Seen if self.knows(news) => {}
-            What::Seen => {
-                if let Some(live) = news.read() {
-                    self.saw(&news.key, live, None);
-                }
-            }
-            What::Gone => {
-                if let Some(live) = news.read() {
-                    self.gone(&news.key, &live);
-                }
-            }
+            What::Seen => self.saw(&news.key, live, None),
+            What::Gone => self.gone(&news.key, &live),
         }
     }
 

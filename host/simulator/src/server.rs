@@ -133,17 +133,7 @@ impl std::fmt::Debug for ApiServer {
 impl ApiServer {
     /// A server with the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let state = State {
-            store: Store::default(),
-            random: Random::new(options.seed),
-            clock: options.clock,
-            faults: Box::new(NoFaults),
-            requests: Vec::new(),
-            numbers: 0,
-            streams: 0,
-            open: BTreeMap::new(),
-        };
-        let server = Self { state: Arc::new(Mutex::new(state)) };
+        let server = Self::of(Store::default(), Random::new(options.seed), options.clock);
         verbs::bootstrap(&mut server.lock());
         server
     }
@@ -153,13 +143,17 @@ impl ApiServer {
     pub fn fork(&self, options: Options) -> Self {
         let (store, random) = {
             let state = self.lock();
+            // Not begun anew: the uids of before must not come again.
             (state.store.clone(), state.random.apart(options.seed))
         };
+        Self::of(store, random, options.clock)
+    }
+
+    fn of(store: Store, random: Random, clock: Clock) -> Self {
         let state = State {
             store,
-            // Not begun anew: the uids of before must not come again.
             random,
-            clock: options.clock,
+            clock,
             faults: Box::new(NoFaults),
             requests: Vec::new(),
             numbers: 0,

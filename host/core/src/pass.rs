@@ -5,6 +5,7 @@
 //! reconcile right or wrong is decided here: the order (children, prune, status, events), what is created and what is updated, what
 //! a refusal leads to, and what the status says.
 
+mod adoption;
 mod api_error;
 mod breaker;
 mod children;
@@ -150,6 +151,8 @@ pub struct Pass {
     finalizers: BTreeSet<String>,
     /// Something is going that no watch need tell of.
     waits: bool,
+    /// The root was read live in this pass, and is not going.
+    root_stays: bool,
     /// What is to be said when the root leaves.
     leaving: Vec<Event>,
     /// What the guest asks to see.
@@ -173,6 +176,8 @@ pub struct Pass {
 struct Answer {
     allowed: Allowed,
     states: Vec<ChildState>,
+    /// A child is about to be applied that is not the root's yet.
+    adopts: bool,
 }
 
 #[derive(Debug)]
@@ -197,6 +202,8 @@ enum Phase {
     ReadingRecorded(Vec<ObjectRef>),
     /// Naming such children in the status, before their first create.
     Recording,
+    /// Reading the root, before it becomes the owner of what is there already.
+    ReadingRoot,
     /// Applying the children with these indexes.
     Applying(Vec<usize>),
     /// Reading what stands in the way of the children with these indexes.
@@ -268,6 +275,7 @@ impl Pass {
             recorded: false,
             finalizers,
             waits: false,
+            root_stays: false,
             leaving: Vec::new(),
             needs: needs::Needs::default(),
             rounds: 0,
@@ -316,6 +324,7 @@ impl Pass {
                 Ok(()) => self.apply_children(),
                 Err(error) => self.give_up(error),
             },
+            (Phase::ReadingRoot, Outcome::Got(mut found)) => self.root_read(found.pop()),
             (Phase::Applying(indexes), Outcome::Applied(results)) if indexes.len() == results.len() => {
                 self.applied(&indexes, results)
             }
@@ -474,7 +483,7 @@ impl Pass {
             Ok(mut allowed) => {
                 allowed.stamp(&self.root, &crate::conditions::time(self.now));
                 let states = allowed.children().iter().map(|_| ChildState::Pending).collect();
-                self.answer = Some(Answer { allowed, states });
+                self.answer = Some(Answer { allowed, states, adopts: false });
                 match self.due_finalizers() {
                     Some(wanted) => self.set_finalizers(wanted, Then::ApplyChildren),
                     None => self.ready_to_apply(),

@@ -137,7 +137,8 @@ impl Cluster {
 
     /// An object as it is now.
     pub fn live(&self, reference: &ObjectRef) -> Option<&Value> {
-        self.objects.get(&key(reference))
+        let root = (object::reference(&self.root) == *reference).then_some(&self.root);
+        root.or_else(|| self.objects.get(&key(reference)))
     }
 
     /// Refusals of children that were never applied, and why: `wanted` are the children of the answer.

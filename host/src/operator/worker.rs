@@ -367,6 +367,11 @@ impl Work {
     }
 
     async fn get(&self, reference: &ObjectRef) -> Result<Option<Observed>, ApiError> {
+        if *reference == pintle_core::object::reference(&self.root) {
+            // An account made for children need have no right on the root.
+            let live = self.cluster.get(&self.resource, reference).await?;
+            return Ok(live.map(|live| self.observed(reference, live)));
+        }
         let resource = self.resource_of(reference).await?;
         let live = if reconciler::is_watchable(&reference.kind()) {
             self.children()?.get(&resource, reference).await?

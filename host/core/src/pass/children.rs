@@ -15,9 +15,6 @@ use crate::{gate::AllowedChild, observed::Observed};
 /// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The reason of a refusal by the host: the object exists and is somebody else's.
-pub(super) const ADOPTION_CONFLICT: &str = "AdoptionConflict";
-
 /// How far a child of the answer is.
 #[derive(Clone, Debug)]
 pub(super) enum ChildState {
@@ -54,6 +51,8 @@ enum Decision {
     Keep,
     Create,
     Update(String),
+    /// As an update, of what is not the root's yet.
+    Adopt(String),
     Refuse(Box<Standing>),
     Hold(String),
     AwaitStage,
@@ -82,6 +81,10 @@ impl Pass {
         if due.is_empty() {
             self.answer = Some(answer);
             return self.settle();
+        }
+        if answer.adopts && !self.root_stays {
+            self.answer = Some(answer);
+            return self.read_root();
         }
         self.note_fight(&answer, &due);
         if self.suspect_displaced(&mut answer, &due) {
@@ -142,6 +145,11 @@ impl Pass {
                     due.push((index, Some(uid)));
                     continue;
                 }
+                Decision::Adopt(uid) => {
+                    due.push((index, Some(uid)));
+                    answer.adopts = true;
+                    continue;
+                }
             };
             if let Some(slot) = answer.states.get_mut(index) {
                 *slot = state;
@@ -161,9 +169,12 @@ impl Pass {
             }
         }
         let Some(live) = live else { return Decision::Create };
-        if self.owns(live) {
+        let is_owned = self.owns(live);
+        if is_owned || self.lost_its_owner(child, live) {
             if live.deleting {
                 Decision::Hold(format!("{} is being deleted", child.reference()))
+            } else if !is_owned {
+                Decision::Adopt(live.uid.clone())
             } else if is_as_wanted(child, live) && self.is_labelled(live)
                 || self.lacks_only_labels(child, live)
             {
@@ -171,8 +182,8 @@ impl Pass {
             } else {
                 Decision::Update(live.uid.clone())
             }
-        } else if live.may_be_adopted_by(self.uid()) && !live.deleting {
-            Decision::Update(live.uid.clone())
+        } else if self.may_adopt(live) && !live.deleting {
+            Decision::Adopt(live.uid.clone())
         } else {
             Decision::Refuse(Box::new(self.adoption_conflict(child, live)))
         }
@@ -197,37 +208,6 @@ impl Pass {
                 format!("{} waits for {kind} {name}, which its pod template refers to", child.reference())
             })
         })
-    }
-
-    fn adoption_conflict(&self, child: &AllowedChild, live: &Observed) -> Standing {
-        let reference = child.reference();
-        let holder = match &live.controller {
-            Some(uid) => format!("it is controlled by the object with uid {uid}"),
-            None => format!(
-                "nothing controls it; to let this root take it over: kubectl annotate {} {} pintle.dev/adopt={}",
-                reference.kind.to_lowercase(),
-                reference
-                    .namespace
-                    .as_ref()
-                    .map_or_else(|| reference.name.clone(), |ns| format!("-n {ns} {}", reference.name)),
-                self.uid()
-            ),
-        };
-        let message = format!("{reference} exists and is not this root's: {holder}");
-        let refusal = Refusal {
-            child: reference.clone(),
-            code: 409,
-            reason: ADOPTION_CONFLICT.into(),
-            message,
-            causes: Vec::new(),
-        };
-        Standing {
-            refusal,
-            form: child.desired().clone(),
-            retry: true,
-            immutable: false,
-            met: Met::of(Some(live)),
-        }
     }
 
     pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Step {

@@ -18,7 +18,7 @@ pub enum Step {
     /// Look these objects up, and tell the root of their changes from now on, and of no others; answer with [`Outcome::Looked`], in the
     /// same order.
     Look(Vec<LookUp>),
-    /// Read these objects live; answer with [`Outcome::Got`], in the same order.
+    /// Read these objects live; answer with [`Outcome::Got`], in the same order. One of them may be the root itself.
     Get(Vec<ObjectRef>),
     /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
     Apply(Vec<Apply>),

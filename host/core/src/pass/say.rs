@@ -304,7 +304,7 @@ impl Pass {
         for standing in self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)) {
             let refusal = &standing.refusal;
             let message = match refusal.reason.as_str() {
-                super::children::ADOPTION_CONFLICT => refusal.message.clone(),
+                super::adoption::ADOPTION_CONFLICT => refusal.message.clone(),
                 _ if standing.immutable => format!(
                     "{0}: {1}; what is there cannot become this: delete {0}, and it is made anew, or let the guest name it otherwise",
                     refusal.child, refusal.message

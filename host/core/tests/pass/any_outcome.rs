@@ -23,8 +23,12 @@ const STEPS_MAX: usize = 180;
 struct Driver {
     choices: std::vec::IntoIter<u8>,
     root: String,
-    /// Uids that were shown as the root's, or as free for it to adopt.
-    may_update: Vec<(ObjectRef, String)>,
+    /// Uids that were shown as the root's.
+    owned: Vec<(ObjectRef, String)>,
+    /// Uids that were shown as free for it to adopt, or as its own without an owner.
+    free: Vec<(ObjectRef, String)>,
+    /// This pass has read that the root is not going.
+    root_stays: bool,
     /// What the last Get showed as the root's.
     last_read: BTreeMap<ObjectRef, String>,
     /// The uids that the last status named.
@@ -91,6 +95,18 @@ impl Driver {
         observed
     }
 
+    /// The root, or its successor, going or not.
+    fn see_root(&mut self, reference: &ObjectRef) -> Observed {
+        let mut live = json!({"apiVersion": reference.api_version, "kind": reference.kind,
+            "metadata": {"name": reference.name, "namespace": reference.namespace, "uid": self.root}});
+        match self.choose(4) {
+            0 => live["metadata"]["uid"] = "another".into(),
+            1 => live["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into(),
+            _ => self.root_stays = true,
+        }
+        Observed::of(&live, MANAGER, false)
+    }
+
     fn owns(&self, observed: &Observed) -> bool {
         let elsewhere = observed.reference.namespace.as_deref() != Some("shops");
         observed.is_owned_by(&self.root) || elsewhere && observed.is_labelled_by(&self.root)
@@ -107,8 +123,11 @@ impl Driver {
     }
 
     fn shown(&mut self, observed: &Observed) {
-        if self.owns(observed) || observed.may_be_adopted_by(&self.root) {
-            self.may_update.push((observed.reference.clone(), observed.uid.clone()));
+        let shown = (observed.reference.clone(), observed.uid.clone());
+        if self.owns(observed) {
+            self.owned.push(shown);
+        } else if observed.may_be_adopted_by(&self.root) || observed.is_labelled_by(&self.root) {
+            self.free.push(shown);
         }
     }
 
@@ -223,6 +242,7 @@ impl Driver {
                 let found = references.iter().map(|reference| match self.choose(4) {
                     0 => Err(self.error()),
                     1 => Ok(None),
+                    _ if reference.kind == "Shop" => Ok(Some(self.see_root(reference))),
                     _ => {
                         let live = self.live(reference, None);
                         if self.owns(&live) {
@@ -310,13 +330,15 @@ impl Driver {
         }
     }
 
-    /// An apply is create-only, or aims at an object that was shown as the root's or as free for it.
+    /// An apply is create-only, or aims at an object that was shown as the root's, or as free for a root that was seen to stay.
     fn check(&self, apply: &Apply) {
         assert!(!format!("{apply:?}").contains("data"), "steps are logged, and a Secret is no log line");
         let text = |key: &str| object::text(apply.object(), &["metadata", key]);
         if apply.force() {
             let uid = text("uid").expect("a forced apply carries a uid").to_owned();
-            assert!(self.may_update.contains(&(apply.reference().clone(), uid)), "takes over {apply:?}");
+            let aim = (apply.reference().clone(), uid);
+            let may_adopt = self.root_stays && self.free.contains(&aim);
+            assert!(self.owned.contains(&aim) || may_adopt, "takes over {apply:?}");
             assert_eq!(text("resourceVersion"), None);
         } else {
             assert_eq!((text("resourceVersion"), text("uid")), (Some("1"), None));
@@ -331,12 +353,15 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
     let mut driver = Driver {
         choices: choices.into_iter(),
         root: uid,
-        may_update: vec![],
+        owned: vec![],
+        free: vec![],
+        root_stays: false,
         last_read: BTreeMap::new(),
         evicting: vec![],
     };
     let mut memory = RootMemory::default();
     for now in 0..3 {
+        driver.root_stays = false;
         let mut children = Vec::new();
         for (kind, name) in
             [("ConfigMap", "page"), ("Service", "web"), ("Deployment", "web"), ("ConfigMap", "old")]

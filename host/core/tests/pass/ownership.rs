@@ -113,19 +113,92 @@ fn a_label_with_the_roots_uid_proves_nothing() {
     assert_eq!(world.says("Ready"), no("AdoptionConflict"));
 }
 
-#[test]
-fn a_child_orphaned_by_its_owner_reference_is_a_conflict_until_it_is_annotated() {
+/// A root with two children, of which somebody took the owner reference from one.
+fn deprived() -> (World, pintle_wit::ObjectRef) {
     let mut world = World::new();
     world.settle(&two());
     let page = reference("ConfigMap", "page");
     world.api.edit(&page, "metadata.ownerReferences", json!([]));
+    (world, page)
+}
+
+#[test]
+fn a_child_that_lost_its_owner_reference_gets_it_back_after_a_look_at_the_root() {
+    for restarted in [false, true] {
+        let (mut world, page) = deprived();
+        let before = world.live("ConfigMap", "page").cloned().unwrap();
+        if restarted {
+            world.restart();
+        }
+        let run = world.pass(&two());
+        assert_eq!(run.steps[..3], ["call", "get Shop shop", "update ConfigMap page"]);
+        let after = &world.api.objects[&page];
+        assert_eq!(after["metadata"]["ownerReferences"][0]["uid"], "shop-uid");
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(world.says("Ready"), yes("Succeeded"));
+        world.settle(&two());
+    }
+}
+
+#[test]
+fn a_child_without_owner_and_label_is_a_conflict_until_it_is_annotated() {
+    let (mut world, page) = deprived();
+    world.api.edit(&page, "metadata.labels", json!({}));
     world.pass(&two());
     assert_eq!(world.says("Ready"), no("AdoptionConflict"));
     world.api.edit(&page, "metadata.annotations.adopt", json!("x"));
     let live = world.api.objects.get_mut(&page).unwrap();
     live["metadata"]["annotations"]["pintle.dev/adopt"] = json!("shop-uid");
+    let run = world.pass(&two());
+    assert_eq!(world.says("Ready"), yes("Succeeded"), "{:?}", run.steps);
+}
+
+#[test]
+fn a_label_that_somebody_else_set_gives_no_owner_reference_back() {
+    let (mut world, page) = deprived();
+    // The value is the same, and no longer ours.
+    world.api.edit(
+        &page,
+        "metadata.labels",
+        json!({"pintle.dev/root": "shop-uid", "pintle.dev/reconciler": "shop"}),
+    );
+    let before = world.api.objects[&page].clone();
     world.pass(&two());
-    assert_eq!(world.says("Ready"), yes("Succeeded"));
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    assert_eq!(world.api.objects[&page], before);
+}
+
+#[test]
+fn what_another_controller_took_over_is_not_taken_back() {
+    let (mut world, page) = deprived();
+    world.api.edit(&page, "metadata.ownerReferences", json!([{"uid": "another", "controller": true}]));
+    let before = world.api.objects[&page].clone();
+    world.pass(&two());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    assert_eq!(world.api.objects[&page], before);
+}
+
+#[test]
+fn a_child_without_its_owner_reference_that_is_not_wanted_is_not_deleted() {
+    let (mut world, page) = deprived();
+    let run = world.pass(&answer(vec![config_map("other", "a")]));
+    assert!(world.api.objects.contains_key(&page) && run.done.ready, "{:?}", run.steps);
+}
+
+#[test]
+fn children_that_are_orphaned_on_purpose_while_their_root_goes_are_let_go() {
+    let (mut world, page) = deprived();
+    let before = world.api.objects[&page].clone();
+    // The garbage collector orphans them; that the root is going, its watch has not shown yet.
+    let root = world.root.clone();
+    let run = world.pass_between(&two(), move |api, step| {
+        if step == "get Shop shop" {
+            api.edit(&root, "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
+        }
+    });
+    assert_eq!(run.steps, ["call", "get Shop shop"]);
+    assert!(run.done.retry.is_some());
+    assert_eq!(world.api.objects[&page], before);
 }
 
 #[test]

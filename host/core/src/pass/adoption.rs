@@ -1,0 +1,85 @@
+//! Objects that get the root's owner reference although they have none: somebody allowed it by an annotation, or somebody took it away.
+//!
+//! A child without its owner reference is the root's still if nothing else controls it and it carries the root's uid in a label that
+//! our own apply set: it was made by us for this very root, and who wants it let go takes the label away too. Kubernetes' own
+//! controllers adopt by a selector alone. It is not proof enough to delete anything by.
+//!
+//! The garbage collector takes owner references away, too, when somebody deletes a root and wants its children to stay. An owner
+//! reference that is put back at that moment would have them deleted. So the root is read live before one is set.
+
+use pintle_wit::Refusal;
+
+use super::{
+    ApiError, Observed, Pass, Phase, Step,
+    children::is_as_wanted,
+    memory::{Met, Standing},
+};
+use crate::{gate::AllowedChild, object};
+
+/// The reason of a refusal by the host: the object exists and is somebody else's.
+pub(super) const ADOPTION_CONFLICT: &str = "AdoptionConflict";
+
+impl Pass {
+    /// Whether an object is a child of the root that somebody took the owner reference from. It then left our managed fields; where
+    /// it did not, something takes it away within our own write, and another one would not help.
+    pub(super) fn lost_its_owner(&self, child: &AllowedChild, live: &Observed) -> bool {
+        live.is_labelled_by(self.uid()) && !is_as_wanted(child, live) && !object::is_deleting(&self.root)
+    }
+
+    /// Whether somebody with rights on an object allowed the root to take it over.
+    pub(super) fn may_adopt(&self, live: &Observed) -> bool {
+        live.may_be_adopted_by(self.uid()) && !object::is_deleting(&self.root)
+    }
+
+    pub(super) fn read_root(&mut self) -> Step {
+        self.phase = Phase::ReadingRoot;
+        Step::Get(vec![object::reference(&self.root)])
+    }
+
+    pub(super) fn root_read(&mut self, found: Option<Result<Option<Observed>, ApiError>>) -> Step {
+        match found {
+            Some(Ok(Some(root))) if root.uid == self.uid() && !root.deleting => {
+                self.root_stays = true;
+                self.apply_children()
+            }
+            Some(Err(error)) => self.stop(error),
+            // It is going, or gone: what is to be done then another pass decides, as soon as the watch shows it.
+            _ => {
+                self.waits = true;
+                self.memory.memo = None;
+                self.over()
+            }
+        }
+    }
+
+    pub(super) fn adoption_conflict(&self, child: &AllowedChild, live: &Observed) -> Standing {
+        let reference = child.reference();
+        let holder = match &live.controller {
+            Some(uid) => format!("it is controlled by the object with uid {uid}"),
+            None => format!(
+                "nothing controls it; to let this root take it over: kubectl annotate {} {} pintle.dev/adopt={}",
+                reference.kind.to_lowercase(),
+                reference
+                    .namespace
+                    .as_ref()
+                    .map_or_else(|| reference.name.clone(), |ns| format!("-n {ns} {}", reference.name)),
+                self.uid()
+            ),
+        };
+        let message = format!("{reference} exists and is not this root's: {holder}");
+        let refusal = Refusal {
+            child: reference.clone(),
+            code: 409,
+            reason: ADOPTION_CONFLICT.into(),
+            message,
+            causes: Vec::new(),
+        };
+        Standing {
+            refusal,
+            form: child.desired().clone(),
+            retry: true,
+            immutable: false,
+            met: Met::of(Some(live)),
+        }
+    }
+}

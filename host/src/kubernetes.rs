@@ -15,8 +15,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::{Client, client::Body};
 use pintle_core::{
-    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, PatchWrite, StatusWrite,
-    account::Account,
+    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite, account::Account,
 };
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -142,7 +141,7 @@ impl Cluster {
     /// Carries out an apply that a pass decided.
     ///
     /// # Errors
-    /// Whatever the API server says, or that it says nothing.
+    /// Whatever the API server says, or that it says nothing; 409 or 422 when the object is another than the one that it is for.
     pub async fn apply(&self, resource: &Resource, apply: &Apply) -> Result<Reply, ApiError> {
         let reference = apply.reference();
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
@@ -163,16 +162,6 @@ impl Cluster {
             .header(header::ACCEPT, "application/json")
             .body(bytes_of(claim.patch()));
         Ok(self.send(request).await?.object)
-    }
-
-    /// Carries out a patch that a pass decided, and returns the object as it is now.
-    ///
-    /// # Errors
-    /// As [`Cluster::apply`]; 409 or 422 when the object is not there, or another one.
-    pub async fn patch(&self, resource: &Resource, patch: &PatchWrite) -> Result<Value, ApiError> {
-        let reference = patch.reference();
-        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        Ok(self.server_side_apply(path, patch.manager(), patch.force(), patch.object()).await?.object)
     }
 
     /// Has a Pod go, as a pass decided.

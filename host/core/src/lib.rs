@@ -34,7 +34,7 @@ pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
 pub use observed::{Kept, Names, Observed, Uid};
 pub use pass::{
     ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, EvictionWrite, FinalizerWrite,
-    Judged, Outcome, Pass, PatchWrite, RootMemory, Snapshot, StatusWrite, Step,
+    Judged, Outcome, Pass, RootMemory, Snapshot, StatusWrite, Step,
 };
 
 pub use queue::{Finished, Priority, Queue};

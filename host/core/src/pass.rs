@@ -9,6 +9,7 @@ mod adoption;
 mod api_error;
 mod breaker;
 mod children;
+mod deletions;
 mod displaced;
 mod evictions;
 mod finalize;
@@ -39,7 +40,7 @@ pub use api_error::{ApiError, KIND_MISSING};
 pub use finalize::Duty;
 pub use memory::RootMemory;
 pub use protocol::{Applied, Counts, Done, Judged, Outcome, Step};
-pub use writes::{Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, PatchWrite, StatusWrite};
+pub use writes::{Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite};
 
 use crate::{
     POLICY_VERSION,
@@ -53,6 +54,7 @@ use crate::{
     status::StatusSchema,
 };
 use children::ChildState;
+use deletions::Goes;
 use finalize::Then;
 use memory::Memo;
 
@@ -212,12 +214,9 @@ enum Phase {
     Inspecting(Vec<usize>),
     /// Making such items ours.
     Claiming(Vec<usize>),
-    /// Reading what is to be pruned.
-    ReadingPrunable(Vec<ObjectRef>),
-    Pruning(Vec<ObjectRef>),
-    /// Reading what a root that is being deleted leaves to the host to delete.
-    ReadingLeft(Vec<ObjectRef>),
-    DeletingLeft(Vec<ObjectRef>),
+    /// Reading what is to be deleted.
+    ReadingDoomed(Goes, Vec<ObjectRef>),
+    Deleting(Goes, Vec<ObjectRef>),
     WritingStatus(Vec<Event>),
     Emitting,
     Over,
@@ -337,17 +336,11 @@ impl Pass {
             (Phase::Claiming(indexes), Outcome::Claimed(results)) if indexes.len() == results.len() => {
                 self.claimed(&indexes, results)
             }
-            (Phase::ReadingPrunable(asked), Outcome::Got(found)) if asked.len() == found.len() => {
-                self.read_prunable(asked, found)
+            (Phase::ReadingDoomed(goes, asked), Outcome::Got(found)) if asked.len() == found.len() => {
+                self.doomed_read(goes, asked, found)
             }
-            (Phase::Pruning(asked), Outcome::Deleted(results)) if asked.len() == results.len() => {
-                self.pruned(&asked, results)
-            }
-            (Phase::ReadingLeft(asked), Outcome::Got(found)) if asked.len() == found.len() => {
-                self.read_left(asked, found)
-            }
-            (Phase::DeletingLeft(asked), Outcome::Deleted(results)) if asked.len() == results.len() => {
-                self.deleted_left(&asked, results)
+            (Phase::Deleting(goes, asked), Outcome::Deleted(results)) if asked.len() == results.len() => {
+                self.deleted(goes, &asked, results)
             }
             (Phase::WritingStatus(events), Outcome::StatusWritten(result)) => {
                 self.status_written(events, result)

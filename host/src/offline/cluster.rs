@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pintle_core::{
-    ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, PatchWrite, StatusWrite, needs::LookUp,
-    object, reconciler,
+    ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object,
+    reconciler,
 };
 use pintle_wit::{Cause, Kind, ObjectRef};
 use serde::Deserialize;
@@ -225,7 +225,7 @@ impl Cluster {
     ///
     /// # Errors
     /// As the case says, and 409 where the object is not there.
-    pub fn patch(&mut self, patch: &PatchWrite) -> Result<Value, ApiError> {
+    pub fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
         let reference = patch.reference();
         if let Some(index) = self.refusals.iter().position(|refusal| refusal.is_about(reference)) {
             self.used.insert(index);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use pintle_core::{
-    Allowed, ApiError, Done, EvictionWrite, Outcome, Pass, PatchWrite, RootMemory, Snapshot, Step, gate,
+    Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate,
     observed::status_conditions, request,
 };
 use pintle_engine::{CallStats, Module, Origin};
@@ -363,7 +363,7 @@ impl Run<'_> {
         }
     }
 
-    fn patch(&mut self, patch: &PatchWrite, passed: &mut Passed) -> Result<Value, ApiError> {
+    fn patch(&mut self, patch: &Apply, passed: &mut Passed) -> Result<Value, ApiError> {
         let before = self.cluster.live(patch.reference()).cloned().unwrap_or_default();
         let after = self.cluster.patch(patch)?;
         passed.written.push(written(patch.reference(), &before, &after));

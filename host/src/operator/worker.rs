@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use pintle_core::{
-    ApiError, Applied, Binding, Done, EvictionWrite, FinalizerWrite, Finished, Observed, Outcome, Pass,
-    PatchWrite, RootMemory, Snapshot, Step, account::Account, needs::LookUp, reconciler,
+    ApiError, Applied, Apply, Binding, Done, EvictionWrite, FinalizerWrite, Finished, Observed, Outcome,
+    Pass, RootMemory, Snapshot, Step, account::Account, needs::LookUp, reconciler,
 };
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select};
@@ -282,13 +282,13 @@ impl Work {
         }
     }
 
-    async fn patch(&self, patch: &PatchWrite) -> Result<Value, ApiError> {
+    async fn patch(&self, patch: &Apply) -> Result<Value, ApiError> {
         let reference = patch.reference();
         let resource = self.resource_of(reference).await?;
-        let reply = self.children()?.patch(&resource, patch).await;
+        let reply = self.children()?.apply(&resource, patch).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "patch", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, object = %reference, patched = reply.is_ok(), "Patched");
-        reply
+        Ok(reply?.object)
     }
 
     async fn evict(&self, eviction: &EvictionWrite) -> Result<(), ApiError> {
@@ -396,7 +396,7 @@ impl Work {
         Ok(found)
     }
 
-    async fn apply(&self, apply: &pintle_core::Apply) -> Result<Applied, ApiError> {
+    async fn apply(&self, apply: &Apply) -> Result<Applied, ApiError> {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
         let _writing = self.shared.writing(reference);

@@ -58,6 +58,13 @@ enum Decision {
     AwaitStage,
 }
 
+impl Answer {
+    /// A child of the answer, and how far it is.
+    pub(super) fn at(&mut self, index: usize) -> Option<(&AllowedChild, &mut ChildState)> {
+        Some((self.allowed.children().get(index)?, self.states.get_mut(index)?))
+    }
+}
+
 impl Pass {
     /// Decides every child that is still open, stage by stage, and applies those that need it. Within a stage, what pod templates
     /// refer to goes first, so that no Pod starts before its Secret, nor reads somebody else's.
@@ -213,11 +220,7 @@ impl Pass {
     pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Step {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         for (index, result) in indexes.iter().zip(results) {
-            let (Some(child), Some(state)) =
-                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
-            else {
-                continue;
-            };
+            let Some((child, state)) = answer.at(*index) else { continue };
             let attempts = match state {
                 ChildState::Looked(attempts) => *attempts,
                 _ => 0,
@@ -254,10 +257,7 @@ impl Pass {
                     error,
                     self.live.get(&Key::from(child.reference())),
                 ))),
-                Err(error) => {
-                    doubt(&mut self.unsure, error.about(child.reference()));
-                    ChildState::Unsure
-                }
+                Err(error) => self.unsure_of(child, error),
             };
         }
         let in_the_way: Vec<usize> = indexes
@@ -269,6 +269,12 @@ impl Pass {
             return self.inspect(answer);
         }
         self.look(answer, in_the_way)
+    }
+
+    /// Keeps an error that leaves open what became of a child.
+    pub(super) fn unsure_of(&mut self, child: &AllowedChild, error: ApiError) -> ChildState {
+        doubt(&mut self.unsure, error.about(child.reference()));
+        ChildState::Unsure
     }
 
     /// Reads live what stands under the names of these children.
@@ -289,17 +295,10 @@ impl Pass {
     ) -> Step {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         for (index, found) in indexes.iter().zip(found) {
-            let (Some(child), Some(state)) =
-                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
-            else {
-                continue;
-            };
+            let Some((child, state)) = answer.at(*index) else { continue };
             let ChildState::InTheWay(attempts) = *state else { continue };
             *state = match found {
-                Err(error) => {
-                    doubt(&mut self.unsure, error.about(child.reference()));
-                    ChildState::Unsure
-                }
+                Err(error) => self.unsure_of(child, error),
                 Ok(found) => {
                     let key = Key::from(child.reference());
                     match found {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, ApiError, Claim, Key, Pass, Phase, Step, children::ChildState, doubt};
+use super::{Answer, ApiError, Claim, Key, Pass, Phase, Step, children::ChildState};
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler::is_watchable};
 
 /// Why a child is inspected.
@@ -57,11 +57,7 @@ impl Pass {
     pub(super) fn suspect_displaced(&self, answer: &mut Answer, due: &[(usize, Option<String>)]) -> bool {
         let mut any = false;
         for (index, _) in due {
-            let (Some(child), Some(state)) =
-                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
-            else {
-                continue;
-            };
+            let Some((child, state)) = answer.at(*index) else { continue };
             if !matches!(state, ChildState::Inspected(_)) && self.may_be_displaced(child) {
                 *state = ChildState::Displaced(Suspicion::default());
                 any = true;
@@ -99,17 +95,12 @@ impl Pass {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         let (mut claiming, mut claims) = (Vec::new(), Vec::new());
         for (index, found) in indexes.iter().zip(found) {
-            let (Some(child), Some(state)) =
-                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
-            else {
-                continue;
-            };
+            let Some((child, state)) = answer.at(*index) else { continue };
             let ChildState::Displaced(suspicion) = state else { continue };
             let suspicion = std::mem::take(suspicion);
             match found {
                 Err(error) => {
-                    doubt(&mut self.unsure, error.about(child.reference()));
-                    *state = ChildState::Unsure;
+                    *state = self.unsure_of(child, error);
                     continue;
                 }
                 // Gone meanwhile, or another: the apply finds out, as it carries the uid.
@@ -140,11 +131,7 @@ impl Pass {
     pub(super) fn claimed(&mut self, indexes: &[usize], results: Vec<Result<Observed, ApiError>>) -> Step {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         for (index, result) in indexes.iter().zip(results) {
-            let (Some(child), Some(state)) =
-                (answer.allowed.children().get(*index), answer.states.get_mut(*index))
-            else {
-                continue;
-            };
+            let Some((child, state)) = answer.at(*index) else { continue };
             match result {
                 Ok(observed) => {
                     self.live.insert(Key::from(child.reference()), observed);
@@ -155,16 +142,12 @@ impl Pass {
                         let late = suspicion.late + 1;
                         *state = ChildState::Displaced(Suspicion { late, ..std::mem::take(suspicion) });
                     } else {
-                        doubt(&mut self.unsure, error.about(child.reference()));
-                        *state = ChildState::Unsure;
+                        *state = self.unsure_of(child, error);
                     }
                 }
                 // It may not be patched: the apply is tried all the same, and says what is wrong.
                 Err(error) if error.is_refusal() => {}
-                Err(error) => {
-                    doubt(&mut self.unsure, error.about(child.reference()));
-                    *state = ChildState::Unsure;
-                }
+                Err(error) => *state = self.unsure_of(child, error),
             }
         }
         self.inspect(answer)

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use pintle_wit::{Event, EventType, ObjectRef, names};
 
-use super::{ApiError, Deletion, FinalizerWrite, Key, Observed, Pass, Phase, Step, doubt};
+use super::{ApiError, FinalizerWrite, Pass, Phase, Step, deletions::Goes};
 use crate::object;
 
 /// How much of a reconciler there is to work with.
@@ -141,62 +141,10 @@ impl Pass {
         if left.is_empty() {
             return self.take_patches_away();
         }
-        self.phase = Phase::ReadingLeft(left.clone());
-        Step::Get(left)
+        self.read_doomed(Goes::WithRoot, left)
     }
 
-    pub(super) fn read_left(
-        &mut self,
-        asked: Vec<ObjectRef>,
-        found: Vec<Result<Option<Observed>, ApiError>>,
-    ) -> Step {
-        let mut deletions = Vec::new();
-        for (reference, found) in asked.into_iter().zip(found) {
-            match found {
-                // What the API server no longer serves is not there either.
-                Err(error) if error.is_kind_missing() => self.saw(&reference, None),
-                Err(error) if self.is_released() => self.left_behind(&reference, &error),
-                Err(error) => return self.stop(error),
-                Ok(found) => {
-                    let ours = found.as_ref().filter(|child| self.owns(child));
-                    match ours {
-                        Some(child) if child.deleting => self.waits = true,
-                        Some(child) => deletions.push(Deletion::of(child)),
-                        None => {}
-                    }
-                    self.saw(&reference, found);
-                }
-            }
-        }
-        if deletions.is_empty() {
-            return self.leave_unless_waiting();
-        }
-        self.phase =
-            Phase::DeletingLeft(deletions.iter().map(|deletion| deletion.reference().clone()).collect());
-        Step::Delete(deletions)
-    }
-
-    pub(super) fn deleted_left(&mut self, asked: &[ObjectRef], results: Vec<Result<(), ApiError>>) -> Step {
-        for (reference, result) in asked.iter().zip(results) {
-            match result {
-                Ok(()) => {
-                    self.counts.deleted += 1;
-                    self.live.remove(&Key::from(reference));
-                    // It may have a finalizer of its own: the root waits until it is seen to be gone.
-                    self.waits = true;
-                }
-                Err(error) if self.is_released() => self.left_behind(reference, &error),
-                Err(error) => doubt(&mut self.unsure, error),
-            }
-        }
-        if self.unsure.is_some() {
-            self.memory.memo = None;
-            return self.write_status();
-        }
-        self.leave_unless_waiting()
-    }
-
-    fn leave_unless_waiting(&mut self) -> Step {
+    pub(super) fn leave_unless_waiting(&mut self) -> Step {
         if self.waits { self.over() } else { self.take_patches_away() }
     }
 

@@ -10,7 +10,7 @@
 use pintle_wit::{ObjectRef, OnRelease};
 use serde_json::Value;
 
-use super::{ApiError, Binding, Pass, PatchWrite, Phase, Step, doubt};
+use super::{ApiError, Apply, Binding, Pass, Phase, Step, doubt};
 use crate::{
     desired::{self, hash_parts, hex},
     gate::AllowedPatch,
@@ -145,7 +145,7 @@ impl Pass {
                     continue;
                 }
                 (Task::Release(_), Ok(found)) => {
-                    found.and_then(|live| PatchWrite::release(&reference, &live, &manager))
+                    found.and_then(|live| Apply::release(&reference, &live, &manager))
                 }
                 (Task::Apply(_), Ok(None)) => {
                     let message = format!("{reference} is to be patched and is not there");
@@ -160,7 +160,7 @@ impl Pass {
                         .patches()
                         .get(*index)
                         .filter(|patch| !is_as_wanted(patch, &live, &manager))
-                        .map(|patch| PatchWrite::apply(patch, &live, &manager));
+                        .map(|patch| Apply::patch(patch, &live, &manager));
                     if write.is_none() {
                         self.memory.patched.push((reference.clone(), entry_hash(&live, &manager)));
                     }

@@ -5,9 +5,7 @@ use std::time::Duration;
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
 use serde_json::Value;
 
-use super::{
-    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, PatchWrite, RootMemory, StatusWrite,
-};
+use super::{ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, RootMemory, StatusWrite};
 use crate::{needs::LookUp, observed::Observed};
 
 /// What a pass asks for next.
@@ -27,7 +25,7 @@ pub enum Step {
     /// Make items of these children's lists ours; answer with [`Outcome::Claimed`], in the same order.
     Claim(Vec<Claim>),
     /// Apply these onto objects that are not the root's, side by side; answer with [`Outcome::Patched`], in the same order.
-    Patch(Vec<PatchWrite>),
+    Patch(Vec<Apply>),
     /// Have these Pods go, side by side; answer with [`Outcome::Evicted`], in the same order.
     Evict(Vec<EvictionWrite>),
     /// Delete these children; answer with [`Outcome::Deleted`], in the same order.

@@ -2,10 +2,7 @@
 
 use pintle_wit::{Failure, ObjectRef, reasons};
 
-use super::{
-    Answer, ApiError, ChildState, Deletion, GUEST_CALLS_MAX, Judged, Key, Memo, Observed, Pass, Phase, Step,
-    doubt, memory,
-};
+use super::{Answer, ChildState, GUEST_CALLS_MAX, Judged, Key, Memo, Pass, Step, deletions::Goes, memory};
 use crate::desired;
 
 impl Pass {
@@ -55,10 +52,7 @@ impl Pass {
     pub(super) fn prune(&mut self) -> Step {
         match self.prunable() {
             prunable if prunable.is_empty() => self.converged(),
-            prunable => {
-                self.phase = Phase::ReadingPrunable(prunable.clone());
-                Step::Get(prunable)
-            }
+            prunable => self.read_doomed(Goes::Unwanted, prunable),
         }
     }
 
@@ -75,47 +69,6 @@ impl Pass {
     pub(super) fn wanted(&self) -> Vec<Key> {
         let children = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
         children.iter().map(|child| Key::from(child.reference())).collect()
-    }
-
-    pub(super) fn read_prunable(
-        &mut self,
-        asked: Vec<ObjectRef>,
-        found: Vec<Result<Option<Observed>, ApiError>>,
-    ) -> Step {
-        let mut deletions = Vec::new();
-        for (reference, found) in asked.into_iter().zip(found) {
-            match found {
-                Err(error) => return self.stop(error.about(&reference)),
-                Ok(found) => {
-                    // The live owner reference decides. What is not, or no longer, the root's is left alone.
-                    let ours = found.as_ref().filter(|child| self.owns(child) && !child.deleting);
-                    deletions.extend(ours.map(Deletion::of));
-                    self.saw(&reference, found);
-                }
-            }
-        }
-        if deletions.is_empty() {
-            return self.converged();
-        }
-        self.phase = Phase::Pruning(deletions.iter().map(|deletion| deletion.reference().clone()).collect());
-        Step::Delete(deletions)
-    }
-
-    pub(super) fn pruned(&mut self, asked: &[ObjectRef], results: Vec<Result<(), ApiError>>) -> Step {
-        for (reference, result) in asked.iter().zip(results) {
-            match result {
-                Ok(()) => {
-                    self.counts.deleted += 1;
-                    self.live.remove(&Key::from(reference));
-                }
-                Err(error) => doubt(&mut self.unsure, error.about(reference)),
-            }
-        }
-        if self.unsure.is_some() {
-            self.memory.memo = None;
-            return self.write_status();
-        }
-        self.converged()
     }
 
     /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.

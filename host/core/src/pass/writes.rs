@@ -12,31 +12,54 @@ use crate::{
     observed::Observed,
 };
 
-/// A server-side apply of a child.
+/// A server-side apply: of a child, or of a patch onto an object that the root does not own.
 #[derive(Clone)]
 pub struct Apply {
     reference: ObjectRef,
     object: Value,
     manager: String,
-    create_only: bool,
+    force: bool,
 }
 
 impl Apply {
     /// The child's first apply. It carries `resourceVersion: "1"`, which the API server takes as "only if absent": 201, or 409 where
     /// the object exists, also where it would have joined somebody else's object without a conflict.
     pub(super) fn create(child: &AllowedChild, manager: &str) -> Self {
-        Self::of(child, manager, true, ("resourceVersion", "1"))
+        Self::of(child, manager, false, ("resourceVersion", "1"))
     }
 
     /// A later apply. It carries the observed uid, so that it can neither re-create the object nor hit a successor of its name.
     pub(super) fn update(child: &AllowedChild, manager: &str, uid: &str) -> Self {
-        Self::of(child, manager, false, ("uid", uid))
+        Self::of(child, manager, true, ("uid", uid))
     }
 
-    fn of(child: &AllowedChild, manager: &str, create_only: bool, (key, value): (&str, &str)) -> Self {
+    fn of(child: &AllowedChild, manager: &str, force: bool, (key, value): (&str, &str)) -> Self {
         let mut object = child.object().clone();
         object["metadata"][key] = value.into();
-        Self { reference: child.reference().clone(), object, manager: manager.into(), create_only }
+        Self { reference: child.reference().clone(), object, manager: manager.into(), force }
+    }
+
+    /// Sets what a patch has, under a field manager of the root's own. It carries the uid of the object that was read, so that it
+    /// neither creates one nor hits a successor. What others have set is set over only where the manager has an entry already, or
+    /// the grant says so.
+    pub(super) fn patch(patch: &AllowedPatch, live: &Value, manager: &str) -> Self {
+        let mut object = patch.object().clone();
+        object["metadata"]["uid"] = object::uid(live).into();
+        let force = patch.force() || managed::entry(live, manager, None).is_some();
+        Self { reference: patch.reference().clone(), object, manager: manager.into(), force }
+    }
+
+    /// Sets nothing, which takes away what a patch had set; nothing to do where it has set nothing.
+    pub(super) fn release(reference: &ObjectRef, live: &Value, manager: &str) -> Option<Self> {
+        managed::entry(live, manager, None)?;
+        let mut object = json!({
+            "apiVersion": reference.api_version, "kind": reference.kind,
+            "metadata": {"name": reference.name, "uid": object::uid(live)},
+        });
+        if let Some(namespace) = &reference.namespace {
+            object["metadata"]["namespace"] = namespace.as_str().into();
+        }
+        Some(Self { reference: reference.clone(), object, manager: manager.into(), force: true })
     }
 
     /// What is applied.
@@ -51,16 +74,16 @@ impl Apply {
     pub fn manager(&self) -> &str {
         &self.manager
     }
-    /// Whether conflicts are overridden: on every apply but the first, since the fields are ours to set.
+    /// Whether conflicts are overridden: on every apply of a child but the first, since the fields are ours to set.
     pub fn force(&self) -> bool {
-        !self.create_only
+        self.force
     }
 }
 
 impl fmt::Debug for Apply {
     /// Without the object: it may be a Secret, and steps are logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Apply({}, createOnly: {})", self.reference, self.create_only)
+        write!(f, "Apply({}, force: {})", self.reference, self.force)
     }
 }
 
@@ -97,56 +120,6 @@ impl Claim {
     /// The field manager.
     pub fn manager(&self) -> &str {
         &self.manager
-    }
-}
-
-/// A server-side apply onto an object that the root does not own, under a field manager of the root's own. It carries the uid of the
-/// object that was read, so that it neither creates one nor hits a successor.
-#[derive(Clone, Debug)]
-pub struct PatchWrite {
-    reference: ObjectRef,
-    object: Value,
-    manager: String,
-    force: bool,
-}
-
-impl PatchWrite {
-    /// Sets what the patch has. What others have set is set over only where the manager has an entry already, or the grant says so.
-    pub(super) fn apply(patch: &AllowedPatch, live: &Value, manager: &str) -> Self {
-        let mut object = patch.object().clone();
-        object["metadata"]["uid"] = object::uid(live).into();
-        let force = patch.force() || managed::entry(live, manager, None).is_some();
-        Self { reference: patch.reference().clone(), object, manager: manager.into(), force }
-    }
-
-    /// Sets nothing, which takes away what the manager had set; nothing to do where it has set nothing.
-    pub(super) fn release(reference: &ObjectRef, live: &Value, manager: &str) -> Option<Self> {
-        managed::entry(live, manager, None)?;
-        let mut object = json!({
-            "apiVersion": reference.api_version, "kind": reference.kind,
-            "metadata": {"name": reference.name, "uid": object::uid(live)},
-        });
-        if let Some(namespace) = &reference.namespace {
-            object["metadata"]["namespace"] = namespace.as_str().into();
-        }
-        Some(Self { reference: reference.clone(), object, manager: manager.into(), force: true })
-    }
-
-    /// The object.
-    pub fn reference(&self) -> &ObjectRef {
-        &self.reference
-    }
-    /// The body of the request.
-    pub fn object(&self) -> &Value {
-        &self.object
-    }
-    /// The field manager.
-    pub fn manager(&self) -> &str {
-        &self.manager
-    }
-    /// Whether conflicts are overridden.
-    pub fn force(&self) -> bool {
-        self.force
     }
 }
 

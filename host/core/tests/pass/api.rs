@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pintle_core::{ApiError, Claim, Deletion, EvictionWrite, PatchWrite, object};
+use pintle_core::{ApiError, Apply, Claim, Deletion, EvictionWrite, object};
 use pintle_wit::{Cause, ObjectRef};
 use serde_json::{Map, Value, json};
 
@@ -160,7 +160,7 @@ impl Api {
     }
 
     /// A server-side apply onto an object that must be there.
-    pub(crate) fn patch(&mut self, patch: &PatchWrite) -> Result<Value, ApiError> {
+    pub(crate) fn patch(&mut self, patch: &Apply) -> Result<Value, ApiError> {
         let reference = patch.reference().clone();
         self.last_patch_forced = Some(patch.force());
         self.guarded("patch", &reference.clone(), |api| {

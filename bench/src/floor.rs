@@ -1,7 +1,7 @@
 //! FLOOR: what nobody can be faster than who makes the same calls. It knows of a root by watching, makes the four applies and the
 //! status write, and forgets the root. It compares nothing, repairs nothing and keeps nothing.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
@@ -11,11 +11,16 @@ use kube::{
     core::WatchEvent,
 };
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::api::{Api, CHILDREN, NAMESPACE, ROOTS};
 
 const MANAGER: &str = "floor";
+
+/// How often a request that failed is sent again: a root of which one is missing would never be right. Each try is a call in the
+/// audit log, and so in the figures.
+const RETRIES: u32 = 5;
+const RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// The flags of FLOOR's process.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,17 +66,18 @@ impl Floor {
         let version = list.metadata.resource_version.context("a list without a version")?;
         let mut events =
             roots.watch(&kube::api::WatchParams::default().timeout(3000), &version).await?.boxed();
-        while let Some(event) = events.try_next().await? {
-            if let WatchEvent::Added(root) = event {
-                let floor = Arc::clone(&self);
-                tokio::spawn(async move {
-                    if let Err(error) = floor.root(&serde_json::to_value(root).unwrap_or_default()).await {
-                        eprintln!("{error:#}");
+        let mut roots = JoinSet::new();
+        loop {
+            tokio::select! {
+                event = events.try_next() => {
+                    if let WatchEvent::Added(root) = event?.context("the watch ended")? {
+                        let floor = Arc::clone(&self);
+                        roots.spawn(async move { floor.root(&serde_json::to_value(root)?).await });
                     }
-                });
+                }
+                Some(done) = roots.join_next() => done??,
             }
         }
-        anyhow::bail!("the watch ended")
     }
 
     async fn root(&self, root: &Value) -> Result<()> {
@@ -118,7 +124,17 @@ impl Floor {
 
     async fn apply(&self, path: String, object: Value) -> Result<()> {
         let _permit = self.in_flight.acquire().await?;
-        self.api.apply(&path, MANAGER, &object).await
+        let mut failures = 0;
+        loop {
+            match self.api.apply(&path, MANAGER, &object).await {
+                Err(error) if failures < RETRIES => {
+                    failures += 1;
+                    eprintln!("{path} is sent again ({failures} of {RETRIES}): {error:#}");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                other => return other,
+            }
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 
 #[path = "acceptance/audit.rs"]
 mod audit;
+#[path = "acceptance/fight.rs"]
+mod fight;
 #[path = "acceptance/host.rs"]
 mod host;
 #[path = "acceptance/install.rs"]
@@ -16,10 +18,14 @@ mod kubectl;
 mod leaders;
 #[path = "acceptance/modules.rs"]
 mod modules;
+#[path = "acceptance/proxy.rs"]
+mod proxy;
 #[path = "acceptance/real.rs"]
 mod real;
 #[path = "acceptance/served.rs"]
 mod served;
+#[path = "acceptance/wire.rs"]
+mod wire;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -77,12 +83,24 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
 
     let (alone, together): (Vec<&Entry>, Vec<&Entry>) =
         entries.iter().partition(|entry| entry.scenario.is_alone());
+    let is_wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
     let mut running =
         stream::iter(together.into_iter().map(|entry| run(&real, entry))).buffer_unordered(AT_ONCE);
-    while let Some((entry, outcome, seconds)) = running.next().await {
-        tally.line(&entry.file, seconds, outcome);
-    }
+    let scenarios = async {
+        while let Some((entry, outcome, seconds)) = running.next().await {
+            tally.line(&entry.file, seconds, outcome);
+        }
+    };
+    let fight = async {
+        let begun = Instant::now();
+        let outcome = if is_wanted(fight::NAME) { fight::check(&real).await } else { return None };
+        Some((begun.elapsed().as_secs_f32(), outcome.map_err(|error| format!("{error:#}\n"))))
+    };
+    let ((), fought) = futures::join!(scenarios, fight);
     drop(running);
+    if let Some((seconds, outcome)) = fought {
+        tally.line(fight::NAME, seconds, outcome);
+    }
     for entry in alone {
         // Whatever one that failed left behind.
         real.start_host_unless_it_runs().await?;
@@ -92,25 +110,26 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         tally.line(&entry.file, seconds, outcome);
     }
     for (name, check) in kubectl::CHECKS {
-        if filters.is_empty() || filters.iter().any(|filter| name.contains(filter)) {
+        if is_wanted(name) {
             let begun = Instant::now();
             let outcome = check(&plane).map_err(|error| format!("{error:#}\n"));
             tally.line(name, begun.elapsed().as_secs_f32(), outcome);
         }
     }
-    if filters.is_empty() || filters.iter().any(|filter| served::NAME.contains(filter)) {
+    if is_wanted(served::NAME) {
         real.start_host_unless_it_runs().await?;
         let begun = Instant::now();
         let outcome = served::check(&real).map_err(|error| format!("{error:#}\n"));
         tally.line(served::NAME, begun.elapsed().as_secs_f32(), outcome);
     }
-    for name in leaders::NAMES {
-        if filters.is_empty() || filters.iter().any(|filter| name.contains(filter)) {
-            let begun = Instant::now();
-            real.stop_host_if_it_runs().await?;
-            let outcome = leaders::run(name, &real).await.map_err(|error| format!("{error:#}\n"));
-            tally.line(name, begun.elapsed().as_secs_f32(), outcome);
-        }
+    for name in leaders::NAMES.into_iter().chain(wire::NAMES).filter(|name| is_wanted(name)) {
+        let begun = Instant::now();
+        real.stop_host_if_it_runs().await?;
+        let outcome = match wire::NAMES.contains(&name) {
+            true => wire::run(name, &real).await,
+            false => leaders::run(name, &real).await,
+        };
+        tally.line(name, begun.elapsed().as_secs_f32(), outcome.map_err(|error| format!("{error:#}\n")));
     }
     let allowed: BTreeSet<&str> =
         entries.iter().flat_map(|entry| &entry.scenario.forbidden).map(String::as_str).collect();

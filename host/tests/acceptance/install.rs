@@ -89,13 +89,19 @@ pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
         }
     }
     for (name, _) in guests {
-        let path = repository().join(format!("deploy/samples/reconciler-{name}.yaml"));
-        for document in documents::parse(&path.display().to_string(), &fs::read_to_string(&path)?)? {
-            real.apply(&document.value).await?;
-        }
+        hang(name, real).await?;
     }
     for (name, _) in guests {
         wait_until_ready(real, name).await?;
+    }
+    Ok(())
+}
+
+/// Hangs a guest of this repository on its kind.
+pub(crate) async fn hang(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
+    let path = repository().join(format!("deploy/samples/reconciler-{name}.yaml"));
+    for document in documents::parse(&path.display().to_string(), &fs::read_to_string(&path)?)? {
+        real.apply(&document.value).await?;
     }
     Ok(())
 }

@@ -8,12 +8,12 @@ use std::{
 
 use anyhow::{Context, ensure};
 use pintle::scenario::{Backend, Mark, Stop};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     audit::{Entry, is_leadership},
     host::Host,
-    real::Real,
+    real::{Real, is_ready, wait},
 };
 
 /// The checks, by name.
@@ -68,19 +68,6 @@ fn log(real: &Real<'_>, name: &str) -> PathBuf {
     real.directory().join(format!("{name}.log"))
 }
 
-async fn wait(
-    within: Duration,
-    what: &str,
-    mut met: impl AsyncFnMut() -> anyhow::Result<bool>,
-) -> anyhow::Result<()> {
-    let until = Instant::now() + within;
-    while !met().await? {
-        ensure!(Instant::now() < until, "within {within:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
-}
-
 async fn make_roots(real: &Real<'_>, namespace: &str, numbers: std::ops::Range<usize>) -> anyhow::Result<()> {
     for number in numbers {
         let root = json!({
@@ -99,11 +86,6 @@ async fn make_namespace(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
 
 /// Waits until every root is ready, and sees that each child was made by exactly one call that succeeded.
 async fn all_made_once(real: &Real<'_>, namespace: &str, since: Mark) -> anyhow::Result<()> {
-    let is_ready = |root: &Value| {
-        root.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-            conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
-        })
-    };
     wait(Duration::from_secs(40), "every root is ready", async || {
         let roots = real.kubectl_json(&["get", "webservers", "-n", namespace])?;
         let roots = roots["items"].as_array().context("a list")?;

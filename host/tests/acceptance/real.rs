@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
@@ -35,6 +35,27 @@ pub(crate) struct Real<'a> {
     audit: Option<Audit>,
     host: Mutex<Option<Host>>,
     plane: &'a ControlPlane,
+}
+
+/// Waits until something is so.
+pub(crate) async fn wait(
+    within: Duration,
+    what: &str,
+    mut met: impl AsyncFnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let until = Instant::now() + within;
+    while !met().await? {
+        ensure!(Instant::now() < until, "within {within:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// Whether a root says that it is ready.
+pub(crate) fn is_ready(root: &Value) -> bool {
+    root.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
+        conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    })
 }
 
 impl<'a> Real<'a> {

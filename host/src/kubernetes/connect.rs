@@ -73,3 +73,22 @@ impl Connect {
         Client::try_from(self.config().await?).context("cannot make a client of the cluster")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_client_retries_nothing_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let file = serde_json::json!({
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}], "current-context": "c",
+        });
+        std::fs::write(&path, file.to_string()).unwrap();
+        let connect = Connect { kubeconfig: Some(path), context: None };
+        assert!(!connect.config().await.unwrap().default_retry, "it could hold a pass for minutes");
+    }
+}

@@ -19,7 +19,7 @@ use crate::{
     loader,
     observer::Observer,
     plane,
-    process::{Machine, Usage},
+    process::{self, Machine, Usage},
     settings::{Flags, Phase, Who},
 };
 
@@ -60,6 +60,8 @@ pub(crate) struct Begun {
     pub(crate) usage: Usage,
     machine: Machine,
     guest_calls: u64,
+    /// How fast the machine was.
+    speed: f64,
 }
 
 /// The end of a phase.
@@ -144,7 +146,8 @@ impl<'a> Stage<'a> {
         let runs = self.running.is_some();
         let usage = if runs { self.usage()? } else { Usage::default() };
         let guest_calls = if runs { self.running()?.guest_calls()? } else { 0 };
-        Ok(Begun { at: Moment::now(), usage, machine: Machine::now()?, guest_calls })
+        let speed = tokio::task::block_in_place(process::speed);
+        Ok(Begun { at: Moment::now(), usage, machine: Machine::now()?, guest_calls, speed })
     }
 
     /// Waits until the contestant is quiet, and enters what every phase has. The part names what is measured where a phase has
@@ -188,6 +191,8 @@ impl<'a> Stage<'a> {
             self.put(phase, "sleeps", count(usage.sleeps_since(&begun.usage)));
             self.put(phase, "apiserver_cpu_s", machine.program_since(&begun.machine, "kube-apiserver"));
             self.put(phase, "others_cores", machine.others_since(&begun.machine, seconds));
+            let speed = tokio::task::block_in_place(process::speed);
+            self.put(phase, "machine_speed", f64::midpoint(begun.speed, speed));
             if self.who == Who::Pintle {
                 self.put(phase, "guest_calls", count(guest_calls));
                 for (of, figure) in [("roots", "bytes_a_root"), ("children", "bytes_a_child")] {

@@ -64,6 +64,17 @@ fn at_most(pintle: f64, times: f64, other: f64, name: &str, unit: &str) -> (Stri
     (format!("{pintle:.2} {unit}: {:.2} x {name}'s {other:.2}", pintle / other), pintle <= times * other)
 }
 
+/// How fast the machine was for Pintle, where that can be told: what is compared is judged as it was measured all the same.
+fn with_speed(figures: &Figures, phase: Phase, other: Who, (text, met): (String, bool)) -> (String, bool) {
+    let speed = |who| figures.median(phase, who, "machine_speed");
+    match (speed(Who::Pintle), speed(other)) {
+        (Some(ours), Some(theirs)) => {
+            (format!("{text}; the machine ran at {:.2} x {}'s speed", ours / theirs, other.name()), met)
+        }
+        _ => (text, met),
+    }
+}
+
 /// Judges Pintle's value by a limit.
 fn limit(pintle: f64, limit: f64, unit: &str) -> (String, bool) {
     (format!("{pintle:.2} {unit}"), pintle <= limit)
@@ -76,7 +87,7 @@ const TARGETS: [Target; 24] = [
         judge: |f| {
             let (ours, floor) =
                 (pintle(f, Phase::Create, "converged_s")?, floor(f, Phase::Create, "converged_s")?);
-            Some(at_most(ours, 1.1, floor, "FLOOR", "s"))
+            Some(with_speed(f, Phase::Create, Who::Floor, at_most(ours, 1.1, floor, "FLOOR", "s")))
         },
     },
     Target {
@@ -100,7 +111,7 @@ const TARGETS: [Target; 24] = [
         target: "own CPU at most 0.5 x NATIVE until quiet",
         judge: |f| {
             let (ours, native) = (pintle(f, Phase::Create, "cpu_s")?, native(f, Phase::Create, "cpu_s")?);
-            Some(at_most(ours, 0.5, native, "NATIVE", "s"))
+            Some(with_speed(f, Phase::Create, Who::Native, at_most(ours, 0.5, native, "NATIVE", "s")))
         },
     },
     Target {
@@ -244,7 +255,9 @@ const TARGETS: [Target; 24] = [
 ];
 
 fn ratio(figures: &Figures, phase: Phase, figure: &str, times: f64) -> Option<(String, bool)> {
-    Some(at_most(pintle(figures, phase, figure)?, times, native(figures, phase, figure)?, "NATIVE", "ms"))
+    let judged =
+        at_most(pintle(figures, phase, figure)?, times, native(figures, phase, figure)?, "NATIVE", "ms");
+    Some(with_speed(figures, phase, Who::Native, judged))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! The queue holds each key once. Keys belong to lanes, one a reconciler. The lane with the fewest keys in work is next, lanes that are
 //! even take turns, and none may hold all workers while there are others; so neither a flood in one nor a guest that is slow starves
 //! another. A lane whose guest runs into its limits gets narrower with each time, and in the end rests between its keys. Within a
-//! lane a user's edit overtakes a resync, and of the workers a part is for edits alone. A key is never handed out twice at once: what arrives while it is in work waits until it
-//! is done. A key that failed comes back after a back-off of its own.
+//! lane a user's edit overtakes a resync: of the workers a part is for edits alone, and while one of a lane's edits is in work, little
+//! of its background is. A key is never handed out twice at once: what arrives while it is in work waits until it is done. A key that
+//! failed comes back after a back-off of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -22,6 +23,9 @@ const SHARE: usize = 3;
 /// One in so many workers, at least, is for edits alone. What a swap has in work at a time is what an edit finds before it at the
 /// API server, which 8 writes at a time keep as busy as 16 do.
 const FOR_EDITS: usize = 2;
+/// While an edit of a lane is in work, one in so many workers may be in work on the lane's background: the edit's writes, which wait
+/// for one another, then find an API server that has little else to do.
+const BESIDE_EDITS: usize = 8;
 /// How many times as long as its last key took a lane rests whose guest ran into its limits also when it was alone in work: it then
 /// computes for a fifth of the time, on one core.
 const REST: u32 = 4;
@@ -50,9 +54,7 @@ pub struct Queue<L, K> {
     /// How many keys may be in work, in all lanes.
     workers: usize,
     /// How many are.
-    in_work: usize,
-    /// How many of these came from the background.
-    background_in_work: usize,
+    in_work: InWork,
     /// The time of the last pop.
     now: Duration,
     jitter: Jitter,
@@ -65,7 +67,7 @@ struct Lane<K> {
     state: BTreeMap<K, KeyState>,
     /// Edits that were handed out since the last key of the background.
     edits_in_a_row: u32,
-    in_work: usize,
+    in_work: InWork,
     /// How many of its keys may be in work.
     width: usize,
     /// Until when none of its keys is handed out.
@@ -79,7 +81,7 @@ impl<K> Lane<K> {
             background: VecDeque::new(),
             state: BTreeMap::new(),
             edits_in_a_row: 0,
-            in_work: 0,
+            in_work: InWork::default(),
             width,
             rests: Duration::ZERO,
         }
@@ -87,6 +89,31 @@ impl<K> Lane<K> {
 
     fn is_waiting(&self) -> bool {
         !self.edits.is_empty() || !self.background.is_empty()
+    }
+
+    /// Whether an edit that is in work shall have the API server to itself for now.
+    fn gives_way(&self, workers: usize) -> bool {
+        self.in_work.edits > 0 && self.in_work.background >= (workers / BESIDE_EDITS).max(1)
+    }
+}
+
+/// How many keys are in work, by what they were when they were handed out.
+#[derive(Clone, Copy, Debug, Default)]
+struct InWork {
+    edits: usize,
+    background: usize,
+}
+
+impl InWork {
+    fn all(self) -> usize {
+        self.edits + self.background
+    }
+
+    fn with(&mut self, priority: Priority) -> &mut usize {
+        match priority {
+            Priority::Edit => &mut self.edits,
+            Priority::Background => &mut self.background,
+        }
     }
 }
 
@@ -123,8 +150,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
     pub fn new(seed: u64, workers: usize) -> Self {
         Self {
             workers,
-            in_work: 0,
-            background_in_work: 0,
+            in_work: InWork::default(),
             now: Duration::ZERO,
             lanes: BTreeMap::new(),
             turns: VecDeque::new(),
@@ -179,17 +205,16 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
     pub fn pop(&mut self, now: Duration) -> Option<(L, K)> {
         self.now = now;
         self.wake(now);
-        let background = self.background_in_work < (self.workers / FOR_EDITS).max(1);
+        let background = self.in_work.background < (self.workers / FOR_EDITS).max(1);
         while let Some(turn) = self.next_turn(background) {
             let lane = self.turns.remove(turn)?;
             let Some(slot) = self.lanes.get_mut(&lane) else { continue };
-            let found = slot.pop(now, background);
+            let found = slot.pop(now, background && !slot.gives_way(self.workers));
             if slot.is_waiting() {
                 self.turns.push_back(lane.clone());
             }
             if let Some((key, priority)) = found {
-                self.in_work += 1;
-                self.background_in_work += usize::from(priority == Priority::Background);
+                *self.in_work.with(priority) += 1;
                 return Some((lane, key));
             }
         }
@@ -199,14 +224,14 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
     /// Of the lanes that may have another key in work, the one with the fewest; of several, the one whose turn it is. `background`:
     /// whether a key of the background may be worked on.
     fn next_turn(&self, background: bool) -> Option<usize> {
-        let free = self.workers.saturating_sub(self.in_work);
+        let free = self.workers.saturating_sub(self.in_work.all());
         let share = if self.lanes.len() > 1 { free.saturating_mul(SHARE) } else { usize::MAX };
         let lanes = self.turns.iter().enumerate();
         let open = lanes.filter_map(|(turn, lane)| {
             let slot = self.lanes.get(lane)?;
-            let may = slot.in_work < slot.width.min(share) && slot.rests <= self.now;
-            let may = may && (background || !slot.edits.is_empty());
-            may.then_some((slot.in_work, turn))
+            let may = slot.in_work.all() < slot.width.min(share) && slot.rests <= self.now;
+            let may = may && (background && !slot.gives_way(self.workers) || !slot.edits.is_empty());
+            may.then_some((slot.in_work.all(), turn))
         });
         open.min().map(|(_, turn)| turn).filter(|_| free > 0)
     }
@@ -216,11 +241,9 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         let Some(slot) = self.lanes.get_mut(lane) else { return };
         let Some(state) = slot.state.get_mut(key) else { return };
         let Some((began, priority)) = state.in_work.take() else { return };
-        self.in_work = self.in_work.saturating_sub(1);
-        if priority == Priority::Background {
-            self.background_in_work = self.background_in_work.saturating_sub(1);
+        for in_work in [self.in_work.with(priority), slot.in_work.with(priority)] {
+            *in_work = in_work.saturating_sub(1);
         }
-        slot.in_work = slot.in_work.saturating_sub(1);
         let again = state.again.take();
         let finished = if std::mem::take(&mut state.dropped) { Finished::Gone } else { finished };
         match finished {
@@ -353,9 +376,9 @@ impl<K: Ord + Clone> Lane<K> {
             {
                 let is_edit = priority == Priority::Edit;
                 self.edits_in_a_row = if is_edit { self.edits_in_a_row.saturating_add(1) } else { 0 };
-                self.in_work += 1;
                 state.waiting = None;
                 state.in_work = Some((now, priority));
+                *self.in_work.with(priority) += 1;
                 return Some((key, priority));
             }
         }
@@ -408,6 +431,25 @@ mod tests {
         queue.add(&"a", 3, Priority::Edit);
         assert_eq!(queue.depth(&"a"), 3);
         assert_eq!(drain(&mut queue), [("a", 3), ("a", 1), ("a", 2)]);
+    }
+
+    #[test]
+    fn the_background_gives_way_while_an_edit_of_its_lane_is_in_work() {
+        let mut queue = Queue::new(7, 16);
+        let background = 100..200;
+        background.for_each(|key| queue.add(&"a", key, Priority::Background));
+        let first = queue.pop(ZERO).unwrap();
+        queue.add(&"a", 1, Priority::Edit);
+        assert_eq!(queue.pop(ZERO), Some(("a", 1)));
+        assert_eq!(drain(&mut queue).len(), 1, "two of sixteen beside the edit");
+        queue.finish(&"a", &first.1, Finished::Settled, ZERO);
+        assert_eq!(drain(&mut queue).len(), 1, "and one more when one is done");
+        queue.finish(&"a", &1, Finished::Settled, ZERO);
+        assert_eq!(drain(&mut queue).len(), 6, "eight without it");
+        queue.add(&"b", 1, Priority::Edit);
+        assert_eq!(queue.pop(ZERO), Some(("b", 1)));
+        queue.finish(&"a", &101, Finished::Settled, ZERO);
+        assert_eq!(drain(&mut queue).len(), 1, "an edit of another lane takes nothing from it");
     }
 
     #[test]

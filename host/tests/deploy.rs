@@ -375,3 +375,52 @@ fn the_samples_grant_no_more_than_their_guests_roles_allow() {
         }
     }
 }
+
+/// The instructions of deploy/Dockerfile: each one's name and the rest of its line.
+fn dockerfile() -> Vec<(String, String)> {
+    let text = fs::read_to_string(repository().join("deploy/Dockerfile")).unwrap();
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.split_once(' ').unwrap()).map(|(name, rest)| (name.into(), rest.into())).collect()
+}
+
+#[test]
+fn the_image_is_built_from_what_is_here_and_starts_as_the_deployment_wants() {
+    let instructions = dockerfile();
+    let of = |name: &str| -> Vec<&str> {
+        instructions.iter().filter(|(found, _)| found == name).map(|(_, rest)| rest.as_str()).collect()
+    };
+    let [build, base] = of("FROM")[..] else { panic!("{instructions:?}") };
+    let workspace = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
+    let toolchain =
+        build.strip_prefix("rust:").and_then(|rest| rest.strip_suffix("-bookworm AS build")).unwrap();
+    assert!(workspace.contains(&format!("rust-version = \"{toolchain}\"")), "built with Rust {toolchain}");
+    // Debian bookworm is Debian 12; the image with a libc, since nothing makes the binary static.
+    assert_eq!(base, "gcr.io/distroless/cc-debian12:nonroot");
+
+    let mut workdir = String::new();
+    let mut copied = Vec::new();
+    for (name, rest) in &instructions {
+        match (name.as_str(), &rest.split(' ').collect::<Vec<_>>()[..]) {
+            ("WORKDIR", [folder]) => workdir = (*folder).to_owned(),
+            ("COPY", ["--from=build", built, to]) => {
+                assert_eq!(*built, format!("{workdir}/target/release/pintle"));
+                copied.push((*to).to_owned());
+            }
+            ("COPY", [from, _]) => {
+                assert!(repository().join(from).exists(), "{from} is not there");
+            }
+            ("RUN", _) => assert_eq!(rest, "cargo build --release --locked --package pintle"),
+            _ => {}
+        }
+    }
+    let exec = |name: &str| -> Vec<String> { serde_json::from_str(of(name)[0]).unwrap() };
+    assert_eq!(exec("ENTRYPOINT"), copied, "what is started is what was copied");
+    let (_, deployment) = &deployments()[0];
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["args"][0], exec("CMD")[0].as_str());
+    // The nonroot user of distroless images, who can run what root copied.
+    assert_eq!(pod["securityContext"]["runAsUser"], 65532);
+    assert!(pod["containers"][0].get("command").is_none(), "the image says what is started");
+    let ignored = fs::read_to_string(repository().join("deploy/Dockerfile.dockerignore")).unwrap();
+    assert!(ignored.lines().any(|line| line == "target"), "{ignored}");
+}

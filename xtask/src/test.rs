@@ -41,7 +41,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         step("guests", &|| guests::build().map(|_| ()))?;
         step("unit and engine tests", &|| {
             cargo(["test", "--workspace", "--exclude", "pintle", "--exclude", "pintle-testbed"]).go()?;
-            cargo(["test", "--package", "pintle", "--lib", "--test", "cli_offline", "--test", "deploy"]).go()
+            let own = ["--lib", "--test", "cli_offline", "--test", "deploy", "--test", "panic"];
+            cargo(["test", "--package", "pintle"].into_iter().chain(own)).go()
         })?;
         step("golden cases", &golden_cases)?;
     } else {

@@ -1,6 +1,6 @@
 //! What a root's CRD lets a status say.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::request::HOST_STATUS;
 
@@ -66,8 +66,33 @@ impl StatusSchema {
     }
 
     /// The parts of HostStatus that the CRD lacks: what the condition `StatusSchemaIncomplete` lists.
-    pub fn lacks(&self) -> Vec<&'static str> {
-        HOST_STATUS.into_iter().filter(|field| !self.declares(field)).collect()
+    pub fn lacks(&self) -> Vec<String> {
+        let fields = HOST_STATUS.into_iter().filter(|field| !self.declares(field)).map(Into::into);
+        let parts = [
+            ("unwatched", json!([{"apiVersion": "v1", "kind": "Secret", "name": "a"}])),
+            ("inventory", json!([anywhere()])),
+            ("patched", json!([anywhere()])),
+            ("evicting", json!(["uid"])),
+        ];
+        let parts =
+            parts.into_iter().filter(|(part, value)| self.declares("pintle") && !self.keeps(part, value));
+        fields.chain(parts.map(|(part, _)| format!("pintle.{part}"))).collect()
+    }
+
+    /// Whether the host can name patches there that are to be taken away in the end.
+    pub fn takes_patched(&self) -> bool {
+        self.keeps("patched", &json!([anywhere()]))
+    }
+
+    /// Whether the host can name Pods there that are to go.
+    pub fn takes_evicting(&self) -> bool {
+        self.keeps("evicting", &json!(["uid"]))
+    }
+
+    /// Whether what the host would put below `pintle` stays as it is.
+    fn keeps(&self, part: &str, value: &Value) -> bool {
+        let status = json!({"pintle": {part: value}});
+        self.prune(status.clone()) == status
     }
 
     fn declares(&self, field: &str) -> bool {
@@ -77,6 +102,11 @@ impl StatusSchema {
             Self::Declared(schema) => !matches!(below(schema, field), Below::Undeclared),
         }
     }
+}
+
+/// An object reference that has every field.
+fn anywhere() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "a"})
 }
 
 enum Below<'a> {
@@ -145,7 +175,6 @@ fn prune(schema: &Value, value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn schema() -> StatusSchema {
         StatusSchema::of_crd_version(&json!({
@@ -175,6 +204,25 @@ mod tests {
         let status = json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]});
         assert_eq!(schema().prune(status), json!({"conditions": [{"type": "Ready", "status": "True"}]}));
         assert_eq!(schema().lacks(), ["observedGeneration", "pintle"]);
+    }
+
+    #[test]
+    fn what_the_host_keeps_has_a_place_only_where_every_part_of_it_is_declared() {
+        let pintle = |patched: Value| {
+            let pintle = json!({"properties": {"patched": {"items": {"properties": patched}}}});
+            StatusSchema::Declared(json!({"properties": {"pintle": pintle}}))
+        };
+        let all = pintle(json!({"apiVersion": {}, "kind": {}, "namespace": {}, "name": {}}));
+        assert!(all.takes_patched() && !all.takes_evicting());
+        let lacks =
+            ["observedGeneration", "conditions", "pintle.unwatched", "pintle.inventory", "pintle.evicting"];
+        assert_eq!(all.lacks(), lacks);
+        assert!(
+            !pintle(json!({"apiVersion": {}, "kind": {}, "name": {}})).takes_patched(),
+            "without namespace"
+        );
+        assert!(StatusSchema::Anything.takes_patched() && StatusSchema::Anything.lacks().is_empty());
+        assert!(!StatusSchema::Nothing.takes_patched() && !StatusSchema::Nothing.takes_evicting());
     }
 
     #[test]

@@ -92,8 +92,8 @@ fn every_reason_of_the_gate_has_a_row() {
     assert!(declared.len() > 40, "{declared:?}");
     let tested: BTreeSet<&str> = rows().into_iter().map(|row| row.reason).collect();
     let untested: Vec<_> = declared.difference(&tested).collect();
-    // That one has a test of its own, since every row's manifest declares them.
-    assert_eq!(untested, [&reasons::EVICTION_NOT_DECLARED], "no row");
+    // These have tests of their own: every row's manifest declares evictions, and its CRD takes any status.
+    assert_eq!(untested, [&reasons::EVICTION_NOT_DECLARED, &reasons::STATUS_CANNOT_RECORD], "no row");
     let unknown: Vec<_> = tested.difference(&declared).collect();
     assert!(unknown.is_empty(), "reasons that reasons.rs does not have: {unknown:?}");
 }
@@ -145,6 +145,35 @@ fn evictions_that_the_manifest_does_not_declare_are_refused_whatever_is_granted(
     assert!(judge(&binding(), answer.clone()).is_ok());
     let found = judge(&undeclared, answer).expect_err("refused");
     assert_eq!((found[0].reason, found[0].path.as_str()), (reasons::EVICTION_NOT_DECLARED, "evictions"));
+}
+
+#[test]
+fn what_must_be_recorded_first_is_refused_where_the_crd_has_no_place_for_it() {
+    let host = json!({"properties": {"phase": {}, "pintle": {"properties": {"moduleDigest": {}}}}});
+    let mut foreign = binding();
+    foreign.status = pintle_core::StatusSchema::Declared(host);
+    let template = json!({"metadata": {"annotations": {"magalix.com/config-hash": "x"}}});
+    let patch = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "theirs"}, "spec": {"template": template}});
+    let refused = |pointer: &str, value: Value| {
+        let mut answer = good();
+        set(&mut answer, pointer, value);
+        assert!(judge(&binding(), answer.clone()).is_ok(), "where there is a place for it");
+        let found = judge(&foreign, answer).err()?.remove(0);
+        assert_eq!(found.reason, reasons::STATUS_CANNOT_RECORD);
+        Some((found.path, found.message))
+    };
+    let (path, message) =
+        refused("/patches", json!([{"object": patch, "onRelease": "Remove"}])).expect("refused");
+    assert_eq!(path, "patches[0].onRelease");
+    assert!(
+        message.contains("Deployment \"theirs\"") && message.contains("status.pintle.patched"),
+        "{message}"
+    );
+    let (path, message) =
+        refused("/evictions", json!({"pods": [{"name": "p", "uid": "u"}]})).expect("refused");
+    assert_eq!(path, "evictions");
+    assert!(message.contains("status.pintle.evicting"), "{message}");
+    assert_eq!(refused("/patches", json!([{"object": patch, "onRelease": "Leave"}])), None, "it needs none");
 }
 
 #[test]

@@ -24,6 +24,8 @@ mod errors;
 mod failures;
 #[path = "pass/fields.rs"]
 mod fields;
+#[path = "pass/killed.rs"]
+mod killed;
 #[path = "pass/labels.rs"]
 mod labels;
 #[path = "pass/needs.rs"]

@@ -268,8 +268,9 @@ impl Findings<'_> {
             ["Reconciles".into(), manifest.reconciles.to_string()],
             ["Children".into(), children(manifest)],
             ["Config".into(), config(manifest)],
-            ["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())],
         ];
+        rows.extend(powers(manifest));
+        rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
         for (index, tried) in self.tried.iter().enumerate() {
             let name = if index == 0 { "Calls" } else { "" };
             rows.push([name.into(), call(tried)]);
@@ -308,9 +309,63 @@ fn children(manifest: &Manifest) -> String {
     if lines.is_empty() { "none".into() } else { lines.join("\n") }
 }
 
+/// What the guest looks at, patches and has go besides its children, and what that asks of the CRD of its roots.
+fn powers(manifest: &Manifest) -> Vec<[String; 2]> {
+    let row =
+        |name: &str, lines: Vec<String>| (!lines.is_empty()).then(|| [name.to_owned(), lines.join("\n")]);
+    let needs = manifest.needs.iter().map(|need| {
+        let indexes = if need.indexes.is_empty() { "" } else { " by " };
+        format!("{} {}{indexes}{}", need.api_version, need.kind, need.indexes.join(", "))
+    });
+    let patches = manifest
+        .patches
+        .iter()
+        .map(|patch| format!("{} {}: {}", patch.api_version, patch.kind, patch.fields.join(", ")));
+    let mut patches: Vec<String> = patches.collect();
+    if !patches.is_empty() {
+        patches.push("(onRelease: Remove wants status.pintle.patched in the CRD)".into());
+    }
+    let evictions = manifest.evictions.then(|| "Pods (wants status.pintle.evicting in the CRD)".to_owned());
+    [
+        row("Needs", needs.collect()),
+        row("Patches", patches),
+        row("Evictions", evictions.into_iter().collect()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 fn config(manifest: &Manifest) -> String {
     let Some(schema) = &manifest.config_schema else { return "none".into() };
     let fields = object::at(schema, &["properties"]).and_then(Value::as_object);
     let names: Vec<&str> = fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_wit::{Kind, NeedKind, PatchKind};
+
+    #[test]
+    fn what_a_guest_does_besides_its_children_is_told_with_what_the_crd_must_have_for_it() {
+        let manifest = Manifest {
+            needs: vec![NeedKind::new("v1", "Pod"), NeedKind::new("v1", "Node").indexed_by("spec.a")],
+            patches: vec![PatchKind::new("apps/v1", "Deployment", &["spec.replicas", "spec.paused"])],
+            evictions: true,
+            ..Manifest::new("a", "0.1.0", Kind::new("a/v1", "A"))
+        };
+        let said: Vec<String> =
+            powers(&manifest).into_iter().map(|[name, text]| format!("{name}: {text}")).collect();
+        assert_eq!(
+            said,
+            [
+                "Needs: v1 Pod\nv1 Node by spec.a",
+                "Patches: apps/v1 Deployment: spec.replicas, spec.paused\n(onRelease: Remove wants status.pintle.patched in the CRD)",
+                "Evictions: Pods (wants status.pintle.evicting in the CRD)"
+            ]
+        );
+        assert!(powers(&Manifest::default()).is_empty());
+    }
 }

@@ -17,6 +17,9 @@ use crate::offline;
 /// It lets the operator read the custom resources and write their status, and work on the kinds of children that the module's
 /// manifest declares. Its label makes it part of the operator's own role. Secrets are never listed or watched.
 ///
+/// A role is not all that patches and evictions want: the Reconciler's grants, and, in the CRD of the roots, `status.pintle.patched`
+/// for patches that are to be taken away and `status.pintle.evicting` for evictions. `pintle crds` prints CRDs that have both.
+///
 /// RBAC wants plurals, and a manifest has kinds: plurals are guessed by the rule that Kubernetes' generators use. Where a CRD has
 /// another, say it with --plural.
 #[derive(Debug, Args)]

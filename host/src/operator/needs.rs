@@ -370,15 +370,23 @@ mod tests {
         Kind::new("v1", "ConfigMap")
     }
 
-    /// What the gate makes of a need of a root in namespace `n`.
     fn look_up(namespace: Option<&str>, select: Select) -> LookUp {
+        look_up_of("ConfigMap", namespace, select)
+    }
+
+    /// What the gate makes of a need of a root in namespace `n`.
+    fn look_up_of(kind: &str, namespace: Option<&str>, select: Select) -> LookUp {
         let mut manifest = Manifest::new("m", "0.1.0", Kind::new("x/v1", "X"));
         manifest.needs = vec![NeedKind {
             api_version: "v1".into(),
-            kind: "ConfigMap".into(),
+            kind: kind.into(),
             indexes: vec!["data.hosts[]".into()],
         }];
-        let grants = Grants::as_declared(&manifest);
+        let mut grants = Grants::as_declared(&manifest);
+        grants.needs[0].names = match &select {
+            Select::Name(name) if kind == "Secret" => vec![name.clone()],
+            _ => Vec::new(),
+        };
         let root = json!({"metadata": {"name": "r", "namespace": "n"}});
         let context = GateContext {
             root: &root,
@@ -392,7 +400,7 @@ mod tests {
         };
         let need = ObjectsNeed {
             api_version: "v1".into(),
-            kind: "ConfigMap".into(),
+            kind: kind.into(),
             namespace: namespace.map(Into::into),
             select,
             fields: vec!["data".into()],
@@ -519,6 +527,25 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_read_live_and_every_version_of_it_that_a_watch_shows_wakes() {
+        let kind = Kind::new("v1", "Secret");
+        let mut needed = Needed::default();
+        let look = look_up_of("Secret", None, Select::Name("keys".into()));
+        assert_eq!(needed.look(&asker("r"), &[look]), (vec![Looked::Live], false));
+        let round = needed.wanted(&kind, BTreeSet::new()).round;
+        let mut saw = |version: &str| {
+            // Its metadata alone.
+            let mut live = live("keys", json!({}));
+            live["metadata"]["resourceVersion"] = version.into();
+            needed.saw(&kind, round, &live, None)
+        };
+        assert_eq!(saw("1"), BTreeSet::from([asker("r")]));
+        assert!(saw("1").is_empty(), "no news");
+        assert_eq!(saw("2"), BTreeSet::from([asker("r")]));
+        assert_eq!(needed.gone(&kind, &live("keys", json!({}))), BTreeSet::from([asker("r")]));
+    }
+
+    #[test]
     fn what_a_list_no_longer_shows_is_gone() {
         let mut store = Store::new([live("a", json!({})), live("b", json!({}))].into_iter());
         assert_eq!(store.ask("ra", by_name("a")), ["a"]);
@@ -545,6 +572,25 @@ mod tests {
         assert_eq!((looked, grew), (vec![Looked::NotYet], true));
         assert!(store.round() > round);
         assert!(store.0.saw(&kind(), round, &live("a", json!({})), None).is_empty(), "of the round before");
+    }
+
+    #[test]
+    fn a_watch_brings_metadata_alone_until_somebody_asks_for_more_or_declares_an_index() {
+        let mut needed = Needed::default();
+        let wanted = |needed: &mut Needed, paths: &[&str]| {
+            needed.wanted(&kind(), paths.iter().map(|&path| path.into()).collect())
+        };
+        let first = wanted(&mut needed, &[]);
+        assert!(!first.whole);
+        // The owner references that a guest may ask for come with the metadata.
+        let owners = needed.kinds.get_mut(&kind()).unwrap();
+        owners.fields.insert("metadata.ownerReferences".into());
+        assert!(!wanted(&mut needed, &[]).whole);
+        needed.look(&asker("r"), &[by_name("a")]);
+        let second = wanted(&mut needed, &[]);
+        assert!(second.whole && second.round > first.round, "the look-up asks for data");
+        assert_eq!(wanted(&mut needed, &[]), second, "and nothing begins anew");
+        assert!(wanted(&mut Needed::default(), &["data.hosts[]"]).whole);
     }
 
     #[test]

@@ -98,6 +98,10 @@ pub(crate) struct Findings {
     pub(crate) unwatched: Vec<Kind>,
     /// The namespaces in which it is seen nevertheless.
     pub(crate) watched_namespaces: BTreeSet<String>,
+    /// Kinds that the guest may ask to see, and whose changes are not seen.
+    pub(crate) unwatched_needs: Vec<Kind>,
+    /// The namespaces in which they are seen nevertheless.
+    pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
 }
 
@@ -149,18 +153,21 @@ pub(crate) fn of_reconciler(
         let kinds: Vec<String> = findings.starting.iter().map(ToString::to_string).collect();
         wait("Progressing", format!("not listed yet: {}", kinds.join(", ")));
     }
-    let watched = &findings.watched_namespaces;
-    let all_watched = matches!(&object.spec.namespaces, api::Namespaces::Listed(names)
-        if names.iter().all(|name| watched.contains(name)));
-    if in_force.is_ok() && !findings.unwatched.is_empty() && !all_watched {
-        let kinds: Vec<String> = findings.unwatched.iter().map(ToString::to_string).collect();
-        let except: Vec<&str> = watched.iter().map(String::as_str).collect();
-        let but = if except.is_empty() { String::new() } else { format!(" but in {}", except.join(", ")) };
-        let message = format!(
-            "the host may not watch {}{but}: what others change there is put right when the root changes, not at once",
-            kinds.join(", ")
-        );
-        extra.push(condition("DriftUnwatched", ConditionStatus::True, "KindNotWatched", &message));
+    if in_force.is_ok() {
+        let drift = unseen(object, &findings.unwatched, &findings.watched_namespaces).map(|kinds| {
+            let message = format!(
+                "the host may not watch {kinds}: what others change there is put right when the root changes, not at once"
+            );
+            condition("DriftUnwatched", ConditionStatus::True, "KindNotWatched", &message)
+        });
+        let needs = unseen(object, &findings.unwatched_needs, &findings.watched_needs).map(|kinds| {
+            let message = format!(
+                "the host may not watch {kinds}: a change of one that the guest asks to see is noticed with the next pass over the \
+                 root, not at once; where spec.watchSecretsIn names the namespace it is"
+            );
+            condition("NeedsUnwatched", ConditionStatus::True, "KindNotWatched", &message)
+        });
+        extra.extend(drift.into_iter().chain(needs));
     }
     let mut conditions =
         conditions::compute(&blockers, &extra, object.metadata.generation, &before.conditions, now);
@@ -175,6 +182,20 @@ pub(crate) fn of_reconciler(
         roots: Some(findings.roots),
         conditions,
     }
+}
+
+/// The kinds whose changes are not seen, and the namespaces where they are; nothing where they are in every namespace of the
+/// Reconciler's.
+fn unseen(object: &api::Reconciler, kinds: &[Kind], watched: &BTreeSet<String>) -> Option<String> {
+    let all_watched = matches!(&object.spec.namespaces, api::Namespaces::Listed(names)
+        if names.iter().all(|name| watched.contains(name)));
+    if kinds.is_empty() || all_watched {
+        return None;
+    }
+    let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+    let except: Vec<&str> = watched.iter().map(String::as_str).collect();
+    let but = if except.is_empty() { String::new() } else { format!(" but in {}", except.join(", ")) };
+    Some(format!("{}{but}", kinds.join(", ")))
 }
 
 fn schema_findings(status: &StatusSchema, extra: &mut Vec<GuestCondition>) {

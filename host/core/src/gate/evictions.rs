@@ -31,6 +31,11 @@ pub(super) fn check(
             format!("Reconciler {} does not grant that Pods are {what} ({grant})", context.reconciler);
         found.add(reasons::EVICTION_NOT_GRANTED, "evictions.mode", message);
     }
+    if !context.status.takes_evicting() {
+        let message = "the root's CRD has no status.pintle.evicting to name the Pods in before the first of them goes: add it (pintle \
+                       crds DIR prints a guest's CRD with it)";
+        found.add(reasons::STATUS_CANNOT_RECORD, "evictions", message);
+    }
     if object::namespace(context.root).is_none() {
         let message = "a root of cluster scope has no namespace whose Pods it could have evicted";
         found.add(reasons::EVICTION_INVALID, "evictions", message);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Kind, Patch};
+use pintle_wit::{Kind, OnRelease, Patch};
 use serde_json::Value;
 
 use super::{AllowedPatch, GateContext, Violations, children, pods, reasons};
@@ -35,6 +35,13 @@ pub(super) fn check(
                 found.add(reasons::DUPLICATE_PATCH, format!("{path}.metadata.name"), message);
             }
             kinds(context, &kind, &path, found);
+            if on_release == OnRelease::Remove && !context.status.takes_patched() {
+                let message = format!(
+                    "{label} is to be taken away in the end, and the root's CRD has no status.pintle.patched to name it in: add \
+                     it (pintle crds DIR prints a guest's CRD with it), or let the patch stay (onRelease: Leave)"
+                );
+                found.add(reasons::STATUS_CANNOT_RECORD, format!("patches[{index}].onRelease"), message);
+            }
             let object = place(context, object, &path, found);
             fields(context, &kind, &object, &path, found);
             pods::check(context, &BTreeSet::new(), &object, &label, &path, found);

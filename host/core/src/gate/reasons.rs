@@ -55,6 +55,8 @@ pub const EVICTION_NOT_DECLARED: &str = "EvictionNotDeclared";
 pub const EVICTION_NOT_GRANTED: &str = "EvictionNotGranted";
 /// An eviction without a name or uid, or too many of them.
 pub const EVICTION_INVALID: &str = "EvictionInvalid";
+/// The root's CRD has no place where the host could name what it is about to do: a patch that is to be taken away, Pods that are to go.
+pub const STATUS_CANNOT_RECORD: &str = "StatusCannotRecord";
 /// A stamp that is not the host's to set, or that the guest sets itself.
 pub const STAMP_INVALID: &str = "StampInvalid";
 /// An answer says `finalized`, and the manifest declares no finalizer.

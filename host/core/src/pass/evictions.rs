@@ -58,7 +58,9 @@ impl Pass {
     pub(super) fn evicting(&self) -> Vec<String> {
         let recorded = self.recorded_evictions();
         if self.answer.is_none() || self.failure.is_some() {
-            return recorded;
+            // The status of the last answer may still be to be written.
+            let named = self.memory.memo.as_ref().is_none_or(|memo| memo.evicts);
+            return if named { recorded } else { Vec::new() };
         }
         let Some(evictions) = self.evictions() else { return Vec::new() };
         let mut uids: Vec<String> = if evictions.one_at_a_time { recorded } else { Vec::new() };

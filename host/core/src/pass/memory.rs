@@ -78,6 +78,10 @@ pub(super) struct Memo {
     unpruned: Box<[Short]>,
     /// The guest's status fields and conditions, as JSON.
     words: Box<[u8]>,
+    /// Whether the guest named Pods that are to go.
+    pub(super) evicts: bool,
+    /// The patches that are to be taken away in the end.
+    pub(super) patched: Box<[ObjectRef]>,
 }
 
 /// A child as the last pass left it.
@@ -108,6 +112,7 @@ impl Memo {
         waiting: Option<u32>,
         unpruned: impl Iterator<Item = &'a Key>,
         answer: &Allowed,
+        patched: Vec<ObjectRef>,
     ) -> Self {
         let child = |wanted: Wanted<'_>| MemoChild {
             key: key_hash(wanted.key),
@@ -123,6 +128,8 @@ impl Memo {
             waiting,
             unpruned: unpruned.map(key_hash).collect(),
             words: words.into(),
+            evicts: answer.evictions().is_some(),
+            patched: patched.into(),
         }
     }
 
@@ -273,7 +280,11 @@ impl RootMemory {
         };
         let memo = self.memo.as_ref().map_or(0, |memo| {
             let rules = memo.children.iter().filter(|child| child.readiness.is_some()).count();
-            memo.children.len() * size_of::<MemoChild>() + rules * size_of::<Readiness>() + memo.words.len()
+            let patched = memo.patched.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len());
+            memo.children.len() * size_of::<MemoChild>()
+                + rules * size_of::<Readiness>()
+                + memo.words.len()
+                + patched.sum::<usize>()
         });
         size_of::<Self>()
             + memo

@@ -75,7 +75,11 @@ impl Pass {
                 left.chain(self.removable()).collect()
             }
             (Some(_), None) => self.recorded_patches().into_iter().chain(self.removable()).collect(),
-            _ => self.recorded_patches(),
+            // The status of the last answer may still be to be written.
+            (None, _) => match &self.memory.memo {
+                Some(memo) => memo.patched.to_vec(),
+                None => self.recorded_patches(),
+            },
         };
         all.sort();
         all.dedup();
@@ -100,9 +104,7 @@ impl Pass {
         let recorded = self.recorded_patches();
         if !removable.iter().all(|entry| recorded.contains(entry)) && !self.patches_recorded {
             self.patches_recorded = true;
-            if let Some(step) = self.record_patches() {
-                return step;
-            }
+            return self.record_patches();
         }
         self.read_patched(tasks)
     }

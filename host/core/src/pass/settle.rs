@@ -106,6 +106,6 @@ impl Pass {
             Some(memory::Wanted { key, live: self.live.get(key)?, stage, readiness })
         });
         let unwanted = self.live.keys().filter(|key| waiting.is_some() && !wanted.contains(key));
-        Some(Memo::of(self.request_hash, children, waiting, unwanted, &answer.allowed))
+        Some(Memo::of(self.request_hash, children, waiting, unwanted, &answer.allowed, self.patched()))
     }
 }

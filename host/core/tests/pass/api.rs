@@ -30,6 +30,10 @@ pub(crate) struct Api {
     pub(crate) status_fields: Option<Vec<&'static str>>,
     /// Whether the last patch was to override conflicts.
     pub(crate) last_patch_forced: Option<bool>,
+    /// The uids of the Pods that went, each time that one did.
+    pub(crate) evicted: Vec<String>,
+    /// How many more writes the host makes before it is killed, and whether the next one after those is still carried out.
+    pub(crate) killed_after: Option<(usize, bool)>,
     version: u64,
 }
 
@@ -71,7 +75,20 @@ impl Api {
         reference: &ObjectRef,
         work: impl FnOnce(&mut Self) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        match self.fault(verb, reference) {
+        let fault = self.fault(verb, reference);
+        if verb != "get"
+            && let Some((left, is_last_carried_out)) = &mut self.killed_after
+        {
+            let is_last = *left == 0 && std::mem::take(is_last_carried_out);
+            if *left == 0 && !is_last {
+                return Err(no_reply());
+            }
+            *left = left.saturating_sub(1);
+            if is_last {
+                return work(self).and(Err(no_reply()));
+            }
+        }
+        match fault {
             Some(Fault::Refuse(error)) => Err(error),
             Some(Fault::LoseReply) => work(self).and(Err(no_reply())),
             None => work(self),
@@ -194,6 +211,7 @@ impl Api {
                 Some(_) => {}
             }
             api.objects.remove(&reference);
+            api.evicted.push(eviction.uid().into());
             Ok(())
         })
     }

@@ -133,6 +133,25 @@ fn a_patch_that_goes_is_recorded_first_and_taken_away_when_it_is_no_longer_sent(
 }
 
 #[test]
+fn a_patch_whose_object_is_gone_leaves_the_status_also_where_its_write_had_to_wait() {
+    let mut world = world();
+    let target = add_target(&mut world);
+    world.pass(&patch("1", "Remove"));
+    let mut more = patch("1", "Remove");
+    more.status.insert("count".into(), 1.into());
+    world.binding.digest = "sha256:two".into();
+    world.pass(&more);
+    world.api.objects.remove(&target);
+    let answer = response(json!({"status": {"count": 1}}));
+    let run = world.pass_after(100, &answer);
+    assert_eq!((run.statuses.len(), run.done.again), (0, Some(Duration::from_millis(150))), "it waits");
+    world.pass_after(150, &answer);
+    assert!(world.status()["pintle"].get("patched").is_none(), "{}", world.status());
+    world.pass_after(1000, &answer);
+    assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none(), "nothing keeps the root");
+}
+
+#[test]
 fn a_root_that_goes_takes_its_patches_away_without_its_guest() {
     let mut world = world();
     let target = add_target(&mut world);
@@ -283,6 +302,30 @@ fn the_status_names_the_pods_and_the_guests_word_before_the_first_goes() {
     assert_eq!(run.done.counts.evicted, 0, "what is gone cannot go again");
     let run = world.pass(&response(json!({"status": {"count": 1}})));
     assert!(run.statuses.last().unwrap()["pintle"].get("evicting").is_none());
+}
+
+#[test]
+fn pods_that_nobody_names_any_more_leave_the_status_also_where_its_write_had_to_wait() {
+    let mut world = world();
+    for name in ["a", "b"] {
+        add_pod(&mut world, name, true);
+    }
+    world.pass(&evict(&["a", "b"], true));
+    add_pod(&mut world, "c", true);
+    let mut last = evict(&["b"], true);
+    last.status.insert("left".into(), 1.into());
+    let run = world.pass_after(1000, &last);
+    assert_eq!(evictions(&run.steps), ["b"]);
+    assert_eq!(run.statuses[0]["pintle"]["evicting"], json!(["a-uid", "b-uid"]));
+    add_pod(&mut world, "d", true);
+    let mut done = evict(&[], true);
+    done.status.insert("left".into(), 1.into());
+    let run = world.pass_after(100, &done);
+    assert_eq!((run.statuses.len(), run.done.again), (0, Some(Duration::from_millis(150))), "it waits");
+    let run = world.pass_after(150, &done);
+    assert_eq!(run.done.counts.guest_calls, 0, "nothing is new to the guest");
+    assert!(world.status()["pintle"].get("evicting").is_none(), "{}", world.status());
+    assert!(world.pass_after(1000, &done).statuses.is_empty(), "and stay away");
 }
 
 #[test]

@@ -128,6 +128,14 @@ pub(super) fn watched_namespaces(state: &State, name: &str) -> BTreeSet<String> 
     namespaces
 }
 
+/// The namespaces in which changes are seen of objects that guests ask to see and that are watched nowhere else.
+pub(super) fn watched_needs(state: &State, name: &str) -> BTreeSet<String> {
+    let of_needs = |(key, watch): &(&WatchKey, &watch::Watch)| {
+        key.needs.is_some() && watch.listed && watch.claims.contains(name)
+    };
+    state.watches.iter().filter(of_needs).filter_map(|(key, _)| key.namespace.clone()).collect()
+}
+
 /// Starts the watches that are wanted and ends those that nobody claims any more.
 pub(super) fn claim_watches(
     shared: &Arc<Shared>,

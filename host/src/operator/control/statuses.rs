@@ -162,6 +162,8 @@ pub(super) fn reconciler_status(
         starting: Vec::new(),
         unwatched: Vec::new(),
         watched_namespaces: BTreeSet::new(),
+        unwatched_needs: Vec::new(),
+        watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
     };
     let in_force = match verdict {
@@ -173,6 +175,15 @@ pub(super) fn reconciler_status(
                 |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
             findings.unwatched = kinds_of.iter().filter(granted).cloned().collect();
             findings.watched_namespaces = kinds::watched_namespaces(&state, name);
+            let needs = in_force.module.manifest().needs.iter();
+            let needs = needs.map(|need| Kind::new(&need.api_version, &need.kind));
+            let granted = |kind: &Kind| {
+                let mut grants = object.spec.grants.needs.iter();
+                grants.any(|one| one.api_version == kind.api_version && one.kinds.contains(&kind.kind))
+            };
+            findings.unwatched_needs =
+                needs.filter(|kind| !reconciler::is_watchable(kind) && granted(kind)).collect();
+            findings.watched_needs = kinds::watched_needs(&state, name);
             for (key, watch) in state.watches.iter().filter(|(_, watch)| watch.claims.contains(name)) {
                 match &watch.state {
                     WatchState::Failing(message) => findings.failing.push((key.clone(), message.clone())),
@@ -334,7 +345,7 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
             let synced = watch.is_some_and(|watch| watch.state == WatchState::Synced);
             let is_held = |root: &Value| {
                 let finalizers = root.pointer("/metadata/finalizers").and_then(Value::as_array);
-                let ours = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY];
+                let ours = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
                 finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| ours.contains(&name))
             };
             synced.then(|| state.roots.of_kind(kind).any(|root| is_held(&root.object())))

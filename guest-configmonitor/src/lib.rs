@@ -122,9 +122,9 @@ impl<'a> Change<'a> {
     }
 
     /// The Event about the change, where this is one.
-    fn event(&self, what_follows: &str) -> Vec<Event> {
+    fn event(&self, is_one: bool, what_follows: &str) -> Vec<Event> {
         let message = format!("ConfigMap {} has changed; {what_follows}", self.config_map);
-        self.is_change.then(|| Event::normal("ConfigChanged", message)).into_iter().collect()
+        is_one.then(|| Event::normal("ConfigChanged", message)).into_iter().collect()
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn replace(root: &Root, strategy: Strategy, change: &Change<'_>, pods
         one_at_a_time: strategy == Strategy::Evict,
     });
     next.pods_to_replace = left;
-    Response { evictions, ..response(&next, waiting, change.event(&what)) }
+    Response { evictions, ..response(&next, waiting, change.event(change.is_change, &what)) }
 }
 
 fn may_go(root: &Root, pod: &Value) -> bool {

@@ -100,12 +100,23 @@ pub struct Workload {
     pub name: String,
     /// Its uid: a successor of the same name is another one.
     pub uid: String,
-    /// The content for which it was last restarted; absent: it never was.
+    /// What the ConfigMonitor's annotation on its pod template says: the content for which it was last restarted, and a count;
+    /// absent: it has none.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub config_hash: String,
-    /// Whether that restart is still under way.
+    pub annotation: String,
+    /// The highest count that was given to it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restarts: i64,
+    /// Whether its last restart is still under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restarting: bool,
+    /// The generation that this restart gave it; absent while none is under way.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub generation: i64,
+}
+
+fn is_zero(count: &i64) -> bool {
+    *count == 0
 }
 
 /// A Pod.

@@ -90,7 +90,12 @@ impl World {
                     let live = self.object(kind.as_str().unwrap(), name.as_str().unwrap());
                     let annotations = &patch.object["spec"]["template"]["metadata"]["annotations"];
                     for (key, value) in annotations.as_object().unwrap() {
-                        live["spec"]["template"]["metadata"]["annotations"][key] = value.clone();
+                        let there = &mut live["spec"]["template"]["metadata"]["annotations"][key];
+                        if *there != *value {
+                            *there = value.clone();
+                            let generation = live["metadata"]["generation"].as_i64().unwrap();
+                            live["metadata"]["generation"] = (generation + 1).into();
+                        }
                     }
                 }
                 self.root["status"] = Value::Object(response.status.clone());
@@ -194,10 +199,10 @@ fn another_content_annotates_the_pod_template_once_and_says_so() {
     world.edit("Hello");
     let response = world.pass();
     assert_eq!(patched(&response), FRONTEND);
-    let hash = response.status["observedConfigHash"].clone();
+    let stamp = format!("{}.1", response.status["observedConfigHash"].as_str().unwrap());
     assert_eq!(
         response.patches[0].object["spec"],
-        json!({"template": {"metadata": {"annotations": {"magalix.com/config-hash-flakapp-config-monitor": hash}}}})
+        json!({"template": {"metadata": {"annotations": {"magalix.com/config-hash-flakapp-config-monitor": stamp}}}})
     );
     assert_eq!(response.patches[0].on_release, OnRelease::Leave);
     assert_eq!(response.status["restartCount"], 1);
@@ -226,6 +231,7 @@ fn a_host_that_dies_before_it_wrote_the_status_patches_nothing_else_the_next_tim
 #[test]
 fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
     let mut world = World::sample();
+    let behind = world.object("Deployment", "frontend").clone();
     world.edit("Hello");
     let began = world.pass();
     assert_eq!(
@@ -233,10 +239,9 @@ fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
         "waiting for Deployment frontend to roll out"
     );
     // What is seen is older than the patch: an old rollout that is complete.
-    let annotations = world.object("Deployment", "frontend")["spec"]["template"].take();
+    let now = std::mem::replace(world.object("Deployment", "frontend"), behind);
     assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, true.into());
-    world.object("Deployment", "frontend")["spec"]["template"] = annotations;
-    world.object("Deployment", "frontend")["metadata"]["generation"] = json!(2);
+    *world.object("Deployment", "frontend") = now;
     assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, true.into());
     world.object("Deployment", "frontend")["status"]["observedGeneration"] = json!(2);
     assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, false.into());
@@ -247,18 +252,135 @@ fn restarting_ends_when_the_rollout_that_the_patch_began_is_complete() {
     assert_eq!(patched(&later), FRONTEND);
 }
 
+/// The pod template's annotation, as it is in the world.
+fn annotation(world: &mut World) -> String {
+    let template = &world.object("Deployment", "frontend")["spec"]["template"];
+    let annotations = &template["metadata"]["annotations"];
+    annotations["magalix.com/config-hash-flakapp-config-monitor"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Another template for the Deployment, as an update makes it.
+fn set_template(world: &mut World, template: Value) {
+    let deployment = world.object("Deployment", "frontend");
+    let generation = deployment["metadata"]["generation"].as_i64().unwrap() + 1;
+    deployment["spec"]["template"] = template;
+    deployment["metadata"]["generation"] = generation.into();
+    deployment["status"]["observedGeneration"] = generation.into();
+}
+
+/// A restart for other content that is complete, and the template that it led to.
+fn restarted(world: &mut World, content: &str) -> Value {
+    world.edit(content);
+    world.pass();
+    let deployment = world.object("Deployment", "frontend");
+    deployment["status"]["observedGeneration"] = deployment["metadata"]["generation"].clone();
+    let template = deployment["spec"]["template"].clone();
+    let response = world.pass();
+    assert_eq!(condition(&response, "Restarting").unwrap().status, false.into());
+    template
+}
+
 #[test]
 fn what_somebody_rolled_back_is_not_rolled_forward_until_the_next_change() {
     let mut world = World::sample();
+    let first = restarted(&mut world, "Hello");
+    restarted(&mut world, "Hello again");
+    for back_to in [first, json!({})] {
+        set_template(&mut world, back_to);
+        let there = annotation(&mut world);
+        for _ in 0..2 {
+            let response = world.pass();
+            assert_eq!(annotation(&mut world), there, "what is there stays");
+            let made_ours = if there.is_empty() { &[][..] } else { FRONTEND };
+            assert_eq!(patched(&response), made_ours, "and is ours where it is ours to have");
+            assert_eq!(response.status["restartCount"], 2);
+            assert_eq!(condition(&response, "Restarting").unwrap().status, false.into());
+        }
+    }
+    world.edit("Hello once more");
+    assert_eq!(patched(&world.pass()), FRONTEND);
+    assert!(annotation(&mut world).ends_with(".3"), "counted on");
+}
+
+#[test]
+fn a_restart_that_somebody_rolls_back_while_it_is_under_way_is_over() {
+    let mut world = World::sample();
+    let good = restarted(&mut world, "Hello");
+    let behind = world.object("Deployment", "frontend").clone();
+    world.edit("a content that no Pod starts with");
+    for _ in 0..2 {
+        let response = world.pass();
+        assert_eq!(condition(&response, "Restarting").unwrap().status, true.into());
+    }
+    // What is seen may be as it was before the patch.
+    let now = std::mem::replace(world.object("Deployment", "frontend"), behind);
+    assert_eq!(condition(&world.pass(), "Restarting").unwrap().status, true.into());
+    *world.object("Deployment", "frontend") = now;
+    set_template(&mut world, good);
+    let there = annotation(&mut world);
+    let response = world.pass();
+    assert_eq!(condition(&response, "Restarting").unwrap().status, false.into());
+    assert_eq!(annotation(&mut world), there);
+}
+
+#[test]
+fn content_that_changed_back_while_no_host_ran_restarts_what_a_dying_host_had_restarted() {
+    let mut world = World::sample();
+    let good = restarted(&mut world, "Hello");
+    world.edit("Hello again");
+    let before = world.root.clone();
+    world.pass();
+    // The host died before it wrote the status. Pods were restarted with the second content, and the first is back.
+    world.root = before;
+    world.edit("Hello");
+    let response = world.pass();
+    assert_eq!((&response.status["restartCount"], response.events.len()), (&json!(2), 1));
+    assert!(annotation(&mut world).ends_with(".2"));
+    assert_ne!(
+        world.object("Deployment", "frontend")["spec"]["template"],
+        good,
+        "another template, so new Pods"
+    );
+    let next = world.pass();
+    assert_eq!((&next.status["restartCount"], &next.patches), (&json!(2), &response.patches), "once");
+}
+
+#[test]
+fn a_host_that_dies_whenever_it_has_patched_restarts_for_each_content_once() {
+    let mut world = World::sample();
+    restarted(&mut world, "Hello");
+    world.edit("Hello again");
+    let before = world.root.clone();
+    world.pass();
+    for _ in 0..3 {
+        let there = annotation(&mut world);
+        world.root = before.clone();
+        world.pass();
+        assert_eq!(annotation(&mut world), there, "a patch that changes nothing");
+    }
+    // The same where the content has changed back meanwhile.
+    world.root = before.clone();
     world.edit("Hello");
     world.pass();
+    let there = annotation(&mut world);
+    world.root = before;
     world.pass();
-    world.object("Deployment", "frontend")["spec"]["template"] = json!({});
-    let response = world.pass();
-    assert!(response.patches.is_empty(), "{:?}", response.patches);
-    assert_eq!(response.status["restartCount"], 1);
+    assert_eq!(annotation(&mut world), there);
+}
+
+#[test]
+fn a_successor_of_the_same_name_restarts_nothing_for_what_its_predecessor_left() {
+    let mut world = World::sample();
+    restarted(&mut world, "Hello");
+    let there = annotation(&mut world);
+    world.root["status"] = Value::Null;
+    for _ in 0..2 {
+        let response = world.pass();
+        assert_eq!((annotation(&mut world), response.status.get("restartCount")), (there.clone(), None));
+    }
     world.edit("Hello again");
-    assert_eq!(patched(&world.pass()), FRONTEND);
+    world.pass();
+    assert!(annotation(&mut world).ends_with(".2"));
 }
 
 #[test]
@@ -350,6 +472,7 @@ fn what_came_after_the_change_is_left_alone() {
     assert_eq!(patched(&world.pass()), FRONTEND);
     // A Deployment that was made anew has Pods with the new content.
     world.object("Deployment", "frontend")["metadata"]["uid"] = json!("another");
+    world.object("Deployment", "frontend")["spec"]["template"] = json!({});
     world.object("ReplicaSet", "frontend-5d9")["metadata"]["ownerReferences"][0]["uid"] = json!("another");
     assert!(world.pass().patches.is_empty());
 }

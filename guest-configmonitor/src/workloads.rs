@@ -16,14 +16,15 @@ pub(crate) const ANNOTATIONS: &str = "spec.template.metadata.annotations";
 /// The longest name of an annotation, without its prefix.
 const NAME_MAX: usize = 63;
 
-/// Restarts the workloads that own the Pods, by an annotation on their pod template. It stays there, with the content for which
-/// they were last restarted: taking it off would restart them as well.
+/// Restarts the workloads that own the Pods, by an annotation on their pod template. It stays there, since taking it off would restart
+/// them as well, and says for which content they were last restarted, and for the how many-th time: `<hash>.<count>`.
 pub(crate) fn restart(root: &Root, change: &Change<'_>, pods: &[&Value], needs: &mut Needs<'_>) -> Response {
     let before = &root.status;
     let (owners, skipped) = owners(pods, needs);
     let annotation = annotation(&root.metadata.name);
     let mut workloads = Vec::new();
     let mut patches = Vec::new();
+    let mut restarts = false;
     for mut workload in owners {
         let live = needs.object(
             ObjectsNeed::named("apps/v1", workload.kind.as_str(), workload.name.as_str()).with_fields(&[
@@ -35,21 +36,36 @@ pub(crate) fn restart(root: &Root, change: &Change<'_>, pods: &[&Value], needs: 
         let Some(live) = live.filter(|live| live["metadata"]["uid"] == workload.uid.as_str()) else {
             continue;
         };
+        let shown =
+            live["spec"]["template"]["metadata"]["annotations"][&annotation].as_str().unwrap_or_default();
+        let generation = live["metadata"]["generation"].as_i64().unwrap_or(0);
         let known = before.workloads.iter().find(|known| known.uid == workload.uid);
-        if change.is_change {
-            workload.config_hash.clone_from(&change.hash);
+        workload.restarts = known.map_or_else(|| count(shown), |known| known.restarts);
+        // A restart that no status tells of: the host died between the two, and the content may have changed back since.
+        let is_untold = known.is_some_and(|known| count(shown) > known.restarts);
+        if change.is_change || is_untold {
+            let is_repeated = known.is_none() && content(shown) == change.hash;
+            workload.restarts += i64::from(!is_repeated);
+            workload.annotation = format!("{}.{}", change.hash, workload.restarts);
             workload.restarting = true;
-        } else if let Some(known) = known {
-            let shown = live["spec"]["template"]["metadata"]["annotations"][&annotation]
-                == known.config_hash.as_str();
-            // What is seen may be older than the patch: a rollout that was complete before. Where the annotation was there and is
-            // not any more, somebody rolled the workload back, and restarted it by that: it is not rolled forward again.
-            if shown || known.restarting {
-                workload.config_hash.clone_from(&known.config_hash);
-                workload.restarting = known.restarting && !(shown && is_complete(&workload.kind, live));
+            workload.generation = generation + i64::from(workload.annotation != shown);
+            restarts = true;
+        } else {
+            // While a restart is under way, what is seen may be older than its patch.
+            let is_behind = |known: &Workload| known.restarting && generation <= known.generation;
+            match known.filter(|known| known.annotation == shown || is_behind(known)) {
+                Some(known) => {
+                    let is_over = known.annotation == shown && is_complete(&workload.kind, live);
+                    workload.annotation.clone_from(&known.annotation);
+                    workload.restarting = known.restarting && !is_over;
+                    workload.generation = if workload.restarting { known.generation } else { 0 };
+                }
+                // Somebody rolled it back, and restarted it by that, or it is seen for the first time. What is there is left, and made
+                // ours too, so that the next change finds it ours.
+                None => shown.clone_into(&mut workload.annotation),
             }
         }
-        if !workload.config_hash.is_empty() {
+        if !workload.annotation.is_empty() {
             patches.push(patch(&workload, &annotation));
         }
         workloads.push(workload);
@@ -66,9 +82,10 @@ pub(crate) fn restart(root: &Root, change: &Change<'_>, pods: &[&Value], needs: 
         format!("waiting for {} to roll out", some_of(restarting.iter().map(|workload| said(workload))))
     });
 
-    let mut next = change.status(before, pods.len(), change.is_change && !workloads.is_empty());
+    let mut next = change.status(before, pods.len(), restarts);
     next.workloads = workloads;
-    let mut response = Response { patches, ..response(&next, waiting, change.event(&what)) };
+    let events = change.event(change.is_change || restarts, &what);
+    let mut response = Response { patches, ..response(&next, waiting, events) };
     if !skipped.is_empty() {
         let message = format!(
             "no Deployment, StatefulSet or DaemonSet owns {}: not restarted",
@@ -124,7 +141,7 @@ fn patch(workload: &Workload, annotation: &str) -> Patch {
         "apiVersion": "apps/v1",
         "kind": workload.kind,
         "metadata": {"name": workload.name},
-        "spec": {"template": {"metadata": {"annotations": {annotation: workload.config_hash}}}},
+        "spec": {"template": {"metadata": {"annotations": {annotation: workload.annotation}}}},
     });
     Patch { object, on_release: OnRelease::Leave }
 }
@@ -137,6 +154,16 @@ fn annotation(monitor: &str) -> String {
     }
     let hash = sha256_hex(monitor);
     format!("magalix.com/config-hash-{}", hash.get(..16).unwrap_or_default())
+}
+
+/// The content that an annotation is about.
+fn content(annotation: &str) -> &str {
+    annotation.rsplit_once('.').map_or(annotation, |(content, _)| content)
+}
+
+/// How many restarts an annotation counts.
+fn count(annotation: &str) -> i64 {
+    annotation.rsplit_once('.').and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
 }
 
 /// Whether every Pod of a workload is of its newest form and ready.

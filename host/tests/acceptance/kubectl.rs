@@ -1,5 +1,7 @@
 //! What people see with kubectl.
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use pintle_testbed::ControlPlane;
 
@@ -9,10 +11,11 @@ use crate::repository;
 pub(crate) type Check = (&'static str, fn(&ControlPlane) -> anyhow::Result<()>);
 
 /// All of them.
-pub(crate) const CHECKS: [Check; 4] = [
+pub(crate) const CHECKS: [Check; 5] = [
     ("kubectl get dr shows NAME VERSION TYPE", darkroom_columns),
     ("kubectl get ws shows replicas and image", webserver_columns),
     ("kubectl get cfgmon shows the ConfigMap and its Pods", configmonitor_columns),
+    ("kubectl rollout undo of what a ConfigMonitor restarts stays undone", configmonitor_rollback),
     ("kubectl get shows what Modules and Reconcilers are about", own_columns),
 ];
 
@@ -74,6 +77,9 @@ fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
         monitor,
     ];
     plane.run_kubectl(&matched, None)?;
+    // A ConfigMap that comes after its monitor is seen when it has settled; what it is by then is no change.
+    let ready = ["wait", "-n", "columns-configmonitor", "--for=condition=Ready", "--timeout=30s", monitor];
+    plane.run_kubectl(&ready, None)?;
     let edit = r#"{"data":{"config.cfg":"MSG=Hello"}}"#;
     plane.run_kubectl(
         &["patch", "-n", "columns-configmonitor", "configmap/flaskapp-config", "-p", edit],
@@ -93,6 +99,62 @@ fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
     ensure!(rows[0] == ["NAME", "CONFIGMAP", "MATCHED", "LASTRESTART", "AGE"], "{printed}");
     ensure!(rows[1][..2] == ["flakapp-config-monitor", "flaskapp-config"] && rows[1].len() == 5, "{printed}");
     plane.run_kubectl(&["delete", "namespace", "columns-configmonitor", "--wait=false"], None)?;
+    Ok(())
+}
+
+/// Somebody rolls a Deployment back that a ConfigMonitor has restarted: that is not undone, and the next change restarts it again.
+fn configmonitor_rollback(plane: &ControlPlane) -> anyhow::Result<()> {
+    const NAMESPACE: &str = "configmonitor-rollback";
+    const RESTARTED: Duration = Duration::from_secs(3);
+    let kubectl = |arguments: &[&str]| plane.run_kubectl(&[&["-n", NAMESPACE], arguments].concat(), None);
+    let monitor = "cfgmon/flakapp-config-monitor";
+    let is_restarted = |count: u32, content: &str| {
+        let edit = format!(r#"{{"data":{{"config.cfg":"{content}"}}}}"#);
+        kubectl(&["patch", "configmap/flaskapp-config", "-p", &edit])?;
+        let count = format!("--for=jsonpath={{.status.restartCount}}={count}");
+        kubectl(&["wait", monitor, &count, "--timeout=30s"])?;
+        kubectl(&["wait", monitor, "--for=condition=Restarting=False", "--timeout=30s"])?;
+        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=30s"])
+    };
+    let deployment = || {
+        let annotation =
+            r"{.spec.template.metadata.annotations.magalix\.com/config-hash-flakapp-config-monitor}";
+        let path = format!("-o=jsonpath={{.metadata.generation}} {annotation}");
+        kubectl(&["get", "deployment/frontend", &path])
+    };
+    let rolled_out = || kubectl(&["rollout", "status", "deployment/frontend", "--timeout=30s"]);
+    sample(plane, NAMESPACE, "configmonitor.yaml")?;
+    kubectl(&["wait", monitor, "--for=jsonpath={.status.matchedPods}=1", "--timeout=30s"])?;
+    // A ConfigMap that comes after its monitor is seen when it has settled; what it is by then is no change.
+    kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=30s"])?;
+    is_restarted(1, "one")?;
+    let first = deployment()?;
+    is_restarted(2, "two")?;
+    for (generation, (command, ends)) in [(4, ("undo", ".1")), (5, ("restart", ".1")), (6, ("undo", ".1"))] {
+        kubectl(&["rollout", command, "deployment/frontend"])?;
+        rolled_out()?;
+        // Long enough for a change to have settled and been carried out.
+        std::thread::sleep(RESTARTED);
+        let now = deployment()?;
+        ensure!(
+            now.starts_with(&format!("{generation} ")) && now.ends_with(ends),
+            "rollout {command}: {now}"
+        );
+        ensure!(
+            now.split_once(' ').map(|(_, hash)| hash) == first.split_once(' ').map(|(_, hash)| hash),
+            "{now}"
+        );
+        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=30s"])?;
+    }
+    is_restarted(3, "three")?;
+    let now = deployment()?;
+    ensure!(now.starts_with("7 ") && now.ends_with(".3"), "{now}");
+    kubectl(&["rollout", "undo", "deployment/frontend", "--to-revision=1"])?;
+    rolled_out()?;
+    std::thread::sleep(RESTARTED);
+    ensure!(deployment()?.trim() == "8", "to a revision without the annotation: {}", deployment()?);
+    is_restarted(4, "four")?;
+    plane.run_kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"], None)?;
     Ok(())
 }
 

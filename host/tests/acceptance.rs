@@ -26,6 +26,8 @@ mod real;
 mod served;
 #[path = "acceptance/wire.rs"]
 mod wire;
+#[path = "acceptance/woken.rs"]
+mod woken;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -115,6 +117,17 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
             let outcome = check(&plane).map_err(|error| format!("{error:#}\n"));
             tally.line(name, begun.elapsed().as_secs_f32(), outcome);
         }
+    }
+    if is_wanted(woken::NAME) {
+        real.start_host_unless_it_runs().await?;
+        let begun = Instant::now();
+        let outcome = woken::check(&plane, &real).await.map_err(|error| {
+            format!(
+                "{error:#}
+"
+            )
+        });
+        tally.line(woken::NAME, begun.elapsed().as_secs_f32(), outcome);
     }
     if is_wanted(served::NAME) {
         real.start_host_unless_it_runs().await?;

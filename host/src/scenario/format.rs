@@ -103,6 +103,9 @@ pub struct ModuleFile {
     /// Those of `children` that it observes.
     #[serde(default)]
     pub observes: Vec<String>,
+    /// For `fixture` and `answers`: what its manifest declares besides, for instance `patches`.
+    #[serde(default)]
+    pub manifest: serde_json::Map<String, Value>,
     /// The bytes end with a section that means nothing, so that they are another module with the same answers.
     #[serde(default)]
     pub padded: bool,

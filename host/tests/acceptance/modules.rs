@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf};
 use anyhow::Context;
 use pintle::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
 use pintle_engine::fixtures;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A custom section of a component, called `note` and empty.
 const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
@@ -47,7 +47,7 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
         true => manifest.replacen('{', r#"{"finalizer":true,"#, 1),
         false => manifest,
     };
-    let manifest = observing(&manifest, &module.observes)?;
+    let manifest = declaring(&manifest, &module.observes, &module.manifest)?;
     if let Some(answer) = &module.answers {
         let mut answer = answer.clone();
         answer["apiVersion"] = "guest.pintle.dev/v1".into();
@@ -68,9 +68,12 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// A manifest that also asks to observe these of its kinds of children.
-fn observing(manifest: &str, kinds: &[String]) -> anyhow::Result<String> {
+/// A manifest that also asks to observe these of its kinds of children, and declares this.
+fn declaring(manifest: &str, kinds: &[String], more: &Map<String, Value>) -> anyhow::Result<String> {
     let mut manifest: Value = serde_json::from_str(manifest)?;
+    if let Some(fields) = manifest.as_object_mut() {
+        fields.extend(more.clone());
+    }
     for child in manifest["children"].as_array_mut().into_iter().flatten() {
         let named = format!(
             "{}/{}",

@@ -42,6 +42,9 @@
 //! [`export!`]`(Greeting);` makes a component of it when it is compiled to WebAssembly, and nothing otherwise: `cargo test` runs
 //! `Greeting::reconcile` as the plain function that it is.
 //!
+//! A guest can also look at what is not its root's own, patch it, and have Pods go: [`Needs`], [`Patch`], [`Evictions`]; docs/guests.md
+//! tells how, with a whole guest.
+//!
 //! With the feature `schema` a native build of the guest writes its `crd.yaml` and `config.schema.json`; see [`schema`].
 
 #[cfg(target_arch = "wasm32")]
@@ -74,6 +77,11 @@ pub use serde;
 pub use serde_json::{self, Map, Value, json};
 
 use serde::de::DeserializeOwned;
+
+/// What docs/guests.md shows is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guests.md")]
+struct Guide;
 
 /// A guest: a pure function from a request to a response. Equal requests must give byte-equal answers.
 pub trait Guest {

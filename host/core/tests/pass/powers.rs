@@ -167,37 +167,6 @@ fn a_root_that_goes_takes_its_patches_away_without_its_guest() {
 }
 
 #[test]
-fn a_host_killed_before_any_write_ends_where_it_would_have() {
-    // Each write of the passes is the last one that a host makes before it dies, its reply lost.
-    for killed_at in 0..8 {
-        let mut world = world();
-        let target = add_target(&mut world);
-        let mut writes = 0;
-        for _ in 0..4 {
-            let mut dead = false;
-            let run = world.pass_between(&patch("1", "Remove"), move |api, step| {
-                if step.starts_with("patch") {
-                    writes += 1;
-                }
-                if !dead && writes + 1 > killed_at {
-                    dead = true;
-                    api.fail("patch Deployment theirs", Fault::LoseReply);
-                }
-            });
-            drop(run);
-            world.restart();
-        }
-        let run = world.pass(&patch("1", "Remove"));
-        assert_eq!(run.done.counts.patched, 0, "killed at {killed_at}: {:?}", run.steps);
-        assert_eq!(annotations(&world, &target), json!({"other": "1", "a/b": "1"}));
-        let root = world.root.clone();
-        world.api.edit(&root, "metadata.deletionTimestamp", "2000-01-01T00:00:00Z".into());
-        world.pass(&response(json!({})));
-        assert_eq!(annotations(&world, &target), json!({"other": "1"}), "nothing is forgotten");
-    }
-}
-
-#[test]
 fn a_patch_never_creates_and_says_what_is_missing() {
     let mut world = world();
     let run = world.pass(&patch("1", "Leave"));

@@ -5,14 +5,17 @@
 //! wrong is a [`Plan`]; what came of it is an [`Outcome`], which names the property that broke and the step at which it did.
 //! [`search`] makes plans: each fault at each place first, then pairs and mixtures by the seed.
 
+mod differing;
 mod hosts;
 mod plan;
 mod properties;
 mod run;
 mod seam;
 pub mod search;
+pub mod words;
 mod world;
 
+pub use differing::Differing;
 pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use properties::{Broken, Property};
 pub use run::{NamedModule, Outcome, Reference, Resolve, Setting, Simulation};

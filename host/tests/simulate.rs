@@ -246,10 +246,12 @@ fn catch(
     let broken = Simulation::new(setting, animal.scenario, &text, &modules::resolve)?;
     let broken = broken.with_seams(animal.seams());
     let run = &healthy.reference.outcome;
-    let plans = std::iter::once(pintle::simulate::Plan::default())
-        .chain(search::first(run))
-        .chain(search::further(run, Menu { spares: false }));
-    for plan in plans.take(PLANS_PER_ANIMAL) {
+    // Of every kind of fault some, at places that lie apart.
+    let all: Vec<_> =
+        search::first(run).into_iter().chain(search::further(run, Menu { spares: false })).collect();
+    let apart = all.len().div_ceil(PLANS_PER_ANIMAL).max(1);
+    let plans = std::iter::once(pintle::simulate::Plan::default()).chain(all.into_iter().step_by(apart));
+    for plan in plans {
         let outcome = broken.run(0, &plan, &healthy.reference)?;
         // What breaks a sound host too says nothing of this one.
         let sound = |plan| anyhow::Ok(healthy.simulation.run(0, plan, &healthy.reference)?.broken.is_none());

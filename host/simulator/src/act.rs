@@ -55,6 +55,11 @@ pub enum Act {
         /// The operations.
         patch: Value,
     },
+    /// Evicts a Pod, where its PodDisruptionBudget allows it.
+    Evict {
+        /// Which Pod.
+        target: ObjectRef,
+    },
     /// Deletes an object.
     Delete {
         /// Which object.
@@ -78,9 +83,10 @@ impl Act {
         };
         match self {
             Self::Create(object) | Self::Update(object) | Self::Apply { object, .. } => named(object),
-            Self::Merge { target, .. } | Self::JsonPatch { target, .. } | Self::Delete { target, .. } => {
-                target.clone()
-            }
+            Self::Merge { target, .. }
+            | Self::JsonPatch { target, .. }
+            | Self::Evict { target }
+            | Self::Delete { target, .. } => target.clone(),
         }
     }
 
@@ -117,6 +123,13 @@ impl Act {
                 path.subresource.clone_from(subresource);
                 form = Some(PatchForm::Json);
                 (Verb::Patch, patch.clone())
+            }
+            Self::Evict { target } => {
+                path.subresource = Some("eviction".into());
+                (
+                    Verb::Create,
+                    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": target.name}}),
+                )
             }
             Self::Delete { cascade, .. } => {
                 let policy = match cascade {

@@ -1,7 +1,8 @@
-//! The controllers that every cluster has, one step at a time: garbage collection, namespaces that end, and Deployments down to Pods
-//! that only pretend to run.
+//! The controllers that every cluster has, one step at a time: garbage collection, namespaces that end, Deployments down to Pods
+//! that only pretend to run, and PodDisruptionBudgets.
 
 mod deployments;
+mod disruption;
 mod garbage;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -26,7 +27,7 @@ pub(crate) enum Step {
 
 /// One of the steps that could be taken next, in the order of their turn; the first is `nth` 0.
 pub(crate) fn step(store: &Store, nth: usize) -> Option<Step> {
-    garbage::steps(store).chain(deployments::steps(store)).nth(nth)
+    garbage::steps(store).chain(deployments::steps(store)).chain(disruption::steps(store)).nth(nth)
 }
 
 /// The objects of a kind, in order.

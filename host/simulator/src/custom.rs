@@ -19,7 +19,7 @@ pub(crate) fn pruned(shape: Shape<'_>, value: &Value) -> Value {
     }
 }
 
-/// Everything in a value that its schema forbids. Rules in CEL are not evaluated.
+/// Everything in a value that its schema forbids, but for its rules in CEL.
 pub(crate) fn misfits(shape: Shape<'_>, value: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
     check(shape, value, "", &mut found);
@@ -113,6 +113,12 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
             format!("Invalid value: {value}: {path} in body should match '{pattern}'"),
         );
     }
+    if let (Some("date-time"), Some(text)) = (shape.get("format").and_then(Value::as_str), value.as_str())
+        && !is_date_time(text)
+    {
+        let message = format!("Invalid value: {value}: {path} in body must be of type date-time: {value}");
+        say(path, "FieldValueTypeInvalid", message);
+    }
     match value {
         Value::Object(fields) => {
             let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -151,6 +157,169 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
         }
         _ => {}
     }
+    compose(shape, value, path, found);
+}
+
+/// Several schemas for one place.
+fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
+    let misfits = |node: &Value| {
+        let mut found = Vec::new();
+        check(shape.at(node), value, path, &mut found);
+        found
+    };
+    let branches =
+        |keyword: &str| shape.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut wrong = |why: &str| {
+        let shown = if value.is_object() { "\"object\"".to_owned() } else { value.to_string() };
+        found.push(cause(path, "FieldValueInvalid", format!("Invalid value: {shown}: {path} in body {why}")));
+    };
+    let fitting = |keyword: &str| branches(keyword).iter().filter(|node| misfits(node).is_empty()).count();
+    if !branches("anyOf").is_empty() && fitting("anyOf") == 0 {
+        wrong("must validate at least one schema (anyOf)");
+    }
+    if !branches("oneOf").is_empty() && fitting("oneOf") != 1 {
+        wrong("must validate one and only one schema (oneOf)");
+    }
+    if fitting("allOf") < branches("allOf").len() {
+        wrong("must validate all the schemas (allOf)");
+    }
+    if shape.get("not").is_some_and(|node| misfits(node).is_empty()) {
+        wrong("must not validate the schema (not)");
+    }
+    // What is wrong with the first of several is told too.
+    let told = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter(|keyword| fitting(keyword) == 0)
+        .filter_map(|keyword| branches(keyword).first());
+    let told = told.chain(branches("allOf"));
+    found.extend(told.flat_map(&misfits).collect::<Vec<_>>());
+}
+
+fn is_date_time(text: &str) -> bool {
+    let time = |rest: &str| {
+        let is = regex::Regex::new(
+            r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$",
+        );
+        is.is_ok_and(|is| is.is_match(rest))
+    };
+    let text = text.to_ascii_lowercase();
+    text.split_once('t').is_some_and(|(date, rest)| {
+        date.len() == 10 && date.parse::<jiff::civil::Date>().is_ok() && time(rest)
+    })
+}
+
+/// Keywords of schemas that are looked at, or that change nothing of what is stored.
+const KEYWORDS: [&str; 34] = [
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "default",
+    "description",
+    "enum",
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "externalDocs",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "nullable",
+    "oneOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
+];
+
+/// Formats of text that the API server checks, and that are not checked here.
+const FORMATS: [&str; 24] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8s-long-name",
+    "k8s-short-name",
+    "mac",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+];
+
+/// What a CRD declares, and the API server heeds, that is not modelled here.
+pub(crate) fn not_modelled(crd: &Value) -> Option<String> {
+    let spec = &crd["spec"];
+    if spec["conversion"]["strategy"] == "Webhook" {
+        return Some("conversion by a webhook".into());
+    }
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if versions.iter().filter(|version| version["served"] == true).count() > 1 {
+        return Some("more than one served version of a kind".into());
+    }
+    let mut schemas = versions.iter().filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
+    schemas.find_map(|schema| beyond(schema, "", false, false))
+}
+
+fn beyond(schema: &Value, path: &str, in_items: bool, in_map: bool) -> Option<String> {
+    let at = if path.is_empty() { "the schema" } else { path };
+    for (keyword, value) in schema.as_object()? {
+        let known = KEYWORDS.contains(&keyword.as_str()) || keyword == "x-kubernetes-validations";
+        // What is off, or holds nothing, is as good as not there.
+        let is_set = !matches!(value, Value::Null | Value::Bool(false));
+        if !known && is_set {
+            return Some(format!("{keyword} in {at} of a CRD"));
+        }
+    }
+    if let Some(format) = schema["format"].as_str().filter(|format| FORMATS.contains(format)) {
+        return Some(format!("the format {format} in {at} of a CRD"));
+    }
+    if let Some(pattern) = schema["pattern"].as_str().filter(|pattern| regex::Regex::new(pattern).is_err()) {
+        return Some(format!("the pattern {pattern:?} in {at} of a CRD"));
+    }
+    if let Some(why) = crate::rules::not_modelled(schema, in_items, in_map) {
+        return Some(why);
+    }
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let mut within = properties.filter_map(|(name, schema)| beyond(schema, &below(name), in_items, in_map));
+    within
+        .next()
+        .or_else(|| beyond(&schema["items"], &format!("{path}[]"), true, in_map))
+        .or_else(|| beyond(&schema["additionalProperties"], &format!("{path}.*"), in_items, true))
+        .or_else(|| {
+            let branches =
+                ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| schema[keyword].as_array());
+            let mut branches = branches.flatten().chain(schema.get("not"));
+            branches.find_map(|branch| beyond(branch, path, in_items, in_map))
+        })
 }
 
 #[cfg(test)]
@@ -176,6 +345,61 @@ mod tests {
         let object = json!({"spec": {"size": 1, "nope": 2, "free": {"any": {"thing": 1}}}, "other": 1});
         let kept = pruned(Shape::new(&Value::Null, &schema), &object);
         assert_eq!(kept, json!({"spec": {"size": 1, "free": {"any": {"thing": 1}}}}));
+    }
+
+    #[test]
+    fn what_a_crd_asks_for_and_nobody_looks_at_is_named() {
+        let crd = |node: Value| {
+            json!({"spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema":
+            {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": node}}}}}}]}})
+        };
+        for fine in [
+            schema(),
+            json!({"type": "string", "format": "date-time"}),
+            json!({"oneOf": [{"required": ["a"]}]}),
+        ] {
+            assert_eq!(not_modelled(&crd(fine)), None);
+        }
+        for (node, what) in [
+            (
+                json!({"type": "object", "x-kubernetes-embedded-resource": true}),
+                "x-kubernetes-embedded-resource in spec.x of a CRD",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string", "format": "ipv4"}}),
+                "the format ipv4 in spec.x[] of a CRD",
+            ),
+            (json!({"type": "string", "pattern": "(?=a)"}), "the pattern \"(?=a)\" in spec.x of a CRD"),
+            (json!({"not": {"dependencies": {}}}), "dependencies in spec.x of a CRD"),
+        ] {
+            assert_eq!(not_modelled(&crd(node)).as_deref(), Some(what));
+        }
+        let mut two = crd(json!({}));
+        two["spec"]["versions"] = json!([{"name": "v1", "served": true}, {"name": "v2", "served": true}]);
+        assert!(not_modelled(&two).is_some());
+        assert!(not_modelled(&json!({"spec": {"conversion": {"strategy": "Webhook"}}})).is_some());
+    }
+
+    #[test]
+    fn several_schemas_of_one_place_all_count() {
+        let schema = json!({"type": "object", "properties": {"a": {}, "b": {}, "c": {}},
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}], "not": {"required": ["c"]}});
+        let fits = |value: Value| misfits(Shape::new(&Value::Null, &schema), &value).is_empty();
+        assert!(fits(json!({"a": 1})) && fits(json!({"b": 1})));
+        assert!(!fits(json!({})) && !fits(json!({"a": 1, "b": 1})) && !fits(json!({"a": 1, "c": 1})));
+    }
+
+    #[test]
+    fn a_time_is_one_of_rfc_3339() {
+        for (text, is) in [
+            ("2026-01-01T00:00:00Z", true),
+            ("2026-01-01t00:00:00.5+01:00", true),
+            ("2026-01-01", false),
+            ("2026-13-01T00:00:00Z", false),
+            ("2026-01-01T24:00:00Z", false),
+        ] {
+            assert_eq!(is_date_time(text), is, "{text}");
+        }
     }
 
     #[test]

@@ -38,6 +38,13 @@ pub(crate) fn builtin(kind: &str, object: &mut Value) {
         "Namespace" => namespace(object),
         "CustomResourceDefinition" => custom_resource_definition(object),
         "Lease" => default(object, "spec", json!({})),
+        "PodDisruptionBudget" => {
+            default(object, "spec", json!({}));
+            default(object, "status", json!({}));
+            for field in ["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"] {
+                default(&mut object["status"], field, 0.into());
+            }
+        }
         "PersistentVolumeClaim" => {
             default(object, "spec", json!({}));
             default(&mut object["spec"], "volumeMode", "Filesystem".into());

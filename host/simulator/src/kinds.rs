@@ -4,10 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use crate::{apply::shape::Shape, schema, store::Store};
+use crate::{Failure, apply::shape::Shape, rules::Rules, schema, store::Store};
 
 /// A kind as it is served.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) group: String,
     pub(crate) version: String,
@@ -20,6 +20,8 @@ pub(crate) struct Served {
     pub(crate) generation: bool,
     /// Whether a CRD defines it.
     pub(crate) custom: bool,
+    /// What its CRD states in CEL.
+    pub(crate) rules: Rules,
     schema: Value,
 }
 
@@ -55,7 +57,7 @@ impl Served {
 const STATUS: u8 = 1;
 const GENERATION: u8 = 2;
 const NAMESPACED: u8 = 4;
-const BUILTIN: [(&str, &str, &str, &str, u8); 17] = [
+const BUILTIN: [(&str, &str, &str, &str, u8); 18] = [
     ("", "v1", "ConfigMap", "configmaps", NAMESPACED),
     ("", "v1", "Namespace", "namespaces", STATUS),
     ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED | STATUS),
@@ -76,6 +78,7 @@ const BUILTIN: [(&str, &str, &str, &str, u8); 17] = [
     ("coordination.k8s.io", "v1", "Lease", "leases", NAMESPACED),
     ("events.k8s.io", "v1", "Event", "events", NAMESPACED),
     ("networking.k8s.io", "v1", "Ingress", "ingresses", NAMESPACED | STATUS | GENERATION),
+    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED | STATUS | GENERATION),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", 0),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", NAMESPACED),
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", NAMESPACED),
@@ -91,10 +94,40 @@ static SERVED: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| {
         status: flags & STATUS != 0,
         generation: flags & GENERATION != 0,
         custom: false,
+        rules: Rules::default(),
         schema: schema::builtin(group, version, kind),
     });
     served.map(Arc::new).collect()
 });
+
+/// The groups that every API server serves: of their kinds, one that is not among ours is there all the same.
+const BUILTIN_GROUPS: [&str; 17] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// What becomes of a request for a kind that is not served here: 404 as of the API server, or 501 where that has it.
+pub(crate) fn unknown(group: &str, what: &str) -> Failure {
+    match BUILTIN_GROUPS.contains(&group) && !what.is_empty() {
+        true => Failure::not_modelled(&format!("{what} of the group {group:?}")),
+        false => Failure::unknown_path(),
+    }
+}
 
 /// The kind of this group, version and plural.
 pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
@@ -126,6 +159,7 @@ pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
         status: version.pointer("/subresources/status").is_some(),
         generation: true,
         custom: true,
-        schema: schema::custom(version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)),
+        rules: Rules::of(&version["schema"]["openAPIV3Schema"]),
+        schema: schema::custom(&version["schema"]["openAPIV3Schema"]),
     })
 }

@@ -191,7 +191,8 @@ impl ApiServer {
             let state = self.lock();
             kinds::of(&state.store, &reference.api_version, &reference.kind)
         };
-        let served = served.ok_or_else(Failure::unknown_path)?;
+        let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+        let served = served.ok_or_else(|| kinds::unknown(group, &reference.kind))?;
         let mut request = act.request(&reference, &served.plural, actor);
         change(&mut request);
         let mut state = self.lock();

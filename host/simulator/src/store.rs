@@ -35,8 +35,8 @@ pub(crate) struct Store {
     version: u64,
     /// Versions below this one are forgotten.
     compacted: u64,
-    /// The kinds that the CRDs define.
-    custom: Vec<Arc<Served>>,
+    /// The kinds that each CRD defines.
+    custom: BTreeMap<String, Vec<Arc<Served>>>,
 }
 
 impl Store {
@@ -101,13 +101,17 @@ impl Store {
 
     fn record(&mut self, entry: Entry) {
         if entry.key.resource == "customresourcedefinitions" {
-            let crds = self.objects.iter().filter(|(key, _)| key.resource == "customresourcedefinitions");
-            self.custom = crds.flat_map(|(_, crd)| kinds::custom(crd)).map(Arc::new).collect();
+            let name = entry.key.name.clone();
+            if entry.gone {
+                self.custom.remove(&name);
+            } else if entry.before.as_ref().is_none_or(|before| before["spec"] != entry.after["spec"]) {
+                self.custom.insert(name, kinds::custom(&entry.after).map(Arc::new).collect());
+            }
         }
         self.history.push(entry);
     }
 
-    pub(crate) fn custom_kinds(&self) -> &[Arc<Served>] {
-        &self.custom
+    pub(crate) fn custom_kinds(&self) -> impl Iterator<Item = &Arc<Served>> {
+        self.custom.values().flatten()
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn findings(kind: &str, custom: bool, live: Option<&Value>, next: &Va
             "Pod" => pod(live, next, &mut found),
             "Service" => service(live, next, &mut found),
             "Ingress" => ingress(next, &mut found),
+            "PodDisruptionBudget" => disruption_budget(next, &mut found),
             _ => {}
         }
     }
@@ -204,6 +205,37 @@ fn immutable_data(live: Option<&Value>, next: &Value, found: &mut Findings) {
     for field in ["data", "binaryData"] {
         if next.get(field) != live.get(field) {
             found.forbidden(field, "field is immutable when `immutable` is set");
+        }
+    }
+}
+
+fn disruption_budget(next: &Value, found: &mut Findings) {
+    let spec = &next["spec"];
+    let given = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
+    if given("minAvailable") && given("maxUnavailable") {
+        found.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set");
+    }
+    for field in ["minAvailable", "maxUnavailable"] {
+        let at = format!("spec.{field}");
+        match &spec[field] {
+            Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
+                found.invalid(at, &spec[field], "must be greater than or equal to 0");
+            }
+            Value::String(text) => {
+                let percent = text
+                    .strip_suffix('%')
+                    .filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+                match percent.and_then(|digits| digits.parse::<u32>().ok()) {
+                    None => found.invalid(
+                        at,
+                        &spec[field],
+                        "a valid percent string must be a numeric string followed by an ending '%'",
+                    ),
+                    Some(101..) => found.invalid(at, &spec[field], "must not be greater than 100%"),
+                    Some(_) => {}
+                }
+            }
+            _ => {}
         }
     }
 }

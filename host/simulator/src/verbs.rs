@@ -1,9 +1,11 @@
 //! Carrying requests out.
 
 mod delete;
+mod evict;
 mod read;
 mod write;
 
+pub(crate) use evict::{is_ready, selects};
 pub(crate) use write::CRD_FINALIZER;
 
 use std::sync::Arc;
@@ -71,7 +73,11 @@ pub(crate) fn carry_out(
         Verb::Review => Ok(review(request)),
         Verb::Get => read::get(context.store, request, as_of),
         Verb::List => read::list(context.store, request, as_of),
-        Verb::Create => write::create(context, request),
+        Verb::Create => match request.path.subresource.as_deref() {
+            None => write::create(context, request),
+            Some("eviction") if request.path.resource == "pods" => evict::evict(context, request),
+            Some(other) => Err(Failure::not_modelled(&format!("the subresource {other:?}"))),
+        },
         Verb::Apply | Verb::Patch | Verb::Update => write::change(context, request),
         Verb::Delete => delete::delete(context, request),
         Verb::Watch => Err(Failure::not_modelled("a watch here")),
@@ -89,8 +95,10 @@ fn review(request: &Request) -> Done {
 fn target(store: &Store, request: &Request) -> Result<(Arc<Served>, Key), Failure> {
     let path = &request.path;
     let served = kinds::find(store, &path.group, &path.version, &path.resource)
-        .filter(|served| served.namespaced == path.namespace.is_some())
-        .ok_or_else(Failure::unknown_path)?;
+        .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
+    if served.namespaced != path.namespace.is_some() {
+        return Err(Failure::unknown_path());
+    }
     let name = path.name.as_deref().ok_or_else(Failure::unknown_path)?;
     let key = served.key(path.namespace.as_deref(), name);
     match path.subresource.as_deref() {

@@ -53,7 +53,7 @@ impl Selection {
     pub(crate) fn of(store: &Store, request: &Request) -> Result<Self, Failure> {
         let path = &request.path;
         let served = kinds::find(store, &path.group, &path.version, &path.resource)
-            .ok_or_else(Failure::unknown_path)?;
+            .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
         if request.is_set("sendInitialEvents") {
             return Err(Failure::not_modelled("streaming lists"));
         }

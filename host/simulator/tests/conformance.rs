@@ -13,6 +13,8 @@
 
 #[path = "conformance/backend.rs"]
 mod backend;
+#[path = "conformance/evictions.rs"]
+mod evictions;
 #[path = "conformance/generate.rs"]
 mod generate;
 #[path = "conformance/normal.rs"]
@@ -62,6 +64,8 @@ async fn conformance() -> anyhow::Result<bool> {
     let real = Real::connect(plane.kubeconfig()).await?;
     println!("the API server is up after {:.1} s", started.elapsed().as_secs_f32());
     let schemas = schemas::compare(&real).await?;
+    real.make_namespace("evictions").await?;
+    let evictions = evictions::compare(&real, &Simulated::new("evictions").await?, "evictions").await?;
     real.watch_everything().await?;
 
     let seeds: Vec<u64> = match variable("PINTLE_CONFORMANCE_SEED") {
@@ -110,7 +114,7 @@ async fn conformance() -> anyhow::Result<bool> {
     drop(real);
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     plane.stop()?;
-    Ok(broken.is_empty() && schemas)
+    Ok(broken.is_empty() && schemas && evictions)
 }
 
 /// What came of a sequence on both.

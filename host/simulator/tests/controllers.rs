@@ -271,3 +271,85 @@ fn what_one_controller_may_not_do_keeps_no_other_from_its_work() {
     settle(&server);
     assert!(names(&server.snapshot(), "Pod").iter().any(|pod| pod.starts_with("web-")));
 }
+
+#[test]
+fn a_budget_counts_what_is_ready_and_an_eviction_takes_of_what_it_allows() {
+    let server = server();
+    apply(&server, deployment(3, "web:1"));
+    let spec = json!({"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}});
+    create(
+        &server,
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}),
+    );
+    settle(&server);
+    let budget = || server.object(&reference("policy/v1", "PodDisruptionBudget", "web")).unwrap();
+    let status = |field: &str| budget()["status"][field].as_i64().unwrap();
+    assert_eq!((status("expectedPods"), status("currentHealthy"), status("disruptionsAllowed")), (3, 3, 1));
+    let pods = names(&server.snapshot(), "Pod");
+    let evict = |name: &str| {
+        let target = reference("v1", "Pod", name);
+        server.act("somebody", &Act::Evict { target })
+    };
+    evict(&pods[0]).unwrap();
+    let refused = evict(&pods[1]).unwrap_err();
+    assert_eq!((refused.code, refused.reason.as_str()), (429, "TooManyRequests"));
+    assert!(refused.causes[0].message.contains("needs 2 healthy pods"), "{refused:?}");
+    // The next one may go when what went is replaced.
+    settle(&server);
+    assert_eq!((status("currentHealthy"), status("disruptionsAllowed")), (3, 1));
+    evict(&pods[1]).unwrap();
+    settle(&server);
+    assert_eq!(names(&server.snapshot(), "Pod").len(), 3);
+}
+
+#[test]
+fn a_share_of_pods_is_one_of_those_that_are_wanted() {
+    let server = server();
+    apply(&server, deployment(4, "web:1"));
+    let spec = json!({"maxUnavailable": "30%", "selector": {}});
+    create(
+        &server,
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}),
+    );
+    settle(&server);
+    let budget = server.object(&reference("policy/v1", "PodDisruptionBudget", "web")).unwrap();
+    // A part of a Pod counts as one that may go.
+    assert_eq!(
+        (&budget["status"]["desiredHealthy"], &budget["status"]["disruptionsAllowed"]),
+        (&json!(2), &json!(2))
+    );
+}
+
+#[test]
+fn what_a_patch_tests_for_null_need_not_be_there() {
+    let server = server();
+    create(&server, config_map("a", &[]));
+    let target = reference("v1", "ConfigMap", "a");
+    let patch = |patch: Value| {
+        server.act("somebody", &Act::JsonPatch { target: target.clone(), subresource: None, patch })
+    };
+    patch(json!([
+        {"op": "test", "path": "/metadata/finalizers", "value": null},
+        {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/hold"]},
+    ]))
+    .unwrap();
+    let again = patch(json!([{"op": "test", "path": "/metadata/finalizers", "value": null}]));
+    assert_eq!(again.unwrap_err().code, 422);
+}
+
+#[test]
+fn what_an_api_server_has_and_this_one_does_not_is_said_by_its_name() {
+    let server = server();
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}});
+    let webhook = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"}});
+    let unknown = json!({"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "n"}});
+    for (object, code, name) in
+        [(quota, 501, "ResourceQuota"), (webhook, 501, "ValidatingWebhookConfiguration"), (unknown, 404, "")]
+    {
+        let refused = server.act("somebody", &Act::Create(object)).unwrap_err();
+        assert_eq!(refused.code, code);
+        assert!(refused.message.contains(name), "{}", refused.message);
+    }
+    let strict = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
+    assert_eq!(server.act("somebody", &Act::Create(strict)).unwrap_err().code, 501);
+}

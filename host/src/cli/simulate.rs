@@ -6,7 +6,7 @@ use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};
 
 use super::{
-    output::{self, Colours},
+    output::{self, Colours, Format},
     plural::plural,
     problem::{Problem, Verdict},
 };
@@ -15,8 +15,9 @@ use crate::{
     offline::{self, documents, setting::default_spec},
     scenario::ModuleFile,
     simulate::{
-        Outcome, Replay, Setting, Simulation,
-        search::{self, Effort, Menu, Subject},
+        Differing, Outcome, Plan, Replay, Setting, Simulation, Step,
+        search::{self, Effort, Failure, Menu, Subject, Tally},
+        words,
     },
 };
 
@@ -27,25 +28,30 @@ use crate::{
 /// edits and deletes children, the root is made again. Whatever goes wrong, the end must be the same, and then nothing may be left
 /// to do. Every guest call is made twice, and with the children in another order: the answers must be the same.
 ///
-/// A scenario has `about`, `objects` (the custom resources) and `steps`, each with `expect`; see docs/simulator.md. What a run that
-/// fails prints in its first line repeats it.
+/// A scenario has `about`, `objects` (the custom resources) and `steps`, each with `expect`; see docs/simulator.md. A file with
+/// objects alone is taken for one in which they are made, deleted, and made again.
+///
+/// Exits with 0 when every property holds, with 1 when one does not, and with 2 when it cannot run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Search 500 plans
+  # Search 500 plans with sample.yaml beside the module: it is made, deleted, and made again
+  pintle simulate guest.wasm
+
+  # With a scenario
   pintle simulate guest.wasm --scenario scenario.yaml
 
   # Search more of them
   pintle simulate guest.wasm --scenario scenario.yaml --seeds 20000
 
-  # Repeat a run that failed, step by step
+  # Repeat a run that failed, step by step; what fails prints this line
   pintle simulate guest.wasm --scenario scenario.yaml --replay 'scenario.yaml seed=0 plan=w3=crash-after'")]
 pub(super) struct Simulate {
     /// The guest: a module that `pintle build` made
     module: PathBuf,
 
-    /// A scenario; may be given more than once
-    #[arg(long = "scenario", value_name = "FILE", required = true)]
+    /// A scenario, or objects; may be given more than once [default: sample.yaml beside the module]
+    #[arg(long = "scenario", value_name = "FILE")]
     scenarios: Vec<PathBuf>,
 
     /// The CRD of the guest's kind, and those of its children [default: crd.yaml beside the module, or a schema that takes anything]
@@ -63,6 +69,10 @@ pub(super) struct Simulate {
     /// Repeat one run, and print all that happened in it
     #[arg(long, value_name = "LINE")]
     replay: Option<String>,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
+    output: Format,
 }
 
 /// The name that the guest's Module has in a simulation.
@@ -71,7 +81,14 @@ const MODULE: &str = "under-test";
 /// How many failures are shown.
 const FAILURES_MAX: usize = 5;
 /// How many of the steps before a failure are shown.
-const STEPS_SHOWN: usize = 15;
+const STEPS_SHOWN: usize = 10;
+
+/// What came of a search.
+struct Found {
+    failures: Vec<Failure>,
+    tally: Tally,
+    seconds: f64,
+}
 
 impl Simulate {
     pub(super) fn run(self) -> Result<Verdict, Problem> {
@@ -87,64 +104,182 @@ impl Simulate {
             Setting::new(&self.crds(&module)?, &[(MODULE.into(), bytes)], &[], &[self.reconciler(&module)?])
                 .map_err(|error| Problem::failed(format!("{error:#}")))?;
         let mut subjects = Vec::new();
-        let mut verdict = Verdict::Fine;
-        for path in &self.scenarios {
+        for path in self.scenarios()? {
             let file = path.display().to_string();
             if replay.as_ref().is_some_and(|replay| replay.scenario != file) {
                 continue;
             }
-            let simulation = Simulation::new(&setting, &file, &documents::read_text(path)?, &no_modules)?;
+            let kind = &module.manifest().reconciles.kind;
+            let text = scenario_of(&path, &documents::read_text(&path)?, kind)?;
+            let simulation = Simulation::new(&setting, &file, &text, &no_modules)?;
             let reference = simulation.reference(0)?;
-            match &reference.outcome.broken {
-                Some(broken) => {
-                    verdict = Verdict::Failed;
-                    let steps = last_steps(&reference.outcome);
-                    output::print(&format!(
-                        "FAILED  {file}, although nothing goes wrong\n{broken}\n{steps}"
-                    ))?;
-                }
-                None => subjects.push(Subject { simulation, reference }),
-            }
+            subjects.push(Subject { simulation, reference });
         }
-        if let Some(replay) = &replay {
-            let Some(subject) = subjects.first() else {
-                return Err(Problem::new(format!("no scenario {} to replay", replay.scenario)));
-            };
-            let outcome = subject.simulation.run(replay.seed, &replay.plan, &subject.reference)?;
-            let steps: String = outcome.steps.iter().map(|step| format!("{step}\n")).collect();
-            let end = match &outcome.broken {
-                Some(broken) => format!("{broken}\n"),
-                None => "every property holds\n".into(),
-            };
-            output::print(&format!("{steps}{end}"))?;
-            return Ok(if outcome.broken.is_some() { Verdict::Failed } else { Verdict::Fine });
+        match replay {
+            Some(replay) => self.repeat(&replay, subjects),
+            None => self.search(subjects),
         }
-        if subjects.is_empty() {
-            return Ok(verdict);
-        }
+    }
+
+    fn search(&self, subjects: Vec<Subject<'_>>) -> Result<Verdict, Problem> {
+        let (sound, broken): (Vec<_>, Vec<_>) =
+            subjects.into_iter().partition(|subject| subject.reference.outcome.broken.is_none());
+        let of_reference = |subject: Subject<'_>| Failure {
+            replay: Replay { scenario: subject.simulation.file.clone(), seed: 0, plan: Plan::default() },
+            outcome: subject.reference.outcome,
+        };
+        let mut failures: Vec<Failure> = broken.into_iter().map(of_reference).collect();
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let effort = Effort { plans: self.seeds, seed: 0, threads, failures_max: FAILURES_MAX };
-        let plans = search::plans(&subjects, Menu::default(), &effort);
+        let plans = search::plans(&sound, Menu::default(), &effort);
         let begun = clock::monotonic();
-        let tally = search::search(&subjects, &plans, &effort, &|_| {})?;
+        let mut tally = search::search(&sound, &plans, &effort, &|_| {})?;
         let seconds = clock::monotonic().saturating_sub(begun).as_secs_f64();
-        let colours = Colours::of_stdout();
-        for failure in &tally.failures {
-            let line = format!("--replay '{}'", failure.replay);
-            let broken = failure.outcome.broken.as_ref().map(ToString::to_string).unwrap_or_default();
-            let steps = last_steps(&failure.outcome);
-            output::print(&format!("{}  {line}\n{broken}\n{steps}\n", colours.red("FAILED")))?;
+        tally.failed += failures.len();
+        failures.append(&mut tally.failures);
+        let found = Found { failures, tally, seconds };
+        output::print(&match self.output.data() {
+            Some(form) => output::text(&self.data(&found), form)?,
+            None => self.told(&found)?,
+        })?;
+        Ok(if found.failures.is_empty() { Verdict::Fine } else { Verdict::Failed })
+    }
+
+    fn repeat(&self, replay: &Replay, subjects: Vec<Subject<'_>>) -> Result<Verdict, Problem> {
+        let Some(subject) = subjects.into_iter().next() else {
+            return Err(Problem::new(format!("no scenario {} to replay", replay.scenario))
+                .hint("name it with --scenario, as the line does"));
+        };
+        let outcome = match replay.plan.0.is_empty() && replay.seed == 0 {
+            true => subject.reference.outcome,
+            false => subject.simulation.run(replay.seed, &replay.plan, &subject.reference)?,
+        };
+        let verdict = if outcome.broken.is_some() { Verdict::Failed } else { Verdict::Fine };
+        let failure = Failure { replay: replay.clone(), outcome };
+        let text = match self.output.data() {
+            Some(form) => {
+                let mut data = self.data_of(&failure, usize::MAX);
+                data["passed"] = (verdict == Verdict::Fine).into();
+                output::text(&data, form)?
+            }
+            None => {
+                let steps: String = failure.outcome.steps.iter().map(|step| format!("{step}\n")).collect();
+                let end = match verdict {
+                    Verdict::Fine => "every property holds\n".into(),
+                    Verdict::Failed => self.told_of(&failure, 0)?,
+                };
+                format!("{steps}{end}")
+            }
+        };
+        output::print(&text)?;
+        Ok(verdict)
+    }
+
+    fn told(&self, found: &Found) -> Result<String, Problem> {
+        let mut text = String::new();
+        for failure in &found.failures {
+            text.push_str(&self.told_of(failure, STEPS_SHOWN)?);
+            text.push('\n');
         }
         let classes: Vec<String> =
-            tally.by_class.iter().map(|(class, number)| format!("{class} {number}")).collect();
-        output::print(&format!(
+            found.tally.by_class.iter().map(|(class, number)| format!("{class} {number}")).collect();
+        text.push_str(&format!(
             "{} plans, {} failed; {:.0} a second; {}\n",
-            tally.plans,
-            tally.failed,
-            tally.plans as f64 / seconds.max(0.001),
+            found.tally.plans,
+            found.tally.failed,
+            found.tally.plans as f64 / found.seconds.max(0.001),
             classes.join(", ")
-        ))?;
-        Ok(if tally.failed > 0 { Verdict::Failed } else { verdict })
+        ));
+        Ok(text)
+    }
+
+    /// A failure for a person: what should hold, what went wrong, what was found, what happened before it, what to do.
+    fn told_of(&self, failure: &Failure, steps: usize) -> Result<String, Problem> {
+        let colours = Colours::of_stdout();
+        let Failure { replay, outcome } = failure;
+        let Some(broken) = &outcome.broken else { return Ok(String::new()) };
+        let letter = broken.property.letter();
+        let mut text = format!(
+            "{}  {}: it does not hold that {} ({letter})\n",
+            colours.red("FAILED"),
+            replay.scenario,
+            broken.property.in_words()
+        );
+        let faults = words::faults(&replay.plan.0, outcome);
+        match faults.is_empty() {
+            true => text.push_str("  what goes wrong: nothing; this is the guest alone\n"),
+            false => text.push_str(&format!("  what goes wrong: {}\n", faults.join("; "))),
+        }
+        text.push_str(&format!("  what was found: {}\n", indented(broken.what.trim_end(), "    ")));
+        if let Some(differing) = &outcome.differing {
+            let Differing { about, before, after } = differing;
+            text.push_str(&format!("  {about}\n"));
+            text.push_str(&colours.faint(&format!("        - {}\n        + {}\n", before.0, after.0)));
+            text.push_str(&super::test::difference(
+                &output::yaml(&before.1)?,
+                &output::yaml(&after.1)?,
+                colours,
+            ));
+        }
+        let last = last_steps(outcome, steps);
+        if !last.is_empty() {
+            let last: String = last.iter().map(|step| format!("    {step}\n")).collect();
+            text.push_str(&format!("  what happened last:\n{last}"));
+        }
+        text.push_str(&format!("  what to do: {}\n", broken.property.advice()));
+        text.push_str(&format!("  to repeat it: {}\n", self.command(replay)));
+        Ok(text)
+    }
+
+    fn data(&self, found: &Found) -> Value {
+        json!({
+            "plans": found.tally.plans, "failed": found.tally.failed, "seconds": found.seconds, "classes": found.tally.by_class,
+            "failures": found.failures.iter().map(|failure| self.data_of(failure, STEPS_SHOWN)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn data_of(&self, failure: &Failure, steps: usize) -> Value {
+        let Failure { replay, outcome } = failure;
+        let mut data = json!({
+            "scenario": replay.scenario, "replay": replay.to_string(), "command": self.command(replay),
+            "faults": words::faults(&replay.plan.0, outcome),
+            "steps": last_steps(outcome, steps).iter().map(ToString::to_string).collect::<Vec<_>>(),
+        });
+        if let Some(broken) = &outcome.broken {
+            data["property"] = broken.property.letter().into();
+            data["shouldHold"] = broken.property.in_words().into();
+            data["found"] = broken.what.trim_end().into();
+            data["advice"] = broken.property.advice().into();
+        }
+        if let Some(Differing { about, before, after }) = &outcome.differing {
+            data["difference"] = json!({
+                "about": about, "before": {"is": before.0, "value": before.1}, "after": {"is": after.0, "value": after.1},
+            });
+        }
+        data
+    }
+
+    /// The command that repeats a run, to be pasted into a shell.
+    fn command(&self, replay: &Replay) -> String {
+        let shown = |path: &Path| path.display().to_string();
+        let mut words = vec!["pintle".to_owned(), "simulate".into(), shown(&self.module)];
+        words.extend(["--scenario".into(), replay.scenario.clone()]);
+        words.extend(self.crds.iter().flat_map(|file| ["--crd".into(), shown(file)]));
+        words.extend(self.reconciler.iter().flat_map(|file| ["--reconciler".into(), shown(file)]));
+        words.extend(["--replay".into(), replay.to_string()]);
+        words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn scenarios(&self) -> Result<Vec<PathBuf>, Problem> {
+        if !self.scenarios.is_empty() {
+            return Ok(self.scenarios.clone());
+        }
+        let sample = self.module.with_file_name("sample.yaml");
+        match sample.is_file() {
+            true => Ok(vec![sample]),
+            false => Err(Problem::new("a scenario is needed: there is no sample.yaml beside the module")
+                .hint("give a custom resource, or a scenario as docs/simulator.md describes it: --scenario FILE")),
+        }
     }
 
     fn crds(&self, module: &Module) -> Result<Vec<Value>, Problem> {
@@ -215,12 +350,86 @@ fn no_modules(_: &ModuleFile) -> anyhow::Result<Vec<u8>> {
     anyhow::bail!("a scenario of pintle simulate brings no modules of its own: there is the one under test")
 }
 
-fn last_steps(outcome: &Outcome) -> String {
+/// The last steps up to the one at which a property broke.
+fn last_steps(outcome: &Outcome, shown: usize) -> &[Step] {
     let until = outcome.broken.as_ref().and_then(|broken| {
         let step = broken.step.as_ref()?;
         outcome.steps.iter().rposition(|found| found == step)
     });
     let until = until.map_or(outcome.steps.len(), |at| at + 1);
-    let from = until.saturating_sub(STEPS_SHOWN);
-    outcome.steps.iter().take(until).skip(from).map(|step| format!("  {step}\n")).collect()
+    outcome.steps.get(until.saturating_sub(shown)..until).unwrap_or_default()
+}
+
+/// Further lines, under the first.
+fn indented(text: &str, by: &str) -> String {
+    text.replace('\n', &format!("\n{by}"))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
+    match word.bytes().all(plain) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// A scenario's text as it stands; of objects alone, one in which they are made, deleted, and made again.
+fn scenario_of(path: &Path, text: &str, kind: &str) -> Result<String, Problem> {
+    let file = path.display().to_string();
+    if documents::parse_one::<Value>(&file, text).is_ok_and(|whole| whole.get("steps").is_some()) {
+        return Ok(text.to_owned());
+    }
+    let documents = documents::parse(&file, text)?;
+    let mut objects: Vec<Value> = documents.into_iter().map(|document| document.value).collect();
+    for object in &mut objects {
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // Each run has a namespace of its own, and the API server says the rest.
+            for field in ["namespace", "uid", "resourceVersion", "generation", "creationTimestamp"] {
+                metadata.remove(field);
+            }
+        }
+    }
+    let Some(root) = objects.iter().find(|object| object["kind"] == kind) else {
+        return Err(Problem::new(format!("{file} has no {kind}")));
+    };
+    let target =
+        json!({"apiVersion": root["apiVersion"], "kind": root["kind"], "name": root["metadata"]["name"]});
+    let answered = json!([{"object": target, "matches": {"status": {"observedGeneration": 1}}}]);
+    let scenario = json!({
+        "about": "The objects of a file are made, deleted, and made again.",
+        "objects": objects,
+        "steps": [
+            {"name": "it is answered for", "expect": answered},
+            {"name": "it is deleted", "delete": {"object": target}, "within": "90s", "expect": [{"object": target, "absent": true}]},
+            {"name": "and made again", "apply": [root], "expect": answered},
+        ],
+    });
+    Ok(scenario.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_anything_in_it_is_one_word_of_a_shell() {
+        assert_eq!(quoted("a/b-c.yaml"), "a/b-c.yaml");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn objects_alone_are_made_deleted_and_made_again() {
+        let object =
+            "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a, namespace: n, uid: u}\nspec: {}\n";
+        let text = scenario_of(Path::new("sample.yaml"), object, "Thing").expect("a scenario");
+        let scenario =
+            crate::scenario::Scenario::read("sample.yaml", &text).expect("a scenario that can be read");
+        assert_eq!(scenario.steps.len(), 3);
+        assert_eq!(scenario.objects[0]["metadata"], json!({"name": "a"}));
+        let steps = "about: it\nsteps: [{name: nothing}]\n";
+        assert_eq!(scenario_of(Path::new("s.yaml"), steps, "Thing").expect("itself"), steps);
+    }
 }

@@ -166,7 +166,8 @@ fn described(outcome: &Outcome, colours: Colours) -> String {
     text
 }
 
-fn difference(expected: &str, found: &str, colours: Colours) -> String {
+/// Two texts, line by line.
+pub(super) fn difference(expected: &str, found: &str, colours: Colours) -> String {
     let diff = TextDiff::from_lines(expected, found);
     let mut text = String::new();
     for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {

@@ -288,7 +288,8 @@ impl kube::runtime::utils::Backoff for Backoff {
 const FAILURES_MAX: u32 = 3;
 
 /// A watch with its back-off, whose errors are those of its lists alone. A dropped connection is made up for silently; a kind that
-/// is gone, or that may no longer be watched, is told by the list that the watch begins anew with.
+/// is gone, or that may no longer be watched, is told by the list that the watch begins anew with. So is what an event said that
+/// cannot be read, for instance because its object stands before its type: the stream would go on behind it.
 pub(crate) fn persistent<K, S>(
     backoff: Backoff,
     begin: impl Fn() -> S,
@@ -303,6 +304,14 @@ where
                 Ok(event) => return Some((Ok(event), (stream, 0, begin, backoff))),
                 Err(error @ (watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion)) => {
                     return Some((Err(error), (stream, 0, begin, backoff)));
+                }
+                Err(watcher::Error::WatchFailed(
+                    error @ (kube::Error::SerdeError(_) | kube::Error::Api(_)),
+                )) => {
+                    warn!(%error, "An event of a watch cannot be read; everything is listed anew");
+                    tokio::time::sleep(backoff.clone().next().unwrap_or_default()).await;
+                    stream = Box::pin(begin().backoff(backoff.clone()));
+                    failures = 0;
                 }
                 Err(error) => {
                     failures += 1;
@@ -471,6 +480,23 @@ mod tests {
         assert_eq!(*asked.lock().unwrap(), ["list", "watch", "watch"]);
         let silent = (crate::clock::monotonic() - began).as_secs();
         assert!((u64::from(WATCH_SECONDS)..2 * u64::from(WATCH_SECONDS)).contains(&silent), "{silent} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_cannot_be_read_is_made_up_for_by_a_list() {
+        let asked = Arc::new(Asked::default());
+        let unread = concat!(
+            r#"{"object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}},"type":"MODIFIED"}"#,
+            "\n",
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"b","namespace":"n","resourceVersion":"8"}}}"#,
+            "\n"
+        );
+        let mut events = Box::pin(watch_of(&asked, vec![unread, ""]));
+        let list = ["list begins", "listed a", "list ended"];
+        assert_eq!(next_events(&mut events, 3).await, list);
+        // The one behind it is not taken for all that there was.
+        assert_eq!(next_events(&mut events, 3).await, list);
+        assert_eq!(*asked.lock().unwrap(), ["list", "watch", "list"]);
     }
 
     #[tokio::test(start_paused = true)]

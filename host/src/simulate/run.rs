@@ -10,6 +10,7 @@ use pintle_wit::{ObjectRef, names};
 use serde_json::{Value, json};
 
 use super::{
+    differing::{self, Differing},
     hosts::NAMESPACE,
     plan::Plan,
     properties::{self, Broken, Property},
@@ -136,6 +137,8 @@ pub struct Outcome {
     pub hits: u32,
     /// The first property that did not hold.
     pub broken: Option<Broken>,
+    /// The two values that show it, where two do.
+    pub differing: Option<Differing>,
     /// Everything that happened.
     pub steps: Vec<Step>,
     pub(super) evidence: Evidence,
@@ -221,6 +224,8 @@ impl<'a> Simulation<'a> {
         let broken = properties::at_every_step(&world, plan, reference).or(broken);
         let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
         let broken = impure.or(broken);
+        let differing =
+            broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
         world.arm(false);
         world.kill_hosts();
         let snapshot = world.server.snapshot();
@@ -232,6 +237,7 @@ impl<'a> Simulation<'a> {
             events: script.events,
             hits: script.hits,
             broken,
+            differing,
             steps: script.steps.clone(),
             evidence,
         }

@@ -44,6 +44,11 @@ pub trait Seam: Send + Sync {
         true
     }
 
+    /// What a guest is asked.
+    fn question(&self, request: &mut Value) {
+        let _ = request;
+    }
+
     /// What a guest answers.
     fn answer(&self, request: &Value, answer: &mut Value) {
         let _ = (request, answer);
@@ -114,14 +119,27 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
 
 /// What guests were caught at: an answer that does not follow from its request alone.
 #[derive(Debug, Default)]
-pub(super) struct Impure(Mutex<Option<String>>);
+pub(super) struct Impure(Mutex<Option<Caught>>);
+
+/// Two answers that should have been one.
+#[derive(Clone, Debug)]
+pub(super) struct Caught {
+    /// How the guest was asked the second time.
+    pub(super) how: &'static str,
+    pub(super) first: String,
+    pub(super) again: String,
+}
 
 impl Impure {
-    pub(super) fn first(&self) -> Option<String> {
+    pub(super) fn caught(&self) -> Option<Caught> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn say(&self, what: impl FnOnce() -> String) {
+    pub(super) fn first(&self) -> Option<String> {
+        self.caught().map(|caught| format!("{} the guest answered otherwise", caught.how))
+    }
+
+    fn say(&self, what: impl FnOnce() -> Caught) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(what);
     }
 }
@@ -141,12 +159,10 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
             Err(error) if error.origin == Origin::Engine => error.failure.reason.clone(),
             Err(error) => error.failure.to_string(),
         };
-        let compare = |text: &str, how: &str| {
+        let compare = |text: &str, how: &'static str| {
             let again = call(text);
             if said(&again) != said(&first) {
-                impure.say(|| {
-                    format!("{how} the guest answered otherwise:\n  {}\n  {}", said(&first), said(&again))
-                });
+                impure.say(|| Caught { how, first: said(&first), again: said(&again) });
             }
         };
         compare(text, "asked the same again");
@@ -165,10 +181,12 @@ fn ask(
     limits: &CallLimits,
     seam: Option<&dyn Seam>,
 ) -> Result<Answer, CallError> {
-    let answer = module.reconcile(text, limits)?;
-    let Some(seam) = seam else { return Ok(answer) };
+    let Some(seam) = seam else { return module.reconcile(text, limits) };
+    let mut request = serde_json::from_str(text).unwrap_or_default();
+    seam.question(&mut request);
+    let answer = module.reconcile(&request.to_string(), limits)?;
     let mut value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
-    seam.answer(&serde_json::from_str(text).unwrap_or_default(), &mut value);
+    seam.answer(&request, &mut value);
     let text = value.to_string();
     match pintle_wit::parse_response(&text, limits.response) {
         Ok(response) => Ok(Answer { response, text, stats: answer.stats }),

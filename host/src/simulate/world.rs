@@ -800,7 +800,7 @@ impl Backend for World {
         let cascade = match cascade {
             Cascade::Background => pintle_simulator::Cascade::Background,
             Cascade::Orphan => pintle_simulator::Cascade::Orphan,
-            Cascade::Foreground => anyhow::bail!("the simulator has no foreground deletion"),
+            Cascade::Foreground => pintle_simulator::Cascade::Foreground,
         };
         let act = Act::Delete { target: object.clone(), cascade };
         self.as_user(&act).await

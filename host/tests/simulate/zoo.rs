@@ -36,6 +36,7 @@ struct Broken {
     request: Option<fn(&Broken, &mut Sent) -> Option<Value>>,
     reply: Option<fn(&Broken, &Sent, &mut u16, &mut Value)>,
     event: Option<fn(&Broken, &str, &mut Value) -> bool>,
+    question: Option<fn(&Broken, &mut Value)>,
     answer: Option<fn(&Broken, &Value, &mut Value)>,
     count: AtomicU32,
     memory: Mutex<BTreeMap<String, Value>>,
@@ -68,6 +69,12 @@ impl Seam for Broken {
 
     fn event(&self, path: &str, event: &mut Value) -> bool {
         self.event.is_none_or(|change| change(self, path, event))
+    }
+
+    fn question(&self, request: &mut Value) {
+        if let Some(change) = self.question {
+            change(self, request);
+        }
     }
 
     fn answer(&self, request: &Value, answer: &mut Value) {
@@ -125,6 +132,34 @@ fn data(answer: &mut Value) -> Option<&mut Value> {
     let children = answer["children"].as_array_mut()?;
     let child = children.iter_mut().find(|child| child["object"]["kind"] == "ConfigMap")?;
     Some(&mut child["object"]["data"])
+}
+
+/// A reply as if a write had been carried out.
+fn pretend(sent: &Sent, code: &mut u16, body: &mut Value) {
+    *code = 200;
+    *body = sent.body.clone();
+    body["metadata"]["uid"] = "swallowed".into();
+    body["metadata"]["resourceVersion"] = "1".into();
+}
+
+/// The items of a list.
+fn items(body: &mut Value) -> impl Iterator<Item = &mut Value> {
+    body.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Makes the root that a label names the owner of what carries it.
+fn claim(object: &mut Value) {
+    let Some(root) = object.pointer("/metadata/labels/pintle.dev~1root").cloned() else { return };
+    if object["metadata"]["ownerReferences"].is_null() {
+        object["metadata"]["ownerReferences"] = json!([{"apiVersion": "deployments.example.com/v1alpha1", "kind": "Darkroom",
+            "name": "photos", "uid": root, "controller": true, "blockOwnerDeletion": true}]);
+    }
+}
+
+fn forget_generation(object: &mut Value) {
+    if object["metadata"]["generation"].is_i64() {
+        object["metadata"]["generation"] = 1.into();
+    }
 }
 
 pub(crate) const ANIMALS: &[Animal] = &[
@@ -245,14 +280,11 @@ pub(crate) const ANIMALS: &[Animal] = &[
     Animal {
         name: "swallows-errors",
         about: "A write that failed is taken for done",
-        scenario: "scenarios/darkroom.yaml",
+        scenario: "scenarios/adoption.yaml",
         seams: || {
             replies(|_, sent, code, body| {
                 if is_child(sent) && *code >= 400 {
-                    *code = 200;
-                    *body = sent.body.clone();
-                    body["metadata"]["uid"] = "swallowed".into();
-                    body["metadata"]["resourceVersion"] = "1".into();
+                    pretend(sent, code, body);
                 }
             })
         },
@@ -358,16 +390,119 @@ pub(crate) const ANIMALS: &[Animal] = &[
         },
     },
     Animal {
-        name: "time-in-labels",
-        about: "What is written carries a mark of when, so that each write differs",
+        name: "time-in-the-hash",
+        about: "What is remembered of a write has a mark of when in it, so that the next look takes it for another",
         scenario: "scenarios/darkroom.yaml",
         seams: || {
             requests(|broken, sent| {
                 if is_child(sent) {
-                    sent.body["metadata"]["annotations"]["example.com/written"] =
-                        format!("{}", broken.count()).into();
+                    let hash = &mut sent.body["metadata"]["annotations"]["pintle.dev/desired"];
+                    *hash = format!("{}{}", hash.as_str().unwrap_or_default(), broken.count()).into();
                 }
                 None
+            })
+        },
+    },
+    Animal {
+        name: "prunes-by-label",
+        about: "Whatever carries a root's label counts as the root's, and goes when nobody wants it",
+        scenario: "scenarios/labels-prove-nothing.yaml",
+        seams: || {
+            Arc::new(Broken {
+                event: Some(|_, _, event| {
+                    claim(&mut event["object"]);
+                    true
+                }),
+                reply: Some(|_, _, _, body| {
+                    claim(body);
+                    items(body).for_each(claim);
+                }),
+                ..Broken::default()
+            })
+        },
+    },
+    Animal {
+        name: "prunes-after-a-failed-apply",
+        about: "A child that was refused counts as applied, and what it was to replace is deleted",
+        scenario: "scenarios/refused-holds-prune.yaml",
+        seams: || {
+            replies(|_, sent, code, body| {
+                if is_child(sent) && *code == 422 {
+                    pretend(sent, code, body);
+                }
+            })
+        },
+    },
+    Animal {
+        name: "requeue-storm",
+        about: "A status that was written is taken for refused, and written again, and so on",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            replies(|_, sent, code, body| {
+                if is_root_status(sent) {
+                    *code = 409;
+                    *body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
+                        "message": "the object has been modified"});
+                }
+            })
+        },
+    },
+    Animal {
+        name: "reads-its-past",
+        about: "After a write of its own the cache shows what was there before it",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            replies(|broken, sent, code, body| {
+                if is_child(sent) && *code < 300 {
+                    let now = body.clone();
+                    if let Some(before) = broken.remember(object_path(&sent.path), now.clone()) {
+                        *body = before;
+                        body["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
+                    }
+                }
+            })
+        },
+    },
+    Animal {
+        name: "forgets-the-grant",
+        about: "What is remembered of a root does not depend on what was granted, so that a grant that is taken away goes on",
+        scenario: "scenarios/namespaces.yaml",
+        seams: || {
+            Arc::new(Broken {
+                event: Some(|_, path, event| {
+                    if path.contains("/reconcilers") {
+                        forget_generation(&mut event["object"]);
+                    }
+                    true
+                }),
+                reply: Some(|_, sent, _, body| {
+                    if sent.path.contains("/reconcilers") {
+                        forget_generation(body);
+                        items(body).for_each(forget_generation);
+                    }
+                }),
+                ..Broken::default()
+            })
+        },
+    },
+    Animal {
+        name: "shows-needs-of-before",
+        about: "What a guest asked to see once, it is shown in later calls as it was then",
+        scenario: "scenarios/configmonitor.yaml",
+        seams: || {
+            Arc::new(Broken {
+                question: Some(|broken, request| {
+                    let uid = request["object"]["metadata"]["uid"].to_string();
+                    let needs = request.get_mut("needs").and_then(Value::as_array_mut);
+                    for need in needs.into_iter().flatten() {
+                        let key = format!("{uid} {}", need["need"]);
+                        match broken.recall(&key) {
+                            Some(before) => *need = before,
+                            None => drop(broken.remember(&key, need.clone())),
+                        }
+                    }
+                }),
+                ..Broken::default()
             })
         },
     },

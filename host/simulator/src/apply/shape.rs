@@ -31,7 +31,8 @@ impl<'a> Shape<'a> {
         Self { node: None, ..self }
     }
 
-    fn at(self, node: &'a Value) -> Self {
+    /// Another schema that holds in this place.
+    pub(crate) fn at(self, node: &'a Value) -> Self {
         Self { node: Some(node), ..self }.resolved()
     }
 

@@ -27,6 +27,9 @@ fn pods(store: &Store) -> impl Iterator<Item = Step> {
             return (!held).then_some(Step::EndPod(target));
         }
         if text(pod, "/spec/nodeName").is_empty() {
+            if !fits_the_node(pod) {
+                return None;
+            }
             let patch = json!({"spec": {"nodeName": "node"}});
             return Some(Step::Act("scheduler", Act::Merge { target, subresource: None, patch }));
         }
@@ -42,9 +45,16 @@ fn pods(store: &Store) -> impl Iterator<Item = Step> {
     })
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    !is_deleting(pod) && conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+/// Whether the one node that there is has the labels that a Pod asks for.
+fn fits_the_node(pod: &Value) -> bool {
+    const LABELS: [(&str, &str); 3] =
+        [("kubernetes.io/arch", "amd64"), ("kubernetes.io/hostname", "node"), ("kubernetes.io/os", "linux")];
+    let mut wanted = pod["spec"]["nodeSelector"].as_object().into_iter().flatten();
+    wanted.all(|(key, value)| LABELS.iter().any(|label| label.0 == key && value == label.1))
+}
+
+pub(super) fn is_ready(pod: &Value) -> bool {
+    !is_deleting(pod) && crate::verbs::is_ready(pod)
 }
 
 fn owned<'a>(
@@ -67,7 +77,7 @@ fn owner_reference(owner: &Value) -> Value {
     }])
 }
 
-fn number(value: &Value, pointer: &str) -> i64 {
+pub(super) fn number(value: &Value, pointer: &str) -> i64 {
     value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
@@ -105,7 +115,7 @@ fn replica_sets(store: &Store) -> impl Iterator<Item = Step> {
 }
 
 /// Writes a status where it differs.
-fn status_step(actor: &'static str, key: &Key, object: &Value, status: Value) -> Option<Step> {
+pub(super) fn status_step(actor: &'static str, key: &Key, object: &Value, status: Value) -> Option<Step> {
     if object["status"] == status {
         return None;
     }
@@ -262,7 +272,7 @@ fn replica_set(key: &Key, deployment: &Value, hash: &str, revision: u64) -> Valu
 }
 
 /// A number, or a share of another.
-fn portion(value: &Value, of: i64, up: bool) -> i64 {
+pub(super) fn portion(value: &Value, of: i64, up: bool) -> i64 {
     match value {
         Value::String(text) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);

@@ -34,8 +34,10 @@ const UPDATERS_MAX: usize = 10;
 pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
     let path = &request.path;
     let served = kinds::find(context.store, &path.group, &path.version, &path.resource)
-        .filter(|served| served.namespaced == path.namespace.is_some())
-        .ok_or_else(Failure::unknown_path)?;
+        .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
+    if served.namespaced != path.namespace.is_some() {
+        return Err(Failure::unknown_path());
+    }
     modelled(request)?;
     let mut object = decoded(&served, &request.body)?;
     agrees(&served, request, &object, None)?;
@@ -434,9 +436,18 @@ fn blank(served: &Served) -> Value {
             blank["status"] = json!({});
         }
         "Lease" => blank["spec"] = json!({}),
+        "PodDisruptionBudget" => {
+            blank["spec"] = json!({});
+            blank["status"] = no_disruptions();
+        }
         _ => {}
     }
     blank
+}
+
+/// The status of a PodDisruptionBudget that nobody has looked at.
+fn no_disruptions() -> Value {
+    json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0})
 }
 
 fn resets(served: &Served, subresource: Option<&str>) -> crate::apply::fields::FieldSet {
@@ -530,8 +541,8 @@ fn precede(served: &Served, request: &Request, live: &Value, next: &Value) -> Re
         return Err(Failure::conflict(&resource, name, &why));
     }
     if version.is_empty() {
-        let unconditional =
-            !served.custom && !["Lease", "CustomResourceDefinition"].contains(&served.kind.as_str());
+        let unconditional = !served.custom
+            && !["Lease", "CustomResourceDefinition", "PodDisruptionBudget"].contains(&served.kind.as_str());
         if request.verb == Verb::Update && !unconditional {
             let why = "Invalid value: 0: must be specified for an update";
             return Err(invalid(
@@ -599,10 +610,49 @@ fn keep_metadata(served: &Served, live: &Value, next: &mut Value) {
     }
 }
 
+/// An object that has one of these is not looked at further.
+const BLOCKING: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+const NOT_CHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the \
+                           existing errors to complete validation";
+
+/// What would change what the API server does, and is not looked at here.
+fn not_modelled(kind: &str, next: &Value) -> Result<(), Failure> {
+    match kind {
+        "CustomResourceDefinition" => match custom::not_modelled(next) {
+            Some(what) => Err(Failure::not_modelled(&what)),
+            None => Ok(()),
+        },
+        "Namespace" => {
+            let labels = next["metadata"]["labels"].as_object();
+            let is_policy = |key: &&String| key.starts_with("pod-security.kubernetes.io/enforce");
+            match labels.into_iter().flatten().map(|(key, _)| key).find(is_policy) {
+                Some(label) => Err(Failure::not_modelled(&format!("Pod Security ({label})"))),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check(served: &Served, live: Option<&Value>, next: &Value) -> Result<(), Failure> {
     let mut causes = validate::findings(&served.kind, served.custom, live, next);
     if served.custom {
         causes.extend(custom::misfits(served.shape(), next));
+        match causes.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
+            true if served.rules.are_any() => causes.push(cause("<nil>", "FieldValueInvalid", NOT_CHECKED)),
+            true => {}
+            false => causes.extend(served.rules.broken(live, next)?),
+        }
+    } else if live.is_none_or(|live| {
+        live["spec"] != next["spec"] || live["metadata"]["labels"] != next["metadata"]["labels"]
+    }) {
+        not_modelled(&served.kind, next)?;
     }
     if causes.is_empty() {
         return Ok(());

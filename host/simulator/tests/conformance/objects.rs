@@ -17,6 +17,7 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind { group: "", kind: "Service", plural: "services" },
     Kind { group: "apps", kind: "Deployment", plural: "deployments" },
     Kind { group: "networking.k8s.io", kind: "Ingress", plural: "ingresses" },
+    Kind { group: "policy", kind: "PodDisruptionBudget", plural: "poddisruptionbudgets" },
     Kind { group: "conformance.pintle.dev", kind: "Widget", plural: "widgets" },
 ];
 
@@ -51,6 +52,7 @@ impl Kind {
             "Service" => service(dice),
             "Deployment" => deployment(dice),
             "Ingress" => ingress(dice),
+            "PodDisruptionBudget" => disruption_budget(dice),
             _ => widget(dice),
         };
         if let (Some(object), Value::Object(rest)) = (object.as_object_mut(), rest) {
@@ -70,6 +72,14 @@ impl Kind {
                     json!({"observedGeneration": 1 + dice.below(3), "replicas": 1 + dice.below(3)});
                 if dice.one_in(2) {
                     status["conditions"] = json!([condition("Available", dice)]);
+                }
+                status
+            }
+            "PodDisruptionBudget" => {
+                let mut status = json!({"currentHealthy": dice.below(3), "desiredHealthy": dice.below(3), "disruptionsAllowed": dice.below(2),
+                                        "expectedPods": dice.below(3), "observedGeneration": dice.below(3)});
+                if dice.one_in(2) {
+                    status["conditions"] = json!([condition("DisruptionAllowed", dice)]);
                 }
                 status
             }
@@ -310,9 +320,23 @@ fn ingress(dice: &mut Dice) -> Value {
     json!({"spec": spec})
 }
 
+fn disruption_budget(dice: &mut Dice) -> Value {
+    let mut spec = json!({"selector": {"matchLabels": {"app": dice.pick(&["x", "y"])}}});
+    match dice.below(10) {
+        0..4 => spec["minAvailable"] = dice.below(3).into(),
+        4 => spec["minAvailable"] = dice.pick(&["50%", "150%", "half"]).into(),
+        5 => spec["maxUnavailable"] = dice.below(2).into(),
+        6 => spec["maxUnavailable"] = (-1).into(),
+        7 => spec = json!({"minAvailable": 1, "maxUnavailable": 1}),
+        8 => spec["unhealthyPodEvictionPolicy"] = dice.pick(&["AlwaysAllow", "IfHealthyBudget"]).into(),
+        _ => {}
+    }
+    json!({"spec": spec})
+}
+
 fn widget(dice: &mut Dice) -> Value {
     let mut spec = json!({"size": dice.below(8)});
-    match dice.below(24) {
+    match dice.below(32) {
         0 | 1 => spec["color"] = dice.pick(&["red", "blue"]).into(),
         2 => spec["color"] = "green".into(),
         3 => spec["size"] = 99.into(),
@@ -340,6 +364,30 @@ fn widget(dice: &mut Dice) -> Value {
         19 => spec["either"] = [json!(1), json!("two")][dice.below(2)].clone(),
         20 => spec["whole"] = json!({"a": dice.pick(&["1", "2"])}),
         21 => spec["name"] = dice.pick(&["fits", "Does Not"]).into(),
+        22 => {
+            spec["when"] = dice
+                .pick(&[
+                    "2026-01-01T00:00:00Z",
+                    "2026-01-01T00:00:00.25+02:00",
+                    "tomorrow",
+                    "2026-02-30T00:00:00Z",
+                ])
+                .into()
+        }
+        23 | 24 => {
+            spec["one"] =
+                [json!({"a": 1}), json!({"b": 1}), json!({}), json!({"a": 1, "b": 1}), json!({"b": "x"})]
+                    [dice.below(5)]
+                .clone();
+        }
+        25 => spec["color"] = "green".into(),
+        26 | 27 => spec["color"] = "red".into(),
+        28 => {
+            spec["color"] = "red".into();
+            spec["size"] = 0.into();
+        }
+        29 => spec["tags"] = json!(["a", "reserved"]),
+        30 => spec["ports"] = json!([]),
         _ => {}
     }
     let mut widget = json!({"spec": spec});
@@ -351,13 +399,23 @@ fn widget(dice: &mut Dice) -> Value {
 
 /// The custom kind.
 pub(crate) fn crd() -> Value {
-    let schema = json!({"type": "object", "required": ["spec"], "properties": {
-        "spec": {"type": "object", "required": ["size"], "properties": {
+    let schema = json!({"type": "object", "required": ["spec"], "x-kubernetes-validations": [
+        {"rule": "!has(self.status) || !has(self.status.count) || self.status.count <= self.spec.size + 2", "message": "no more than there is room for"},
+    ], "properties": {
+        "spec": {"type": "object", "required": ["size"], "x-kubernetes-validations": [
+            {"rule": "self.color != 'red' || self.size > 0", "message": "a red one has a size"},
+            {"rule": "!has(oldSelf.whole) || has(self.whole)", "message": "what is whole stays so", "reason": "FieldValueForbidden", "fieldPath": ".whole"},
+            {"rule": "!has(self.nested) || self.nested.level < 3 || self.size < 7", "messageExpression": "self.size > 8 ? 'far too much' : 'too much'"},
+        ], "properties": {
+            "when": {"type": "string", "format": "date-time"},
+            "one": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
             "size": {"type": "integer", "minimum": 0, "maximum": 9},
             "color": {"type": "string", "enum": ["red", "blue"], "default": "blue"},
             "name": {"type": "string", "pattern": "^[a-z]+$"},
-            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"], "items": {
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "maxItems": 5, "items": {
+                "type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self != 'reserved'", "message": "is reserved"}]}},
+            "ports": {"type": "array", "minItems": 1, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"], "items": {
                 "type": "object", "required": ["port"], "properties": {
                     "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "name": {"type": "string"}}}},
             "labels": {"type": "object", "additionalProperties": {"type": "string"}},

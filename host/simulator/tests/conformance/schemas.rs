@@ -8,7 +8,7 @@ use crate::backend::Real;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/schema/builtin.json");
 
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     "api/v1",
     "apis/apiextensions.k8s.io/v1",
     "apis/apps/v1",
@@ -16,10 +16,11 @@ const DOCUMENTS: [&str; 8] = [
     "apis/coordination.k8s.io/v1",
     "apis/events.k8s.io/v1",
     "apis/networking.k8s.io/v1",
+    "apis/policy/v1",
     "apis/rbac.authorization.k8s.io/v1",
 ];
 
-const ROOTS: [&str; 17] = [
+const ROOTS: [&str; 18] = [
     "io.k8s.api.apps.v1.Deployment",
     "io.k8s.api.apps.v1.ReplicaSet",
     "io.k8s.api.batch.v1.Job",
@@ -33,6 +34,7 @@ const ROOTS: [&str; 17] = [
     "io.k8s.api.core.v1.ServiceAccount",
     "io.k8s.api.events.v1.Event",
     "io.k8s.api.networking.v1.Ingress",
+    "io.k8s.api.policy.v1.PodDisruptionBudget",
     "io.k8s.api.rbac.v1.ClusterRole",
     "io.k8s.api.rbac.v1.Role",
     "io.k8s.api.rbac.v1.RoleBinding",

@@ -1,0 +1,84 @@
+//! The two values that a broken property is about, for whoever is to see the difference.
+
+use pintle_simulator::Record;
+use serde_json::{Value, json};
+
+use super::{
+    properties::{Broken, Property},
+    run::{Evidence, Reference},
+    world::{World, is_host},
+};
+
+/// Two values that should be the same, or what a write made of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Differing {
+    /// What it is about: an object, or the guest's answer.
+    pub about: String,
+    /// What the first value is, and the value; null where there is none.
+    pub before: (&'static str, Value),
+    /// The same of the second one.
+    pub after: (&'static str, Value),
+}
+
+/// What shows a property broken, where two values do.
+pub(super) fn of(
+    world: &World,
+    broken: &Broken,
+    evidence: &Evidence,
+    reference: Option<&Reference>,
+) -> Option<Differing> {
+    match broken.property {
+        Property::SameEnd | Property::Returns => {
+            let (found, expected) = (&evidence.end, &reference?.outcome.evidence.end);
+            let about =
+                found.keys().chain(expected.keys()).find(|name| found.get(*name) != expected.get(*name))?;
+            let value = |end: Option<&Value>| end.cloned().unwrap_or_default();
+            Some(Differing {
+                about: about.to_string(),
+                before: ("where nothing goes wrong", value(expected.get(about))),
+                after: ("in this run", value(found.get(about))),
+            })
+        }
+        Property::Pure => {
+            let caught = world.impure.caught()?;
+            let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+            Some(Differing {
+                about: "the guest's answer".into(),
+                before: ("the first answer", read(&caught.first)),
+                after: (caught.how, read(&caught.again)),
+            })
+        }
+        Property::Steady | Property::NoForeignHarm | Property::SafeOnTheWay | Property::Monotone => {
+            let at = broken.step.as_ref()?.at;
+            world.with_records(|records| {
+                let script = world.script();
+                let is_it = |record: &&Record| {
+                    is_host(&record.seen.client)
+                        && record.changed()
+                        && script.times.get(&record.seen.number).is_some_and(|time| *time >= at)
+                };
+                let record = records.iter().find(is_it)?;
+                let value = |object: &Option<std::sync::Arc<Value>>| {
+                    object.as_deref().map(without_books).unwrap_or_default()
+                };
+                let object = record.after.as_ref().or(record.before.as_ref())?;
+                Some(Differing {
+                    about: pintle_core::object::reference(object).to_string(),
+                    before: ("before that write", value(&record.before)),
+                    after: ("after it", value(&record.after)),
+                })
+            })
+        }
+        _ => None,
+    }
+}
+
+/// An object without what changes with every write.
+fn without_books(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        metadata.remove("resourceVersion");
+    }
+    object
+}

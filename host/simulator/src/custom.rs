@@ -169,16 +169,23 @@ fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) 
     };
     let branches =
         |keyword: &str| shape.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    // What is wrong as a whole has no field; its path is in the message.
     let mut wrong = |why: &str| {
-        let shown = if value.is_object() { "\"object\"".to_owned() } else { value.to_string() };
-        found.push(cause(path, "FieldValueInvalid", format!("Invalid value: {shown}: {path} in body {why}")));
+        found.push(cause("<nil>", "FieldValueInvalid", format!("Invalid value: \"\": {path:?} {why}")))
     };
     let fitting = |keyword: &str| branches(keyword).iter().filter(|node| misfits(node).is_empty()).count();
     if !branches("anyOf").is_empty() && fitting("anyOf") == 0 {
         wrong("must validate at least one schema (anyOf)");
     }
-    if !branches("oneOf").is_empty() && fitting("oneOf") != 1 {
-        wrong("must validate one and only one schema (oneOf)");
+    match fitting("oneOf") {
+        1 => {}
+        0 if branches("oneOf").is_empty() => {}
+        0 => wrong("must validate one and only one schema (oneOf). Found none valid"),
+        several => {
+            wrong(&format!(
+                "must validate one and only one schema (oneOf). Found {several} valid alternatives"
+            ));
+        }
     }
     if fitting("allOf") < branches("allOf").len() {
         wrong("must validate all the schemas (allOf)");

@@ -676,7 +676,8 @@ impl World {
                     Act::Delete { target, cascade } => Act::Delete { target: without(target), cascade },
                     _ => return Err(failure),
                 };
-                self.server.act(who, &act).map_err(|_| failure)
+                // What is wrong with it says more than that it is in no namespace.
+                self.server.act(who, &act).map_err(|second| if second.code == 404 { failure } else { second })
             }
             other => other,
         }

@@ -54,7 +54,7 @@ fn allowed(context: &mut Context<'_>, pod_key: &Key, pod: &Value) -> Result<(), 
         [one] => one,
         _ => {
             let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-            return Err(Failure::new(500, "InternalError", message));
+            return Err(Failure::new(500, "", message));
         }
     };
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);

@@ -28,6 +28,13 @@ impl Findings {
 /// Everything that is wrong with an object, before and after.
 pub(crate) fn findings(kind: &str, custom: bool, live: Option<&Value>, next: &Value) -> Vec<Cause> {
     let mut found = Findings(Vec::new());
+    if kind == "PodDisruptionBudget" && !custom {
+        // Its metadata is looked at when nothing else is wrong.
+        disruption_budget(next, &mut found);
+        if !found.0.is_empty() {
+            return found.0;
+        }
+    }
     metadata(kind, custom, live, next, &mut found);
     if !custom {
         match kind {
@@ -37,7 +44,6 @@ pub(crate) fn findings(kind: &str, custom: bool, live: Option<&Value>, next: &Va
             "Pod" => pod(live, next, &mut found),
             "Service" => service(live, next, &mut found),
             "Ingress" => ingress(next, &mut found),
-            "PodDisruptionBudget" => disruption_budget(next, &mut found),
             _ => {}
         }
     }

@@ -622,7 +622,10 @@ impl World {
                     .flatten()
                     .map(|(key, _)| (key.clone(), Value::Null))
                     .collect();
-                if merge(&root, None, json!({"spec": emptied})).is_ok() {
+                // What may not be empty is changed.
+                let changed = changes(&json!({"spec": before["spec"]}));
+                let mut patches = std::iter::once(json!({"spec": emptied})).chain(changed);
+                if patches.any(|patch| merge(&root, None, patch).is_ok()) {
                     tokio::time::sleep(MEDDLED_FOR).await;
                     let _ = merge(&root, None, json!({"spec": before["spec"]}));
                 }

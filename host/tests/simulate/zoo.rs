@@ -156,9 +156,13 @@ fn claim(object: &mut Value) {
     }
 }
 
-fn forget_generation(object: &mut Value) {
-    if object["metadata"]["generation"].is_i64() {
-        object["metadata"]["generation"] = 1.into();
+/// Shows a Reconciler with what it granted first.
+fn keep_grants(broken: &Broken, reconciler: &mut Value) {
+    let Some(grants) = reconciler.pointer("/spec/grants").cloned() else { return };
+    let uid = reconciler["metadata"]["uid"].to_string();
+    match broken.recall(&uid) {
+        Some(first) => reconciler["spec"]["grants"] = first,
+        None => drop(broken.remember(&uid, grants)),
     }
 }
 
@@ -244,11 +248,9 @@ pub(crate) const ANIMALS: &[Animal] = &[
         seams: || {
             requests(|broken, sent| {
                 if is_root_status(sent)
-                    && let Some(conditions) = sent.body["status"]["conditions"].as_array_mut()
+                    && let Some(domains) = sent.body["status"]["domains"].as_array_mut()
                 {
-                    for condition in conditions {
-                        condition["message"] = format!("looked {} times", broken.count()).into();
-                    }
+                    domains.push(format!("looked-{}", broken.count()).into());
                 }
                 None
             })
@@ -469,37 +471,16 @@ pub(crate) const ANIMALS: &[Animal] = &[
         scenario: "scenarios/namespaces.yaml",
         seams: || {
             Arc::new(Broken {
-                event: Some(|_, path, event| {
+                event: Some(|broken, path, event| {
                     if path.contains("/reconcilers") {
-                        forget_generation(&mut event["object"]);
+                        keep_grants(broken, &mut event["object"]);
                     }
                     true
                 }),
-                reply: Some(|_, sent, _, body| {
+                reply: Some(|broken, sent, _, body| {
                     if sent.path.contains("/reconcilers") {
-                        forget_generation(body);
-                        items(body).for_each(forget_generation);
-                    }
-                }),
-                ..Broken::default()
-            })
-        },
-    },
-    Animal {
-        name: "shows-needs-of-before",
-        about: "What a guest asked to see once, it is shown in later calls as it was then",
-        scenario: "scenarios/configmonitor.yaml",
-        seams: || {
-            Arc::new(Broken {
-                question: Some(|broken, request| {
-                    let uid = request["object"]["metadata"]["uid"].to_string();
-                    let needs = request.get_mut("needs").and_then(Value::as_array_mut);
-                    for need in needs.into_iter().flatten() {
-                        let key = format!("{uid} {}", need["need"]);
-                        match broken.recall(&key) {
-                            Some(before) => *need = before,
-                            None => drop(broken.remember(&key, need.clone())),
-                        }
+                        keep_grants(broken, body);
+                        items(body).for_each(|item| keep_grants(broken, item));
                     }
                 }),
                 ..Broken::default()

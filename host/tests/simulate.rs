@@ -253,10 +253,13 @@ fn catch(
     let plans = std::iter::once(pintle::simulate::Plan::default()).chain(all.into_iter().step_by(apart));
     for plan in plans {
         let outcome = broken.run(0, &plan, &healthy.reference)?;
-        // What breaks a sound host too says nothing of this one.
-        let sound = |plan| anyhow::Ok(healthy.simulation.run(0, plan, &healthy.reference)?.broken.is_none());
+        // What breaks a sound host in the same way says nothing of this one.
+        let of_sound = |plan| {
+            let outcome = healthy.simulation.run(0, plan, &healthy.reference)?;
+            anyhow::Ok(outcome.broken.map(|broken| broken.property))
+        };
         if let Some(found) = outcome.broken
-            && sound(&plan)?
+            && of_sound(&plan)? != Some(found.property)
         {
             let classes = if plan.0.is_empty() { "no fault".into() } else { plan.classes().join(", ") };
             println!("caught   {}: {} ({classes})", animal.name, found.property.letter());

@@ -29,9 +29,9 @@ impl Findings {
 pub(crate) fn findings(kind: &str, custom: bool, live: Option<&Value>, next: &Value) -> Vec<Cause> {
     let mut found = Findings(Vec::new());
     if kind == "PodDisruptionBudget" && !custom {
-        // Its metadata is looked at when nothing else is wrong.
         disruption_budget(next, &mut found);
-        if !found.0.is_empty() {
+        // Of a new one metadata is looked at when nothing else is wrong.
+        if live.is_none() && !found.0.is_empty() {
             return found.0;
         }
     }

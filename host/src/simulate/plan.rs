@@ -81,7 +81,7 @@ words! {
         EditStatus = "edit-status",
         /// The root is deleted, and made again with the same name.
         Recreate = "recreate",
-        /// The root's spec is emptied, or changed where it may not be, and put back after 5 seconds.
+        /// The root's spec is emptied, and put back after 5 seconds.
         Churn = "churn",
         /// The Reconciler names a module that traps, and after 5 seconds the one before.
         SwapTraps = "swap-traps",

@@ -43,7 +43,7 @@ fn of_write(what: OnWrite) -> &'static str {
         OnWrite::StripManaged => "somebody empties the managed fields of what was written",
         OnWrite::EditStatus => "somebody empties the conditions of the root",
         OnWrite::Recreate => "somebody deletes the root and makes it again with the same name",
-        OnWrite::Churn => "somebody empties or changes the root's spec, and puts it back after 5 seconds",
+        OnWrite::Churn => "somebody empties the root's spec, and puts it back after 5 seconds",
         OnWrite::SwapTraps => "the Reconciler names a module that traps, for 5 seconds",
         OnWrite::SwapBroken => "the Reconciler names a module whose answer is no JSON, for 5 seconds",
         OnWrite::SwapLoops => "the Reconciler names a module that never ends, for 5 seconds",

@@ -622,10 +622,7 @@ impl World {
                     .flatten()
                     .map(|(key, _)| (key.clone(), Value::Null))
                     .collect();
-                // What may not be empty is changed.
-                let changed = changes(&json!({"spec": before["spec"]}));
-                let mut patches = std::iter::once(json!({"spec": emptied})).chain(changed);
-                if patches.any(|patch| merge(&root, None, patch).is_ok()) {
+                if merge(&root, None, json!({"spec": emptied})).is_ok() {
                     tokio::time::sleep(MEDDLED_FOR).await;
                     let _ = merge(&root, None, json!({"spec": before["spec"]}));
                 }

@@ -553,13 +553,22 @@ pub(crate) const ANIMALS: &[Animal] = &[
         },
     },
     Animal {
-        name: "guest-counts-generations",
-        about: "A guest whose child says how often the root was changed: putting a spec back does not lead back",
-        scenario: "scenarios/darkroom.yaml",
+        name: "guest-keeps-what-it-sees",
+        about: "A guest that takes what it observes of a child for what is wanted of it",
+        scenario: "scenarios/webserver.yaml",
         seams: || {
             answers(|_, request, answer| {
-                if let Some(data) = data(answer) {
-                    data["GENERATION"] = request["object"]["metadata"]["generation"].to_string().into();
+                let observed = request["children"].as_array().into_iter().flatten();
+                let observed = observed
+                    .filter(|child| child["kind"] == "Deployment")
+                    .map(|child| &child["spec"]["replicas"]);
+                for replicas in observed {
+                    let children = answer.get_mut("children").and_then(Value::as_array_mut);
+                    for child in
+                        children.into_iter().flatten().filter(|child| child["object"]["kind"] == "Deployment")
+                    {
+                        child["object"]["spec"]["replicas"] = replicas.clone();
+                    }
                 }
             })
         },

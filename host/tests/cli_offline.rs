@@ -632,6 +632,14 @@ fn flawed(folder: &Folder, whole: &str, flaw: &str) {
     assert_eq!(run.code, 0, "{run:?}");
 }
 
+const MADE: &str = "
+about: An album is made.
+objects: [{apiVersion: pictures.example.com/v1, kind: PhotoAlbum, metadata: {name: a}, spec: {text: hello}}]
+steps:
+  - name: it is answered for
+    expect: [{object: {apiVersion: pictures.example.com/v1, kind: PhotoAlbum, name: a}, matches: {status: {observedGeneration: 1}}}]
+";
+
 /// Three classic mistakes, and one that shows only where something goes wrong. Slow, since it compiles guests.
 #[test]
 fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
@@ -689,8 +697,10 @@ fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
     assert!(text.contains("host-1   starts") && text.contains("(O5)"), "{text}");
 
     flawed(&folder, &whole, &format!(r#"{seen}.unwrap_or("a".to_owned())"#));
-    let line = "photo-album/sample.yaml seed=0 plan=w1=edit";
-    let run = folder.run(&["simulate", "photo-album/photo-album.wasm", "--replay", line, "-o", "json"]);
+    folder.write("made.yaml", MADE);
+    let line = "made.yaml seed=0 plan=w1=edit";
+    let arguments = ["--scenario", "made.yaml", "--replay", line, "-o", "json"];
+    let run = folder.run(&[simulate.as_slice(), &arguments].concat());
     assert_eq!(run.code, 1, "{run:?}");
     let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((&data["property"], &data["passed"]), (&"O2".into(), &false.into()), "{data}");

@@ -113,6 +113,11 @@ impl Virtual {
         }
     }
 
+    /// Asks something by this clock: what a host says of itself depends on its time.
+    pub(crate) fn during<T>(self: &Arc<Self>, ask: impl FnOnce() -> T) -> T {
+        VIRTUAL.sync_scope(Arc::clone(self), ask)
+    }
+
     /// Runs a future by this clock.
     pub(crate) fn scope<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
         VIRTUAL.scope(self, future)

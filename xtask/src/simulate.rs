@@ -10,10 +10,10 @@ use crate::{
 /// The flags of `cargo xtask simulate`.
 #[derive(clap::Args)]
 pub(crate) struct Flags {
-    /// How many plans are run
-    #[arg(long, alias = "seeds", default_value_t = 5000, value_name = "N")]
-    plans: usize,
-    /// The first seed of the plans that are mixtures
+    /// How many plans are run: faults at each place first, then mixtures of them, each by a seed of its own
+    #[arg(long, default_value_t = 5000, value_name = "N")]
+    seeds: usize,
+    /// What the order of the plans comes from, and the seed before the first of the mixtures
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Only the scenarios whose name contains this
@@ -25,13 +25,19 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let guests = guests::build()?;
-    say(format_args!("{} plans", flags.plans));
     let mut words =
-        ["test", "--release", "--package", "pintle", "--test", "simulate", "--"].map(str::to_owned).to_vec();
-    words.extend(["--plans".into(), flags.plans.to_string(), "--seed".into(), flags.seed.to_string()]);
+        vec!["--seeds".to_owned(), flags.seeds.to_string(), "--seed".into(), flags.seed.to_string()];
     for (flag, value) in [("--only", &flags.only), ("--replay", &flags.replay)] {
         words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
+    search(words)
+}
+
+/// Searches with these words for the test.
+fn search(words: Vec<String>) -> Result<()> {
+    let guests = guests::build()?;
+    say("search");
+    let test = ["test", "--profile", "search", "--package", "pintle", "--test", "simulate", "--"];
+    let words = test.map(str::to_owned).into_iter().chain(words);
     cargo(words).env("PINTLE_GUEST_DIR", guests.folder()).go()
 }

@@ -57,7 +57,16 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         if flags.scenario.is_none() {
             step("conformance of the simulator", &|| {
                 // With what else there is, so that its dependencies are built with the features that they have already.
-                cargo(["test", "--package", "pintle", "--package", "pintle-simulator", "--test", "conformance"]).go()
+                cargo([
+                    "test",
+                    "--package",
+                    "pintle",
+                    "--package",
+                    "pintle-simulator",
+                    "--test",
+                    "conformance",
+                ])
+                .go()
             })?;
         }
         step("acceptance", &|| {

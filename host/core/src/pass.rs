@@ -106,6 +106,8 @@ pub struct Snapshot {
     pub binding: Arc<Binding>,
     /// The live root.
     pub root: Arc<Value>,
+    /// The root was shown by a list, and by nothing since: it may have been there before the host was.
+    pub root_was_listed: bool,
     /// Every object known to carry the root's uid as controller or label. Those of kinds that are not watched may be left out:
     /// the memory keeps them.
     pub children: Vec<Observed>,
@@ -153,7 +155,7 @@ pub struct Pass {
     finalizers: BTreeSet<String>,
     /// Something is going that no watch need tell of.
     waits: bool,
-    /// The root was read live in this pass, and is not going.
+    /// The root was read live in this pass, and is as the pass knows it.
     root_stays: bool,
     /// What is to be said when the root leaves.
     leaving: Vec<Event>,
@@ -169,6 +171,10 @@ pub struct Pass {
     patches_recorded: bool,
     /// The root is going, and its patches with it.
     takes_away: bool,
+    /// This host has looked at the root before.
+    had_a_pass: bool,
+    /// See [`Snapshot::root_was_listed`].
+    root_was_listed: bool,
     /// Evictions that were not accepted are to be tried again, not before this long.
     eviction_retry: Option<Duration>,
 }
@@ -204,7 +210,7 @@ enum Phase {
     ReadingRecorded(Vec<ObjectRef>),
     /// Naming such children in the status, before their first create.
     Recording,
-    /// Reading the root, before it becomes the owner of what is there already.
+    /// Reading the root, before it becomes the owner of what is there already, and where its view may be old.
     ReadingRoot,
     /// Applying the children with these indexes.
     Applying(Vec<usize>),
@@ -245,7 +251,8 @@ impl From<&ObjectRef> for Key {
 impl Pass {
     /// A pass over a root.
     pub fn new(snapshot: Snapshot) -> Self {
-        let Snapshot { binding, root, children, mut memory, now } = snapshot;
+        let Snapshot { binding, root, root_was_listed, children, mut memory, now } = snapshot;
+        let had_a_pass = memory.had_a_pass(&root);
         let edited = memory.forget_unless(&binding, &root);
         let finalizers = finalize::finalizers(&root);
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
@@ -282,6 +289,8 @@ impl Pass {
             patches_refused: Vec::new(),
             patches_recorded: false,
             takes_away: false,
+            root_was_listed,
+            had_a_pass,
             eviction_retry: None,
         }
     }
@@ -319,11 +328,11 @@ impl Pass {
                 }
                 self.emit(events)
             }
+            (Phase::ReadingRoot, Outcome::RootRead(found)) => self.root_read(found),
             (Phase::Recording, Outcome::StatusWritten(result)) => match result {
                 Ok(()) => self.apply_children(),
                 Err(error) => self.give_up(error),
             },
-            (Phase::ReadingRoot, Outcome::Got(mut found)) => self.root_read(found.pop()),
             (Phase::Applying(indexes), Outcome::Applied(results)) if indexes.len() == results.len() => {
                 self.applied(&indexes, results)
             }
@@ -575,6 +584,7 @@ impl Pass {
         match result {
             Ok(()) => {
                 self.memory.written = Some(self.now);
+                self.told();
                 self.counts.status_writes += 1;
                 return self.evict(events);
             }
@@ -587,6 +597,7 @@ impl Pass {
             }
             Err(error) => {
                 self.memory.memo = None;
+                self.memory.untold |= self.counts.changed_children();
                 doubt(&mut self.unsure, error);
                 self.ready = false;
             }

@@ -26,6 +26,7 @@ fn refused(answer: Value) -> (Value, Vec<Event>) {
     let snapshot = Snapshot {
         binding: Arc::new(binding()),
         root: Arc::new(root()),
+        root_was_listed: false,
         children: Vec::new(),
         memory: RootMemory::default(),
         now: jiff::Timestamp::UNIX_EPOCH,

@@ -230,8 +230,8 @@ pub(crate) struct Stream {
     events: u64,
     bookmarks: bool,
     ready: VecDeque<Bytes>,
-    /// An event that is late.
-    late: Option<(Pin<Box<Sleep>>, Bytes)>,
+    /// An event that is late, and its version: until it came, no bookmark may speak of it.
+    late: Option<(Pin<Box<Sleep>>, Bytes, u64)>,
     bookmark: Pin<Box<Sleep>>,
     end: Pin<Box<Sleep>>,
     ended: bool,
@@ -310,11 +310,14 @@ impl Stream {
                 continue;
             };
             open.waker = Some(context.waker().clone());
-            if let Some((sleep, _)) = &mut self.late {
+            if let Some((sleep, ..)) = &mut self.late {
                 if sleep.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
-                self.ready.extend(self.late.take().map(|(_, line)| line));
+                if let Some((_, line, version)) = self.late.take() {
+                    self.ready.push_back(line);
+                    self.version = version;
+                }
                 continue;
             }
             if self.advance(&mut state) {
@@ -346,7 +349,8 @@ impl Stream {
             EventFate::Hide => {}
             EventFate::Delay(delay) => {
                 let line = self.line(change, &event.object);
-                self.late = Some((Box::pin(tokio::time::sleep(delay)), line));
+                self.late = Some((Box::pin(tokio::time::sleep(delay)), line, version));
+                return true;
             }
             EventFate::Duplicate => {
                 let line = self.line(change, &event.object);

@@ -130,10 +130,11 @@ impl Simulate {
         };
         let mut failures: Vec<Failure> = broken.into_iter().map(of_reference).collect();
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let effort = Effort { plans: self.seeds, seed: 0, threads, failures_max: FAILURES_MAX };
-        let plans = search::plans(&sound, Menu::default(), &effort);
+        let effort =
+            Effort { plans: self.seeds, seed: 0, threads, failures_max: FAILURES_MAX, again_every: 50 };
+        let plans = search::plans(&sound, Menu::default(), &[], &effort);
         let begun = clock::monotonic();
-        let mut tally = search::search(&sound, &plans, &effort, &|_| {})?;
+        let mut tally = search::search(&sound, &plans, &effort, &|_, _| {})?;
         let seconds = clock::monotonic().saturating_sub(begun).as_secs_f64();
         tally.failed += failures.len();
         failures.append(&mut tally.failures);
@@ -182,7 +183,7 @@ impl Simulate {
             text.push('\n');
         }
         let classes: Vec<String> =
-            found.tally.by_class.iter().map(|(class, number)| format!("{class} {number}")).collect();
+            found.tally.by_class.iter().map(|(class, count)| format!("{class} {}", count.hit)).collect();
         text.push_str(&format!(
             "{} plans, {} failed; {:.0} a second; {}\n",
             found.tally.plans,

@@ -266,6 +266,7 @@ impl Run<'_> {
         let mut pass = Pass::new(Snapshot {
             binding: Arc::clone(&self.setting.binding),
             root: Arc::new(self.cluster.root().clone()),
+            root_was_listed: false,
             children: self.cluster.children(),
             memory,
             now: self.now,
@@ -286,6 +287,7 @@ impl Run<'_> {
                     Outcome::Evicted(evictions.iter().map(|pod| self.evict(pod, &mut passed)).collect())
                 }
                 Step::Get(asked) => Outcome::Got(self.cluster.get(&asked)),
+                Step::ReadRoot => Outcome::RootRead(Ok(Some(self.cluster.root().clone()))),
                 Step::Apply(applies) => {
                     Outcome::Applied(applies.iter().map(|apply| self.apply(apply, &mut passed)).collect())
                 }

@@ -1,11 +1,15 @@
 //! Which module and config are in force for a Reconciler, or why none is. A decision without I/O.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 use jiff::Timestamp;
 use pintle_core::{Duty, StatusSchema, conditions};
-use pintle_engine::Module;
+use pintle_engine::{Digest, Module};
 use pintle_wit::{Failure, names};
+use serde_json::Value;
 
 use super::{
     CrdInfo,
@@ -19,8 +23,34 @@ pub(crate) struct World<'a> {
     pub(crate) loads: &'a BTreeMap<String, Load>,
     pub(crate) reconcilers: &'a BTreeMap<String, api::Reconciler>,
     pub(crate) crds: &'a BTreeMap<String, CrdInfo>,
+    pub(crate) configs: &'a Configs,
     pub(crate) now: Timestamp,
 }
+
+/// Whether configs fit the schemas of modules, as it was found out before: a schema is compiled anew for each look otherwise.
+#[derive(Debug, Default)]
+pub(crate) struct Configs(Mutex<BTreeMap<Digest, Checked>>);
+
+/// A config, and whether it fits.
+type Checked = (Value, Result<(), Failure>);
+
+impl Configs {
+    fn check(&self, module: &Module, config: &Value) -> Result<(), Failure> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known.get(&module.digest()).filter(|(known, _)| known == config) {
+            return found.clone();
+        }
+        let found = config_schema::check(module.manifest(), config);
+        if known.len() >= CONFIGS_KEPT {
+            known.clear();
+        }
+        known.insert(module.digest(), (config.clone(), found.clone()));
+        found
+    }
+}
+
+/// Of how many modules that is remembered: more than are wanted at a time, and few enough to forget all of them now and then.
+const CONFIGS_KEPT: usize = 256;
 
 /// What a Reconciler is to do.
 #[derive(Clone)]
@@ -195,7 +225,7 @@ fn ready_module(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> 
         let message = format!("Module {name} reconciles {reconciles}, not {wanted}");
         return Err(Failure::terminal("KindMismatch", message).at(at));
     }
-    config_schema::check(module.manifest(), &reconciler.spec.config)?;
+    world.configs.check(module, &reconciler.spec.config)?;
     Ok(module.clone())
 }
 

@@ -45,6 +45,9 @@ struct Loop {
     /// How children are read, by Reconciler: the field manager and the observed kinds.
     readings: BTreeMap<String, (String, BTreeSet<Kind>)>,
     counts_written: BTreeMap<String, Duration>,
+    /// Modules of which there was nothing to write, as they were then.
+    settled: BTreeMap<String, statuses::Settled>,
+    configs: bind::Configs,
 }
 
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -135,6 +138,7 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
         loads: &state.loads,
         reconcilers: &state.reconcilers,
         crds: &state.crds,
+        configs: &memory.configs,
         now: clock::now(),
     };
     let mut verdicts = BTreeMap::new();

@@ -119,6 +119,7 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
             Step::Get(references) => {
                 Outcome::Got(join_all(references.iter().map(|reference| work.get(reference))).await)
             }
+            Step::ReadRoot => Outcome::RootRead(work.read_root().await),
             Step::Look(lookups) => Outcome::Looked(work.look(&key, &lookups).await),
             Step::Patch(patches) => {
                 Outcome::Patched(join_all(patches.iter().map(|patch| work.patch(patch))).await)
@@ -165,12 +166,13 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
         state.needed.forget(&(binding.root_kind(), key.clone()));
         return None;
     };
-    let object = Arc::new(root.object());
+    let (object, root_was_listed) = (Arc::new(root.object()), root.was_listed());
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
     let snapshot = Snapshot {
         binding: Arc::clone(&binding),
         root: Arc::clone(&object),
+        root_was_listed,
         children,
         memory,
         now: clock::now(),
@@ -394,6 +396,11 @@ impl Work {
             }
         }
         Ok(found)
+    }
+
+    /// The root as it is now. Its watch alone brings it into the view.
+    async fn read_root(&self) -> Result<Option<Value>, ApiError> {
+        self.cluster.get_metadata(&self.resource, &pintle_core::object::reference(&self.root)).await
     }
 
     async fn apply(&self, apply: &Apply) -> Result<Applied, ApiError> {

@@ -145,7 +145,7 @@ impl Running {
 
     /// Whether it works: it leads, or nobody stands for election.
     pub(super) fn works(&self) -> bool {
-        self.readiness.works()
+        self.life.clock.during(|| self.readiness.works())
     }
 
     /// Ends it where it is.

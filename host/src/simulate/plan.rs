@@ -26,6 +26,19 @@ pub enum Fault {
     Rival,
 }
 
+/// How far a fault may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The root that a request is about.
+    Request,
+    /// The root that is meddled with.
+    Root,
+    /// The roots of one kind.
+    Kind,
+    /// Everything that the hosts do.
+    Everybody,
+}
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -73,7 +86,7 @@ words! {
         Delete = "delete",
         /// Somebody takes our labels off what was written.
         StripLabels = "strip-labels",
-        /// Somebody takes the owner off what was written.
+        /// Somebody takes the owner off what was written, and puts it back after 5 seconds.
         StripOwner = "strip-owner",
         /// Somebody empties the managed fields of what was written.
         StripManaged = "strip-managed",
@@ -81,7 +94,7 @@ words! {
         EditStatus = "edit-status",
         /// The root is deleted, and made again with the same name.
         Recreate = "recreate",
-        /// The root's spec is emptied, and put back after 5 seconds.
+        /// The root's spec is emptied, or changed as far as its CRD allows, and put back after 5 seconds.
         Churn = "churn",
         /// The Reconciler names a module that traps, and after 5 seconds the one before.
         SwapTraps = "swap-traps",
@@ -176,6 +189,32 @@ impl Fault {
             Self::Lag(_) => "P5",
             Self::Skew(_) => "P16",
             Self::Rival => "P10",
+        }
+    }
+
+    /// Whom it may concern beside what it befalls.
+    pub(super) fn reach(&self) -> Reach {
+        match self {
+            Self::Write(_, what) => match what {
+                OnWrite::LostBefore | OnWrite::LostReply | OnWrite::Silence => Reach::Request,
+                OnWrite::Edit
+                | OnWrite::Delete
+                | OnWrite::StripLabels
+                | OnWrite::StripOwner
+                | OnWrite::StripManaged
+                | OnWrite::EditStatus
+                | OnWrite::Recreate
+                | OnWrite::Churn => Reach::Root,
+                OnWrite::SwapTraps
+                | OnWrite::SwapBroken
+                | OnWrite::SwapLoops
+                | OnWrite::SwapAllocates
+                | OnWrite::SwapMissing => Reach::Kind,
+                _ => Reach::Everybody,
+            },
+            Self::Request(_, OnRequest::Burst) => Reach::Everybody,
+            Self::Request(..) => Reach::Request,
+            Self::Event(..) | Self::Lag(_) | Self::Skew(_) | Self::Rival => Reach::Everybody,
         }
     }
 

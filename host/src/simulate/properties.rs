@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    time::Duration,
 };
 
 use pintle_simulator::{Record, Snapshot, Verb};
@@ -10,9 +11,9 @@ use pintle_wit::{ObjectRef, names};
 use serde_json::Value;
 
 use super::{
-    plan::{Fault, OnWrite, Plan, at},
+    plan::{Fault, OnWrite, Plan, Reach, at},
     run::{Evidence, Reference},
-    world::{REQUESTS_MAX, Step, World, is_host},
+    world::{Asked, REQUESTS_MAX, Step, Troubled, World, is_host},
 };
 
 /// A property.
@@ -38,6 +39,8 @@ pub enum Property {
     Bounded,
     /// O11: nothing is deleted on the way that belongs to the end.
     SafeOnTheWay,
+    /// O12: one root's trouble does not delay another.
+    Isolated,
     /// O13: what was changed and put back is as it was.
     Returns,
     /// The same seed and plan lead to the same run, without the operating system's time or chance.
@@ -58,6 +61,7 @@ impl Property {
             Self::Monotone => "O9",
             Self::Bounded => "O10",
             Self::SafeOnTheWay => "O11",
+            Self::Isolated => "O12",
             Self::Returns => "O13",
             Self::Repeatable => "repeatable",
         }
@@ -135,12 +139,18 @@ pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
 }
 
 /// What the runs of one scenario have in common at their end: the objects without uids, versions and times.
-pub(super) fn masked(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
-    let uids: BTreeMap<&str, String> = snapshot
-        .objects
-        .iter()
-        .map(|(reference, object)| (uid(object), format!("uid of {} {}", reference.kind, reference.name)))
-        .collect();
+pub(super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
+    let snapshot = world.server.snapshot();
+    let named = |object: &Value| {
+        let reference = pintle_core::object::reference(object);
+        (uid(object).to_owned(), format!("uid of {} {}", reference.kind, reference.name))
+    };
+    // What is gone by now may still be named.
+    let mut uids: BTreeMap<String, String> = world.with_records(|records| {
+        let objects = records.iter().flat_map(|record| [&record.before, &record.after]);
+        objects.flatten().map(|object| named(object)).collect()
+    });
+    uids.extend(snapshot.objects.values().map(|object| named(object)));
     let kept = snapshot.objects.iter().filter(|(reference, _)| {
         !matches!(
             reference.kind.as_str(),
@@ -150,9 +160,19 @@ pub(super) fn masked(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
     kept.map(|(reference, object)| {
         let mut object = Value::clone(object);
         let generation = at(&object, &["metadata", "generation"]).cloned();
+        // How often something was changed on the way may differ; that the last change was seen may not.
+        let is_last = |observed: &mut Value| *observed = (generation.as_ref() == Some(observed)).into();
         if let Some(observed) = object.pointer_mut("/status/observedGeneration") {
-            // How often something was changed on the way may differ; that the last change was seen may not.
-            *observed = (generation.as_ref() == Some(observed)).into();
+            is_last(observed);
+        }
+        let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        let observed = conditions.into_iter().flatten().filter_map(|one| one.get_mut("observedGeneration"));
+        observed.for_each(is_last);
+        if object["spec"]["suspend"] == true
+            && let Some(status) = object.pointer_mut("/status").and_then(Value::as_object_mut)
+        {
+            // While it rests it does not say that kinds have no children any more.
+            status.remove("childKinds");
         }
         mask(&mut object, &uids);
         (reference.clone(), object)
@@ -181,7 +201,7 @@ const DIFFERS: [&str; 17] = [
     "nodePort",
 ];
 
-fn mask(value: &mut Value, uids: &BTreeMap<&str, String>) {
+fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| !DIFFERS.contains(&key.as_str()));
@@ -227,7 +247,8 @@ pub(super) fn same_end(
                         .into_iter()
                         .map(|line| format!("the other way round: {line}")),
                 );
-                if found != expected && !(plan.any(Fault::meddles) && only_digest(&lines)) {
+                let may_differ = plan.any(Fault::meddles) || plan.any(forgets);
+                if found != expected && !(may_differ && only_digest(found, &lines)) {
                     return broken(format!("{name} differs:\n  {}", lines.join("\n  ")));
                 }
             }
@@ -239,9 +260,16 @@ pub(super) fn same_end(
     Ok(())
 }
 
-/// Which module last changed something depends on what was to be changed.
-fn only_digest(lines: &[String]) -> bool {
-    lines.iter().all(|line| line.contains("moduleDigest"))
+/// Which module last changed something depends on what was to be changed; and a host that ends between a child and the status takes
+/// the knowledge of it along. That one did is said in any case.
+fn only_digest(found: &Value, lines: &[String]) -> bool {
+    at(found, &["status", "pintle", "moduleDigest"]).is_some()
+        && lines.iter().all(|line| line.contains("moduleDigest"))
+}
+
+/// Whether a fault has another host go on, or the same one in another term, which remembers nothing.
+fn forgets(fault: &Fault) -> bool {
+    fault.crashes() || matches!(fault, Fault::Rival | Fault::Write(_, OnWrite::Partition))
 }
 
 /// What the run is judged by, in numbers.
@@ -259,7 +287,7 @@ pub(super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>) -> Eviden
         }
     });
     let requests = world.script().requests;
-    Evidence { end, counts, requests }
+    Evidence { end, counts, requests, delays: delays(world), forced: 0 }
 }
 
 /// O3 and O10.
@@ -300,7 +328,8 @@ pub(super) fn counted(
 
 /// O8, O9 and O11, request by request.
 pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Reference>) -> Option<Broken> {
-    let roots = root_kinds(&world.server.snapshot());
+    let snapshot = world.server.snapshot();
+    let roots = root_kinds(&snapshot);
     let found = world.with_records(|records| {
         // Also those of Reconcilers that are gone by the end.
         let mut roots = roots;
@@ -310,6 +339,7 @@ pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Refer
                 roots.insert((version.to_owned(), kind.to_owned()));
             }
         }
+        let grants = grants(records, &snapshot);
         let mut made: BTreeSet<String> = BTreeSet::new();
         let mut generations: BTreeMap<String, i64> = BTreeMap::new();
         for (record, reference_of) in changes(records) {
@@ -341,6 +371,9 @@ pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Refer
                 }
                 (Some(before), after) => {
                     let adoptable = at(before, &["metadata", "annotations", names::ANNOTATION_ADOPT]).is_some();
+                    if !made.contains(uid(before)) && grants.iter().any(|grant| grant.allows(record)) {
+                        continue;
+                    }
                     if !made.contains(uid(before)) && !adoptable {
                         let verb = record.seen.verb;
                         let what = format!("{verb:?} of {reference_of}, which no host made");
@@ -364,6 +397,190 @@ pub(super) fn at_every_step(world: &World, plan: &Plan, reference: Option<&Refer
     });
     let (number, property, what) = found?;
     Some(Broken { property, step: world.step_of(number), what })
+}
+
+/// What a Reconciler may do to objects that it did not make.
+struct Grant {
+    manager: String,
+    /// The kinds that it may patch, as apiVersion and kind, with the fields.
+    patches: Vec<(String, String, Vec<Vec<String>>)>,
+    evicts: bool,
+}
+
+/// What the Reconcilers granted, each as it ever was.
+fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
+    let texts = |value: &Value| -> Vec<Vec<String>> {
+        let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.map(|path| path.split('.').map(Into::into).collect()).collect()
+    };
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let of_reconcilers = records.iter().filter(|record| record.seen.resource == "reconcilers");
+    let shown = of_reconcilers.filter_map(|record| record.after.as_ref().or(record.before.as_ref()));
+    let there = snapshot.objects.iter().filter(|(reference, _)| reference.kind == "Reconciler");
+    let shown = shown.chain(there.map(|(_, object)| object));
+    let news = shown.filter(|object| seen.insert(object["spec"].to_string()));
+    news.map(|object| {
+        let name = at(object, &["metadata", "name"]).and_then(Value::as_str).unwrap_or_default();
+        let manager = at(object, &["spec", "fieldManager"]).and_then(Value::as_str);
+        let granted = &object["spec"]["grants"];
+        let patch = |grant: &Value| {
+            let text = |key: &str| grant[key].as_str().unwrap_or_default().to_owned();
+            (text("apiVersion"), text("kind"), texts(&grant["fields"]))
+        };
+        Grant {
+            manager: manager.map_or_else(|| format!("pintle-{name}"), Into::into),
+            patches: granted["patches"].as_array().into_iter().flatten().map(patch).collect(),
+            evicts: granted["evictions"] == true || granted["podDeletions"] == true,
+        }
+    })
+    .collect()
+}
+
+impl Grant {
+    /// Whether it allows what a request did to an object.
+    fn allows(&self, record: &Record) -> bool {
+        let Some(before) = &record.before else { return false };
+        if record.seen.resource == "pods" {
+            return self.evicts
+                && (record.seen.verb == Verb::Delete
+                    || record.seen.subresource.as_deref() == Some("eviction"));
+        }
+        let of_root = record.seen.manager.as_ref().and_then(|manager| manager.strip_prefix(&self.manager));
+        let (Some(after), true) = (&record.after, of_root.is_some_and(|rest| rest.starts_with('.'))) else {
+            return false;
+        };
+        let mut changed = Vec::new();
+        differing(before, after, &mut Vec::new(), &mut changed);
+        self.patches.iter().any(|(api_version, kind, fields)| {
+            before["apiVersion"] == api_version.as_str()
+                && before["kind"] == kind.as_str()
+                && changed.iter().all(|path| fields.iter().any(|field| path.starts_with(field)))
+        })
+    }
+}
+
+/// Where two objects differ, but for what the API server itself keeps in their metadata.
+fn differing(one: &Value, other: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    const KEPT: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
+    if one == other {
+        return;
+    }
+    let nothing = serde_json::Map::new();
+    // A map that is there on one side alone differs in what is in it.
+    let (one, other) = match (one, other) {
+        (Value::Object(one), Value::Object(other)) => (one, other),
+        (Value::Object(one), Value::Null) => (one, &nothing),
+        (Value::Null, Value::Object(other)) => (&nothing, other),
+        _ => return found.push(path.clone()),
+    };
+    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    for key in keys {
+        if path.as_slice() == ["metadata"] && KEPT.contains(&key.as_str()) {
+            continue;
+        }
+        path.push(key.clone());
+        differing(one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null), path, found);
+        path.pop();
+    }
+}
+
+/// By how much more one root may be late because another has trouble: a pass, and the time that a status rests before another.
+const DELAY_MAX: Duration = Duration::from_secs(2);
+
+/// How long it took until the status of each root spoke of what somebody wanted of it, in the order in which it was wanted; none
+/// where it never did, because something else was wanted, or the root went.
+fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>> {
+    let roots = roots(&world.server.snapshot());
+    world.with_records(|records| {
+        let script = world.script();
+        let mut told: BTreeMap<&str, Vec<(Duration, i64)>> = BTreeMap::new();
+        for record in records.iter().filter(|record| record.seen.subresource.as_deref() == Some("status")) {
+            let Some(after) = record.after.as_ref().filter(|_| is_host(&record.seen.client)) else {
+                continue;
+            };
+            let observed = at(after, &["status", "observedGeneration"]).and_then(Value::as_i64);
+            let (Some(observed), Some(time)) = (observed, script.times.get(&record.seen.number)) else {
+                continue;
+            };
+            told.entry(uid(after)).or_default().push((*time, observed));
+        }
+        let mut delays: BTreeMap<ObjectRef, Vec<Option<Duration>>> = BTreeMap::new();
+        for asked in script.asked.iter().filter(|asked| roots.contains(&asked.object)) {
+            let Asked { at, object, uid, generation } = asked;
+            let told = told.get(uid.as_str()).into_iter().flatten();
+            let first = told.into_iter().find(|(_, observed)| observed >= generation);
+            let delay = first.map(|(time, _)| time.saturating_sub(*at));
+            delays.entry(object.clone()).or_default().push(delay);
+        }
+        delays
+    })
+}
+
+/// The roots that the faults of a plan may concern; none means all of them.
+fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
+    let script = world.script();
+    if plan.0.iter().any(|fault| fault.reach() == Reach::Everybody) {
+        return None;
+    }
+    let said = script.troubled.clone();
+    drop(script);
+    let snapshot = world.server.snapshot();
+    let mut troubled = BTreeSet::new();
+    for one in said {
+        match one {
+            Troubled::Root(root) => drop(troubled.insert(root)),
+            Troubled::Of(reconciler) => {
+                let of = snapshot.objects.get(&reconciler).map(|object| &object["spec"]["for"])?;
+                let is_of = |root: &ObjectRef| {
+                    of["apiVersion"] == root.api_version.as_str() && of["kind"] == root.kind.as_str()
+                };
+                troubled.extend(roots(&snapshot).into_iter().filter(is_of));
+            }
+            Troubled::Request(number) => drop(troubled.insert(root_of_request(world, &snapshot, number)?)),
+        }
+    }
+    Some(troubled)
+}
+
+/// The root that a request is about.
+fn root_of_request(world: &World, snapshot: &Snapshot, number: u64) -> Option<ObjectRef> {
+    let (object, body) = world.with_records(|records| {
+        let record = records.iter().find(|record| record.seen.number == number)?;
+        Some((record.before.clone().or_else(|| record.after.clone()), record.seen.body.clone()))
+    })?;
+    let object = object.as_deref().unwrap_or(&body);
+    let reference = pintle_core::object::reference(object);
+    if root_kinds(snapshot).contains(&(reference.api_version.clone(), reference.kind.clone())) {
+        return Some(reference);
+    }
+    let of = at(object, &["metadata", "labels", names::LABEL_ROOT]).and_then(Value::as_str)?;
+    snapshot.objects.iter().find(|(_, object)| uid(object) == of).map(|(reference, _)| reference.clone())
+}
+
+/// O12: a root that no fault of the plan concerns is answered for as soon as in the run in which nothing goes wrong.
+pub(super) fn isolated(
+    world: &World,
+    evidence: &Evidence,
+    plan: &Plan,
+    reference: &Reference,
+) -> Result<(), Broken> {
+    let Some(troubled) = troubled(world, plan) else { return Ok(()) };
+    for (root, expected) in &reference.outcome.evidence.delays {
+        let Some(found) = evidence.delays.get(root).filter(|_| !troubled.contains(root)) else { continue };
+        for (found, expected) in found.iter().zip(expected) {
+            if let (Some(found), Some(expected)) = (found, expected)
+                && *found > *expected + DELAY_MAX
+            {
+                let who: Vec<String> = troubled.iter().map(ToString::to_string).collect();
+                let what = format!(
+                    "{root} was answered for after {found:?} instead of {expected:?}, although what goes wrong concerns {} alone",
+                    who.join(", ")
+                );
+                return Err(Broken { property: Property::Isolated, step: None, what });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What is left of roots that are gone.

@@ -1,6 +1,11 @@
 //! One run: a scenario on a copy of a cluster, a plan, and what came of it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::ensure;
 use jiff::Timestamp;
@@ -12,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     differing::{self, Differing},
     hosts::NAMESPACE,
-    plan::Plan,
+    plan::{Fault, Plan},
     properties::{self, Broken, Property},
     seam::Seams,
     world::{Step, World, is_host},
@@ -39,6 +44,8 @@ pub struct Setting {
     engine: Engine,
     base: ApiServer,
     epoch: Timestamp,
+    /// Modules that plans swap to, pushed when one does.
+    spares: Arc<[NamedModule]>,
     /// Kept, so that no host compiles them again.
     _modules: Vec<Module>,
 }
@@ -47,8 +54,8 @@ pub struct Setting {
 pub type NamedModule = (String, Vec<u8>);
 
 impl Setting {
-    /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules that are
-    /// there for plans that swap, and need not become ready.
+    /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules for plans
+    /// that swap, named after the fault and the Reconciler (`swap-traps-shop`): they are pushed when it comes to that.
     ///
     /// # Errors
     /// When the API server refuses an object, or a Reconciler does not become ready.
@@ -63,12 +70,12 @@ impl Setting {
             modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
         let empty = ApiServer::new(Options::default());
         let (base, epoch) = in_stopped_time(async {
-            let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None);
+            let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None, &Arc::default());
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
             for object in crate::api::crds().iter().chain(crds).chain([&namespace]) {
                 world.apply(object).await?;
             }
-            for (name, bytes) in modules.iter().chain(spares) {
+            for (name, bytes) in modules {
                 for object in push_objects(name, bytes, &Digest::of(bytes).to_string()) {
                     world.apply(&object).await?;
                 }
@@ -88,7 +95,7 @@ impl Setting {
         })??;
         base.compact();
         base.take_requests();
-        Ok(Self { engine, base, epoch, _modules: loaded })
+        Ok(Self { engine, base, epoch, spares: spares.into(), _modules: loaded })
     }
 }
 
@@ -133,12 +140,14 @@ pub struct Outcome {
     pub requests: u32,
     /// See `writes`.
     pub events: u32,
-    /// How many faults of the plan came to pass.
-    pub hits: u32,
+    /// The faults of the plan that came to pass.
+    pub hit: BTreeSet<Fault>,
     /// The first property that did not hold.
     pub broken: Option<Broken>,
     /// The two values that show it, where two do.
     pub differing: Option<Differing>,
+    /// How often, in a run in which nothing goes wrong, guests were asked once more after it had converged.
+    pub forced: u64,
     /// Everything that happened.
     pub steps: Vec<Step>,
     pub(super) evidence: Evidence,
@@ -153,6 +162,10 @@ pub(super) struct Evidence {
     pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
     /// How many requests the hosts made.
     pub(super) requests: u32,
+    /// See [`Outcome::forced`].
+    pub(super) forced: u64,
+    /// How long it took until each root was answered for, for each time that somebody wanted something of it.
+    pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
 }
 
 /// A run in which nothing goes wrong, by which others are judged.
@@ -217,7 +230,8 @@ impl<'a> Simulation<'a> {
 
     async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> Outcome {
         let setting = self.setting;
-        let world = World::new(&setting.base, &setting.engine, setting.epoch, seed, plan, self.seams.clone());
+        let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
+        let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
         let mut evidence = Evidence::default();
         let broken = self.live(&world, plan, reference, &mut evidence).await.err();
         // What happened at one step says more than what came of it in the end.
@@ -235,9 +249,10 @@ impl<'a> Simulation<'a> {
             writes: script.writes,
             requests: script.requests,
             events: script.events,
-            hits: script.hits,
+            hit: script.hit.clone(),
             broken,
             differing,
+            forced: evidence.forced,
             steps: script.steps.clone(),
             evidence,
         }
@@ -261,18 +276,19 @@ impl<'a> Simulation<'a> {
         runner.run_steps().await.map_err(|failed| converges(failed.to_string()))?;
         let rests = world.rest().await;
         world.arm(false);
-        *evidence = properties::evidence(world, properties::masked(&world.server.snapshot()));
+        *evidence = properties::evidence(world, properties::masked(world));
         if !rests {
             return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
         }
         if let Some(reference) = reference {
             properties::counted(world, evidence, plan, reference)?;
             properties::same_end(world, plan, &evidence.end, &reference.outcome.evidence.end)?;
+            properties::isolated(world, evidence, plan, reference)?;
         }
         if !world.has_hosts() {
             return Ok(());
         }
-        self.is_steady(world, reference.is_none()).await?;
+        self.is_steady(world, reference.is_none(), evidence).await?;
         self.ends(world).await
     }
 
@@ -296,8 +312,19 @@ impl<'a> Simulation<'a> {
     }
 
     /// Once it has converged, looking again changes nothing: neither when somebody touches the roots, nor when a host comes back.
-    async fn is_steady(&self, world: &Arc<World>, often: bool) -> Result<(), Broken> {
+    async fn is_steady(
+        &self,
+        world: &Arc<World>,
+        often: bool,
+        evidence: &mut Evidence,
+    ) -> Result<(), Broken> {
         let before = world.with_records(<[_]>::len);
+        let asked = world.impure.asked();
+        let ready = world.server.snapshot().objects;
+        let ready = properties::roots(&world.server.snapshot())
+            .iter()
+            .filter(|root| ready.get(root).is_some_and(|object| is_ready(object)))
+            .count();
         for round in 0..if often { FORCED_RECONCILES } else { 1 } {
             for root in properties::roots(&world.server.snapshot()) {
                 let patch =
@@ -308,7 +335,17 @@ impl<'a> Simulation<'a> {
             world.advance(Duration::from_millis(500)).await;
         }
         world.advance(Duration::from_secs(20)).await;
-        if !often {
+        if often {
+            evidence.forced = world.impure.asked() - asked;
+            let expected = u64::from(FORCED_RECONCILES) * ready as u64;
+            if evidence.forced < expected {
+                let what = format!(
+                    "{ready} roots were to be looked at {FORCED_RECONCILES} times, and guests were asked {} times",
+                    evidence.forced
+                );
+                return Err(broken(world, Property::Steady, what));
+            }
+        } else {
             world.kill_hosts();
             world
                 .start_hosts()
@@ -336,6 +373,29 @@ impl<'a> Simulation<'a> {
             }),
             None => Ok(()),
         }
+    }
+}
+
+impl Outcome {
+    /// The steps that lead to what broke, for a person: what the plan and people did, and so many of the last ones.
+    pub fn last_steps(&self, last: usize) -> String {
+        let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
+        let until = at.and_then(|step| self.steps.iter().rposition(|found| found == step));
+        let until = until.map_or(self.steps.len(), |at| at + 1);
+        let from = until.saturating_sub(last);
+        let mut text = String::new();
+        let mut is_left_out = false;
+        for (index, step) in self.steps.iter().take(until).enumerate() {
+            if index >= from || matches!(step.who.as_str(), "plan" | "user" | "somebody") {
+                if std::mem::take(&mut is_left_out) {
+                    text.push_str("  ...\n");
+                }
+                text.push_str(&format!("  {step}\n"));
+            } else {
+                is_left_out = true;
+            }
+        }
+        text
     }
 }
 

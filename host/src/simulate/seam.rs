@@ -2,7 +2,10 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use axum::body::Bytes;
@@ -117,9 +120,12 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
     response
 }
 
-/// What guests were caught at: an answer that does not follow from its request alone.
+/// How often guests were asked, and what they were caught at: an answer that does not follow from its request alone.
 #[derive(Debug, Default)]
-pub(super) struct Impure(Mutex<Option<Caught>>);
+pub(super) struct Impure {
+    found: Mutex<Option<Caught>>,
+    asked: AtomicU64,
+}
 
 /// Two answers that should have been one.
 #[derive(Clone, Debug)]
@@ -132,7 +138,12 @@ pub(super) struct Caught {
 
 impl Impure {
     pub(super) fn caught(&self) -> Option<Caught> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often hosts asked a guest.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     pub(super) fn first(&self) -> Option<String> {
@@ -140,7 +151,7 @@ impl Impure {
     }
 
     fn say(&self, what: impl FnOnce() -> Caught) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(what);
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(what);
     }
 }
 
@@ -148,9 +159,11 @@ impl Impure {
 /// another order.
 pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> CallGuest {
     Arc::new(move |module, text, limits| {
+        impure.asked.fetch_add(1, Ordering::Relaxed);
         let call = |text: &str| ask(module, text, limits, seam.as_deref());
         let first = call(text);
-        if impure.first().is_some() {
+        // What ran out of fuel or memory says nothing, and takes long to say it.
+        if impure.first().is_some() || first.as_ref().is_err_and(|error| error.origin == Origin::Engine) {
             return first;
         }
         let said = |answer: &Result<Answer, CallError>| match answer {

@@ -1,7 +1,9 @@
 //! Making plans, running many, and shortening those that break a property.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -9,19 +11,45 @@ use std::{
     time::Duration,
 };
 
-use super::{Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Reference, Replay, Simulation};
+use super::{
+    Broken, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Property, Reference, Replay, Simulation,
+};
 use crate::clock::Random;
 
-/// With this many writes or fewer, every pair of crashes is tried.
+/// With this many writes or fewer, every pair of crashes is a plan; with more, so many are drawn.
 const PAIRS_UP_TO: u32 = 12;
+const PAIRS_DRAWN: usize = 80;
 
-/// How late every event comes in the plans about caches that lag.
-const LAGS: [Duration; 3] = [Duration::from_millis(30), Duration::from_millis(400), Duration::from_secs(3)];
+/// How late every event comes in the plans about caches that lag, in milliseconds: within a pass, between two, and beyond every
+/// back-off.
+const LAGS: [u64; 7] = [10, 30, 100, 400, 1000, 3000, 9000];
+/// By how much each host's wall clock is behind that of the one before it, in seconds.
+const SKEWS: [u64; 4] = [1, 30, 600, 7200];
 
-/// The faults that are tried at every write and every event before anything else.
-const FIRST_WRITES: [OnWrite; 4] =
-    [OnWrite::CrashBefore, OnWrite::LostReply, OnWrite::CrashAfter, OnWrite::TimeTravel];
-const FIRST_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Gone];
+/// How many plans of each kind there are to one another. The classes are those of docs/simulator.md; what is of none is a mixture.
+/// Places at which a host can end, or be lied to, come first: there most bugs were found.
+const WEIGHTS: [(&str, u64); 17] = [
+    ("P1", 10),
+    ("P2", 14),
+    ("P3", 6),
+    ("P4", 8),
+    ("P5", 2),
+    ("P6", 9),
+    ("P7", 8),
+    ("P8", 9),
+    ("P9", 9),
+    ("P10", 4),
+    ("P11", 8),
+    ("P12", 2),
+    ("P13", 2),
+    ("P14", 2),
+    ("P15", 1),
+    ("P16", 2),
+    (MIXED, 12),
+];
+
+/// What plans with several faults count as.
+pub const MIXED: &str = "mixed";
 
 /// What plans may be made of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,44 +70,45 @@ impl Menu {
     }
 }
 
-/// Every plan with one fault of the first kinds, at each place that a run has.
-pub fn first(run: &Outcome) -> Vec<Plan> {
-    let writes =
-        (1..=run.writes).flat_map(|number| FIRST_WRITES.map(|what| Plan(vec![Fault::Write(number, what)])));
-    let events =
-        (1..=run.events).flat_map(|number| FIRST_EVENTS.map(|what| Plan(vec![Fault::Event(number, what)])));
-    writes.chain(events).collect()
-}
-
-/// Every other plan with one fault, and every pair of crashes where there are few writes.
-pub fn further(run: &Outcome, menu: Menu) -> Vec<Plan> {
-    let mut plans: Vec<Plan> = LAGS.iter().map(|by| Plan(vec![Fault::Lag(*by)])).collect();
+/// Every plan with one fault, pairs of crashes, and what happens beside a second host.
+pub fn single(run: &Outcome, menu: Menu) -> Vec<Plan> {
+    let mut plans: Vec<Plan> =
+        LAGS.iter().map(|by| Plan(vec![Fault::Lag(Duration::from_millis(*by))])).collect();
     plans.push(Plan(vec![Fault::Rival]));
-    for seconds in [1, 7200] {
-        plans.push(Plan(vec![Fault::Skew(Duration::from_secs(seconds))]));
-    }
+    plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
     for number in 1..=run.writes {
-        let others = menu.writes().filter(|what| !FIRST_WRITES.contains(what));
-        plans.extend(others.map(|what| Plan(vec![Fault::Write(number, what)])));
-        plans.push(Plan(vec![Fault::Rival, Fault::Write(number, OnWrite::Partition)]));
-        plans.push(Plan(vec![Fault::Rival, Fault::Write(number, OnWrite::CrashAfter)]));
-        if run.writes <= PAIRS_UP_TO {
-            plans.extend((number + 1..=run.writes).map(|second| {
-                Plan(vec![
-                    Fault::Write(number, OnWrite::CrashAfter),
-                    Fault::Write(second, OnWrite::CrashAfter),
-                ])
-            }));
+        plans.extend(menu.writes().map(|what| Plan(vec![Fault::Write(number, what)])));
+        for what in [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore] {
+            plans.push(Plan(vec![Fault::Write(number, what), Fault::Rival]));
         }
     }
     for number in 1..=run.events {
-        let others = OnEvent::ALL.iter().filter(|what| !FIRST_EVENTS.contains(what));
-        plans.extend(others.map(|what| Plan(vec![Fault::Event(number, *what)])));
+        plans.extend(OnEvent::ALL.iter().map(|what| Plan(vec![Fault::Event(number, *what)])));
     }
     for number in 1..=run.requests {
         plans.extend(OnRequest::ALL.iter().map(|what| Plan(vec![Fault::Request(number, *what)])));
     }
+    let pair = |first, second| {
+        Plan(vec![Fault::Write(first, OnWrite::CrashAfter), Fault::Write(second, OnWrite::CrashAfter)])
+    };
+    if run.writes <= PAIRS_UP_TO {
+        plans.extend(
+            (1..=run.writes)
+                .flat_map(|first| (first + 1..=run.writes).map(move |second| pair(first, second))),
+        );
+    } else {
+        let mut random = Random::new(run.writes.into());
+        plans.extend((0..PAIRS_DRAWN).map(|_| {
+            let first = place(&mut random, run.writes - 1);
+            pair(first, first + place(&mut random, run.writes - first))
+        }));
+    }
     plans
+}
+
+/// One of so many places, from 1.
+fn place(random: &mut Random, of: u32) -> u32 {
+    1 + random.below(of.max(1).into()) as u32
 }
 
 /// The plan of a seed: a few faults of a few kinds, anywhere.
@@ -87,7 +116,6 @@ pub fn mixed(run: &Outcome, menu: Menu, seed: u64) -> Plan {
     let mut random = Random::new(seed);
     let writes: Vec<OnWrite> = menu.writes().collect();
     let pick = |random: &mut Random, length: usize| random.below(length as u64) as usize;
-    let place = |random: &mut Random, of: u32| 1 + random.below(of.max(1).into()) as u32;
     let mut faults = BTreeSet::new();
     // Which kinds a seed draws from differs too, so that some runs are all crashes and some all events.
     let kinds = 1 + random.below(7);
@@ -110,9 +138,10 @@ pub fn mixed(run: &Outcome, menu: Menu, seed: u64) -> Plan {
             ),
         });
     }
-    match random.below(10) {
-        0 => drop(faults.insert(Fault::Rival)),
-        1 => drop(faults.insert(Fault::Lag(LAGS[pick(&mut random, LAGS.len())]))),
+    match random.below(12) {
+        0 | 1 => drop(faults.insert(Fault::Rival)),
+        2 => drop(faults.insert(Fault::Lag(Duration::from_millis(LAGS[pick(&mut random, LAGS.len())])))),
+        3 => drop(faults.insert(Fault::Skew(Duration::from_secs(SKEWS[pick(&mut random, SKEWS.len())])))),
         _ => {}
     }
     Plan(faults.into_iter().collect())
@@ -126,6 +155,17 @@ pub struct Subject<'a> {
     pub reference: Reference,
 }
 
+/// A plan for one of several subjects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Which subject.
+    pub subject: usize,
+    /// The seed of the run.
+    pub seed: u64,
+    /// What goes wrong.
+    pub plan: Plan,
+}
+
 /// A run that broke a property.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -135,19 +175,76 @@ pub struct Failure {
     pub outcome: Outcome,
 }
 
+/// How many plans there were of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Run at all.
+    pub run: usize,
+    /// Of these, those in which it came to pass.
+    pub hit: usize,
+}
+
 /// What came of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// How many distinct plans were run.
     pub plans: usize,
     /// How many of them had each perturbation of the catalogue.
-    pub by_class: BTreeMap<&'static str, usize>,
+    pub by_class: BTreeMap<&'static str, Count>,
+    /// How many there were of each scenario.
+    pub by_scenario: BTreeMap<String, usize>,
     /// How many had a fault that came to pass.
     pub hit: usize,
+    /// How many were run twice, to see that the same happens.
+    pub repeated: usize,
     /// The runs that broke a property, at most as many as were asked for.
     pub failures: Vec<Failure>,
     /// How many broke one in all.
     pub failed: usize,
+}
+
+impl Tally {
+    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &Outcome) {
+        self.plans += 1;
+        self.hit += usize::from(!outcome.hit.is_empty());
+        *self.by_scenario.entry(simulation.file.clone()).or_default() += 1;
+        let hit = Plan(outcome.hit.iter().copied().collect()).kinds();
+        for kind in plan.kinds() {
+            let count = self.by_class.entry(kind).or_default();
+            count.run += 1;
+            count.hit += usize::from(hit.contains(&kind));
+        }
+    }
+
+    /// The kinds of plans of which fewer came to pass than there must be, in words: a search that finds nothing because it no longer
+    /// looks is none.
+    pub fn lacking(&self, floors: &[(&'static str, usize)]) -> Vec<String> {
+        let hit = |kind| self.by_class.get(kind).map_or(0, |count| count.hit);
+        let lacking = floors.iter().filter(|(kind, floor)| hit(*kind) < *floor);
+        lacking
+            .map(|(kind, floor)| format!("of {kind} {} plans came to pass, fewer than {floor}", hit(*kind)))
+            .collect()
+    }
+}
+
+impl Plan {
+    /// The perturbations in it, and whether it is a mixture.
+    fn kinds(&self) -> Vec<&'static str> {
+        let mut kinds = self.classes();
+        kinds.extend((self.stratum() == MIXED).then_some(MIXED));
+        kinds
+    }
+
+    /// What it counts as when plans are chosen.
+    fn stratum(&self) -> &'static str {
+        let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(MIXED);
+        match self.0.as_slice() {
+            [one] => alone(one),
+            [first, second] if first.crashes() && second.crashes() => "P3",
+            [_, Fault::Rival] => "P10",
+            _ => MIXED,
+        }
+    }
 }
 
 /// How much is searched.
@@ -161,97 +258,165 @@ pub struct Effort {
     pub threads: usize,
     /// How many failures are shortened and kept.
     pub failures_max: usize,
+    /// Every so manieth plan is run twice, to see that the same happens; none when it is 0.
+    pub again_every: usize,
 }
 
-/// The plans for a search, each with the number of its subject: all of the first kinds, then of the others and of the seeds so many
-/// that it is as many as asked for.
-pub fn plans(subjects: &[Subject<'_>], menu: Menu, effort: &Effort) -> Vec<(usize, u64, Plan)> {
-    let mut chosen: Vec<(usize, u64, Plan)> = Vec::new();
+/// Plans of one kind, the subjects taking turns, so that those with few places are searched whole before those with many.
+struct Stratum {
+    weight: u64,
+    taken: u64,
+    left: std::vec::IntoIter<(usize, Plan)>,
+}
+
+/// The plans for a search: first those of the corpus, then of all kinds so many that it is as many as asked for. Fewer are the first
+/// of more.
+pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &Effort) -> Vec<Chosen> {
+    let mut chosen: Vec<Chosen> = Vec::new();
     let mut known: BTreeSet<(usize, Plan)> = BTreeSet::new();
-    let mut add = |chosen: &mut Vec<(usize, u64, Plan)>, index: usize, seed: u64, plan: Plan| {
-        if known.insert((index, plan.clone())) {
-            chosen.push((index, seed, plan));
-        }
-    };
-    for (index, subject) in subjects.iter().enumerate() {
-        for plan in first(&subject.reference.outcome) {
-            add(&mut chosen, index, 0, plan);
+    for replay in corpus {
+        let of = subjects.iter().position(|subject| subject.simulation.file == replay.scenario);
+        if let Some(subject) = of.filter(|subject| known.insert((*subject, replay.plan.clone()))) {
+            chosen.push(Chosen { subject, seed: replay.seed, plan: replay.plan.clone() });
         }
     }
-    let mut others: Vec<(usize, Plan)> = Vec::new();
-    for (index, subject) in subjects.iter().enumerate() {
-        others.extend(further(&subject.reference.outcome, menu).into_iter().map(|plan| (index, plan)));
-    }
-    let mut random = Random::new(effort.seed);
-    for last in (1..others.len()).rev() {
-        others.swap(last, random.below(last as u64 + 1) as usize);
-    }
-    // Of what is left, two thirds go to single faults, and the rest to mixtures.
-    let left = effort.plans.saturating_sub(chosen.len());
-    for (index, plan) in others.into_iter().take(left * 2 / 3) {
-        add(&mut chosen, index, 0, plan);
-    }
+    let mut strata = strata(subjects, menu, effort.seed);
     let mut seed = effort.seed;
-    while chosen.len() < effort.plans && !subjects.is_empty() {
-        seed += 1;
-        let index = seed as usize % subjects.len();
-        if let Some(subject) = subjects.get(index) {
-            add(&mut chosen, index, seed, mixed(&subject.reference.outcome, menu, seed));
+    // A mixture that is known already is passed over; where there are no places to be had, all are.
+    let mut patience = 16 * effort.plans;
+    while chosen.len() < effort.plans && patience > 0 && !subjects.is_empty() {
+        let due = strata
+            .iter_mut()
+            .filter(|(kind, stratum)| **kind == MIXED || stratum.left.len() > 0)
+            .min_by_key(|(_, stratum)| stratum.taken.saturating_mul(1000) / stratum.weight);
+        let Some((kind, stratum)) = due else { break };
+        let (subject, of_seed, plan) = match stratum.left.next() {
+            Some((subject, plan)) => (subject, 0, plan),
+            None => {
+                seed += 1;
+                patience -= 1;
+                let subject = seed as usize % subjects.len();
+                let Some(of) = subjects.get(subject) else { break };
+                (subject, seed, mixed(&of.reference.outcome, menu, seed))
+            }
+        };
+        debug_assert!(*kind == MIXED || of_seed == 0);
+        if known.insert((subject, plan.clone())) {
+            stratum.taken += 1;
+            chosen.push(Chosen { subject, seed: of_seed, plan });
         }
     }
-    chosen.truncate(effort.plans);
     chosen
 }
 
-/// Runs plans, several at once. `progress` is told of each run that is done.
+fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static str, Stratum> {
+    let mut of_kind: BTreeMap<&'static str, Vec<Vec<Plan>>> = BTreeMap::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        for plan in single(&subject.reference.outcome, menu) {
+            let lists = of_kind.entry(plan.stratum()).or_insert_with(|| vec![Vec::new(); subjects.len()]);
+            if let Some(list) = lists.get_mut(index) {
+                list.push(plan);
+            }
+        }
+    }
+    let mut random = Random::new(seed);
+    let stratum = |(kind, weight): (&'static str, u64)| {
+        let mut lists = of_kind.remove(kind).unwrap_or_default();
+        for list in &mut lists {
+            for last in (1..list.len()).rev() {
+                list.swap(last, random.below(last as u64 + 1) as usize);
+            }
+        }
+        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+        let turns = (0..longest).flat_map(|turn| {
+            let lists = lists.iter().enumerate();
+            lists.filter_map(move |(index, list)| Some((index, list.get(turn)?.clone())))
+        });
+        let left: Vec<(usize, Plan)> = turns.collect();
+        (kind, Stratum { weight, taken: 0, left: left.into_iter() })
+    };
+    WEIGHTS.map(stratum).into()
+}
+
+/// Runs plans, several at once. `progress` is told after each run how many are done and how many of them broke a property.
 ///
 /// # Errors
-/// When the machine does not give what a run needs.
+/// When the machine does not give what a run needs, or a run panicked.
 pub fn search(
     subjects: &[Subject<'_>],
-    plans: &[(usize, u64, Plan)],
+    plans: &[Chosen],
     effort: &Effort,
-    progress: &(dyn Fn(usize) + Sync),
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> anyhow::Result<Tally> {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
     let tally = Mutex::new((Tally::default(), Vec::new()));
     let work = || -> anyhow::Result<()> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((index, seed, plan)) = plans.get(number) else { return Ok(()) };
-            let Some(subject) = subjects.get(*index) else { return Ok(()) };
-            let outcome = subject.simulation.run(*seed, plan, &subject.reference)?;
+            let Some(chosen) = plans.get(number) else { return Ok(()) };
+            let Some(subject) = subjects.get(chosen.subject) else { return Ok(()) };
+            let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
+            let outcome = run(subject, chosen, is_again)?;
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.0.plans += 1;
-            tally.0.hit += usize::from(outcome.hits > 0);
-            for class in plan.classes() {
-                *tally.0.by_class.entry(class).or_default() += 1;
-            }
+            tally.0.count(&subject.simulation, &chosen.plan, &outcome);
+            tally.0.repeated += usize::from(is_again);
             if outcome.broken.is_some() {
                 tally.0.failed += 1;
                 tally.1.push(number);
             }
+            let (done, failed) = (tally.0.plans, tally.0.failed);
             drop(tally);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            progress(done, failed);
         }
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..effort.threads.max(1)).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a run panicked; run it alone to see why")))
+            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))
         })
     })?;
     let (mut tally, mut failed) = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     // Which thread was first is no matter of the plans.
     failed.sort_unstable();
-    for number in failed.into_iter().take(effort.failures_max) {
-        if let Some((index, seed, plan)) = plans.get(number)
-            && let Some(subject) = subjects.get(*index)
+    for number in failed {
+        if tally.failures.len() >= effort.failures_max {
+            break;
+        }
+        if let Some(chosen) = plans.get(number)
+            && let Some(subject) = subjects.get(chosen.subject)
         {
-            tally.failures.push(shorten(subject, *seed, plan)?);
+            let failure = shorten(subject, chosen.seed, &chosen.plan)?;
+            // Several plans may come down to one.
+            if !tally.failures.iter().any(|other| other.replay == failure.replay) {
+                tally.failures.push(failure);
+            }
         }
     }
     Ok(tally)
+}
+
+/// Runs a plan, or runs it twice, when both must be the same.
+fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<Outcome> {
+    let simulation = &subject.simulation;
+    let once = || {
+        let run = || simulation.run(chosen.seed, &chosen.plan, &subject.reference);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let replay =
+                Replay { scenario: simulation.file.clone(), seed: chosen.seed, plan: chosen.plan.clone() };
+            Err(anyhow::anyhow!("a run panicked: {}\n  --replay '{replay}'", said(panic.as_ref())))
+        })
+    };
+    let mut outcome = once()?;
+    if again && once()?.hash != outcome.hash {
+        let what = "the same plan did not lead to the same run".into();
+        outcome.broken.get_or_insert(Broken { property: Property::Repeatable, step: None, what });
+    }
+    Ok(outcome)
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
 }
 
 /// Leaves faults out of a plan as long as a property still breaks.
@@ -259,19 +424,64 @@ pub fn search(
 /// # Errors
 /// When the machine does not give what a run needs.
 pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<Failure> {
+    let simulation = &subject.simulation;
     let mut plan = plan.clone();
-    let mut outcome = subject.simulation.run(seed, &plan, &subject.reference)?;
+    let mut outcome = simulation.run(seed, &plan, &subject.reference)?;
+    // What one fault was needed for another may no longer be needed for, so that all are tried again after each that went.
     let mut at = 0;
     while plan.0.len() > 1 && at < plan.0.len() {
         let mut fewer = plan.clone();
         fewer.0.remove(at);
-        let found = subject.simulation.run(seed, &fewer, &subject.reference)?;
+        let found = simulation.run(seed, &fewer, &subject.reference)?;
         if found.broken.is_some() {
-            (plan, outcome) = (fewer, found);
+            (plan, outcome, at) = (fewer, found, 0);
         } else {
             at += 1;
         }
     }
-    let replay = Replay { scenario: subject.simulation.file.clone(), seed, plan };
-    Ok(Failure { replay, outcome })
+    // A plan of one fault draws nothing from the seed but names and uids.
+    let mut seed = seed;
+    if seed != 0 {
+        let found = simulation.run(0, &plan, &subject.reference)?;
+        if found.broken.is_some() {
+            (seed, outcome) = (0, found);
+        }
+    }
+    Ok(Failure { replay: Replay { scenario: simulation.file.clone(), seed, plan }, outcome })
+}
+
+/// Reads the plans that once broke a property: a line to replay each; what begins with # says why.
+///
+/// # Errors
+/// Which line is no such line.
+pub fn corpus(text: &str) -> Result<Vec<Replay>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(str::parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corpus_is_lines_to_replay_with_reasons() {
+        let read = corpus("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n").unwrap();
+        assert_eq!(read, ["scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap()]);
+        assert!(corpus("scenarios/a.yaml plan=w1=edit").is_err());
+    }
+
+    #[test]
+    fn every_class_of_the_catalogue_has_a_weight() {
+        for number in 1..=16 {
+            assert!(WEIGHTS.iter().any(|(kind, weight)| *kind == format!("P{number}") && *weight > 0));
+        }
+    }
+
+    #[test]
+    fn a_class_of_which_too_few_plans_came_to_pass_is_named() {
+        let mut tally = Tally::default();
+        tally.by_class.insert("P1", Count { run: 9, hit: 3 });
+        assert_eq!(tally.lacking(&[("P1", 3)]), Vec::<String>::new());
+        assert_eq!(tally.lacking(&[("P1", 4), ("P2", 1)]).len(), 2);
+    }
 }

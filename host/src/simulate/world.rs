@@ -12,7 +12,8 @@ use std::{
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
-use pintle_engine::Engine;
+use pintle_core::reconciler;
+use pintle_engine::{Digest, Engine};
 use pintle_simulator::{
     Act, ApiServer, EventFate, EventSeen, Failure, Fate, Faults, Record, Seen as Request, StreamSeen, Verb,
 };
@@ -22,10 +23,11 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{
     hosts::{Life, Running, Start},
-    plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, at},
+    plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach, at},
+    run::NamedModule,
     seam::{Impure, Seams},
 };
-use crate::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
+use crate::scenario::{Backend, Call, Cascade, Mark, Seen, Stop, push_objects};
 
 /// How long after a crash the next host starts, as a Pod would.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -63,12 +65,33 @@ impl fmt::Display for Step {
     }
 }
 
+/// Whom a fault concerns that does not concern everybody.
+#[derive(Clone, Debug)]
+pub(super) enum Troubled {
+    /// Whoever the request with this number is about.
+    Request(u64),
+    /// A root.
+    Root(ObjectRef),
+    /// The roots of a Reconciler.
+    Of(ObjectRef),
+}
+
+/// Something that somebody wants of an object: its spec in a generation.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    /// When, since the run began.
+    pub(super) at: Duration,
+    pub(super) object: ObjectRef,
+    pub(super) uid: String,
+    pub(super) generation: i64,
+}
+
 /// What has to be done outside of the server's lock.
 #[derive(Clone, Debug)]
 enum Deed {
     Crash(String),
     CutOff(String),
-    Meddle(OnWrite, Box<Request>),
+    Meddle(Fault, OnWrite, Box<Request>),
     Relist(Duration),
 }
 
@@ -80,8 +103,12 @@ pub(super) struct Script {
     pub(super) writes: u32,
     pub(super) requests: u32,
     pub(super) events: u32,
-    /// How many faults of the plan came to pass.
-    pub(super) hits: u32,
+    /// The faults of the plan that came to pass.
+    pub(super) hit: BTreeSet<Fault>,
+    /// Whom those concern that do not concern everybody.
+    pub(super) troubled: Vec<Troubled>,
+    /// What somebody wants of objects.
+    pub(super) asked: Vec<Asked>,
     lives: BTreeMap<String, Arc<Life>>,
     burst: u32,
     /// The version that the next host first sees.
@@ -93,6 +120,8 @@ pub(super) struct Script {
     version: u64,
     deeds: Vec<Deed>,
     pub(super) steps: Vec<Step>,
+    /// When there was which version, now and then.
+    versions: Vec<(u64, Duration)>,
     /// When each request was made, by its number.
     pub(super) times: BTreeMap<u64, Duration>,
 }
@@ -103,12 +132,21 @@ impl Script {
         self.steps.push(Step { at, who: who.into(), what });
     }
 
-    fn hit(&mut self, fault: Fault) {
-        self.hits += 1;
-        self.say("plan", fault.to_string());
+    /// When a version came to be, to the tenth of a second. In a watch that lags an event is looked at only after those before it.
+    fn came_at(&self, version: u64) -> Duration {
+        let at = self.versions.partition_point(|(known, _)| *known < version);
+        self.versions.get(at).map_or_else(|| self.origin.elapsed(), |(_, time)| *time)
     }
 
-    fn on_write(&mut self, what: OnWrite, seen: &Request) -> Fate {
+    /// A fault has its turn. Of what somebody does only the doing itself says whether it comes to anything.
+    fn hit(&mut self, fault: Fault) {
+        self.say("plan", fault.to_string());
+        if !fault.meddles() {
+            self.hit.insert(fault);
+        }
+    }
+
+    fn on_write(&mut self, fault: Fault, what: OnWrite, seen: &Request) -> Fate {
         let crash = |script: &mut Self| {
             if let Some(life) = script.lives.get(&seen.client) {
                 life.end();
@@ -149,7 +187,7 @@ impl Script {
                 Fate::Pass
             }
             _ => {
-                self.deeds.push(Deed::Meddle(what, Box::new(seen.clone())));
+                self.deeds.push(Deed::Meddle(fault, what, Box::new(seen.clone())));
                 Fate::Pass
             }
         }
@@ -181,6 +219,7 @@ impl Script {
         }
         if let Some((version, listed)) = self.travellers.get_mut(&seen.client)
             && seen.verb == Verb::List
+            && !is_own(seen)
             && listed.insert((seen.resource.clone(), seen.namespace.clone().unwrap_or_default()))
         {
             let version = *version;
@@ -201,11 +240,16 @@ impl Script {
         self.say(&seen.client, described(seen));
         for fault in self.plan.0.clone() {
             let fate = match fault {
-                Fault::Write(number, what) if is_write && number == self.writes => self.on_write(what, seen),
+                Fault::Write(number, what) if is_write && number == self.writes => {
+                    self.on_write(fault, what, seen)
+                }
                 Fault::Request(number, what) if number == self.requests => self.on_request(what),
                 _ => continue,
             };
             self.hit(fault);
+            if fault.reach() == Reach::Request {
+                self.troubled.push(Troubled::Request(seen.number));
+            }
             return fate;
         }
         if self.burst > 0 {
@@ -240,7 +284,12 @@ impl Script {
         let mut fate = EventFate::Deliver;
         for fault in self.plan.0.clone() {
             match fault {
-                Fault::Lag(by) => fate = EventFate::Delay(by),
+                Fault::Lag(by) => {
+                    self.hit.insert(fault);
+                    fate = EventFate::Delay(
+                        (self.came_at(event.version) + by).saturating_sub(self.origin.elapsed()),
+                    );
+                }
                 Fault::Event(number, what) if number == self.events => {
                     self.hit(fault);
                     return match what {
@@ -273,6 +322,11 @@ impl Script {
 /// Whether a connection is a host's.
 pub(super) fn is_host(client: &str) -> bool {
     client.starts_with("host-")
+}
+
+/// Whether a request is about the host's own objects: an older Reconciler is an older wish, and nothing tells it from a newer one.
+fn is_own(seen: &Request) -> bool {
+    matches!(seen.resource.as_str(), "modules" | "reconcilers" | "customresourcedefinitions")
 }
 
 /// Whether a request is one of the election.
@@ -334,6 +388,7 @@ pub(super) struct World {
     records: Mutex<Vec<Record>>,
     pub(super) impure: Arc<Impure>,
     seams: Option<Seams>,
+    spares: Arc<[NamedModule]>,
 }
 
 impl World {
@@ -345,6 +400,7 @@ impl World {
         seed: u64,
         plan: &Plan,
         seams: Option<Seams>,
+        spares: &Arc<[NamedModule]>,
     ) -> Arc<Self> {
         let origin = Instant::now();
         let clock = move || {
@@ -359,7 +415,14 @@ impl World {
             writes: 0,
             requests: 0,
             events: 0,
-            hits: 0,
+            hit: plan
+                .0
+                .iter()
+                .filter(|fault| matches!(fault, Fault::Rival | Fault::Skew(_)))
+                .copied()
+                .collect(),
+            troubled: Vec::new(),
+            asked: Vec::new(),
             lives: BTreeMap::new(),
             burst: 0,
             travel: None,
@@ -370,6 +433,7 @@ impl World {
             deeds: Vec::new(),
             steps: Vec::new(),
             times: BTreeMap::new(),
+            versions: Vec::new(),
             plan: plan.clone(),
         };
         let (script, deeds) = (Arc::new(Mutex::new(script)), Arc::new(Notify::new()));
@@ -394,6 +458,7 @@ impl World {
             records: Mutex::default(),
             impure: Arc::default(),
             seams,
+            spares: Arc::clone(spares),
         });
         tokio::spawn(Arc::clone(&world).run_controllers());
         tokio::spawn(Arc::clone(&world).do_deeds());
@@ -531,6 +596,17 @@ impl World {
 
     /// Makes every watch list anew, so that nothing stays hidden.
     pub(super) fn relist(&self) {
+        // A watch that has brought the last version would go on from there: there must be a later one, of something that nobody sees.
+        let tick = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {
+                "name": "relist", "namespace": "default",
+                "annotations": {"at": self.origin.elapsed().as_millis().to_string()},
+            },
+        });
+        let _ = self
+            .server
+            .act("somebody", &Act::Apply { object: tick, manager: "somebody".into(), force: true });
         self.server.compact();
         self.server.close_watches(None);
     }
@@ -541,7 +617,12 @@ impl World {
         let mut looked_at = 0;
         loop {
             tokio::time::sleep(CONTROLLERS_EVERY).await;
-            if self.server.version() != looked_at && !self.server.controllers_step() {
+            let version = self.server.version();
+            if version == looked_at {
+                continue;
+            }
+            self.script().versions.push((version, self.origin.elapsed()));
+            if !self.server.controllers_step() {
                 looked_at = self.server.version();
             }
         }
@@ -573,15 +654,22 @@ impl World {
                 tokio::time::sleep(after).await;
                 self.relist();
             }
-            Deed::Meddle(what, seen) => self.meddle(what, &seen).await,
+            Deed::Meddle(fault, what, seen) => {
+                if let Some(troubled) = self.meddle(what, &seen).await {
+                    let mut script = self.script();
+                    script.hit.insert(fault);
+                    script.troubled.push(troubled);
+                }
+            }
         }
     }
 
-    async fn meddle(&self, what: OnWrite, seen: &Request) {
+    /// Does what somebody should not, after a request; whom it concerns, if it comes to anything.
+    async fn meddle(&self, what: OnWrite, seen: &Request) -> Option<Troubled> {
         let written = pintle_core::object::reference(&seen.body);
         // A patch does not say what it is about in full; applies are most of what hosts do.
         if seen.verb != Verb::Apply || written.kind.is_empty() {
-            return;
+            return None;
         }
         // The request that it follows has been carried out by then.
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -589,62 +677,93 @@ impl World {
             let subresource = subresource.map(Into::into);
             self.somebody(&Act::Merge { target: target.clone(), subresource, patch })
         };
-        let root = self.root_of(&written);
-        let is_root = root.as_ref() == Some(&written);
-        match (what, root) {
-            (OnWrite::Edit, _) if !is_root => {
+        let Some(root) = self.root_of(&written) else {
+            // What hosts patch without owning it is edited back; whoever deletes it means it.
+            let is_patched = what == OnWrite::Edit && !written.api_version.starts_with("pintle.dev/");
+            let mut changes = changes(&seen.body).into_iter().filter(|_| is_patched);
+            let is_done = changes.any(|patch| merge(&written, None, patch).is_ok());
+            return is_done.then_some(Troubled::Request(seen.number));
+        };
+        let is_root = root == written;
+        // What was written by way of its root alone is the root's own trouble.
+        let troubled = Troubled::Root(root.clone());
+        let is_done = match what {
+            OnWrite::Recreate => self.recreate(&root).await,
+            OnWrite::EditStatus => {
+                merge(&root, Some("status"), json!({"status": {"conditions": []}})).is_ok()
+            }
+            OnWrite::Churn => self.churn(&root).await,
+            OnWrite::SwapTraps
+            | OnWrite::SwapBroken
+            | OnWrite::SwapLoops
+            | OnWrite::SwapAllocates
+            | OnWrite::SwapMissing => return self.swap(what, &root).await,
+            // What happens to what no watch may show is put right with the next edit of its root, as the Reconciler says.
+            _ if is_root || !reconciler::is_watchable(&written.kind()) => false,
+            OnWrite::Edit => {
                 let changes = changes(&seen.body);
-                changes.into_iter().any(|patch| merge(&written, None, patch).is_ok());
+                changes.into_iter().any(|patch| merge(&written, None, patch).is_ok())
             }
-            (OnWrite::Delete, _) if !is_root => {
+            OnWrite::Delete => {
                 let cascade = pintle_simulator::Cascade::Background;
-                let _ = self.somebody(&Act::Delete { target: written, cascade });
+                self.somebody(&Act::Delete { target: written, cascade }).is_ok()
             }
-            (OnWrite::StripLabels, _) if !is_root => {
+            OnWrite::StripLabels => {
                 let labels = json!({names::LABEL_RECONCILER: null, names::LABEL_ROOT: null});
-                let _ = merge(&written, None, json!({"metadata": {"labels": labels}}));
+                merge(&written, None, json!({"metadata": {"labels": labels}})).is_ok()
             }
-            (OnWrite::StripOwner, _) if !is_root => {
-                let _ = merge(&written, None, json!({"metadata": {"ownerReferences": null}}));
-            }
-            (OnWrite::StripManaged, _) if !is_root => {
-                let _ = merge(&written, None, json!({"metadata": {"managedFields": [{}]}}));
-            }
-            (OnWrite::EditStatus, Some(root)) => {
-                let _ = merge(&root, Some("status"), json!({"status": {"conditions": []}}));
-            }
-            (OnWrite::Recreate, Some(root)) => self.recreate(&root).await,
-            (OnWrite::Churn, Some(root)) => {
-                let Some(before) = self.server.object(&root) else { return };
-                let emptied: Map<String, Value> = before["spec"]
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .map(|(key, _)| (key.clone(), Value::Null))
-                    .collect();
-                if merge(&root, None, json!({"spec": emptied})).is_ok() {
+            OnWrite::StripOwner => {
+                let owners = self.server.object(&written)?["metadata"]["ownerReferences"].clone();
+                let is_stripped =
+                    merge(&written, None, json!({"metadata": {"ownerReferences": null}})).is_ok();
+                if is_stripped {
+                    // It is no longer provably the root's, as the root says, until somebody gives it back.
                     tokio::time::sleep(MEDDLED_FOR).await;
-                    let _ = merge(&root, None, json!({"spec": before["spec"]}));
+                    let _ = merge(&written, None, json!({"metadata": {"ownerReferences": owners}}));
                 }
+                is_stripped
             }
-            (
-                OnWrite::SwapTraps
-                | OnWrite::SwapBroken
-                | OnWrite::SwapLoops
-                | OnWrite::SwapAllocates
-                | OnWrite::SwapMissing,
-                Some(root),
-            ) => {
-                let Some(reconciler) = self.reconciler_of(&root) else { return };
-                let before = self.server.object(&reconciler).map(|object| object["spec"]["module"].clone());
-                let other = format!("{}-{}", what.word(), reconciler.name);
-                if merge(&reconciler, None, json!({"spec": {"module": other}})).is_ok() {
-                    tokio::time::sleep(MEDDLED_FOR).await;
-                    let _ = merge(&reconciler, None, json!({"spec": {"module": before}}));
-                }
+            OnWrite::StripManaged => {
+                merge(&written, None, json!({"metadata": {"managedFields": [{}]}})).is_ok()
             }
-            _ => {}
+            _ => false,
+        };
+        is_done.then_some(troubled)
+    }
+
+    /// Has the Reconciler of a root name another module for a while.
+    async fn swap(&self, what: OnWrite, root: &ObjectRef) -> Option<Troubled> {
+        let reconciler = self.reconciler_of(root)?;
+        let other = format!("{}-{}", what.word(), reconciler.name);
+        let spare = self.spares.iter().find(|(name, _)| *name == other);
+        if what != OnWrite::SwapMissing && spare.is_none() {
+            return None;
         }
+        let pushed: Vec<Value> = spare
+            .into_iter()
+            .flat_map(|(name, bytes)| push_objects(name, bytes, &Digest::of(bytes).to_string()))
+            .collect();
+        for object in &pushed {
+            let object = object.clone();
+            self.somebody(&Act::Apply { object, manager: "kubectl".into(), force: true }).ok()?;
+        }
+        let before = self.server.object(&reconciler).map(|object| object["spec"]["module"].clone());
+        let patch = |module: Value| Act::Merge {
+            target: reconciler.clone(),
+            subresource: None,
+            patch: json!({"spec": {"module": module}}),
+        };
+        self.somebody(&patch(other.as_str().into())).ok()?;
+        tokio::time::sleep(MEDDLED_FOR).await;
+        // What somebody else put in its place meanwhile stays.
+        if self.server.object(&reconciler).is_some_and(|now| now["spec"]["module"] == other.as_str()) {
+            let _ = self.somebody(&patch(before.unwrap_or_default()));
+        }
+        for object in &pushed {
+            let cascade = pintle_simulator::Cascade::Background;
+            let _ = self.somebody(&Act::Delete { target: pintle_core::object::reference(object), cascade });
+        }
+        Some(Troubled::Of(reconciler))
     }
 
     fn somebody(&self, act: &Act) -> Result<Value, Failure> {
@@ -661,7 +780,7 @@ impl World {
             target.namespace = None;
             target
         };
-        match self.server.act(who, act) {
+        let done = match self.server.act(who, act) {
             Err(failure) if failure.code == 404 => {
                 let act = match act.clone() {
                     Act::Apply { mut object, manager, force } => {
@@ -680,7 +799,18 @@ impl World {
                 self.server.act(who, &act).map_err(|second| if second.code == 404 { failure } else { second })
             }
             other => other,
+        };
+        if let (Ok(object), Act::Apply { .. } | Act::Merge { subresource: None, .. }) = (&done, act) {
+            let generation = at(object, &["metadata", "generation"]).and_then(Value::as_i64);
+            let (at, object, uid) = (
+                self.origin.elapsed(),
+                pintle_core::object::reference(object),
+                pintle_core::object::uid(object),
+            );
+            let uid = uid.to_owned();
+            self.script().asked.extend(generation.map(|generation| Asked { at, object, uid, generation }));
         }
+        done
     }
 
     /// The root of what a host wrote: itself, or the owner that it names.
@@ -712,19 +842,45 @@ impl World {
         found.map(|(reference, _)| reference.clone())
     }
 
-    async fn recreate(&self, root: &ObjectRef) {
-        let Some(before) = self.server.object(root) else { return };
+    /// Changes the spec of a root for a while, as far as the API server lets it; whether it came to that.
+    async fn churn(&self, root: &ObjectRef) -> bool {
+        let Some(before) = self.server.object(root) else { return false };
+        let before = before["spec"].as_object().cloned().unwrap_or_default();
+        let merge = |spec: Value| {
+            let patch = json!({"spec": spec});
+            self.somebody(&Act::Merge { target: root.clone(), subresource: None, patch })
+        };
+        let nulls: Map<String, Value> = before.keys().map(|key| (key.clone(), Value::Null)).collect();
+        let one = |key: &String| json!({key.as_str(): null});
+        let changed = changes(&json!({"spec": before})).into_iter().map(|patch| patch["spec"].clone());
+        let mut tries = std::iter::once(Value::Object(nulls)).chain(before.keys().map(one)).chain(changed);
+        let Some(meddled) = tries.find_map(|spec| merge(spec).ok()) else { return false };
+        tokio::time::sleep(MEDDLED_FOR).await;
+        // What somebody else wanted meanwhile stays.
+        if self.server.object(root).is_some_and(|now| now["spec"] == meddled["spec"]) {
+            let _ = merge(Value::Object(before));
+        }
+        true
+    }
+
+    /// Deletes a root and makes it again; whether it came to that.
+    async fn recreate(&self, root: &ObjectRef) -> bool {
+        let Some(before) = self.server.object(root) else { return false };
         let cascade = pintle_simulator::Cascade::Background;
         if self.somebody(&Act::Delete { target: root.clone(), cascade }).is_err() {
-            return;
+            return false;
         }
-        let until = self.origin.elapsed() + Duration::from_secs(60);
+        let (until, since) = (self.origin.elapsed() + Duration::from_secs(60), self.script().steps.len());
         while self.server.object(root).is_some() {
             if self.origin.elapsed() >= until {
                 self.say("somebody", format!("waits in vain for the end of {root}"));
-                return;
+                return true;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let deleted = format!("deletes {root}");
+        if self.script().steps.iter().skip(since).any(|step| step.who == "user" && step.what == deleted) {
+            return true;
         }
         let metadata = json!({
             "name": root.name, "namespace": root.namespace,
@@ -735,6 +891,7 @@ impl World {
         });
         without_nulls(&mut object);
         let _ = self.somebody(&Act::Apply { object, manager: "kubectl".into(), force: true });
+        true
     }
 }
 

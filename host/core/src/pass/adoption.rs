@@ -8,6 +8,7 @@
 //! reference that is put back at that moment would have them deleted. So the root is read live before one is set.
 
 use pintle_wit::Refusal;
+use serde_json::Value;
 
 use super::{
     ApiError, Observed, Pass, Phase, Step,
@@ -33,18 +34,23 @@ impl Pass {
 
     pub(super) fn read_root(&mut self) -> Step {
         self.phase = Phase::ReadingRoot;
-        Step::Get(vec![object::reference(&self.root)])
+        Step::ReadRoot
     }
 
-    pub(super) fn root_read(&mut self, found: Option<Result<Option<Observed>, ApiError>>) -> Step {
+    /// The root was read live. Of one that is gone, going, edited or another by now, its watch will tell.
+    pub(super) fn root_read(&mut self, found: Result<Option<Value>, ApiError>) -> Step {
         match found {
-            Some(Ok(Some(root))) if root.uid == self.uid() && !root.deleting => {
+            Ok(Some(live))
+                if object::uid(&live) == self.uid()
+                    && object::generation(&live) == object::generation(&self.root)
+                    && object::is_deleting(&live) == object::is_deleting(&self.root) =>
+            {
                 self.root_stays = true;
                 self.apply_children()
             }
-            Some(Err(error)) => self.stop(error),
-            // It is going, or gone: what is to be done then another pass decides, as soon as the watch shows it.
-            _ => {
+            Err(error) => self.stop(error),
+            // What is to be done then another pass decides, as soon as the watch shows it.
+            Ok(_) => {
                 self.waits = true;
                 self.memory.memo = None;
                 self.over()

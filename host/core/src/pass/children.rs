@@ -89,7 +89,7 @@ impl Pass {
             self.answer = Some(answer);
             return self.settle();
         }
-        if answer.adopts && !self.root_stays {
+        if !self.root_stays && (answer.adopts || self.is_root_in_doubt(&answer, &due)) {
             self.answer = Some(answer);
             return self.read_root();
         }
@@ -117,6 +117,24 @@ impl Pass {
         self.phase = Phase::Applying(due.into_iter().map(|(index, _)| index).collect());
         self.answer = Some(answer);
         Step::Apply(applies)
+    }
+
+    /// Whether the root is to be read live before anything is written. A child is about to be made that had been there before: somebody
+    /// deleted it, or the garbage collector did because the root is gone and its watch has not shown that yet. Or a list showed the
+    /// root, when the host started, and nothing since: it may be older than what the host before has done. What a watch has just
+    /// brought, and a child that the last answer did not have, cost no look.
+    fn is_root_in_doubt(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> bool {
+        let had_been_there = |reference: &ObjectRef| match &self.memory.memo {
+            Some(memo) => memo.wants(&Key::from(reference)),
+            None => self.was_answered(),
+        };
+        let created = due.iter().filter(|(_, uid)| uid.is_none());
+        let mut created = created.filter_map(|(index, _)| answer.allowed.children().get(*index));
+        // What is refused never was there.
+        let is_refused =
+            |child: &AllowedChild| self.memory.against(child.reference(), child.desired()).is_some();
+        let may_be_old = self.root_was_listed && self.memory.memo.is_none();
+        may_be_old || created.any(|child| had_been_there(child.reference()) && !is_refused(child))
     }
 
     /// Decides the open children of a stage that are, or are not, referred to by pod templates; returns those to be applied with the
@@ -273,6 +291,7 @@ impl Pass {
 
     /// Keeps an error that leaves open what became of a child.
     pub(super) fn unsure_of(&mut self, child: &AllowedChild, error: ApiError) -> ChildState {
+        self.memory.untold = true;
         doubt(&mut self.unsure, error.about(child.reference()));
         ChildState::Unsure
     }

@@ -68,7 +68,10 @@ impl Pass {
                     self.waits |= goes == Goes::WithRoot;
                 }
                 Err(error) if self.is_let_go(goes) => self.left_behind(reference, &error),
-                Err(error) => doubt(&mut self.unsure, error.about(reference)),
+                Err(error) => {
+                    self.memory.untold = true;
+                    doubt(&mut self.unsure, error.about(reference));
+                }
             }
         }
         if self.unsure.is_some() {

@@ -39,6 +39,8 @@ pub struct RootMemory {
     asked: Option<Box<str>>,
     /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
     pub(super) warned: Option<Box<(String, String)>>,
+    /// A child may have been changed, or was, and the status could not be told by which module.
+    pub(super) untold: bool,
     /// What the guest asked to see last.
     pub(super) needs: Vec<Need>,
     /// What it was shown of needs that settle.
@@ -230,6 +232,11 @@ impl RootMemory {
     /// What the guest asked to see last.
     pub fn needs(&self) -> &[Need] {
         &self.needs
+    }
+
+    /// Whether there was a pass over this very root before.
+    pub(super) fn had_a_pass(&self, root: &Value) -> bool {
+        self.holds_for.is_some_and(|before| before.root == short(&[object::uid(root).as_bytes()]))
     }
 
     /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with, and

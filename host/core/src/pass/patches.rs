@@ -226,6 +226,7 @@ impl Pass {
         if error.is_refusal() {
             self.patches_refused.push((reference.clone(), error));
         } else {
+            self.memory.untold = true;
             doubt(&mut self.unsure, error.about(reference));
         }
     }

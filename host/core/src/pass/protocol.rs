@@ -20,6 +20,8 @@ pub enum Step {
     Get(Vec<ObjectRef>),
     /// Apply these children, side by side; answer with [`Outcome::Applied`], in the same order.
     Apply(Vec<Apply>),
+    /// Read the root's metadata live; answer with [`Outcome::RootRead`].
+    ReadRoot,
     /// Read these objects live and whole, with all their managed fields; answer with [`Outcome::Inspected`], in the same order.
     Inspect(Vec<ObjectRef>),
     /// Make items of these children's lists ours; answer with [`Outcome::Claimed`], in the same order.
@@ -51,6 +53,8 @@ pub enum Outcome {
     Looked(Vec<Result<Vec<Value>, Failure>>),
     /// The objects as they are; `None` for one that is not there.
     Got(Vec<Result<Option<Observed>, ApiError>>),
+    /// The root as it is, at least its metadata; `None` when it is not there.
+    RootRead(Result<Option<Value>, ApiError>),
     /// What the API server said to each apply.
     Applied(Vec<Result<Applied, ApiError>>),
     /// The children as they are; `None` for one that is not there.

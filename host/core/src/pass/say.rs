@@ -102,6 +102,7 @@ impl Pass {
         }
         events.extend(self.slowed_event().filter(|_| slowed));
         if !said.is_news {
+            self.told();
             return self.evict(events);
         }
         self.phase = Phase::WritingStatus(events);
@@ -114,13 +115,44 @@ impl Pass {
         let (fields, guest) = self.words();
         let status_changed = self.failure.is_none() && self.fields_differ(&fields);
         let did_change = self.counts.changed_children() || status_changed;
-        let status =
-            self.status(fields, &guest, &blockers, did_change.then_some(self.binding.digest.as_str()));
+        let changed_by = (did_change || self.is_to_be_made_up_for()).then_some(self.binding.digest.as_str());
+        let status = self.status(fields, &guest, &blockers, changed_by);
         self.ready = blockers.is_empty();
         let writable = !matches!(self.binding.status, StatusSchema::Nothing)
             && status.as_object().is_some_and(|s| !s.is_empty());
         let is_news = writable && (self.recorded || self.differs(&status));
         Said { blockers, did_change, status, is_news }
+    }
+
+    /// Whether an earlier pass changed something, or may have, of which the status does not say by which module it was: a reply was
+    /// lost, or the status itself; or this host, or the one before it, ended in between. Of the latter nothing is left but children
+    /// that are as they should be and a status that names no module. Where it names an older one, it keeps that until something
+    /// changes again.
+    fn is_to_be_made_up_for(&self) -> bool {
+        let Some(answer) = self.answer.as_ref().filter(|_| self.is_certain()) else { return false };
+        let is_there = || {
+            let children = answer.allowed.children().iter();
+            let mut live = children.filter_map(|child| self.live.get(&Key::from(child.reference())));
+            live.any(|child| self.owns(child))
+        };
+        let names_none = object::at(&self.root, &["status", "pintle", "moduleDigest"]).is_none();
+        self.memory.untold || names_none && is_there()
+    }
+
+    /// Whether there was a pass over the root before, as far as this host or the root's status can tell.
+    pub(super) fn was_answered(&self) -> bool {
+        self.had_a_pass || self.status_entry().is_some()
+    }
+
+    fn is_certain(&self) -> bool {
+        self.failure.is_none() && self.unsure.is_none()
+    }
+
+    /// The status says by which module something was changed last.
+    pub(super) fn told(&mut self) {
+        if self.answer.is_some() && self.is_certain() {
+            self.memory.untold = false;
+        }
     }
 
     /// How long the status of this pass may wait, so that it is written together with what comes after it. A status that only rolls

@@ -95,18 +95,6 @@ impl Driver {
         observed
     }
 
-    /// The root, or its successor, going or not.
-    fn see_root(&mut self, reference: &ObjectRef) -> Observed {
-        let mut live = json!({"apiVersion": reference.api_version, "kind": reference.kind,
-            "metadata": {"name": reference.name, "namespace": reference.namespace, "uid": self.root}});
-        match self.choose(4) {
-            0 => live["metadata"]["uid"] = "another".into(),
-            1 => live["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into(),
-            _ => self.root_stays = true,
-        }
-        Observed::of(&live, MANAGER, false)
-    }
-
     fn owns(&self, observed: &Observed) -> bool {
         let elsewhere = observed.reference.namespace.as_deref() != Some("shops");
         observed.is_owned_by(&self.root) || elsewhere && observed.is_labelled_by(&self.root)
@@ -242,7 +230,6 @@ impl Driver {
                 let found = references.iter().map(|reference| match self.choose(4) {
                     0 => Err(self.error()),
                     1 => Ok(None),
-                    _ if reference.kind == "Shop" => Ok(Some(self.see_root(reference))),
                     _ => {
                         let live = self.live(reference, None);
                         if self.owns(&live) {
@@ -287,6 +274,18 @@ impl Driver {
                 );
                 Outcome::FinalizersSet(if self.choose(4) == 0 { Err(self.error()) } else { Ok(()) })
             }
+            Step::ReadRoot => Outcome::RootRead(match self.choose(5) {
+                0 => Err(self.error()),
+                1 => Ok(None),
+                2 => Ok(Some(json!({"metadata": {"uid": "another"}}))),
+                3 => Ok(Some(
+                    json!({"metadata": {"uid": self.root, "deletionTimestamp": "2000-01-01T00:00:00Z"}}),
+                )),
+                _ => {
+                    self.root_stays = true;
+                    Ok(Some(json!({"metadata": {"uid": self.root, "generation": 1}})))
+                }
+            }),
             Step::Inspect(references) => {
                 let found = references.iter().map(|reference| match self.choose(4) {
                     0 => Err(self.error()),
@@ -374,8 +373,14 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
             children.push(driver.live(&elsewhere("ConfigMap", "shelf"), None));
         }
         let now = jiff::Timestamp::from_second(now).unwrap();
-        let snapshot =
-            Snapshot { binding: Arc::clone(&binding), root: Arc::new(root.clone()), children, memory, now };
+        let snapshot = Snapshot {
+            binding: Arc::clone(&binding),
+            root: Arc::new(root.clone()),
+            root_was_listed: driver.choose(4) == 0,
+            children,
+            memory,
+            now,
+        };
         let (mut pass, mut outcome, mut steps) = (Pass::new(snapshot), Outcome::Start, 0);
         memory = loop {
             steps += 1;
@@ -435,6 +440,7 @@ fn a_driver_that_answers_another_step_or_too_little_ends_the_pass_with_an_error(
         let snapshot = Snapshot {
             binding: Arc::new(World::new().binding),
             root: Arc::new(World::new().api.objects[&world.root].clone()),
+            root_was_listed: false,
             children: vec![],
             memory: RootMemory::default(),
             now: jiff::Timestamp::UNIX_EPOCH,

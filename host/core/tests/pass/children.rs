@@ -120,7 +120,7 @@ fn a_deleted_child_is_created_again() {
     world.settle(&two());
     world.api.objects.remove(&reference("ConfigMap", "page"));
     let run = world.pass(&two());
-    assert_eq!(run.steps[..2], ["call", "create ConfigMap page"]);
+    assert_eq!(run.steps[..3], ["call", "read Shop shop", "create ConfigMap page"]);
     assert!(world.live("ConfigMap", "page").is_some());
 }
 

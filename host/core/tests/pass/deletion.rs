@@ -2,11 +2,11 @@
 
 use pintle_core::Duty;
 use pintle_wit::{Failure, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    api::{Fault, error, no_reply},
-    world::{World, answer, config_map, no},
+    api::{Api, Fault, error, no_reply},
+    world::{World, answer, config_map, no, reference},
 };
 
 const GUEST: &str = "pintle.dev/guest";
@@ -52,6 +52,83 @@ fn a_root_without_a_finalizer_costs_nothing_when_it_goes() {
     let run = world.pass(&answer(vec![]));
     assert!(run.steps.is_empty(), "{:?}", run.steps);
     assert_eq!(run.done.retry, None);
+}
+
+/// What the API server is asked to read and make after the garbage collector took a child of a root whose own end no watch has shown.
+fn steps_after_the_end(prepare: impl Fn(&mut World), end: fn(&mut Api)) -> Vec<String> {
+    let mut world = World::new();
+    world.settle(&page());
+    prepare(&mut world);
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    let run = world.pass_between(&page(), move |api, step| {
+        if step == "read Shop shop" {
+            end(api);
+        }
+    });
+    run.steps
+}
+
+fn root_is(api: &mut Api, change: impl FnOnce(&mut Value)) {
+    let root = api.objects.values_mut().find(|object| object["kind"] == "Shop").unwrap();
+    change(root);
+}
+
+#[test]
+fn what_the_garbage_collector_takes_from_a_root_whose_end_was_not_seen_is_not_made_again() {
+    let ends: [fn(&mut Api); 4] = [
+        |api| api.objects.retain(|_, object| object["kind"] != "Shop"),
+        |api| root_is(api, |root| root["metadata"]["uid"] = "another".into()),
+        |api| root_is(api, |root| root["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into()),
+        // An edit may no longer want the child.
+        |api| root_is(api, |root| root["metadata"]["generation"] = 2.into()),
+    ];
+    for end in ends {
+        assert_eq!(steps_after_the_end(|_| {}, end), ["call", "read Shop shop"]);
+        assert_eq!(steps_after_the_end(World::restart, end), ["call", "read Shop shop"]);
+    }
+}
+
+#[test]
+fn a_deleted_child_of_a_root_that_is_there_comes_back_after_one_look_at_the_root() {
+    let made = ["call", "read Shop shop", "create ConfigMap page"];
+    assert!(steps_after_the_end(|_| {}, |_| {}).starts_with(&made.map(String::from)));
+}
+
+#[test]
+fn the_first_create_of_a_child_costs_no_look_at_the_root() {
+    let mut world = World::new();
+    let first = world.pass(&page());
+    assert!(!first.steps.contains(&"read Shop shop".into()), "{:?}", first.steps);
+    world.settle(&page());
+    world.binding.digest = "sha256:two".into();
+    let more = world.pass(&answer(vec![config_map("page", "a"), config_map("more", "b")]));
+    assert_eq!(more.steps[..2], ["call", "create ConfigMap more"]);
+}
+
+#[test]
+fn a_root_that_was_listed_is_read_once_before_anything_is_written_for_it() {
+    let mut world = World::new();
+    world.root_was_listed = true;
+    let first = world.pass(&page());
+    assert_eq!(first.steps[..3], ["call", "read Shop shop", "create ConfigMap page"], "a list may be old");
+    world.settle(&page());
+    world.restart();
+    assert_eq!(world.pass(&page()).steps, ["call"], "nothing is to be written");
+    world.restart();
+    let changed = world.pass(&answer(vec![config_map("page", "b")]));
+    assert_eq!(changed.steps[..3], ["call", "read Shop shop", "update ConfigMap page"]);
+}
+
+#[test]
+fn a_root_that_cannot_be_read_keeps_its_child_waiting() {
+    let mut world = World::new();
+    world.settle(&page());
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    world.api.fail("get Shop shop", Fault::Refuse(error(503, "ServiceUnavailable", "later")));
+    let run = world.pass(&page());
+    assert!(run.done.retry.is_some() && world.live("ConfigMap", "page").is_none(), "{:?}", run.steps);
+    world.settle(&page());
+    assert!(world.live("ConfigMap", "page").is_some());
 }
 
 #[test]

@@ -75,8 +75,8 @@ fn a_child_that_no_watch_shows_is_found_by_name_and_not_lost() {
         }
     });
     let expected =
-        ["call", "create ConfigMap page", "get ConfigMap page", "update ConfigMap page"].map(String::from);
-    assert_eq!(run.steps[..4], expected);
+        ["call", "read Shop shop", "create ConfigMap page", "get ConfigMap page", "update ConfigMap page"];
+    assert_eq!(run.steps[..5], expected);
     assert_eq!(world.says("Ready"), no("LabelRemoved"));
     assert_eq!(world.pass_after(10, &shop()).steps, Vec::<String>::new());
 }
@@ -121,7 +121,7 @@ fn a_list_that_does_not_show_such_a_child_costs_a_look_and_no_write() {
     // One that is really gone is made anew.
     world.api.objects.remove(&reference("ConfigMap", "page"));
     let run = world.pass_after(10, &shop());
-    assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "create ConfigMap page"]);
+    assert_eq!(run.steps[..4], ["call", "get ConfigMap page", "read Shop shop", "create ConfigMap page"]);
 }
 
 #[test]

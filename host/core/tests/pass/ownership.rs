@@ -131,7 +131,7 @@ fn a_child_that_lost_its_owner_reference_gets_it_back_after_a_look_at_the_root()
             world.restart();
         }
         let run = world.pass(&two());
-        assert_eq!(run.steps[..3], ["call", "get Shop shop", "update ConfigMap page"]);
+        assert_eq!(run.steps[..3], ["call", "read Shop shop", "update ConfigMap page"]);
         let after = &world.api.objects[&page];
         assert_eq!(after["metadata"]["ownerReferences"][0]["uid"], "shop-uid");
         assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
@@ -192,11 +192,11 @@ fn children_that_are_orphaned_on_purpose_while_their_root_goes_are_let_go() {
     // The garbage collector orphans them; that the root is going, its watch has not shown yet.
     let root = world.root.clone();
     let run = world.pass_between(&two(), move |api, step| {
-        if step == "get Shop shop" {
+        if step == "read Shop shop" {
             api.edit(&root, "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
         }
     });
-    assert_eq!(run.steps, ["call", "get Shop shop"]);
+    assert_eq!(run.steps, ["call", "read Shop shop"]);
     assert!(run.done.retry.is_some());
     assert_eq!(world.api.objects[&page], before);
 }
@@ -240,7 +240,8 @@ fn a_lost_reply_with_a_stale_cache_is_told_from_somebody_elses_object_by_a_live_
     world.api.edit(&world.root.clone(), "status", json!({"phase": "Up"}));
     world.restart();
     let run = world.pass(&keys);
-    assert_eq!(run.steps[..4], ["call", "status", "create Secret keys", "get Secret keys"]);
+    let expected = ["call", "read Shop shop", "status", "create Secret keys", "get Secret keys"];
+    assert_eq!(run.steps[..5], expected);
     assert!(run.done.ready && run.done.counts.created == 0);
 }
 

@@ -114,7 +114,9 @@ fn a_restarted_host_goes_on_where_the_stages_were() {
     assert_eq!(world.pass(&shop("a")).steps, ["call"]);
     make_ready(&mut world, "db");
     world.restart();
-    assert_eq!(world.pass(&shop("a")).steps[..3], ["call", "create ConfigMap page", "create Deployment web"]);
+    let run = world.pass(&shop("a"));
+    let expected = ["call", "read Shop shop", "create ConfigMap page", "create Deployment web"];
+    assert_eq!(run.steps[..4], expected);
 }
 
 #[test]

@@ -4,7 +4,10 @@ use pintle_core::StatusSchema;
 use pintle_wit::{ConditionStatus, Event, GuestCondition, Readiness, Response};
 use serde_json::{Map, Value, json};
 
-use crate::world::{World, absent, answer, condition, config_map, deployment, no, reference, yes};
+use crate::{
+    api::{Fault, error},
+    world::{World, absent, answer, condition, config_map, deployment, no, reference, yes},
+};
 
 fn one() -> Response {
     answer(vec![config_map("page", "a")])
@@ -193,6 +196,41 @@ fn the_module_digest_moves_only_when_an_answer_changed_something() {
 }
 
 #[test]
+fn after_a_crash_between_a_child_and_the_status_the_status_says_which_module_made_it() {
+    let mut world = World::new();
+    // The host ends before it hears of the create, so that the status was never written.
+    let silent = Response { status: Map::new(), ..one() };
+    world.pass(&silent);
+    let root = world.api.objects.get_mut(&world.root).unwrap();
+    root.as_object_mut().unwrap().remove("status");
+    root["metadata"].as_object_mut().unwrap().remove("managedFields");
+    world.restart();
+    assert_eq!(world.pass(&silent).steps, ["call", "status"]);
+    assert_eq!(world.status()["pintle"]["moduleDigest"], "sha256:one");
+    assert!(world.pass(&silent).steps.is_empty());
+}
+
+#[test]
+fn a_lost_reply_does_not_keep_the_module_that_changed_something_from_the_status() {
+    let mut world = World::new();
+    let silent = |value: &str| Response { status: Map::new(), ..answer(vec![config_map("page", value)]) };
+    world.settle(&silent("a"));
+    world.binding.digest = "sha256:two".into();
+    world.api.fail("apply ConfigMap page", Fault::LoseReply);
+    world.pass(&silent("b"));
+    assert_eq!(world.status()["pintle"]["moduleDigest"], "sha256:one", "it is not known yet");
+    world.pass(&silent("b"));
+    assert_eq!(world.status()["pintle"]["moduleDigest"], "sha256:two");
+    assert!(world.pass(&silent("b")).steps.is_empty());
+
+    world.binding.digest = "sha256:three".into();
+    world.api.fail("status Shop shop", Fault::Refuse(error(503, "ServiceUnavailable", "later")));
+    world.pass(&silent("c"));
+    world.settle(&silent("c"));
+    assert_eq!(world.status()["pintle"]["moduleDigest"], "sha256:three", "when the status was lost");
+}
+
+#[test]
 fn a_foreign_status_field_is_no_change_of_ours() {
     let mut world = World::new();
     world.settle(&one());
@@ -344,7 +382,7 @@ fn what_came_of_an_edit_or_of_a_write_waits_for_nothing() {
     world.api.objects.remove(&reference("ConfigMap", "page"));
     world.api.edit(&reference("Deployment", "web"), "status.updatedReplicas", json!(0));
     let run = world.pass_after(10, &web);
-    assert_eq!(run.steps, ["call", "create ConfigMap page", "status", "emit"]);
+    assert_eq!(run.steps, ["call", "read Shop shop", "create ConfigMap page", "status", "emit"]);
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct World {
     pub(crate) memory: RootMemory,
     /// The time, in milliseconds.
     pub(crate) now: i64,
+    /// The host has just listed the roots.
+    pub(crate) root_was_listed: bool,
     hook: Option<Hook>,
 }
 
@@ -73,6 +75,7 @@ impl World {
             root: ObjectRef::default(),
             memory: RootMemory::default(),
             now: 0,
+            root_was_listed: false,
             hook: None,
         };
         world.root = world.add_root("shop");
@@ -154,6 +157,7 @@ impl World {
         let mut pass = Pass::new(Snapshot {
             binding: Arc::new(self.binding.clone()),
             root: Arc::new(root),
+            root_was_listed: self.root_was_listed,
             children,
             memory: std::mem::take(&mut self.memory),
             now: jiff::Timestamp::from_millisecond(self.now).unwrap(),
@@ -194,6 +198,11 @@ impl World {
                     Ok(found.map(|live| self.observed(&live)))
                 });
                 Outcome::Got(found.collect())
+            }
+            Step::ReadRoot => {
+                let root = self.root.clone();
+                self.begin(run, "read", &root);
+                Outcome::RootRead(self.api.get(&root))
             }
             Step::Apply(applies) => {
                 let applied = applies.iter().map(|apply| {

@@ -46,6 +46,7 @@ impl Scene {
             loads: &self.loads,
             reconcilers: &self.reconcilers,
             crds: &self.crds,
+            configs: &Configs::default(),
             now: Timestamp::UNIX_EPOCH,
         };
         match decide(&world, name, before) {
@@ -131,6 +132,7 @@ fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
             loads: &scene.loads,
             reconcilers: &scene.reconcilers,
             crds: &scene.crds,
+            configs: &Configs::default(),
             now: Timestamp::UNIX_EPOCH,
         };
         match decide(&world, name, None) {

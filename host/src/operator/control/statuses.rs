@@ -17,6 +17,7 @@ use crate::{
     operator::{
         Shared, State,
         bind::{self, Verdict},
+        load::Progress,
         metrics::Metric,
         own,
         own_status::{self, Findings},
@@ -193,8 +194,13 @@ pub(super) fn reconciler_status(
             }
             let recorded = object.status.as_ref().and_then(|status| status.roots);
             findings.roots = match recorded {
-                // What a host that starts has not listed yet is not gone.
-                Some(recorded) if findings.starting.contains(&in_force.resource.kind) => recorded,
+                // What a host that starts has not listed yet is not gone, and what it has not looked at yet is as it was.
+                Some(recorded)
+                    if findings.starting.contains(&in_force.resource.kind)
+                        || state.roots.any_unjudged(&in_force.resource.kind, &object.spec.namespaces) =>
+                {
+                    recorded
+                }
                 _ => state.roots.counts(&in_force.resource.kind, &object.spec.namespaces),
             };
             let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
@@ -210,39 +216,77 @@ pub(super) fn reconciler_status(
     Some((object, status))
 }
 
-pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Duration> {
-    let mut again = None;
-    let (modules, loads, users) = {
-        let state = shared.state();
-        let wanted = state.reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
-        let in_force = memory.in_force.iter().map(|(name, active)| (&active.module, name));
-        let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (module, name) in wanted.chain(in_force) {
-            users.entry(module.clone()).or_default().insert(name.clone());
+/// What is to be written of a Module follows from this: while it is the same, and there was nothing to write, there is nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    version: Option<String>,
+    users: Vec<String>,
+    progress: String,
+}
+
+impl Settled {
+    fn of(object: &api::Module, progress: Option<&Progress>, users: &[String]) -> Self {
+        let progress = match progress {
+            Some(Progress::Loaded(module)) => module.digest().to_string(),
+            Some(Progress::Refused(failure) | Progress::NotFetched(failure, _)) => failure.to_string(),
+            Some(Progress::Loading) => "Loading".into(),
+            None => String::new(),
+        };
+        Self { version: object.metadata.resource_version.clone(), users: users.to_vec(), progress }
+    }
+}
+
+/// A Module of which there is something to write.
+struct Due {
+    name: String,
+    object: api::Module,
+    status: Option<api::ModuleStatus>,
+    finalizers: Option<Vec<String>>,
+}
+
+/// The Modules of which there is something to write. A cluster has many, with long manifests, and nearly all stay as they are.
+fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
+    let state = shared.state();
+    let wanted = state.reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
+    let in_force = memory.in_force.iter().map(|(name, active)| (&active.module, name));
+    let mut users: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
+    for (module, name) in wanted.chain(in_force) {
+        users.entry(module).or_default().insert(name);
+    }
+    memory.settled.retain(|name, _| state.modules.contains_key(name));
+    let mut due = Vec::new();
+    for (name, object) in &state.modules {
+        let users: Vec<String> = users.get(name).into_iter().flatten().map(|name| (*name).clone()).collect();
+        let load = state.loads.get(name);
+        let load = load.filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
+        let progress = load.map(|load| &load.progress);
+        let now = Settled::of(object, progress, &users);
+        if memory.settled.get(name) == Some(&now) {
+            continue;
         }
-        (state.modules.clone(), state.loads.clone(), users)
-    };
-    for (name, object) in modules {
-        let users: Vec<String> = users.get(&name).into_iter().flatten().cloned().collect();
-        let progress = loads
-            .get(&name)
-            .filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()))
-            .map(|load| &load.progress);
-        let before = object.status.clone().unwrap_or_default();
-        let status = own_status::of_module(&object, progress, &users, clock::now());
-        if status != before {
+        let status = own_status::of_module(object, progress, &users, clock::now());
+        let status = (object.status.as_ref() != Some(&status)).then_some(status);
+        let finalizers = finalizers(object, !users.is_empty());
+        if status.is_none() && finalizers.is_none() {
+            memory.settled.insert(name.clone(), now);
+        } else {
+            memory.settled.remove(name);
+            due.push(Due { name: name.clone(), object: object.clone(), status, finalizers });
+        }
+    }
+    due
+}
+
+pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<Duration> {
+    let mut again = None;
+    for Due { name, object, status, finalizers } in due_modules(shared, memory) {
+        if let Some(status) = status {
             let value = serde_json::to_value(&status).unwrap_or_default();
             match shared.cluster.write_own_status(&module_resource(), &name, &value).await {
                 Ok(()) => {
-                    tell(
-                        shared,
-                        "Module",
-                        &name,
-                        object.metadata.uid.as_deref(),
-                        &before.conditions,
-                        &status.conditions,
-                    )
-                    .await;
+                    let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
+                    let uid = object.metadata.uid.as_deref();
+                    tell(shared, "Module", &name, uid, before, &status.conditions).await;
                     if let Some(object) = shared.state().modules.get_mut(&name) {
                         object.status = Some(status);
                     }
@@ -254,7 +298,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &Loop) -> Option<Dura
                 }
             }
         }
-        if let Some(finalizers) = finalizers(&object, !users.is_empty()) {
+        if let Some(finalizers) = finalizers {
             let version = object.metadata.resource_version.as_deref().unwrap_or_default();
             // Written on the version that was read; when that is no longer the newest, the newest is on its way here.
             match shared.cluster.set_finalizers(&module_resource(), &name, version, &finalizers).await {

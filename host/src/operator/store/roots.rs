@@ -32,6 +32,10 @@ pub(crate) struct Root {
     listed: u32,
     ready: bool,
     failing: bool,
+    /// Whether it fails is not known: a list showed it, and no pass has ended since.
+    unjudged: bool,
+    /// A list showed it, and nothing since.
+    listed_alone: bool,
 }
 
 impl Root {
@@ -39,6 +43,11 @@ impl Root {
     pub(crate) fn object(&self) -> Value {
         // It was written as JSON from a value.
         serde_json::from_slice(&self.object).unwrap_or_default()
+    }
+
+    /// Whether a list showed it, and nothing since.
+    pub(crate) fn was_listed(&self) -> bool {
+        self.listed_alone
     }
 
     pub(crate) fn is(&self, uid: &str) -> bool {
@@ -98,6 +107,8 @@ struct OfKind {
     by_namespace: BTreeMap<Option<Arc<str>>, RootCounts>,
     /// How many roots name children of a kind that is not watched.
     unwatched: BTreeMap<Arc<str>, u32>,
+    /// How many roots there are in each namespace of which is not known whether they fail.
+    unjudged: BTreeMap<Option<Arc<str>>, u32>,
     counts_changed: bool,
 }
 
@@ -117,6 +128,13 @@ impl OfKind {
         }
         if in_namespace.total == 0 {
             self.by_namespace.remove(&root.namespace);
+        }
+        if root.unjudged {
+            let count = self.unjudged.entry(root.namespace.clone()).or_default();
+            *count = count.saturating_add_signed(by);
+            if *count == 0 {
+                self.unjudged.remove(&root.namespace);
+            }
         }
         for kind in &root.unwatched {
             let count = self.unwatched.entry(Arc::clone(kind)).or_default();
@@ -179,6 +197,8 @@ impl Roots {
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
             failing: false,
+            unjudged: list.is_some(),
+            listed_alone: list.is_some(),
             uid,
         };
         drop(live);
@@ -190,6 +210,7 @@ impl Roots {
             if known.uid == root.uid {
                 root.memory = std::mem::take(&mut known.memory);
                 root.failing = known.failing;
+                root.unjudged = known.unjudged;
                 root.written = root.written.max(known.written);
                 root.listed = root.listed.max(known.listed);
             } else {
@@ -278,11 +299,12 @@ impl Roots {
             return;
         };
         root.memory = memory;
-        if root.failing != failing
+        if (root.failing != failing || root.unjudged)
             && let Some(of_kind) = self.kinds.get_mut(kind)
         {
             of_kind.count(root, -1);
             root.failing = failing;
+            root.unjudged = false;
             of_kind.count(root, 1);
         }
     }
@@ -307,6 +329,13 @@ impl Roots {
             ready: sum.ready + counts.ready,
             failing: sum.failing + counts.failing,
         })
+    }
+
+    /// Whether some roots of a kind in these namespaces were listed, and no pass has said yet whether they fail.
+    pub(crate) fn any_unjudged(&self, kind: &Kind, namespaces: &Namespaces) -> bool {
+        let of_kind = self.kinds.get(kind).into_iter();
+        let mut unjudged = of_kind.flat_map(|of_kind| of_kind.unjudged.keys());
+        unjudged.any(|namespace| namespaces.includes(namespace.as_deref()))
     }
 
     /// Whether the counts of a kind changed since this was last asked.
@@ -386,6 +415,20 @@ mod tests {
         roots.wrote(&kind, root("a", "u", "700"));
         assert!(!roots.saw(&kind, root("a", "u", "600"), Some(mark)), "it was written since the list began");
         assert_eq!(roots.get_mut(&kind, &key).map(|root| root.object()), Some(root("a", "u", "700")));
+    }
+
+    #[test]
+    fn whether_a_listed_root_fails_is_not_known_before_its_first_pass() {
+        let mut roots = Roots::default();
+        let (kind, key) = (shop(), RootKey { namespace: Some("n".into()), name: "a".into() });
+        let mark = roots.list_begins();
+        roots.saw(&kind, root("a", "u", "1"), Some(mark));
+        roots.saw(&kind, root("came by watch", "v", "2"), None);
+        let elsewhere = Namespaces::Listed(vec!["other".into()]);
+        assert!(roots.any_unjudged(&kind, &Namespaces::All) && !roots.any_unjudged(&kind, &elsewhere));
+        roots.remember(&kind, &key, RootMemory::default(), false);
+        assert!(!roots.any_unjudged(&kind, &Namespaces::All));
+        assert!(roots.take_counts_changed(&kind));
     }
 
     #[test]

@@ -1,4 +1,7 @@
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use pintle_engine::Module;
@@ -233,8 +236,10 @@ impl Simulate {
     }
 
     fn data(&self, found: &Found) -> Value {
+        let classes: BTreeMap<&str, usize> =
+            found.tally.by_class.iter().map(|(class, count)| (*class, count.hit)).collect();
         json!({
-            "plans": found.tally.plans, "failed": found.tally.failed, "seconds": found.seconds, "classes": found.tally.by_class,
+            "plans": found.tally.plans, "failed": found.tally.failed, "seconds": found.seconds, "classes": classes,
             "failures": found.failures.iter().map(|failure| self.data_of(failure, STEPS_SHOWN)).collect::<Vec<_>>(),
         })
     }

@@ -97,8 +97,7 @@ impl Property {
             Self::SafeOnTheWay => "nothing is deleted on the way that belongs to the end",
             Self::Returns => "what was changed and put back is as it was",
             Self::Repeatable => "the same line leads to the same run",
-            #[allow(unreachable_patterns, reason = "for the properties that have no words yet")]
-            _ => "one root's trouble does not delay another",
+            Self::Isolated => "one root's trouble does not delay another",
         }
     }
 

@@ -126,8 +126,13 @@ fn objects(
             Some(namespace) => format!("namespace {namespace:?}"),
             None => "all namespaces or cluster scope".to_owned(),
         };
+        let remedy = match need.select {
+            _ if reconciler::is_watchable(&kind) => String::new(),
+            Select::Name(_) => format!("; a grant of {kind} names those that may be seen, in `names`"),
+            _ => format!("; no grant can: {kind} is seen by name alone"),
+        };
         let message = format!(
-            "Reconciler {} does not grant that the guest sees {kind} {} in {place}",
+            "Reconciler {} does not grant that the guest sees {kind} {} in {place}{remedy}",
             context.reconciler,
             what(&need.select)
         );

@@ -106,8 +106,9 @@ pub struct Snapshot {
     pub binding: Arc<Binding>,
     /// The live root.
     pub root: Arc<Value>,
-    /// The root was shown by a list, and by nothing since: it may have been there before the host was.
-    pub root_was_listed: bool,
+    /// The resourceVersion in which a list showed the root, where nothing has shown it since: it may have been there before the host
+    /// was, and be newer than that.
+    pub root_listed_at: Option<String>,
     /// Every object known to carry the root's uid as controller or label. Those of kinds that are not watched may be left out:
     /// the memory keeps them.
     pub children: Vec<Observed>,
@@ -173,8 +174,8 @@ pub struct Pass {
     takes_away: bool,
     /// This host has looked at the root before.
     had_a_pass: bool,
-    /// See [`Snapshot::root_was_listed`].
-    root_was_listed: bool,
+    /// The version of a root that may be newer by now: of one that a list showed and that no pass has seen to.
+    may_be_newer_than: Option<String>,
     /// Evictions that were not accepted are to be tried again, not before this long.
     eviction_retry: Option<Duration>,
 }
@@ -211,7 +212,7 @@ enum Phase {
     /// Naming such children in the status, before their first create.
     Recording,
     /// Reading the root, before it becomes the owner of what is there already, and where its view may be old.
-    ReadingRoot,
+    ReadingRoot(adoption::Before),
     /// Applying the children with these indexes.
     Applying(Vec<usize>),
     /// Reading what stands in the way of the children with these indexes.
@@ -251,9 +252,10 @@ impl From<&ObjectRef> for Key {
 impl Pass {
     /// A pass over a root.
     pub fn new(snapshot: Snapshot) -> Self {
-        let Snapshot { binding, root, root_was_listed, children, mut memory, now } = snapshot;
+        let Snapshot { binding, root, root_listed_at, children, mut memory, now } = snapshot;
         let had_a_pass = memory.had_a_pass(&root);
         let edited = memory.forget_unless(&binding, &root);
+        let may_be_newer_than = root_listed_at.filter(|_| memory.memo.is_none());
         let finalizers = finalize::finalizers(&root);
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
         let known = memory.take_unwatched().into_iter().chain(children);
@@ -289,7 +291,7 @@ impl Pass {
             patches_refused: Vec::new(),
             patches_recorded: false,
             takes_away: false,
-            root_was_listed,
+            may_be_newer_than,
             had_a_pass,
             eviction_retry: None,
         }
@@ -328,7 +330,7 @@ impl Pass {
                 }
                 self.emit(events)
             }
-            (Phase::ReadingRoot, Outcome::RootRead(found)) => self.root_read(found),
+            (Phase::ReadingRoot(before), Outcome::RootRead(found)) => self.root_read(before, found),
             (Phase::Recording, Outcome::StatusWritten(result)) => match result {
                 Ok(()) => self.apply_children(),
                 Err(error) => self.give_up(error),

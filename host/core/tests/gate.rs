@@ -26,7 +26,7 @@ fn refused(answer: Value) -> (Value, Vec<Event>) {
     let snapshot = Snapshot {
         binding: Arc::new(binding()),
         root: Arc::new(root()),
-        root_was_listed: false,
+        root_listed_at: None,
         children: Vec::new(),
         memory: RootMemory::default(),
         now: jiff::Timestamp::UNIX_EPOCH,

@@ -266,7 +266,7 @@ impl Run<'_> {
         let mut pass = Pass::new(Snapshot {
             binding: Arc::clone(&self.setting.binding),
             root: Arc::new(self.cluster.root().clone()),
-            root_was_listed: false,
+            root_listed_at: None,
             children: self.cluster.children(),
             memory,
             now: self.now,

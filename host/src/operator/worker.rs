@@ -166,13 +166,13 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
         state.needed.forget(&(binding.root_kind(), key.clone()));
         return None;
     };
-    let (object, root_was_listed) = (Arc::new(root.object()), root.was_listed());
+    let (object, root_listed_at) = (Arc::new(root.object()), root.listed_at());
     let memory = std::mem::take(&mut root.memory);
     let children = state.children.of_root(pintle_core::object::uid(&object));
     let snapshot = Snapshot {
         binding: Arc::clone(&binding),
         root: Arc::clone(&object),
-        root_was_listed,
+        root_listed_at,
         children,
         memory,
         now: clock::now(),

@@ -20,7 +20,24 @@ use crate::{gate::AllowedChild, object};
 /// The reason of a refusal by the host: the object exists and is somebody else's.
 pub(super) const ADOPTION_CONFLICT: &str = "AdoptionConflict";
 
+/// What a pass is about to do when it reads the root.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Before {
+    /// Writing children.
+    Children,
+    /// Writing patches.
+    Patches,
+    /// Writing the status: the guest's memory, which an answer to an older one would set back.
+    Status,
+}
+
 impl Pass {
+    /// Whether nothing is to be written before the root was read live: a list showed it, when the host started, and nothing since, so
+    /// that it may be older than what the host before has done.
+    pub(super) fn is_to_look_first(&self) -> bool {
+        self.may_be_newer_than.is_some() && !self.root_stays
+    }
+
     /// Whether an object is a child of the root that somebody took the owner reference from. It then left our managed fields; where
     /// it did not, something takes it away within our own write, and another one would not help.
     pub(super) fn lost_its_owner(&self, child: &AllowedChild, live: &Observed) -> bool {
@@ -32,22 +49,31 @@ impl Pass {
         live.may_be_adopted_by(self.uid()) && !object::is_deleting(&self.root)
     }
 
-    pub(super) fn read_root(&mut self) -> Step {
-        self.phase = Phase::ReadingRoot;
+    pub(super) fn read_root(&mut self, before: Before) -> Step {
+        self.phase = Phase::ReadingRoot(before);
         Step::ReadRoot
     }
 
-    /// The root was read live. Of one that is gone, going, edited or another by now, its watch will tell.
-    pub(super) fn root_read(&mut self, found: Result<Option<Value>, ApiError>) -> Step {
+    /// The root was read live. Of one that is gone, going, edited or another by now, its watch will tell; of what only a list showed,
+    /// of any change.
+    pub(super) fn root_read(&mut self, before: Before, found: Result<Option<Value>, ApiError>) -> Step {
+        let version = |live: &Value| object::text(live, &["metadata", "resourceVersion"]).map(str::to_owned);
         match found {
             Ok(Some(live))
                 if object::uid(&live) == self.uid()
                     && object::generation(&live) == object::generation(&self.root)
-                    && object::is_deleting(&live) == object::is_deleting(&self.root) =>
+                    && object::is_deleting(&live) == object::is_deleting(&self.root)
+                    && (self.may_be_newer_than.is_none() || self.may_be_newer_than == version(&live)) =>
             {
                 self.root_stays = true;
-                self.apply_children()
+                match before {
+                    Before::Children => self.apply_children(),
+                    Before::Patches => self.apply_patches(),
+                    Before::Status => self.write_status(),
+                }
             }
+            // A status would be written over one that nobody has seen.
+            Err(error) if self.is_to_look_first() => self.give_up(error),
             Err(error) => self.stop(error),
             // What is to be done then another pass decides, as soon as the watch shows it.
             Ok(_) => {

@@ -6,6 +6,7 @@ use pintle_wit::{Cause, ObjectRef, Refusal};
 
 use super::{
     Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step,
+    adoption::Before,
     displaced::{self, Suspicion},
     doubt,
     memory::{Met, Standing},
@@ -91,7 +92,7 @@ impl Pass {
         }
         if !self.root_stays && (answer.adopts || self.is_root_in_doubt(&answer, &due)) {
             self.answer = Some(answer);
-            return self.read_root();
+            return self.read_root(Before::Children);
         }
         self.note_fight(&answer, &due);
         if self.suspect_displaced(&mut answer, &due) {
@@ -133,8 +134,8 @@ impl Pass {
         // What is refused never was there.
         let is_refused =
             |child: &AllowedChild| self.memory.against(child.reference(), child.desired()).is_some();
-        let may_be_old = self.root_was_listed && self.memory.memo.is_none();
-        may_be_old || created.any(|child| had_been_there(child.reference()) && !is_refused(child))
+        self.is_to_look_first()
+            || created.any(|child| had_been_there(child.reference()) && !is_refused(child))
     }
 
     /// Decides the open children of a stage that are, or are not, referred to by pod templates; returns those to be applied with the

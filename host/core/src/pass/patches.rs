@@ -10,7 +10,7 @@
 use pintle_wit::{ObjectRef, OnRelease};
 use serde_json::Value;
 
-use super::{ApiError, Apply, Binding, Pass, Phase, Step, doubt};
+use super::{ApiError, Apply, Binding, Pass, Phase, Step, adoption::Before, doubt};
 use crate::{
     desired::{self, hash_parts, hex},
     gate::AllowedPatch,
@@ -100,6 +100,9 @@ impl Pass {
         if tasks.is_empty() {
             self.memory.patched.clear();
             return self.patched_all();
+        }
+        if self.is_to_look_first() {
+            return self.read_root(Before::Patches);
         }
         let recorded = self.recorded_patches();
         if !removable.iter().all(|entry| recorded.contains(entry)) && !self.patches_recorded {

@@ -8,7 +8,9 @@ use pintle_wit::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Blockers, Key, Pass, Phase, StatusWrite, Step, api_error::is_word, children::ChildState};
+use super::{
+    Blockers, Key, Pass, Phase, StatusWrite, Step, adoption::Before, api_error::is_word, children::ChildState,
+};
 use crate::{
     conditions::{self, Blocker},
     managed, object,
@@ -87,6 +89,9 @@ impl Pass {
     /// The last step but the events: the status, where it differs from what is there.
     pub(super) fn write_status(&mut self) -> Step {
         self.note_lacking();
+        if self.is_to_look_first() && self.said().is_news {
+            return self.read_root(Before::Status);
+        }
         let mut slowed = self.charge_children();
         let mut said = self.said();
         let mut events = self.events(&said.blockers, said.did_change);

@@ -60,8 +60,18 @@ fn needs() -> Vec<Row> {
             need("ConfigMap", field("data.other")),
         ),
         (NEED_NOT_GRANTED, objects(""), "PersistentVolumeClaim", need("PersistentVolumeClaim", json!({}))),
-        (NEED_NOT_GRANTED, objects(""), "\"unseen\" in the root's namespace; a grant of v1 Secret names those", need("Secret", json!({"select": {"name": "unseen"}}))),
-        (NEED_NOT_GRANTED, objects(""), "by labels in the root's namespace; no grant can", need("Secret", json!({"select": {"labels": {}}}))),
+        (
+            NEED_NOT_GRANTED,
+            objects(""),
+            "\"unseen\" in the root's namespace; a grant of v1 Secret names those",
+            need("Secret", json!({"select": {"name": "unseen"}})),
+        ),
+        (
+            NEED_NOT_GRANTED,
+            objects(""),
+            "by labels in the root's namespace; no grant can",
+            need("Secret", json!({"select": {"labels": {}}})),
+        ),
         (NEED_NOT_GRANTED, objects(""), "namespace \"x\"", need("ConfigMap", json!({"namespace": "x"}))),
         (NEED_NOT_GRANTED, objects(""), "all namespaces", {
             let mut everywhere = need("ConfigMap", field("data.host"));

@@ -283,7 +283,7 @@ impl Driver {
                 )),
                 _ => {
                     self.root_stays = true;
-                    Ok(Some(json!({"metadata": {"uid": self.root, "generation": 1}})))
+                    Ok(Some(json!({"metadata": {"uid": self.root, "generation": 1, "resourceVersion": "1"}})))
                 }
             }),
             Step::Inspect(references) => {
@@ -376,7 +376,7 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
         let snapshot = Snapshot {
             binding: Arc::clone(&binding),
             root: Arc::new(root.clone()),
-            root_was_listed: driver.choose(4) == 0,
+            root_listed_at: (driver.choose(4) == 0).then(|| "1".to_owned()),
             children,
             memory,
             now,
@@ -440,7 +440,7 @@ fn a_driver_that_answers_another_step_or_too_little_ends_the_pass_with_an_error(
         let snapshot = Snapshot {
             binding: Arc::new(World::new().binding),
             root: Arc::new(World::new().api.objects[&world.root].clone()),
-            root_was_listed: false,
+            root_listed_at: None,
             children: vec![],
             memory: RootMemory::default(),
             now: jiff::Timestamp::UNIX_EPOCH,

@@ -120,6 +120,27 @@ fn a_root_that_was_listed_is_read_once_before_anything_is_written_for_it() {
 }
 
 #[test]
+fn what_a_guest_remembers_is_not_set_back_by_an_answer_to_an_older_status() {
+    let mut world = World::new();
+    let remembers = |count: u32| Response {
+        status: json!({"count": count}).as_object().cloned().unwrap_or_default().into_iter().collect(),
+        ..page()
+    };
+    world.settle(&remembers(1));
+    world.root_was_listed = true;
+    world.restart();
+    let root = world.root.clone();
+    let run = world.pass_between(&remembers(0), move |api, step| {
+        if step == "read Shop shop" {
+            // What the host before had written, and the list did not show yet.
+            api.edit(&root, "status.count", json!(2));
+        }
+    });
+    assert_eq!(run.steps, ["call", "read Shop shop"]);
+    assert!(run.done.retry.is_some(), "it comes again when the watch has shown the root, or by itself");
+}
+
+#[test]
 fn a_root_that_cannot_be_read_keeps_its_child_waiting() {
     let mut world = World::new();
     world.settle(&page());

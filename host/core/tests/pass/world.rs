@@ -143,6 +143,8 @@ impl World {
     pub(crate) fn pass_now(&mut self, mut guest: impl FnMut(&Request) -> Result<Response, Failure>) -> Run {
         let root = self.api.objects.get(&self.root).expect("the root is there").clone();
         let uid = object::uid(&root).to_owned();
+        let version = object::text(&root, &["metadata", "resourceVersion"]);
+        let root_listed_at = version.filter(|_| self.root_was_listed).map(Into::into);
         let children = self
             .api
             .objects
@@ -157,7 +159,7 @@ impl World {
         let mut pass = Pass::new(Snapshot {
             binding: Arc::new(self.binding.clone()),
             root: Arc::new(root),
-            root_was_listed: self.root_was_listed,
+            root_listed_at,
             children,
             memory: std::mem::take(&mut self.memory),
             now: jiff::Timestamp::from_millisecond(self.now).unwrap(),

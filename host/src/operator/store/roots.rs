@@ -45,9 +45,9 @@ impl Root {
         serde_json::from_slice(&self.object).unwrap_or_default()
     }
 
-    /// Whether a list showed it, and nothing since.
-    pub(crate) fn was_listed(&self) -> bool {
-        self.listed_alone
+    /// The resourceVersion in which a list showed it, where nothing has since.
+    pub(crate) fn listed_at(&self) -> Option<String> {
+        self.listed_alone.then(|| self.version.to_string())
     }
 
     pub(crate) fn is(&self, uid: &str) -> bool {

@@ -30,14 +30,22 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     for (flag, value) in [("--only", &flags.only), ("--replay", &flags.replay)] {
         words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
-    search(words)
+    simulate(&["--profile", "search"], words)
 }
 
-/// Searches with these words for the test.
-fn search(words: Vec<String>) -> Result<()> {
+/// How many plans `cargo xtask test` runs: a minute or so of a debug build, after each scenario as it stands.
+const PLANS_IN_TEST: usize = 300;
+
+/// Every scenario on the simulator, and the first plans of the search.
+pub(crate) fn begin() -> Result<()> {
+    simulate(&[], vec!["--seeds".into(), PLANS_IN_TEST.to_string(), "--no-zoo".into()])
+}
+
+/// Runs the test of the simulator with these words.
+fn simulate(profile: &[&str], words: Vec<String>) -> Result<()> {
     let guests = guests::build()?;
     say("search");
-    let test = ["test", "--profile", "search", "--package", "pintle", "--test", "simulate", "--"];
-    let words = test.map(str::to_owned).into_iter().chain(words);
+    let test = ["test", "--package", "pintle", "--test", "simulate"].iter().chain(profile).chain(&["--"]);
+    let words = test.map(|word| (*word).to_owned()).chain(words);
     cargo(words).env("PINTLE_GUEST_DIR", guests.folder()).go()
 }

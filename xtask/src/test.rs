@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use crate::{
     cluster, generate, guests, licences,
     run::{cargo, program, root, say},
+    simulate,
 };
 
 /// The flags of `cargo xtask test`.
@@ -45,6 +46,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             cargo(["test", "--package", "pintle"].into_iter().chain(own)).go()
         })?;
         step("golden cases", &golden_cases)?;
+        step("scenarios on the simulator", &simulate::begin)?;
     } else {
         step("toolchain", &toolchain)?;
         step("guests", &|| guests::build().map(|_| ()))?;

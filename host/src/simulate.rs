@@ -5,11 +5,14 @@
 //! wrong is a [`Plan`]; what came of it is an [`Outcome`], which names the property that broke and the step at which it did.
 //! [`search`] makes plans, of each fault at each place and of mixtures, runs them, and shortens those that break a property.
 
+mod backend;
 mod differing;
 mod hosts;
+mod meddling;
 mod plan;
 mod properties;
 mod run;
+mod script;
 mod seam;
 pub mod search;
 pub mod words;
@@ -19,5 +22,5 @@ pub use differing::Differing;
 pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use properties::{Broken, Property};
 pub use run::{NamedModule, Outcome, Reference, Resolve, Setting, Simulation};
+pub use script::Step;
 pub use seam::{Seam, Seams, Sent};
-pub use world::Step;

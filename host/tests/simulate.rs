@@ -168,7 +168,7 @@ fn subjects<'a>(
         let reference = simulation.reference(0)?;
         let milliseconds = begun.elapsed().as_millis();
         let again = simulation.reference(0)?;
-        ensure!(reference.outcome.hash == again.outcome.hash, "{file}: a run is not like the one before");
+        ensure!(reference.outcome.hash() == again.outcome.hash(), "{file}: a run is not like the one before");
         let outcome = &reference.outcome;
         match &outcome.broken {
             None => {
@@ -206,7 +206,7 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
         trace(&outcome);
         match &outcome.broken {
             Some(broken) => println!("{broken}"),
-            None => println!("every property holds; {}", outcome.hash),
+            None => println!("every property holds; {}", outcome.hash()),
         }
         return Ok(outcome.broken.is_none());
     }

@@ -4,7 +4,13 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use crate::{Failure, apply::shape::Shape, rules::Rules, schema, store::Store};
+use crate::{
+    Failure,
+    apply::shape::Shape,
+    rules::Rules,
+    schema,
+    store::{Key, Store},
+};
 
 /// A kind as it is served.
 #[derive(Clone, Debug)]
@@ -31,6 +37,11 @@ impl Served {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
+    }
+
+    /// Whether an object of this kind is kept there.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.plural == key.resource && self.group == key.group
     }
 
     /// As the API server's messages name it.
@@ -138,7 +149,10 @@ pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> O
 
 /// The kind that an object says it is of.
 pub(crate) fn of(store: &Store, api_version: &str, kind: &str) -> Option<Arc<Served>> {
-    all(store).find(|served| served.kind == kind && served.api_version() == api_version).cloned()
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    all(store)
+        .find(|served| served.kind == kind && served.group == group && served.version == version)
+        .cloned()
 }
 
 /// Every kind, in the order in which discovery names them.

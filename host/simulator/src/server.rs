@@ -14,7 +14,7 @@ use crate::{
     Act, Cascade, Failure,
     controllers::{self, Step},
     faults::{Fate, Faults, NoFaults, Seen, StreamSeen, Verb},
-    kinds,
+    kinds::{self, Served},
     random::Random,
     request::Request,
     service::Service,
@@ -99,22 +99,27 @@ pub(crate) struct State {
     /// How many watches were opened.
     streams: u64,
     pub(crate) open: BTreeMap<u64, Open>,
+    /// Up to where in the history watches have been told that there is something to look at.
+    told: usize,
 }
 
 /// An open watch.
 pub(crate) struct Open {
     pub(crate) client: String,
+    pub(crate) served: Arc<Served>,
     pub(crate) waker: Option<Waker>,
 }
 
 impl State {
-    /// Every watch has something to look at.
-    pub(crate) fn wake(&mut self) {
-        for open in self.open.values_mut() {
+    /// Watches of kinds of which something has changed since the last time have something to look at.
+    fn wake(&mut self) {
+        let news = self.store.history().get(self.told..).unwrap_or_default();
+        for open in self.open.values_mut().filter(|open| news.iter().any(|entry| open.served.has(&entry.key))) {
             if let Some(waker) = open.waker.take() {
                 waker.wake();
             }
         }
+        self.told = self.store.history().len();
     }
 }
 
@@ -151,6 +156,7 @@ impl ApiServer {
 
     fn of(store: Store, random: Random, clock: Clock) -> Self {
         let state = State {
+            told: store.history().len(),
             store,
             random,
             clock,
@@ -251,8 +257,9 @@ impl ApiServer {
     /// Ends the open watches of a client, or of all, as when connections are closed.
     pub fn close_watches(&self, client: Option<&str>) {
         let mut state = self.lock();
-        state.wake();
-        state.open.retain(|_, open| client.is_some_and(|client| client != open.client));
+        let ended = state.open.extract_if(.., |_, open| client.is_none_or(|client| client == open.client));
+        // They look once more, and see that they are no longer open.
+        ended.filter_map(|(_, open)| open.waker).for_each(Waker::wake);
     }
 
     /// How many watches a client has open.
@@ -374,9 +381,9 @@ impl State {
             namespace: seen.namespace.clone(),
             label_selector: request.parameter("labelSelector").unwrap_or_default().into(),
         };
-        let (number, client) = (stream.number, stream.client.clone());
+        let (number, client, served) = (stream.number, stream.client.clone(), Arc::clone(&selection.served));
         let stream = Stream::open(server.clone(), &self.store, stream, selection, request)?;
-        self.open.insert(number, Open { client, waker: None });
+        self.open.insert(number, Open { client, served, waker: None });
         Ok(Box::new(stream))
     }
 }

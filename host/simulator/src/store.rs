@@ -1,6 +1,6 @@
 //! Objects by key, one version counter, and the history of every change.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -65,7 +65,10 @@ impl Store {
     }
 
     /// The objects as they were at a version.
-    pub(crate) fn at(&self, version: u64) -> BTreeMap<Key, Arc<Value>> {
+    pub(crate) fn at(&self, version: u64) -> Cow<'_, BTreeMap<Key, Arc<Value>>> {
+        if version >= self.version {
+            return Cow::Borrowed(&self.objects);
+        }
         let mut objects = self.objects.clone();
         for entry in self.history.iter().rev().take_while(|entry| entry.version > version) {
             match &entry.before {
@@ -73,7 +76,7 @@ impl Store {
                 None => objects.remove(&entry.key),
             };
         }
-        objects
+        Cow::Owned(objects)
     }
 
     /// Stores an object under a new version, which it then carries.

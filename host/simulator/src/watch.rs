@@ -70,12 +70,8 @@ impl Selection {
         Ok(Self { served, namespace, labels, name, metadata_only: request.metadata_only })
     }
 
-    fn is_of_kind(&self, key: &Key) -> bool {
-        key.group == self.served.group && key.resource == self.served.plural
-    }
-
     pub(crate) fn has(&self, key: &Key, object: &Value) -> bool {
-        self.is_of_kind(key)
+        self.served.has(key)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
             && self.name.as_ref().is_none_or(|name| *name == key.name)
             && self.labels.iter().all(|requirement| requirement.holds(&object["metadata"]["labels"]))

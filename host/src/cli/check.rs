@@ -131,7 +131,8 @@ impl Check {
             return Ok(vec![Input { name: names.join(", "), setting, may_fail: false }]);
         }
         let cases = self.module.parent().unwrap_or(Path::new("")).join("cases");
-        if !cases.is_dir() {
+        let has_cases = cases.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        if !has_cases {
             let document = Document { source: "an empty root".into(), value: empty_root(module.manifest()) };
             let setting =
                 setting(vec![document], Vec::new()).map_err(|error| Problem::new(error.to_string()))?;

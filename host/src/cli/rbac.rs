@@ -66,6 +66,10 @@ impl Rbac {
         let engine = offline::engine()?;
         let module = offline::load(&engine, &self.module)?
             .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        if self.pod_deletions && !module.manifest().evictions {
+            let message = "--pod-deletions is for a guest that evicts Pods, and this one's manifest declares no evictions";
+            return Err(Problem::new(message));
+        }
         let plurals: BTreeMap<String, String> = self.plurals.into_iter().collect();
         let asked = Asked { elsewhere: self.elsewhere, pod_deletions: self.pod_deletions };
         output::print(&output::text(&role(module.manifest(), &plurals, asked), self.output)?)?;

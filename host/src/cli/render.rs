@@ -17,10 +17,11 @@ use crate::offline::{
 ///
 /// The files hold one custom resource of the kind that the guest reconciles, and whatever else the guest is to know: a Reconciler
 /// (config, grants, limits), the kind's CustomResourceDefinition (then the resource and the status are checked against it), and
-/// children as they are in the cluster. A child counts as the resource's own, unless it has ownerReferences.
+/// children as they are in the cluster. A child counts as the resource's own, unless it has ownerReferences. What the guest asks to
+/// see (needs) is answered from the same files, as far as its manifest and the grants allow.
 ///
 /// What is printed came through the same checks as in a cluster: the children, without what the host adds to them, the stages of
-/// those that wait for others, and the guest's status, conditions and events. The exit code is 1 when there is no answer, and `failure:` is printed instead; an empty
+/// those that wait for others, the guest's status, conditions and events, its needs, and what it patches and evicts. The exit code is 1 when there is no answer, and `failure:` is printed instead; an empty
 /// answer is printed as `children: []`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,6 +1,9 @@
 use std::{
     collections::BTreeMap,
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use clap::Args;
@@ -89,8 +92,50 @@ const STEPS_SHOWN: usize = 10;
 /// What came of a search.
 struct Found {
     failures: Vec<Failure>,
+    /// How many scenarios broke a property with nothing going wrong, so that no plan was run with them.
+    unsearched: usize,
     tally: Tally,
     seconds: f64,
+}
+
+/// Tells how far a search is, on the standard error: on a terminal in one line that is written over, otherwise a line now and then, so
+/// that a log shows that something goes on.
+struct Progress {
+    plans: usize,
+    is_terminal: bool,
+    begun: Duration,
+    told: Mutex<Duration>,
+}
+
+impl Progress {
+    fn new(plans: usize) -> Self {
+        let now = clock::monotonic();
+        Self { plans, is_terminal: io::stderr().is_terminal(), begun: now, told: Mutex::new(now) }
+    }
+
+    fn tell(&self, done: usize, failed: usize) {
+        let every = if self.is_terminal { Duration::from_millis(250) } else { Duration::from_secs(10) };
+        let now = clock::monotonic();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(*told) < every {
+            return;
+        }
+        *told = now;
+        let seconds = now.saturating_sub(self.begun).as_secs_f64();
+        let left = seconds / done.max(1) as f64 * self.plans.saturating_sub(done) as f64;
+        let line = format!("{done} of {} plans, {failed} failed, {left:.0} s left", self.plans);
+        // Who cannot be told loses nothing of the result.
+        let _ = match self.is_terminal {
+            true => write!(io::stderr(), "\r\x1b[K{line}"),
+            false => writeln!(io::stderr(), "{line}"),
+        };
+    }
+
+    fn end(&self) {
+        if self.is_terminal {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
 }
 
 impl Simulate {
@@ -137,11 +182,14 @@ impl Simulate {
             Effort { plans: self.seeds, seed: 0, threads, failures_max: FAILURES_MAX, again_every: 50 };
         let plans = search::plans(&sound, Menu::default(), &[], &effort);
         let begun = clock::monotonic();
-        let mut tally = search::search(&sound, &plans, &effort, &|_, _| {})?;
+        let progress = Progress::new(plans.len());
+        let mut tally = search::search(&sound, &plans, &effort, &|done, failed| progress.tell(done, failed))?;
+        progress.end();
         let seconds = clock::monotonic().saturating_sub(begun).as_secs_f64();
-        tally.failed += failures.len();
+        // Where something breaks although nothing goes wrong, there is nothing to compare plans with.
+        let unsearched = failures.len();
         failures.append(&mut tally.failures);
-        let found = Found { failures, tally, seconds };
+        let found = Found { failures, unsearched, tally, seconds };
         output::print(&match self.output.data() {
             Some(form) => output::text(&self.data(&found), form)?,
             None => self.told(&found)?,
@@ -187,13 +235,22 @@ impl Simulate {
         }
         let classes: Vec<String> =
             found.tally.by_class.iter().map(|(class, count)| format!("{class} {}", count.hit)).collect();
-        text.push_str(&format!(
-            "{} plans, {} failed; {:.0} a second; {}\n",
-            found.tally.plans,
-            found.tally.failed,
-            found.tally.plans as f64 / found.seconds.max(0.001),
-            classes.join(", ")
-        ));
+        match found.unsearched {
+            0 => {}
+            1 => text.push_str("1 scenario fails with nothing going wrong; mend that first: no plan was run with it\n"),
+            many => text.push_str(&format!(
+                "{many} scenarios fail with nothing going wrong; mend that first: no plan was run with them\n"
+            )),
+        }
+        if found.tally.plans > 0 {
+            text.push_str(&format!(
+                "{} plans, {} failed; {:.0} a second; {}\n",
+                found.tally.plans,
+                found.tally.failed,
+                found.tally.plans as f64 / found.seconds.max(0.001),
+                classes.join(", ")
+            ));
+        }
         Ok(text)
     }
 
@@ -239,7 +296,8 @@ impl Simulate {
         let classes: BTreeMap<&str, usize> =
             found.tally.by_class.iter().map(|(class, count)| (*class, count.hit)).collect();
         json!({
-            "plans": found.tally.plans, "failed": found.tally.failed, "seconds": found.seconds, "classes": classes,
+            "plans": found.tally.plans, "failed": found.tally.failed, "unsearched": found.unsearched,
+            "seconds": found.seconds, "classes": classes,
             "failures": found.failures.iter().map(|failure| self.data_of(failure, STEPS_SHOWN)).collect::<Vec<_>>(),
         })
     }

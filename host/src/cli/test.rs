@@ -18,8 +18,9 @@ use crate::offline::{
 /// Run golden cases against a guest, without a cluster
 ///
 /// A case is a file with `objects` (the custom resource, and whatever `pintle render` takes), optionally `refusals` (what the API
-/// server does not accept) and `now`, and the answer to `expect`: children, status, conditions and events, or a failure with
-/// reason and path. What `expect` leaves out is expected to be empty; `ready: {status, reason}` is compared where it is given.
+/// server does not accept) and `now`, and the answer to `expect`: children, stages, status, conditions, events, patches and
+/// evictions, or a failure with reason and path. What `expect` leaves out of these is expected to be empty; `needs` (what the guest
+/// asked to see) and `ready: {status, reason}` are compared where they are given.
 ///
 /// Every call is made twice, and with the observed children in other orders: the answers must be the same. When the answer was
 /// carried out, the next pass must have nothing left to do.

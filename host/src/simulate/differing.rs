@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::{
     properties::{Broken, Property},
     run::{Evidence, Reference},
-    world::{World, is_host},
+    script::{is_about_hosts, is_host},
+    world::World,
 };
 
 /// Two values that should be the same, or what a write made of an object.
@@ -48,16 +49,26 @@ pub(super) fn of(
                 after: (caught.how, read(&caught.again)),
             })
         }
-        Property::Steady | Property::NoForeignHarm | Property::SafeOnTheWay | Property::Monotone => {
+        Property::Steady
+        | Property::NoForeignHarm
+        | Property::SafeOnTheWay
+        | Property::Monotone
+        | Property::Bounded => {
             let at = broken.step.as_ref()?.at;
             world.with_records(|records| {
                 let script = world.script();
-                let is_it = |record: &&Record| {
-                    is_host(&record.seen.client)
-                        && record.changed()
+                let is_change = |record: &&Record| {
+                    is_host(&record.seen.client) && record.changed() && !is_about_hosts(&record.seen)
+                };
+                let is_since = |record: &&Record| {
+                    is_change(record)
                         && script.times.get(&record.seen.number).is_some_and(|time| *time >= at)
                 };
-                let record = records.iter().find(is_it)?;
+                // Of what never ends, the last time round.
+                let record = match broken.property {
+                    Property::Bounded => records.iter().rfind(is_change)?,
+                    _ => records.iter().find(is_since)?,
+                };
                 let value = |object: &Option<std::sync::Arc<Value>>| {
                     object.as_deref().map(without_books).unwrap_or_default()
                 };

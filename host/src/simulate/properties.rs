@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::{
     plan::{Fault, OnWrite, Plan, Reach, at},
     run::{Evidence, Reference},
-    world::{Asked, REQUESTS_MAX, Step, Troubled, World, is_host},
+    script::{Asked, REQUESTS_MAX, Step, Troubled, is_host},
+    world::World,
 };
 
 /// A property.
@@ -218,10 +219,19 @@ fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
         Value::String(text) => {
             if let Some(name) = uids.get(text.as_str()) {
                 text.clone_from(name);
+            } else if is_time(text) {
+                *text = "a time".into();
             }
         }
         _ => {}
     }
+}
+
+/// Whether a text is a point in time, as a guest stamps it into its status: when something was done depends on what went wrong on
+/// the way to it.
+fn is_time(text: &str) -> bool {
+    let begins_as_one = text.as_bytes().get(..5).is_some_and(|start| start.ends_with(b"-"));
+    begins_as_one && text.contains('T') && text.parse::<jiff::Timestamp>().is_ok()
 }
 
 /// O2, and O13 where something was changed and put back.

@@ -20,7 +20,8 @@ use super::{
     plan::{Fault, Plan},
     properties::{self, Broken, Property},
     seam::Seams,
-    world::{Step, World, is_host},
+    script::{Step, is_host},
+    world::World,
 };
 use crate::{
     clock, offline,
@@ -132,8 +133,6 @@ pub struct Simulation<'a> {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Equal for two runs in which the same happened, to the byte.
-    pub hash: String,
     /// How many writes, requests and events of the hosts there were while the plan happened.
     pub writes: u32,
     /// See `writes`.
@@ -151,6 +150,8 @@ pub struct Outcome {
     /// Everything that happened.
     pub steps: Vec<Step>,
     pub(super) evidence: Evidence,
+    /// Every object when it was over.
+    left: Snapshot,
 }
 
 /// What properties are judged by.
@@ -245,7 +246,6 @@ impl<'a> Simulation<'a> {
         let snapshot = world.server.snapshot();
         let script = world.script();
         Outcome {
-            hash: hash(&script.steps, &snapshot),
             writes: script.writes,
             requests: script.requests,
             events: script.events,
@@ -255,6 +255,7 @@ impl<'a> Simulation<'a> {
             forced: evidence.forced,
             steps: script.steps.clone(),
             evidence,
+            left: snapshot,
         }
     }
 
@@ -273,7 +274,7 @@ impl<'a> Simulation<'a> {
             None => runner,
         };
         world.arm(true);
-        runner.run_steps().await.map_err(|failed| converges(failed.to_string()))?;
+        runner.run_steps().await.map_err(|failed| converges(format!("{failed}{}", unready(world))))?;
         let rests = world.rest().await;
         world.arm(false);
         *evidence = properties::evidence(world, properties::masked(world));
@@ -377,6 +378,18 @@ impl<'a> Simulation<'a> {
 }
 
 impl Outcome {
+    /// Equal for two runs in which the same happened, to the byte. Made anew with each call: few runs are compared.
+    pub fn hash(&self) -> String {
+        let mut text = String::new();
+        for step in &self.steps {
+            text.push_str(&format!("{step}\n"));
+        }
+        for (reference, object) in &self.left.objects {
+            text.push_str(&format!("{reference} {object}\n"));
+        }
+        Digest::of(text.as_bytes()).to_string()
+    }
+
     /// The steps that lead to what broke, for a person: what the plan and people did, and so many of the last ones.
     pub fn last_steps(&self, last: usize) -> String {
         let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
@@ -399,18 +412,22 @@ impl Outcome {
     }
 }
 
+/// Why roots are not ready, as they say themselves: often enough that is why a step does not come to what it expects.
+fn unready(world: &World) -> String {
+    let snapshot = world.server.snapshot();
+    let mut lines = String::new();
+    for root in properties::roots(&snapshot) {
+        let conditions = snapshot.objects.get(&root).and_then(|object| object.pointer("/status/conditions"));
+        let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+        for condition in conditions.filter(|one| one["type"] == pintle_core::conditions::READY && one["status"] != "True") {
+            let text = |key: &str| condition[key].as_str().unwrap_or_default();
+            lines.push_str(&format!("  {root} says: {}: {}\n", text("reason"), text("message")));
+        }
+    }
+    lines
+}
+
 fn broken(world: &World, property: Property, what: String) -> Broken {
     let step = world.script().steps.last().cloned();
     Broken { property, step, what }
-}
-
-fn hash(steps: &[Step], snapshot: &Snapshot) -> String {
-    let mut text = String::new();
-    for step in steps {
-        text.push_str(&format!("{step}\n"));
-    }
-    for (reference, object) in &snapshot.objects {
-        text.push_str(&format!("{reference} {object}\n"));
-    }
-    Digest::of(text.as_bytes()).to_string()
 }

@@ -407,7 +407,7 @@ fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<Ou
         })
     };
     let mut outcome = once()?;
-    if again && once()?.hash != outcome.hash {
+    if again && once()?.hash() != outcome.hash() {
         let what = "the same plan did not lead to the same run".into();
         outcome.broken.get_or_insert(Broken { property: Property::Repeatable, step: None, what });
     }

@@ -587,4 +587,25 @@ pub(crate) const ANIMALS: &[Animal] = &[
             })
         },
     },
+    Animal {
+        name: "shows-needs-of-before",
+        about: "What a guest asked to see once, it is shown in later calls as it was then",
+        scenario: "scenarios/configmonitor.yaml",
+        seams: || {
+            Arc::new(Broken {
+                question: Some(|broken, request| {
+                    let uid = request["object"]["metadata"]["uid"].to_string();
+                    let needs = request.get_mut("needs").and_then(Value::as_array_mut);
+                    for need in needs.into_iter().flatten() {
+                        let key = format!("{uid} {}", need["need"]);
+                        match broken.recall(&key) {
+                            Some(before) => *need = before,
+                            None => drop(broken.remember(&key, need.clone())),
+                        }
+                    }
+                }),
+                ..Broken::default()
+            })
+        },
+    },
 ];

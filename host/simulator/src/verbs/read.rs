@@ -16,7 +16,7 @@ use crate::{
 pub(super) fn get(store: &Store, request: &Request, as_of: Option<u64>) -> Result<Done, Failure> {
     let (served, key) = target(store, request)?;
     let found = match as_of {
-        Some(version) => store.at(version).remove(&key),
+        Some(version) => store.at(version).get(&key).cloned(),
         None => store.get(&key).cloned(),
     };
     let found = found.ok_or_else(|| Failure::not_found(&served.qualified(), &key.name))?;

@@ -1,0 +1,142 @@
+//! What a scenario does to a cluster in memory, and sees of it.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use anyhow::Context;
+use pintle_simulator::{Act, Failure, Record, Verb};
+use pintle_wit::ObjectRef;
+use serde_json::Value;
+
+use super::{
+    hosts::Running,
+    meddling::named,
+    script::{is_about_hosts, is_host},
+    world::World,
+};
+use crate::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
+
+/// How long a user takes between two things, so that what is later has a later time.
+const USER_TAKES: Duration = Duration::from_millis(1100);
+
+impl Backend for World {
+    async fn apply(&self, object: &Value) -> anyhow::Result<()> {
+        let act = Act::Apply { object: object.clone(), manager: "kubectl".into(), force: true };
+        self.as_user(&act).await
+    }
+
+    async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
+        let act = Act::Merge { target: object.clone(), subresource: None, patch: patch.clone() };
+        self.as_user(&act).await
+    }
+
+    async fn delete(&self, object: &ObjectRef, cascade: Cascade) -> anyhow::Result<()> {
+        let cascade = match cascade {
+            Cascade::Background => pintle_simulator::Cascade::Background,
+            Cascade::Orphan => pintle_simulator::Cascade::Orphan,
+            Cascade::Foreground => pintle_simulator::Cascade::Foreground,
+        };
+        let act = Act::Delete { target: object.clone(), cascade };
+        self.as_user(&act).await
+    }
+
+    async fn get(&self, object: &ObjectRef) -> anyhow::Result<Option<Value>> {
+        Ok(self.server.object(object).map(|object| Value::clone(&object)))
+    }
+
+    async fn events(&self, object: &ObjectRef) -> anyhow::Result<Vec<String>> {
+        let is_about = |event: &Value| {
+            event["regarding"]["kind"] == object.kind.as_str()
+                && event["regarding"]["name"] == object.name.as_str()
+        };
+        let snapshot = self.server.snapshot();
+        let events = snapshot
+            .objects
+            .iter()
+            .filter(|(reference, event)| reference.api_version == "events.k8s.io/v1" && is_about(event));
+        Ok(events.filter_map(|(_, event)| Some(event["reason"].as_str()?.to_owned())).collect())
+    }
+
+    async fn stop_host(&self, how: Stop) -> anyhow::Result<()> {
+        self.say("user", format!("stops the host: {how:?}").to_lowercase());
+        self.wanted.store(false, Ordering::Relaxed);
+        let hosts: Vec<Running> = self.hosts().drain(..).collect();
+        for host in hosts {
+            match how {
+                Stop::Killed => host.kill(),
+                Stop::Gracefully => host.stop().await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn start_host(&self) -> anyhow::Result<()> {
+        self.start_hosts().await.context("starting the host")
+    }
+
+    async fn advance(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn mark(&self) -> Mark {
+        Mark(self.origin.elapsed())
+    }
+
+    async fn calls_since(&self, mark: Mark, seen: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+        let calls = self.with_records(|records| {
+            let script = self.script();
+            let counts = |record: &&Record| {
+                let request = &record.seen;
+                is_host(&request.client)
+                    && request.verb.is_mutating()
+                    && !is_about_hosts(request)
+                    && script.times.get(&request.number).is_some_and(|time| *time >= mark.0)
+                    && match seen {
+                        Seen::Everywhere => true,
+                        Seen::In(namespace) => request.namespace.as_deref() == Some(namespace),
+                    }
+            };
+            records.iter().filter(counts).map(call).collect()
+        });
+        Ok(Some(calls))
+    }
+
+    fn host_log(&self, _: &[&str], lines: usize) -> Vec<String> {
+        let script = self.script();
+        let from = script.steps.len().saturating_sub(lines);
+        script.steps.iter().skip(from).map(ToString::to_string).collect()
+    }
+}
+
+/// A request as scenarios count it.
+fn call(record: &Record) -> Call {
+    let request = &record.seen;
+    let subresource = request.subresource.as_ref().map_or_else(String::new, |name| format!("/{name}"));
+    Call {
+        verb: match request.verb {
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Delete => "delete",
+            _ => "patch",
+        }
+        .into(),
+        resource: format!("{}{subresource}", request.resource),
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+        acting_as: (request.actor != request.client).then(|| request.actor.clone()),
+        code: record.code,
+        forbidden: record.code == 403,
+    }
+}
+
+fn refused(failure: Failure) -> anyhow::Error {
+    anyhow::anyhow!("{} ({}): {}", failure.reason, failure.code, failure.message)
+}
+
+impl World {
+    async fn as_user(&self, act: &Act) -> anyhow::Result<()> {
+        tokio::time::sleep(USER_TAKES).await;
+        self.say("user", named(act));
+        self.act("user", act).map(drop).map_err(refused)
+    }
+
+}

@@ -1,0 +1,377 @@
+//! What happens to a cluster: the plan, how far it is, and all that was written down on the way.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::SignedDuration;
+use pintle_simulator::{EventFate, EventSeen, Failure, Fate, Faults, Seen as Request, StreamSeen, Verb};
+use pintle_wit::ObjectRef;
+use serde_json::Value;
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    hosts::Life,
+    plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach, at},
+};
+
+/// How long an event may be missing before the watch begins anew. Nothing that a cluster does hides one for ever.
+const HIDDEN_FOR: Duration = Duration::from_secs(20);
+/// How late what is late comes.
+const LATE: Duration = Duration::from_secs(2);
+/// How many versions back a host is shown the past.
+const TRAVEL_VERSIONS: u64 = 6;
+/// How many requests of the hosts there may be in a run before none is answered any more.
+pub(super) const REQUESTS_MAX: u32 = 20_000;
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When, since the run began.
+    pub at: Duration,
+    /// Who did it: a host, somebody, the plan.
+    pub who: String,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9.3} s  {:<8} {}", self.at.as_secs_f64(), self.who, self.what)
+    }
+}
+
+/// Whom a fault concerns that does not concern everybody.
+#[derive(Clone, Debug)]
+pub(super) enum Troubled {
+    /// Whoever the request with this number is about.
+    Request(u64),
+    /// A root.
+    Root(ObjectRef),
+    /// The roots of a Reconciler.
+    Of(ObjectRef),
+}
+
+/// Something that somebody wants of an object: its spec in a generation.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    /// When, since the run began.
+    pub(super) at: Duration,
+    pub(super) object: ObjectRef,
+    pub(super) uid: String,
+    pub(super) generation: i64,
+}
+
+/// What has to be done outside of the server's lock.
+#[derive(Clone, Debug)]
+pub(super) enum Deed {
+    Crash(String),
+    CutOff(String),
+    Meddle(Fault, OnWrite, Box<Request>),
+    Relist(Duration),
+}
+
+/// The plan, and how far it is.
+pub(super) struct Script {
+    pub(super) plan: Plan,
+    pub(super) armed: bool,
+    pub(super) origin: Instant,
+    pub(super) writes: u32,
+    pub(super) requests: u32,
+    pub(super) events: u32,
+    /// The faults of the plan that came to pass.
+    pub(super) hit: BTreeSet<Fault>,
+    /// Whom those concern that do not concern everybody.
+    pub(super) troubled: Vec<Troubled>,
+    /// What somebody wants of objects.
+    pub(super) asked: Vec<Asked>,
+    pub(super) lives: BTreeMap<String, Arc<Life>>,
+    pub(super) burst: u32,
+    /// The version that the next host first sees.
+    pub(super) travel: Option<u64>,
+    /// What hosts that are shown the past have listed already.
+    pub(super) travellers: BTreeMap<String, (u64, BTreeSet<(String, String)>)>,
+    pub(super) hidden: Option<(String, String)>,
+    pub(super) first_version: u64,
+    pub(super) version: u64,
+    pub(super) deeds: Vec<Deed>,
+    pub(super) steps: Vec<Step>,
+    /// When there was which version, now and then.
+    pub(super) versions: Vec<(u64, Duration)>,
+    /// When each request was made, by its number.
+    pub(super) times: BTreeMap<u64, Duration>,
+}
+
+impl Script {
+    /// A plan, of which nothing has happened, on a server at this version.
+    pub(super) fn new(plan: &Plan, origin: Instant, version: u64) -> Self {
+        let always = |fault: &&Fault| matches!(fault, Fault::Rival | Fault::Skew(_));
+        Self {
+            armed: false,
+            origin,
+            writes: 0,
+            requests: 0,
+            events: 0,
+            hit: plan.0.iter().filter(always).copied().collect(),
+            troubled: Vec::new(),
+            asked: Vec::new(),
+            lives: BTreeMap::new(),
+            burst: 0,
+            travel: None,
+            travellers: BTreeMap::new(),
+            hidden: None,
+            first_version: version,
+            version,
+            deeds: Vec::new(),
+            steps: Vec::new(),
+            times: BTreeMap::new(),
+            versions: Vec::new(),
+            plan: plan.clone(),
+        }
+    }
+
+    pub(super) fn say(&mut self, who: &str, what: String) {
+        let at = self.origin.elapsed();
+        self.steps.push(Step { at, who: who.into(), what });
+    }
+
+    /// When a version came to be, to the tenth of a second. In a watch that lags an event is looked at only after those before it.
+    fn came_at(&self, version: u64) -> Duration {
+        let at = self.versions.partition_point(|(known, _)| *known < version);
+        self.versions.get(at).map_or_else(|| self.origin.elapsed(), |(_, time)| *time)
+    }
+
+    /// A fault has its turn. Of what somebody does only the doing itself says whether it comes to anything.
+    fn hit(&mut self, fault: Fault) {
+        self.say("plan", fault.to_string());
+        if !fault.meddles() {
+            self.hit.insert(fault);
+        }
+    }
+
+    fn on_write(&mut self, fault: Fault, what: OnWrite, seen: &Request) -> Fate {
+        let crash = |script: &mut Self| {
+            if let Some(life) = script.lives.get(&seen.client) {
+                life.end();
+            }
+            script.deeds.push(Deed::Crash(seen.client.clone()));
+        };
+        match what {
+            OnWrite::CrashBefore => {
+                crash(self);
+                Fate::SilenceBefore
+            }
+            OnWrite::CrashAfter => {
+                crash(self);
+                Fate::SilenceAfter
+            }
+            OnWrite::TimeTravel => {
+                crash(self);
+                self.travel = Some(self.version.saturating_sub(TRAVEL_VERSIONS).max(self.first_version));
+                Fate::SilenceAfter
+            }
+            OnWrite::FarTimeTravel => {
+                crash(self);
+                self.travel = Some(self.first_version);
+                Fate::SilenceAfter
+            }
+            OnWrite::LostBefore => Fate::LoseBefore,
+            OnWrite::LostReply => Fate::LoseAfter,
+            OnWrite::Silence => Fate::SilenceAfter,
+            OnWrite::Partition => {
+                self.deeds.push(Deed::CutOff(seen.client.clone()));
+                Fate::Pass
+            }
+            OnWrite::ClockBack | OnWrite::ClockAhead => {
+                let hours = if what == OnWrite::ClockBack { -1 } else { 1 };
+                if let Some(life) = self.lives.get(&seen.client) {
+                    life.clock.set_skew(SignedDuration::from_hours(hours));
+                }
+                Fate::Pass
+            }
+            _ => {
+                self.deeds.push(Deed::Meddle(fault, what, Box::new(seen.clone())));
+                Fate::Pass
+            }
+        }
+    }
+
+    fn on_request(&mut self, what: OnRequest) -> Fate {
+        let code = match what {
+            OnRequest::Unauthorized => 401,
+            OnRequest::Forbidden => 403,
+            OnRequest::Conflict => 409,
+            OnRequest::TooMany => 429,
+            OnRequest::Internal => 500,
+            OnRequest::Unavailable => 503,
+            OnRequest::Timeout => 504,
+            OnRequest::Burst => {
+                self.burst = 9;
+                503
+            }
+            OnRequest::Lost => return Fate::LoseBefore,
+            OnRequest::Late => return Fate::Delay(LATE),
+        };
+        Fate::Fail(Failure::of(code))
+    }
+
+    fn request(&mut self, seen: &Request) -> Fate {
+        self.times.insert(seen.number, self.origin.elapsed());
+        if !is_host(&seen.client) {
+            return Fate::Pass;
+        }
+        if let Some((version, listed)) = self.travellers.get_mut(&seen.client)
+            && seen.verb == Verb::List
+            && !is_own(seen)
+            && listed.insert((seen.resource.clone(), seen.namespace.clone().unwrap_or_default()))
+        {
+            let version = *version;
+            self.say(&seen.client, format!("list {} as of version {version}", seen.resource));
+            return Fate::AsOf(version);
+        }
+        if !self.armed || is_about_hosts(seen) {
+            return Fate::Pass;
+        }
+        self.requests += 1;
+        if self.requests > REQUESTS_MAX {
+            return Fate::SilenceBefore;
+        }
+        let is_write = seen.verb.is_mutating() && seen.resource != "events";
+        if is_write {
+            self.writes += 1;
+        }
+        self.say(&seen.client, described(seen));
+        for fault in self.plan.0.clone() {
+            let fate = match fault {
+                Fault::Write(number, what) if is_write && number == self.writes => {
+                    self.on_write(fault, what, seen)
+                }
+                Fault::Request(number, what) if number == self.requests => self.on_request(what),
+                _ => continue,
+            };
+            self.hit(fault);
+            if fault.reach() == Reach::Request {
+                self.troubled.push(Troubled::Request(seen.number));
+            }
+            return fate;
+        }
+        if self.burst > 0 {
+            self.burst -= 1;
+            return Fate::Fail(Failure::of(503));
+        }
+        Fate::Pass
+    }
+
+    fn event(&mut self, stream: &StreamSeen, event: &EventSeen) -> EventFate {
+        self.version = event.version;
+        if !is_host(&stream.client) {
+            return EventFate::Deliver;
+        }
+        if self.travellers.contains_key(&stream.client) && event.number == 1 {
+            return EventFate::Delay(LATE);
+        }
+        if !self.armed {
+            return EventFate::Deliver;
+        }
+        self.events += 1;
+        let name = at(&event.object, &["metadata", "name"]).and_then(Value::as_str).unwrap_or_default();
+        self.say(
+            &stream.client,
+            format!("sees {} {} {name} at {}", event.change.name(), stream.resource, event.version),
+        );
+        let object = (stream.resource.clone(), name.to_owned());
+        if self.hidden.as_ref() == Some(&object) {
+            self.hidden = None;
+            return EventFate::Gone;
+        }
+        let mut fate = EventFate::Deliver;
+        for fault in self.plan.0.clone() {
+            match fault {
+                Fault::Lag(by) => {
+                    self.hit.insert(fault);
+                    fate = EventFate::Delay(
+                        (self.came_at(event.version) + by).saturating_sub(self.origin.elapsed()),
+                    );
+                }
+                Fault::Event(number, what) if number == self.events => {
+                    self.hit(fault);
+                    return match what {
+                        OnEvent::Hide => {
+                            self.deeds.push(Deed::Relist(HIDDEN_FOR));
+                            EventFate::Hide
+                        }
+                        OnEvent::HidePair => {
+                            self.hidden = Some(object);
+                            self.deeds.push(Deed::Relist(HIDDEN_FOR));
+                            EventFate::Hide
+                        }
+                        OnEvent::Late => EventFate::Delay(LATE),
+                        OnEvent::Duplicate => EventFate::Duplicate,
+                        OnEvent::Close => EventFate::Close,
+                        OnEvent::Gone => EventFate::Gone,
+                        OnEvent::Compact => {
+                            self.deeds.push(Deed::Relist(Duration::ZERO));
+                            EventFate::Deliver
+                        }
+                    };
+                }
+                _ => {}
+            }
+        }
+        fate
+    }
+}
+
+/// Whether a connection is a host's.
+pub(super) fn is_host(client: &str) -> bool {
+    client.starts_with("host-")
+}
+
+/// Whether a request is about the host's own objects: an older Reconciler is an older wish, and nothing tells it from a newer one.
+fn is_own(seen: &Request) -> bool {
+    matches!(seen.resource.as_str(), "modules" | "reconcilers" | "customresourcedefinitions")
+}
+
+/// Whether a request is one of the election.
+pub(super) fn is_about_hosts(seen: &Request) -> bool {
+    seen.resource == "leases"
+        || seen.resource == "events" && seen.namespace.as_deref() == Some(super::hosts::NAMESPACE)
+}
+
+fn described(seen: &Request) -> String {
+    let mut text = format!("{:?} {}", seen.verb, seen.resource).to_lowercase();
+    if let Some(subresource) = &seen.subresource {
+        text.push_str(&format!("/{subresource}"));
+    }
+    for part in [&seen.namespace, &seen.name].into_iter().flatten() {
+        text.push_str(&format!(" {part}"));
+    }
+    text
+}
+
+/// What the server shows requests and events to.
+pub(super) struct Hook(pub(super) Arc<Mutex<Script>>, pub(super) Arc<Notify>);
+
+impl Hook {
+    fn with<T>(&self, decide: impl FnOnce(&mut Script) -> T) -> T {
+        let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let decided = decide(&mut script);
+        if !script.deeds.is_empty() {
+            self.1.notify_one();
+        }
+        decided
+    }
+}
+
+impl Faults for Hook {
+    fn request(&mut self, seen: &Request) -> Fate {
+        self.with(|script| script.request(seen))
+    }
+
+    fn event(&mut self, stream: &StreamSeen, event: &EventSeen) -> EventFate {
+        self.with(|script| script.event(stream, event))
+    }
+}

@@ -8,11 +8,15 @@ mod modules;
 mod zoo;
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Instant,
 };
 
@@ -118,17 +122,47 @@ fn read(path: &str) -> anyhow::Result<Vec<Value>> {
     Ok(documents::parse(path, &text)?.into_iter().map(|document| document.value).collect())
 }
 
-/// The guests of this repository, each on its kind, and modules that misbehave for plans that swap to them.
-fn setting() -> anyhow::Result<Setting> {
+const GUESTS: [(&str, Guest); 3] = [
+    ("darkroom", Guest::Darkroom),
+    ("webserver", Guest::Webserver),
+    ("configmonitor", Guest::Configmonitor),
+];
+
+/// The scenarios, by the guests of this repository that they speak of: those are in their cluster, and no others, since every start of a
+/// host binds every Reconciler that there is.
+struct Files {
+    by_guests: BTreeMap<Vec<&'static str>, Vec<(String, String)>>,
+}
+
+impl Files {
+    fn read(is_asked_for: &dyn Fn(&str) -> bool) -> anyhow::Result<Self> {
+        let mut by_guests: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let entries = fs::read_dir(repository().join("scenarios"))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        for name in names.filter(|name| name.ends_with(".yaml")) {
+            let file = format!("scenarios/{name}");
+            if !is_asked_for(&file) {
+                continue;
+            }
+            let text = fs::read_to_string(repository().join(&file))?;
+            let lower = text.to_lowercase();
+            let guests = GUESTS.iter().map(|(guest, _)| *guest).filter(|guest| lower.contains(guest));
+            by_guests.entry(guests.collect()).or_default().push((file, text));
+        }
+        Ok(Self { by_guests })
+    }
+
+    fn settings(&self) -> anyhow::Result<BTreeMap<Vec<&'static str>, Setting>> {
+        self.by_guests.keys().map(|guests| Ok((guests.clone(), setting(guests)?))).collect()
+    }
+}
+
+/// Some of the guests of this repository, each on its kind, and modules that misbehave for plans that swap to them.
+fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
     let (mut crds, mut modules, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     let mut spares: Vec<NamedModule> = Vec::new();
-    let guests = [
-        ("darkroom", Guest::Darkroom),
-        ("webserver", Guest::Webserver),
-        ("configmonitor", Guest::Configmonitor),
-    ];
     let engine = offline::engine()?;
-    for (name, guest) in guests {
+    for (name, guest) in GUESTS.iter().copied().filter(|(name, _)| guests.contains(name)) {
         crds.extend(read(&format!("guest-{name}/crd.yaml"))?);
         let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
         let module = engine.load(&bytes, None).map_err(|failure| anyhow::anyhow!("{name}: {failure}"))?;
@@ -147,29 +181,34 @@ fn setting() -> anyhow::Result<Setting> {
 
 /// The scenarios that the simulator can run, each with its reference, and whether every property holds in those.
 fn subjects<'a>(
-    setting: &'a Setting,
-    is_asked_for: &dyn Fn(&str) -> bool,
+    settings: &'a BTreeMap<Vec<&'static str>, Setting>,
+    files: &Files,
 ) -> anyhow::Result<(Vec<Subject<'a>>, bool)> {
-    let mut files: Vec<String> = fs::read_dir(repository().join("scenarios"))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".yaml"))
-        .map(|name| format!("scenarios/{name}"))
-        .collect();
-    files.sort();
-    let mut subjects = Vec::new();
-    let mut fine = true;
-    for file in files.iter().filter(|file| is_asked_for(file)) {
-        let text = fs::read_to_string(repository().join(file))?;
-        let simulation = Simulation::new(setting, file, &text, &modules::resolve)?;
-        if simulation.scenario().only.is_some() {
-            continue;
+    let mut simulations = Vec::new();
+    for (guests, files) in &files.by_guests {
+        let setting = settings.get(guests).context("a setting for each set of guests")?;
+        for (file, text) in files {
+            let simulation = Simulation::new(setting, file, text, &modules::resolve)?;
+            if simulation.scenario().only.is_none() {
+                simulations.push(simulation);
+            }
         }
+    }
+    simulations.sort_by(|one, other| one.file.cmp(&other.file));
+    let run = |simulation: &Simulation<'_>| -> anyhow::Result<_> {
         let begun = Instant::now();
         let reference = simulation.reference(0)?;
         let milliseconds = begun.elapsed().as_millis();
         let again = simulation.reference(0)?;
+        let file = &simulation.file;
         ensure!(reference.outcome.hash() == again.outcome.hash(), "{file}: a run is not like the one before");
-        let outcome = &reference.outcome;
+        Ok((reference, milliseconds))
+    };
+    let references = on_all_cores(&simulations, run)?;
+    let mut subjects = Vec::new();
+    let mut fine = true;
+    for (simulation, (reference, milliseconds)) in simulations.into_iter().zip(references) {
+        let (file, outcome) = (&simulation.file, &reference.outcome);
         match &outcome.broken {
             None => {
                 println!(
@@ -190,16 +229,45 @@ fn subjects<'a>(
     Ok((subjects, fine))
 }
 
+/// Does something with each, as many at once as there are cores; the results are in the order of what they are of.
+fn on_all_cores<T: Sync, R: Send>(
+    all: &[T],
+    work: impl Fn(&T) -> anyhow::Result<R> + Sync,
+) -> anyhow::Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((number, one)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, all.get(at)?))) {
+            let result = work(one);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads() {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+}
+
 fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
     let begun = Instant::now();
-    let setting = setting()?;
-    println!("the setting is made after {:.1} s", begun.elapsed().as_secs_f64());
     let replay =
         arguments.replay.as_deref().map(str::parse::<Replay>).transpose().map_err(anyhow::Error::msg)?;
-    let (subjects, mut fine) = subjects(&setting, &|file| match &replay {
+    let files = Files::read(&|file| match &replay {
         Some(replay) => replay.scenario == file,
         None => arguments.only.as_ref().is_none_or(|only| file.contains(only.as_str())),
     })?;
+    let settings = files.settings()?;
+    println!("{} settings are made after {:.1} s", settings.len(), begun.elapsed().as_secs_f64());
+    let (subjects, mut fine) = subjects(&settings, &files)?;
+    println!("every scenario as it stands: after {:.1} s", begun.elapsed().as_secs_f64());
     if let Some(replay) = &replay {
         let subject = subjects.first().context("there is no such scenario")?;
         let outcome = subject.simulation.run(replay.seed, &replay.plan, &subject.reference)?;
@@ -220,28 +288,24 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
         }
     }
     if !arguments.no_zoo && arguments.only.is_none() {
-        fine &= visit_the_zoo(&setting, &subjects, arguments.write_table)?;
+        fine &= visit_the_zoo(&subjects, arguments.write_table)?;
     }
     Ok(fine)
 }
 
 fn search(subjects: &[Subject<'_>], arguments: &Arguments) -> anyhow::Result<Tally> {
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let threads = threads();
     let effort = Effort {
         plans: arguments.plans,
         seed: arguments.seed,
         threads,
-        failures_max: 20,
+        failures_max: 60,
         again_every: AGAIN_EVERY,
     };
-    let corpus = search::corpus(CORPUS).map_err(anyhow::Error::msg)?;
-    for replay in &corpus {
-        let is_there = subjects.iter().any(|subject| subject.simulation.file == replay.scenario);
-        ensure!(
-            is_there || arguments.only.is_some(),
-            "simulate/corpus.txt: {replay}: the simulator does not run it"
-        );
-    }
+    let corpus = match &arguments.only {
+        Some(_) => Vec::new(),
+        None => search::corpus(CORPUS, subjects).map_err(|why| anyhow::anyhow!("simulate/corpus.txt: {why}"))?,
+    };
     let plans = search::plans(subjects, Menu { spares: true }, &corpus, &effort);
     let begun = Instant::now();
     let shown = AtomicU64::new(0);
@@ -289,24 +353,9 @@ fn report(tally: &Tally) {
 const PLANS_PER_ANIMAL: usize = 150;
 
 /// Whether every broken host and guest is caught, and docs/simulator.md says by what.
-fn visit_the_zoo(setting: &Setting, subjects: &[Subject<'_>], write: bool) -> anyhow::Result<bool> {
+fn visit_the_zoo(subjects: &[Subject<'_>], write: bool) -> anyhow::Result<bool> {
     let begun = Instant::now();
-    // Two at once, every other one each.
-    let half = |first: usize| {
-        let animals = zoo::ANIMALS.iter().skip(first).step_by(2);
-        animals.map(|animal| catch(setting, subjects, animal)).collect::<anyhow::Result<Vec<_>>>()
-    };
-    let (even, odd) = std::thread::scope(|scope| {
-        let odd = scope.spawn(|| half(1));
-        (half(0), odd.join())
-    });
-    let (even, odd) = (even?, odd.map_err(|_| anyhow::anyhow!("a run panicked"))??);
-    let mut caught: Vec<Option<String>> = Vec::new();
-    let mut odd = odd.into_iter();
-    for by in even {
-        caught.push(by);
-        caught.extend(odd.next());
-    }
+    let caught = on_all_cores(zoo::ANIMALS, |animal| catch(subjects, animal))?;
     let mut table = String::from(
         "| animal | what is wrong with it | scenario | caught by |\n| --- | --- | --- | --- |\n",
     );
@@ -339,15 +388,12 @@ const TABLE_BEGINS: &str = "<!-- what catches what: written by the test -->\n";
 const TABLE_ENDS: &str = "<!-- end -->";
 
 /// By what property and perturbation an animal is caught, if it is.
-fn catch(
-    setting: &Setting,
-    subjects: &[Subject<'_>],
-    animal: &zoo::Animal,
-) -> anyhow::Result<Option<String>> {
+fn catch(subjects: &[Subject<'_>], animal: &zoo::Animal) -> anyhow::Result<Option<String>> {
     let healthy = subjects.iter().find(|subject| subject.simulation.file == animal.scenario);
     let healthy = healthy.with_context(|| format!("{} does not run", animal.scenario))?;
     let text = fs::read_to_string(repository().join(animal.scenario))?;
-    let broken = Simulation::new(setting, animal.scenario, &text, &modules::resolve)?;
+    let broken =
+        Simulation::new(healthy.simulation.setting, animal.scenario, &text, &modules::resolve)?;
     let broken = broken.with_seams(animal.seams());
     let effort = Effort { plans: PLANS_PER_ANIMAL, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
     let plans = search::plans(std::slice::from_ref(healthy), Menu::default(), &[], &effort);

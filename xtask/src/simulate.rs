@@ -30,22 +30,19 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     for (flag, value) in [("--only", &flags.only), ("--replay", &flags.replay)] {
         words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
-    simulate(&["--profile", "search"], words)
+    simulate(words)
 }
 
-/// How many plans `cargo xtask test` runs: a minute or so of a debug build, after each scenario as it stands.
-const PLANS_IN_TEST: usize = 300;
-
-/// Every scenario on the simulator, and the first plans of the search.
+/// Every scenario on the simulator, as many plans as its flag has by default, and the zoo.
 pub(crate) fn begin() -> Result<()> {
-    simulate(&[], vec!["--seeds".into(), PLANS_IN_TEST.to_string(), "--no-zoo".into()])
+    simulate(Vec::new())
 }
 
 /// Runs the test of the simulator with these words.
-fn simulate(profile: &[&str], words: Vec<String>) -> Result<()> {
+fn simulate(words: Vec<String>) -> Result<()> {
     let guests = guests::build()?;
     say("search");
-    let test = ["test", "--package", "pintle", "--test", "simulate"].iter().chain(profile).chain(&["--"]);
-    let words = test.map(|word| (*word).to_owned()).chain(words);
+    let test = ["test", "--package", "pintle", "--test", "simulate", "--"];
+    let words = test.map(ToOwned::to_owned).into_iter().chain(words);
     cargo(words).env("PINTLE_GUEST_DIR", guests.folder()).go()
 }

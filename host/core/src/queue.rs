@@ -126,6 +126,8 @@ struct KeyState {
     dropped: bool,
     /// It arrived again while it was in work.
     again: Option<Priority>,
+    /// Its lane was hurried while it was in work.
+    hurried: bool,
     failures: u32,
     due: Option<Duration>,
 }
@@ -159,8 +161,9 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
-    /// Puts a key in. One that waits already is only made more urgent; one in work comes again afterwards; one in back-off is
-    /// looked at at once when somebody changed something, and left to its back-off otherwise.
+    /// Puts a key in. One that waits already is only made more urgent; one in work comes again afterwards, at once unless it fails and
+    /// this is for the background; one in back-off is looked at at once when somebody changed something, and left to its back-off
+    /// otherwise.
     pub fn add(&mut self, lane: &L, key: K, priority: Priority) {
         let slot = self.lanes.entry(lane.clone()).or_insert_with(|| Lane::new(self.workers));
         let state = slot.state.entry(key.clone()).or_default();
@@ -244,7 +247,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         for in_work in [self.in_work.with(priority), slot.in_work.with(priority)] {
             *in_work = in_work.saturating_sub(1);
         }
-        let again = state.again.take();
+        let (again, hurried) = (state.again.take(), std::mem::take(&mut state.hurried));
         let finished = if std::mem::take(&mut state.dropped) { Finished::Gone } else { finished };
         match finished {
             Finished::Overran(_) if slot.width <= 1 => {
@@ -269,12 +272,16 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
                 None
             }
         };
-        match (again, delay) {
-            (Some(Priority::Edit), _) | (Some(Priority::Background), None) => {
-                let priority = again.unwrap_or(Priority::Background);
-                self.add(lane, key.clone(), priority);
-            }
-            (_, Some(delay)) => {
+        if hurried {
+            state.failures = 0;
+        }
+        // What arrived for the background leaves what failed to its back-off.
+        let is_left = |priority: &Priority| {
+            *priority == Priority::Background && matches!(finished, Finished::Failed(_) | Finished::Overran(_))
+        };
+        match (again.filter(|priority| hurried || !is_left(priority)), delay) {
+            (Some(priority), _) => self.add(lane, key.clone(), priority),
+            (None, Some(delay)) => {
                 let due = now + delay;
                 state.due = Some(due);
                 self.delayed.insert((due, lane.clone(), key.clone()));
@@ -285,10 +292,14 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
-    /// Ends every back-off in a lane, and forgives its failures: what they failed for may be gone.
+    /// Ends every back-off in a lane, and forgives its failures: what they failed for may be gone. What is in work, and has arrived
+    /// again, comes again whatever becomes of it.
     pub fn hurry(&mut self, lane: &L) {
         if let Some(slot) = self.lanes.get_mut(lane) {
             (slot.width, slot.rests) = (self.workers, Duration::ZERO);
+            for state in slot.state.values_mut() {
+                state.hurried = state.in_work.is_some() && state.again.is_some();
+            }
         }
         let waiting: Vec<(Duration, L, K)> =
             self.delayed.iter().filter(|(_, other, _)| other == lane).cloned().collect();
@@ -431,6 +442,31 @@ mod tests {
         queue.add(&"a", 3, Priority::Edit);
         assert_eq!(queue.depth(&"a"), 3);
         assert_eq!(drain(&mut queue), [("a", 3), ("a", 1), ("a", 2)]);
+    }
+
+    #[test]
+    fn a_swap_during_a_pass_does_not_wait_until_the_root_comes_again_by_itself() {
+        let mut queue = queue();
+        fill(&mut queue, "a", 1);
+        queue.pop(ZERO);
+        queue.add(&"a", 0, Priority::Background);
+        queue.finish(&"a", &0, Finished::Again(Duration::from_secs(3600)), ZERO);
+        assert_eq!(drain(&mut queue), [("a", 0)]);
+    }
+
+    #[test]
+    fn a_hurry_reaches_a_key_that_fails_afterwards() {
+        let mut queue = queue();
+        fill(&mut queue, "a", 2);
+        drain(&mut queue);
+        for key in [0, 1] {
+            queue.add(&"a", key, Priority::Background);
+        }
+        queue.finish(&"a", &0, Finished::Failed(ZERO), ZERO);
+        assert_eq!(drain(&mut queue), [], "a resync leaves what failed to its back-off");
+        queue.hurry(&"a");
+        queue.finish(&"a", &1, Finished::Failed(ZERO), ZERO);
+        assert_eq!(drain(&mut queue), [("a", 0), ("a", 1)]);
     }
 
     #[test]

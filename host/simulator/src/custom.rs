@@ -1,5 +1,7 @@
 //! Objects of custom kinds: what their schema does not have is cut away, and what it forbids is refused.
 
+use std::{cell::RefCell, collections::HashMap};
+
 use pintle_wit::Cause;
 use serde_json::{Map, Value};
 
@@ -105,7 +107,7 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
         }
     }
     if let (Some(pattern), Some(text)) = (shape.get("pattern").and_then(Value::as_str), value.as_str())
-        && regex::Regex::new(pattern).is_ok_and(|pattern| !pattern.is_match(text))
+        && is_match(pattern, text) == Some(false)
     {
         say(
             path,
@@ -202,12 +204,21 @@ fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) 
     found.extend(told.flat_map(&misfits).collect::<Vec<_>>());
 }
 
+/// Whether a text matches a pattern; nothing where the pattern is none. Patterns are few and stand in CRDs: each is read once a thread.
+fn is_match(pattern: &str, text: &str) -> Option<bool> {
+    thread_local! {
+        static READ: RefCell<HashMap<String, Option<regex::Regex>>> = RefCell::default();
+    }
+    READ.with_borrow_mut(|read| {
+        let read = read.entry(pattern.to_owned()).or_insert_with(|| regex::Regex::new(pattern).ok());
+        Some(read.as_ref()?.is_match(text))
+    })
+}
+
 fn is_date_time(text: &str) -> bool {
     let time = |rest: &str| {
-        let is = regex::Regex::new(
-            r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$",
-        );
-        is.is_ok_and(|is| is.is_match(rest))
+        const TIME: &str = r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$";
+        is_match(TIME, rest) == Some(true)
     };
     let text = text.to_ascii_lowercase();
     text.split_once('t').is_some_and(|(date, rest)| {

@@ -20,6 +20,9 @@ pub struct Scenario {
     /// It runs on one backend alone.
     #[serde(default)]
     pub only: Option<Only>,
+    /// What the simulator lets go wrong in no run of it.
+    #[serde(default)]
+    pub without: Option<Without>,
     /// Nothing else runs beside it, because it touches what all scenarios share.
     #[serde(default)]
     pub alone: bool,
@@ -46,6 +49,17 @@ pub struct Only {
     /// The backend.
     pub on: OnlyOn,
     /// Why the others cannot.
+    pub because: String,
+}
+
+/// Faults that are in no plan of a scenario, because what its steps expect hangs on what they take away: that a root is the one of
+/// before, for instance.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Without {
+    /// The faults, by the words that plans have for them: `recreate`.
+    pub faults: Vec<String>,
+    /// What hangs on it.
     pub because: String,
 }
 
@@ -379,6 +393,9 @@ impl Scenario {
     fn check(&self) -> Result<(), String> {
         if self.only.as_ref().is_some_and(|only| only.because.trim().is_empty()) {
             return Err("only needs a reason: because".into());
+        }
+        if self.without.as_ref().is_some_and(|without| without.because.trim().is_empty()) {
+            return Err("without needs a reason: because".into());
         }
         for (name, module) in &self.modules {
             let sources = [

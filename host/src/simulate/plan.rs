@@ -58,6 +58,14 @@ macro_rules! words {
                 Self::ALL.iter().copied().find(|each| each.word() == word)
             }
         }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(word: &str) -> Result<Self, String> {
+                Self::of(word).ok_or_else(|| format!("{word:?} is no fault"))
+            }
+        }
     };
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     differing::{self, Differing},
     hosts::NAMESPACE,
-    plan::{Fault, Plan},
+    plan::{Fault, OnWrite, Plan},
     properties::{self, Broken, Property},
     seam::Seams,
     script::{Step, is_host},
@@ -185,6 +185,9 @@ impl<'a> Simulation<'a> {
         let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
         let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
         let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
+        for word in scenario.without.iter().flat_map(|without| &without.faults) {
+            ensure!(word.parse::<OnWrite>().is_ok(), "{file}: without: {word:?} is no fault of writes");
+        }
         let bytes = scenario.modules.values().filter_map(|module| resolve(module).ok());
         let modules = bytes.filter_map(|bytes| setting.engine.load(&bytes, None).ok()).collect();
         Ok(Self { setting, file: file.into(), scenario, names, resolve, seams: None, _modules: modules })

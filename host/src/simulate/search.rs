@@ -12,7 +12,8 @@ use std::{
 };
 
 use super::{
-    Broken, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Property, Reference, Replay, Simulation,
+    Broken, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Property, Reference, Replay, Simulation, Step,
+    script::is_host,
 };
 use crate::clock::Random;
 
@@ -71,13 +72,16 @@ impl Menu {
 }
 
 /// Every plan with one fault, pairs of crashes, and what happens beside a second host.
-pub fn single(run: &Outcome, menu: Menu) -> Vec<Plan> {
+pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
+    let run = &subject.reference.outcome;
     let mut plans: Vec<Plan> =
         LAGS.iter().map(|by| Plan(vec![Fault::Lag(Duration::from_millis(*by))])).collect();
     plans.push(Plan(vec![Fault::Rival]));
     plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
+    let writes = Writes::of(subject);
     for number in 1..=run.writes {
-        plans.extend(menu.writes().map(|what| Plan(vec![Fault::Write(number, what)])));
+        let fitting = menu.writes().filter(|what| writes.may_befall(number, *what));
+        plans.extend(fitting.map(|what| Plan(vec![Fault::Write(number, what)])));
         for what in [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore] {
             plans.push(Plan(vec![Fault::Write(number, what), Fault::Rival]));
         }
@@ -106,15 +110,61 @@ pub fn single(run: &Outcome, menu: Menu) -> Vec<Plan> {
     plans
 }
 
+/// The writes of a subject, as the trace of its run in which nothing goes wrong has them.
+struct Writes<'a> {
+    writes: Vec<&'a str>,
+    /// What the scenario does not want to befall any.
+    without: &'a [String],
+}
+
+impl<'a> Writes<'a> {
+    fn of(subject: &'a Subject<'_>) -> Self {
+        let places = places(&subject.reference.outcome.steps).filter(|(place, _)| place.starts_with('w'));
+        let without = subject.simulation.scenario().without.as_ref();
+        Self {
+            writes: places.map(|(_, what)| what).collect(),
+            without: without.map_or(&[], |without| without.faults.as_slice()),
+        }
+    }
+
+    /// Whether something can come of a fault at a write: what people do, they do to roots and their children, not to the host's own
+    /// objects, and what they do to children not to those that no watch shows.
+    fn may_befall(&self, number: u32, what: OnWrite) -> bool {
+        if self.without.iter().any(|word| word == what.word()) {
+            return false;
+        }
+        if !Fault::Write(number, what).meddles() {
+            return true;
+        }
+        let write = (number as usize).checked_sub(1).and_then(|index| self.writes.get(index));
+        let Some(resource) = write.and_then(|write| write.strip_prefix("apply ")?.split(' ').next()) else {
+            return false;
+        };
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let is_own = matches!(resource, "modules" | "reconcilers");
+        let is_child = subresource.is_empty() && resource != "secrets";
+        let needs_child = matches!(
+            what,
+            OnWrite::Edit
+                | OnWrite::Delete
+                | OnWrite::StripLabels
+                | OnWrite::StripOwner
+                | OnWrite::StripManaged
+        );
+        !is_own && (is_child || !needs_child)
+    }
+}
+
 /// One of so many places, from 1.
 fn place(random: &mut Random, of: u32) -> u32 {
     1 + random.below(of.max(1).into()) as u32
 }
 
 /// The plan of a seed: a few faults of a few kinds, anywhere.
-pub fn mixed(run: &Outcome, menu: Menu, seed: u64) -> Plan {
+pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
+    let run = &subject.reference.outcome;
     let mut random = Random::new(seed);
-    let writes: Vec<OnWrite> = menu.writes().collect();
+    let (writes, known) = (menu.writes().collect::<Vec<OnWrite>>(), Writes::of(subject));
     let pick = |random: &mut Random, length: usize| random.below(length as u64) as usize;
     let mut faults = BTreeSet::new();
     // Which kinds a seed draws from differs too, so that some runs are all crashes and some all events.
@@ -127,7 +177,12 @@ pub fn mixed(run: &Outcome, menu: Menu, seed: u64) -> Plan {
             }
         };
         faults.insert(match kind {
-            0 => Fault::Write(place(&mut random, run.writes), writes[pick(&mut random, writes.len())]),
+            0 => {
+                let number = place(&mut random, run.writes);
+                let fitting: Vec<&OnWrite> =
+                    writes.iter().filter(|what| known.may_befall(number, **what)).collect();
+                Fault::Write(number, *fitting[pick(&mut random, fitting.len())])
+            }
             1 => Fault::Event(
                 place(&mut random, run.events),
                 OnEvent::ALL[pick(&mut random, OnEvent::ALL.len())],
@@ -262,7 +317,16 @@ pub struct Effort {
     pub again_every: usize,
 }
 
-/// Plans of one kind, the subjects taking turns, so that those with few places are searched whole before those with many.
+impl Subject<'_> {
+    /// What a run of it costs, more or less, in no unit: counted, not timed, so that plans do not depend on the machine.
+    fn cost(&self) -> u64 {
+        let Outcome { requests, events, .. } = self.reference.outcome;
+        u64::from(30 + requests + events)
+    }
+}
+
+/// Plans of one kind. The subjects take turns by what a run costs, so that each has as much of the time, and those with few places are
+/// searched whole before those with many.
 struct Stratum {
     weight: u64,
     taken: u64,
@@ -282,6 +346,7 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
     }
     let mut strata = strata(subjects, menu, effort.seed);
     let mut seed = effort.seed;
+    let mut spent = vec![0; subjects.len()];
     // A mixture that is known already is passed over; where there are no places to be had, all are.
     let mut patience = 16 * effort.plans;
     while chosen.len() < effort.plans && patience > 0 && !subjects.is_empty() {
@@ -295,9 +360,14 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
             None => {
                 seed += 1;
                 patience -= 1;
-                let subject = seed as usize % subjects.len();
-                let Some(of) = subjects.get(subject) else { break };
-                (subject, seed, mixed(&of.reference.outcome, menu, seed))
+                let after = |(index, spent): &(usize, &mut u64)| **spent + subjects.get(*index).map_or(0, Subject::cost);
+                let next = spent.iter_mut().enumerate().min_by_key(after);
+                let Some((subject, of, spent)) = next.and_then(|(at, spent)| Some((at, subjects.get(at)?, spent)))
+                else {
+                    break;
+                };
+                *spent += of.cost();
+                (subject, seed, mixed(of, menu, seed))
             }
         };
         debug_assert!(*kind == MIXED || of_seed == 0);
@@ -312,7 +382,7 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
 fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static str, Stratum> {
     let mut of_kind: BTreeMap<&'static str, Vec<Vec<Plan>>> = BTreeMap::new();
     for (index, subject) in subjects.iter().enumerate() {
-        for plan in single(&subject.reference.outcome, menu) {
+        for plan in single(subject, menu) {
             let lists = of_kind.entry(plan.stratum()).or_insert_with(|| vec![Vec::new(); subjects.len()]);
             if let Some(list) = lists.get_mut(index) {
                 list.push(plan);
@@ -327,12 +397,14 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static 
                 list.swap(last, random.below(last as u64 + 1) as usize);
             }
         }
-        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-        let turns = (0..longest).flat_map(|turn| {
-            let lists = lists.iter().enumerate();
-            lists.filter_map(move |(index, list)| Some((index, list.get(turn)?.clone())))
-        });
-        let left: Vec<(usize, Plan)> = turns.collect();
+        let costs = subjects.iter().map(Subject::cost);
+        let mut turns: Vec<(u64, usize, Plan)> = Vec::new();
+        for ((index, list), cost) in lists.into_iter().enumerate().zip(costs) {
+            turns.extend((1..).zip(list).map(|(turn, plan)| (turn * cost, index, plan)));
+        }
+        // Stable: what has the same turn keeps its order.
+        turns.sort_by_key(|(spent, index, _)| (*spent, *index));
+        let left: Vec<(usize, Plan)> = turns.into_iter().map(|(_, index, plan)| (index, plan)).collect();
         (kind, Stratum { weight, taken: 0, left: left.into_iter() })
     };
     WEIGHTS.map(stratum).into()
@@ -450,13 +522,54 @@ pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<
     Ok(Failure { replay: Replay { scenario: simulation.file.clone(), seed, plan }, outcome })
 }
 
-/// Reads the plans that once broke a property: a line to replay each; what begins with # says why.
+/// Reads the plans that once broke a property, one a line; what begins with # says why. A line is one to replay, or names the place of
+/// one fault by what happens there when nothing goes wrong (`scenarios/prune.yaml late at 2: sees DELETED secrets`, or `at last`), which
+/// stays the place when a change of the host moves its number.
 ///
 /// # Errors
-/// Which line is no such line.
-pub fn corpus(text: &str) -> Result<Vec<Replay>, String> {
+/// Which line is neither, is of no scenario that is there, or names a place that is not.
+pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(str::parse).collect()
+    let read = |line: &str| {
+        let place = line.split_once(" at ").and_then(|(fault, place)| Some((fault, place.split_once(": ")?)));
+        let Some((fault, (nth, what))) = place else { return line.parse() };
+        let wrong = |why: &str| format!("{line:?}: {why}");
+        let (file, word) = fault.split_once(' ').ok_or_else(|| wrong("no scenario and fault"))?;
+        let of_file = |subject: &&Subject<'_>| subject.simulation.file == file;
+        let subject = subjects.iter().find(of_file).ok_or_else(|| wrong("there is no such scenario"))?;
+        let steps = &subject.reference.outcome.steps;
+        let is_it = |place: &(String, &str)| place.1.starts_with(what);
+        let found = match nth {
+            "last" => places(steps).filter(is_it).last(),
+            nth => {
+                let nth: usize = nth.parse().map_err(|_| wrong("at which place?"))?;
+                places(steps).filter(is_it).nth(nth.wrapping_sub(1))
+            }
+        };
+        let (number, _) = found.ok_or_else(|| wrong("nothing such happens any more"))?;
+        let fault = format!("{number}={word}").parse().map_err(|_| wrong("that cannot befall it"))?;
+        Ok(Replay { scenario: file.into(), seed: 0, plan: Plan(vec![fault]) })
+    };
+    lines.map(read).collect()
+}
+
+/// Where faults can be: each event as `e3`, each write as `w2`, with what the trace says of it.
+fn places(steps: &[Step]) -> impl Iterator<Item = (String, &str)> {
+    let (mut events, mut writes) = (0, 0);
+    let of_hosts = steps.iter().filter(|step| is_host(&step.who)).map(|step| step.what.as_str());
+    of_hosts.filter_map(move |what| {
+        if what.starts_with("sees ") {
+            events += 1;
+            return Some((format!("e{events}"), what));
+        }
+        let (verb, resource) = what.split_once(' ')?;
+        let is_write = matches!(verb, "create" | "update" | "patch" | "apply" | "delete");
+        if !is_write || resource.starts_with("events") {
+            return None;
+        }
+        writes += 1;
+        Some((format!("w{writes}"), what))
+    })
 }
 
 #[cfg(test)]
@@ -465,9 +578,34 @@ mod tests {
 
     #[test]
     fn a_corpus_is_lines_to_replay_with_reasons() {
-        let read = corpus("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n").unwrap();
+        let read = corpus("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n", &[]).unwrap();
         assert_eq!(read, ["scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap()]);
-        assert!(corpus("scenarios/a.yaml plan=w1=edit").is_err());
+        assert!(corpus("scenarios/a.yaml plan=w1=edit", &[]).is_err());
+        let gone = corpus("scenarios/a.yaml late at 1: sees DELETED secrets", &[]).unwrap_err();
+        assert!(gone.ends_with("there is no such scenario"), "{gone}");
+    }
+
+    #[test]
+    fn places_are_counted_as_plans_count_them() {
+        let step = |who: &str, what: &str| Step { at: Duration::ZERO, who: who.into(), what: what.into() };
+        let steps = [
+            step("host-1", "starts"),
+            step("user", "applies Darkroom a/b"),
+            step("host-1", "sees ADDED darkrooms b at 4"),
+            step("host-1", "get configmaps a b"),
+            step("host-1", "create events a b"),
+            step("host-1", "apply configmaps a b"),
+            step("host-1", "sees ADDED configmaps b at 5"),
+            step("host-2", "delete configmaps a b"),
+        ];
+        let found: Vec<(String, &str)> = places(&steps).collect();
+        let expected = [
+            ("e1", "sees ADDED darkrooms b at 4"),
+            ("w1", "apply configmaps a b"),
+            ("e2", "sees ADDED configmaps b at 5"),
+            ("w2", "delete configmaps a b"),
+        ];
+        assert_eq!(found, expected.map(|(number, what)| (number.to_owned(), what)));
     }
 
     #[test]

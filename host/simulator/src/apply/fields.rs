@@ -1,6 +1,10 @@
 //! Sets of fields, as `fieldsV1` has them.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Included, Unbounded},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -9,9 +13,10 @@ use super::shape::Shape;
 /// A field: steps as `fieldsV1` writes them, `f:data`, `k:{"name":"a"}` or `v:"x"`.
 pub(crate) type Path = Vec<String>;
 
-/// A set of fields. That a field is in it says nothing of the fields within.
+/// A set of fields. That a field is in it says nothing of the fields within. Sets are made of one another all the time, and share their
+/// paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSet(BTreeSet<Path>);
+pub(crate) struct FieldSet(BTreeSet<Arc<[String]>>);
 
 impl FieldSet {
     /// Fields given as names, `metadata.name` for instance.
@@ -20,7 +25,7 @@ impl FieldSet {
     }
 
     pub(crate) fn insert(&mut self, path: &[String]) {
-        self.0.insert(path.to_vec());
+        self.0.insert(path.into());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -35,9 +40,13 @@ impl FieldSet {
     pub(crate) fn has_within(&self, path: &[String]) -> bool {
         // What begins with a path follows it.
         self.0
-            .range(path.to_vec()..)
-            .find(|other| other.as_slice() != path)
+            .range::<[String], _>((Included(path), Unbounded))
+            .find(|other| other.as_ref() != path)
             .is_some_and(|other| other.starts_with(path))
+    }
+
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.is_subset(&other.0)
     }
 
     pub(crate) fn union(&self, other: &Self) -> Self {
@@ -54,7 +63,7 @@ impl FieldSet {
 
     /// Without these fields and all within them.
     pub(crate) fn without(&self, roots: &Self) -> Self {
-        let keeps = |path: &&Path| !(1..=path.len()).any(|length| roots.has(&path[..length]));
+        let keeps = |path: &&Arc<[String]>| !(1..=path.len()).any(|length| roots.has(&path[..length]));
         Self(self.0.iter().filter(keeps).cloned().collect())
     }
 
@@ -75,8 +84,8 @@ impl FieldSet {
         set
     }
 
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter()
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[String]> {
+        self.0.iter().map(AsRef::as_ref)
     }
 
     pub(crate) fn to_fields_v1(&self) -> Value {

@@ -163,6 +163,9 @@ impl Managers {
 
     /// Takes what others lose through a change from them.
     fn disown(&mut self, comparison: &Comparison) {
+        if comparison.is_empty() {
+            return;
+        }
         let changed = comparison.modified.union(&comparison.added).union(&comparison.removed);
         for owned in self.0.values_mut() {
             owned.fields = owned.fields.difference(&changed);
@@ -227,7 +230,9 @@ impl Managers {
             if !theirs.is_empty() {
                 conflicts.push((manager.clone(), theirs));
             }
-            owned.fields = owned.fields.difference(&changed).difference(&comparison.removed);
+            if !comparison.is_empty() {
+                owned.fields = owned.fields.difference(&changed).difference(&comparison.removed);
+            }
         }
         if !force && !conflicts.is_empty() {
             return Err(conflict(&conflicts));
@@ -239,11 +244,12 @@ impl Managers {
 
     /// Takes away what this manager applied last time, does not now, and nobody else owns.
     fn prune(&self, shape: Shape<'_>, merged: Value, last: &FieldSet) -> Value {
-        if last.is_empty() {
+        let managed = self.0.values().fold(FieldSet::default(), |all, owned| all.union(&owned.fields));
+        // All that was applied last time is still somebody's, as after most applies.
+        if last.is_within(&managed) {
             return merged;
         }
         let last = last.with_declared_parents(shape);
-        let managed = self.0.values().fold(FieldSet::default(), |all, owned| all.union(&owned.fields));
         let managed = managed.with_declared_parents(shape);
         let set = |value: &Value| walk::field_set(shape, value).with_declared_parents(shape);
         let all = set(&merged);
@@ -265,15 +271,9 @@ pub(crate) struct Write<'a> {
 }
 
 impl Write<'_> {
+    /// Of objects without their books.
     fn comparison(&self, live: &Value, next: &Value) -> Comparison {
-        let plain = |object: &Value| {
-            let mut object = object.clone();
-            if let Some(metadata) = object["metadata"].as_object_mut() {
-                metadata.remove("managedFields");
-            }
-            object
-        };
-        let all = walk::compare(self.shape, &plain(live), &plain(next));
+        let all = walk::compare(self.shape, live, next);
         Comparison {
             added: all.added.without(self.resets),
             modified: all.modified.without(self.resets),

@@ -17,6 +17,12 @@ pub(crate) struct Comparison {
     pub(crate) removed: FieldSet,
 }
 
+impl Comparison {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// The fields that a value sets.
 pub(crate) fn field_set(shape: Shape<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
@@ -73,22 +79,16 @@ fn differ(
     path: &mut Path,
     found: &mut Comparison,
 ) {
-    let map = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => Some(Map::new()),
-        Some(Value::Object(fields)) => Some(fields.clone()),
-        Some(_) => None,
-    };
-    let list = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => Some(Vec::new()),
-        Some(Value::Array(items)) => Some(items.clone()),
-        Some(_) => None,
-    };
+    if before == after {
+        return;
+    }
+    let (no_fields, no_items) = (Map::new(), Vec::new());
     let is_map = [before, after].iter().any(|value| value.is_some_and(Value::is_object));
     let is_list = [before, after].iter().any(|value| value.is_some_and(Value::is_array));
     // An empty thing is a leaf: absent and empty are not the same.
     if is_map
         && !shape.is_atomic_map()
-        && let (Some(one), Some(other)) = (map(before), map(after))
+        && let (Some(one), Some(other)) = (fields_of(before, &no_fields), fields_of(after, &no_fields))
         && !(one.is_empty() && other.is_empty())
     {
         let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
@@ -100,17 +100,14 @@ fn differ(
         }
     } else if is_list
         && shape.list() != List::Atomic
-        && let (Some(one), Some(other)) = (list(before), list(after))
+        && let (Some(one), Some(other)) = (items_of(before, &no_items), items_of(after, &no_items))
         && !(one.is_empty() && other.is_empty())
     {
-        let index = |items: &[Value]| -> BTreeMap<String, Value> {
-            items.iter().filter_map(|item| Some((shape.item_step(item)?, item.clone()))).collect()
-        };
-        let (one, other) = (index(&one), index(&other));
+        let (one, other) = (by_step(shape, one), by_step(shape, other));
         let steps: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
         for step in steps {
             path.push(step.clone());
-            differ(shape.items(), one.get(step), other.get(step), path, found);
+            differ(shape.items(), one.get(step).copied(), other.get(step).copied(), path, found);
             path.pop();
         }
     } else if before.is_some() && after.is_some() && before != after {
@@ -124,6 +121,21 @@ fn differ(
         (Some(_), None) => found.removed.insert(path),
         _ => {}
     }
+}
+
+/// The fields of a map, of which null is an empty one.
+fn fields_of<'a>(value: Option<&'a Value>, none: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
+    value.map_or(Some(none), |value| if value.is_null() { Some(none) } else { value.as_object() })
+}
+
+/// The items of a list, of which null is an empty one.
+fn items_of<'a>(value: Option<&'a Value>, none: &'a Vec<Value>) -> Option<&'a Vec<Value>> {
+    value.map_or(Some(none), |value| if value.is_null() { Some(none) } else { value.as_array() })
+}
+
+/// The items of a list by the step that leads to them.
+fn by_step<'a>(shape: Shape<'_>, items: &'a [Value]) -> BTreeMap<String, &'a Value> {
+    items.iter().filter_map(|item| Some((shape.item_step(item)?, item))).collect()
 }
 
 /// What is sent, laid over what there is.
@@ -148,11 +160,11 @@ pub(crate) fn merge(shape: Shape<'_>, live: Option<&Value>, sent: &Value) -> Val
 
 /// Items keep the order of what there is, as far as what is sent has no other order.
 fn merge_list(shape: Shape<'_>, live: &[Value], sent: &[Value]) -> Vec<Value> {
-    let index = |items: &[Value]| -> Vec<(String, Value)> {
-        items.iter().filter_map(|item| Some((shape.item_step(item)?, item.clone()))).collect()
-    };
-    let (live, sent) = (index(live), index(sent));
-    let of_live: BTreeMap<&String, &Value> = live.iter().map(|(step, item)| (step, item)).collect();
+    fn index<'a>(shape: Shape<'_>, items: &'a [Value]) -> Vec<(String, &'a Value)> {
+        items.iter().filter_map(|item| Some((shape.item_step(item)?, item))).collect()
+    }
+    let (live, sent) = (index(shape, live), index(shape, sent));
+    let of_live: BTreeMap<&String, &Value> = live.iter().map(|(step, item)| (step, *item)).collect();
     let of_sent: BTreeSet<&String> = sent.iter().map(|(step, _)| step).collect();
     let mut shared: VecDeque<&String> =
         sent.iter().map(|(step, _)| step).filter(|step| of_live.contains_key(step)).collect();
@@ -175,7 +187,7 @@ fn merge_list(shape: Shape<'_>, live: &[Value], sent: &[Value]) -> Vec<Value> {
                 left.next();
             }
             (Some((step, item)), _) if !of_sent.contains(step) => {
-                merged.push(item.clone());
+                merged.push(Value::clone(item));
                 left.next();
             }
             (at, other) => {

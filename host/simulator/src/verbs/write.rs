@@ -72,7 +72,7 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
         resets: &resets,
     };
     let blank = blank(&served);
-    let managers = Managers::default().updated(&write, &blank, &object);
+    let managers = Managers::default().updated(&write, &blank, &plain(&object));
     managers.write(&mut object);
     let after = insert(context, &served, key, object)?;
     done(&served, request, 201, None, Some(after))
@@ -157,13 +157,13 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
         agrees(&served, request, &decoded(&served, &request.body)?, None)?;
     }
     let Some(live) = &before else { return absent(context, request, &served, key, &write) };
-    let sent = &request.body;
+    let (sent, plain_live) = (&request.body, plain(live));
     let (mut next, managers) = match (request.verb, request.patch) {
         (Verb::Apply, _) => {
             appliable(&served, request)?;
             let (merged, managers) = managers_of(&served, live, &write).applied(
                 &write,
-                &plain(live),
+                &plain_live,
                 &plain(sent),
                 request.is_set("force"),
             )?;
@@ -183,11 +183,12 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
         None => {
             let before = Managers::of_replacement(live, &next, subresource.is_some());
             // An object whose books were thrown away is not written down anew before somebody applies it.
+            let plain_next = plain(&next);
             let managers = match before.is_empty() {
                 true => before.clone(),
-                false => before.clone().updated(&write, &plain(live), &plain(&next)),
+                false => before.clone().updated(&write, &plain_live, &plain_next),
             };
-            if plain(&next) == plain(live) { managers.with_times_of(&before) } else { managers }
+            if plain_next == plain_live { managers.with_times_of(&before) } else { managers }
         }
     };
     if managers.updaters() > UPDATERS_MAX {
@@ -291,7 +292,7 @@ fn put(
     if served.namespaced {
         object["metadata"]["namespace"] = key.namespace.as_str().into();
     }
-    Managers::default().updated(write, &blank(served), &object).write(&mut object);
+    Managers::default().updated(write, &blank(served), &plain(&object)).write(&mut object);
     let after = insert(context, served, key, object)?;
     done(served, request, 201, None, Some(after))
 }

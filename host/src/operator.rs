@@ -470,7 +470,7 @@ impl Shared {
         self.work.notify_one();
     }
 
-    /// The control loop is told that the root counts of a kind changed, where they did: once for all that come before it has looked.
+    /// The control loop is told that the root counts of a kind changed, where they did, how many have finalizers of ours among them: once for all that come before it has looked.
     fn count_anew(&self, state: &mut State, kind: &Kind) {
         if !state.roots.take_counts_changed(kind) {
             return;

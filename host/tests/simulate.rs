@@ -350,7 +350,7 @@ fn report(tally: &Tally) {
 }
 
 /// How many plans a broken host or guest is given to show what is wrong with it.
-const PLANS_PER_ANIMAL: usize = 150;
+const PLANS_PER_ANIMAL: usize = 400;
 
 /// Whether every broken host and guest is caught, and docs/simulator.md says by what.
 fn visit_the_zoo(subjects: &[Subject<'_>], write: bool) -> anyhow::Result<bool> {

@@ -165,7 +165,7 @@ impl World {
     /// Starts the hosts, and waits until one works.
     pub(super) async fn start_hosts(&self) -> anyhow::Result<()> {
         self.wanted.store(true, Ordering::Relaxed);
-        for _ in 0..if self.elect { 2 } else { 1 } {
+        for _ in 0..self.hosts_wanted() {
             self.start_one();
         }
         let until = self.origin.elapsed() + Duration::from_secs(120);
@@ -174,6 +174,11 @@ impl World {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
+    }
+
+    /// How many hosts run beside each other.
+    fn hosts_wanted(&self) -> usize {
+        if self.elect { 2 } else { 1 }
     }
 
     /// Ends all hosts where they are; none is started again.
@@ -193,7 +198,9 @@ impl World {
         let Some(host) = ended else { return };
         host.kill();
         tokio::time::sleep(RESTART_AFTER).await;
-        if self.wanted.load(Ordering::Relaxed) {
+        // A scenario may have started one meanwhile.
+        let is_missing = self.hosts().len() < self.hosts_wanted();
+        if self.wanted.load(Ordering::Relaxed) && is_missing {
             self.start_one();
         }
     }

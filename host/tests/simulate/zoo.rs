@@ -147,6 +147,12 @@ fn items(body: &mut Value) -> impl Iterator<Item = &mut Value> {
     body.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten()
 }
 
+fn without_status(object: &mut Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+}
+
 /// Makes the root that a label names the owner of what carries it.
 fn claim(object: &mut Value) {
     let Some(root) = object.pointer("/metadata/labels/pintle.dev~1root").cloned() else { return };
@@ -437,15 +443,26 @@ pub(crate) const ANIMALS: &[Animal] = &[
     },
     Animal {
         name: "requeue-storm",
-        about: "A status that was written is taken for refused, and written again, and so on",
+        about: "A status that was written is neither seen nor believed, and written again, and so on",
         scenario: "scenarios/darkroom.yaml",
         seams: || {
-            replies(|_, sent, code, body| {
-                if is_root_status(sent) {
-                    *code = 409;
-                    *body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
-                        "message": "the object has been modified"});
-                }
+            Arc::new(Broken {
+                event: Some(|_, path, event| {
+                    if path.contains("/darkrooms") {
+                        without_status(&mut event["object"]);
+                    }
+                    true
+                }),
+                reply: Some(|_, sent, code, body| {
+                    if is_root_status(sent) {
+                        *code = 409;
+                        *body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
+                            "message": "the object has been modified"});
+                    } else if sent.path.contains("/darkrooms") {
+                        items(body).for_each(without_status);
+                    }
+                }),
+                ..Broken::default()
             })
         },
     },

@@ -7,7 +7,6 @@ use std::{
 
 use pintle_core::reconciler;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
-use serde_json::Value;
 use tracing::warn;
 
 use super::{Loop, ROUND_RETRY, Verdicts, kinds};
@@ -387,12 +386,7 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
             }
             let watch = state.watches.get(&WatchKey::roots(kind));
             let synced = watch.is_some_and(|watch| watch.state == WatchState::Synced);
-            let is_held = |root: &Value| {
-                let finalizers = root.pointer("/metadata/finalizers").and_then(Value::as_array);
-                let ours = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
-                finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| ours.contains(&name))
-            };
-            synced.then(|| state.roots.of_kind(kind).any(|root| is_held(&root.object())))
+            synced.then(|| state.roots.any_held(kind))
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pintle_core::{Names, RootMemory, Uid, object};
-use pintle_wit::Kind;
+use pintle_wit::{Kind, names};
 use serde_json::Value;
 
 use super::{Head, ListMark, NameHash, Number, RootKey, Table, comparable, name_hash};
@@ -31,6 +31,8 @@ pub(crate) struct Root {
     /// The last list that showed it.
     listed: u32,
     ready: bool,
+    /// It has a finalizer of ours.
+    held: bool,
     failing: bool,
     /// Whether it fails is not known: a list showed it, and no pass has ended since.
     unjudged: bool,
@@ -83,6 +85,13 @@ fn is_ready(root: &Value) -> bool {
     })
 }
 
+/// Whether a root has a finalizer of ours.
+fn is_held(root: &Value) -> bool {
+    const OURS: [&str; 3] = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
+    let finalizers = object::at(root, &["metadata", "finalizers"]).and_then(Value::as_array);
+    finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| OURS.contains(&name))
+}
+
 /// The kinds of the children that a root's status names because they are not watched.
 fn unwatched_kinds(root: &Value) -> BTreeSet<&str> {
     let recorded = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
@@ -105,6 +114,8 @@ pub(crate) struct Roots {
 struct OfKind {
     all: RootCounts,
     by_namespace: BTreeMap<Option<Arc<str>>, RootCounts>,
+    /// How many roots have a finalizer of ours.
+    held: u32,
     /// How many roots name children of a kind that is not watched.
     unwatched: BTreeMap<Arc<str>, u32>,
     /// How many roots there are in each namespace of which is not known whether they fail.
@@ -128,6 +139,9 @@ impl OfKind {
         }
         if in_namespace.total == 0 {
             self.by_namespace.remove(&root.namespace);
+        }
+        if root.held {
+            self.held = self.held.saturating_add_signed(by);
         }
         if root.unjudged {
             let count = self.unjudged.entry(root.namespace.clone()).or_default();
@@ -196,6 +210,7 @@ impl Roots {
             written: written.unwrap_or(0),
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
+            held: is_held(&live),
             failing: false,
             unjudged: list.is_some(),
             listed_alone: list.is_some(),
@@ -204,7 +219,7 @@ impl Roots {
         drop(live);
         let of_kind = self.kinds.entry(kind.clone()).or_default();
         if let Some((number, known)) = known.and_then(|number| Some((number, self.table.get_mut(number)?))) {
-            let same_counts = known.uid == root.uid && known.ready == root.ready;
+            let same_counts = known.uid == root.uid && known.ready == root.ready && known.held == root.held;
             let changed = of_kind.counts_changed || !same_counts;
             of_kind.count(known, -1);
             if known.uid == root.uid {
@@ -343,6 +358,11 @@ impl Roots {
         self.kinds.get_mut(kind).is_some_and(|of_kind| std::mem::take(&mut of_kind.counts_changed))
     }
 
+    /// Whether any root of a kind has a finalizer of ours.
+    pub(crate) fn any_held(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|of_kind| of_kind.held > 0)
+    }
+
     /// Whether the status of any root of a kind names children of this kind, which is not watched.
     pub(crate) fn any_unwatched(&self, kind: &Kind, child_kind: &str) -> bool {
         self.kinds.get(kind).is_some_and(|of_kind| of_kind.unwatched.contains_key(child_kind))
@@ -429,6 +449,21 @@ mod tests {
         roots.remember(&kind, &key, RootMemory::default(), false);
         assert!(!roots.any_unjudged(&kind, &Namespaces::All));
         assert!(roots.take_counts_changed(&kind));
+    }
+
+    #[test]
+    fn that_the_last_finalizer_is_off_is_a_change_of_the_counts() {
+        let mut roots = Roots::default();
+        let kind = shop();
+        let with = |version: &str, finalizers: Value| {
+            let mut root = root("a", "a", version);
+            root["metadata"]["finalizers"] = finalizers;
+            root
+        };
+        roots.saw(&kind, with("1", json!(["example.com/theirs", names::FINALIZER_GUEST])), None);
+        assert!(roots.take_counts_changed(&kind) && roots.any_held(&kind));
+        roots.saw(&kind, with("2", json!(["example.com/theirs"])), None);
+        assert!(roots.take_counts_changed(&kind) && !roots.any_held(&kind));
     }
 
     #[test]

@@ -337,8 +337,8 @@ fn search(subjects: &[Subject<'_>], arguments: &Arguments) -> anyhow::Result<Tal
 fn report(tally: &Tally) {
     let counts = tally.by_class.iter().map(|(kind, count)| format!("{kind} {} of {}", count.hit, count.run));
     println!("came to pass: {}", counts.collect::<Vec<_>>().join(", "));
-    for (scenario, plans) in &tally.by_scenario {
-        println!("{plans:>6}  {scenario}");
+    for (scenario, (plans, took)) in &tally.by_scenario {
+        println!("{plans:>6}  {:>4} ms each  {scenario}", took.as_millis() / (*plans).max(1) as u128);
     }
     for failure in &tally.failures {
         println!("FAILED  --replay '{}'", failure.replay);

@@ -58,6 +58,10 @@ fn walk(
     path: &str,
     found: &mut Vec<Cause>,
 ) -> Result<(), Failure> {
+    // What is as it was is not judged again, as the API server has it (KEP 4008).
+    if live == Some(next) {
+        return Ok(());
+    }
     if !node.validations.is_empty() {
         let mut scope = context.new_inner_scope();
         scope.add_variable_from_value("self", value(next));

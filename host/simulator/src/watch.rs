@@ -366,12 +366,17 @@ impl Stream {
     }
 
     fn fail(&mut self, failure: &Failure) {
-        self.ready.push_back(framed(&json!({"type": "ERROR", "object": failure.to_status()})));
+        self.ready.push_back(framed("ERROR", &failure.to_status()));
         self.ended = true;
     }
 
     fn line(&self, change: Change, object: &Value) -> Bytes {
-        framed(&json!({"type": change.name(), "object": self.selection.shown(object)}))
+        let Selection { served, metadata_only, .. } = &self.selection;
+        // As it is kept, nearly always: then there is nothing to copy.
+        if !metadata_only && object["apiVersion"] == served.api_version() {
+            return framed(change.name(), object);
+        }
+        framed(change.name(), &self.selection.shown(object))
     }
 
     fn bookmark_line(&self) -> Option<Bytes> {
@@ -384,7 +389,7 @@ impl Stream {
             "apiVersion": api_version, "kind": kind,
             "metadata": {"resourceVersion": self.version.to_string(), "creationTimestamp": null},
         });
-        self.bookmarks.then(|| framed(&json!({"type": "BOOKMARK", "object": object})))
+        self.bookmarks.then(|| framed("BOOKMARK", &object))
     }
 }
 
@@ -399,8 +404,8 @@ fn too_old(asked: u64, known: u64) -> Failure {
 }
 
 /// As the API server writes it: the type first. Clients may read the object as it comes only when they know what it is.
-fn framed(event: &Value) -> Bytes {
-    format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into()
+fn framed(change: &str, object: &Value) -> Bytes {
+    format!("{{\"type\":\"{change}\",\"object\":{object}}}\n").into()
 }
 
 #[cfg(test)]

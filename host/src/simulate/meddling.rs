@@ -94,6 +94,11 @@ impl World {
         if what != OnWrite::SwapMissing && spare.is_none() {
             return None;
         }
+        let before = self.server.object(&reconciler).map(|object| object["spec"]["module"].clone());
+        // One at a time: who swaps back puts in place what there was.
+        if before.as_ref().and_then(Value::as_str).is_some_and(|module| module.starts_with("swap-")) {
+            return None;
+        }
         let pushed: Vec<Value> = spare
             .into_iter()
             .flat_map(|(name, bytes)| push_objects(name, bytes, &Digest::of(bytes).to_string()))
@@ -101,11 +106,6 @@ impl World {
         for object in &pushed {
             let object = object.clone();
             self.somebody(&Act::Apply { object, manager: "kubectl".into(), force: true }).ok()?;
-        }
-        let before = self.server.object(&reconciler).map(|object| object["spec"]["module"].clone());
-        // One at a time: who swaps back puts in place what there was.
-        if before.as_ref().and_then(Value::as_str).is_some_and(|module| module.starts_with("swap-")) {
-            return None;
         }
         let patch = |module: Value| Act::Merge {
             target: reconciler.clone(),

@@ -139,7 +139,8 @@ pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
     snapshot.objects.keys().filter(is_root).cloned().collect()
 }
 
-/// What the runs of one scenario have in common at their end: the objects without uids, versions and times.
+/// What the runs of one scenario have in common at their end: the objects without uids, versions and times, but for the bytes of
+/// modules, which nobody but their author writes.
 pub(super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
     let snapshot = world.server.snapshot();
     let named = |object: &Value| {
@@ -152,11 +153,11 @@ pub(super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
         objects.flatten().map(|object| named(object)).collect()
     });
     uids.extend(snapshot.objects.values().map(|object| named(object)));
-    let kept = snapshot.objects.iter().filter(|(reference, _)| {
+    let kept = snapshot.objects.iter().filter(|(reference, object)| {
         !matches!(
             reference.kind.as_str(),
             "Event" | "Lease" | "Pod" | "ReplicaSet" | "EndpointSlice" | "Endpoints"
-        )
+        ) && object.get("binaryData").is_none()
     });
     kept.map(|(reference, object)| {
         let mut object = Value::clone(object);

@@ -127,6 +127,8 @@ pub struct Simulation<'a> {
     names: Names,
     resolve: &'a Resolve,
     seams: Option<Seams>,
+    /// How long its modules are together.
+    pub(super) module_bytes: usize,
     _modules: Vec<Module>,
 }
 
@@ -188,9 +190,12 @@ impl<'a> Simulation<'a> {
         for word in scenario.without.iter().flat_map(|without| &without.faults) {
             ensure!(word.parse::<OnWrite>().is_ok(), "{file}: without: {word:?} is no fault of writes");
         }
-        let bytes = scenario.modules.values().filter_map(|module| resolve(module).ok());
-        let modules = bytes.filter_map(|bytes| setting.engine.load(&bytes, None).ok()).collect();
-        Ok(Self { setting, file: file.into(), scenario, names, resolve, seams: None, _modules: modules })
+        let files: Vec<Vec<u8>> =
+            scenario.modules.values().filter_map(|module| resolve(module).ok()).collect();
+        let modules = files.iter().filter_map(|bytes| setting.engine.load(bytes, None).ok()).collect();
+        let module_bytes = files.iter().map(Vec::len).sum();
+        let file = file.to_owned();
+        Ok(Self { setting, file, scenario, names, resolve, seams: None, module_bytes, _modules: modules })
     }
 
     /// The same with something between its hosts and everything else.

@@ -15,7 +15,7 @@ use super::{
     Broken, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Property, Reference, Replay, Simulation, Step,
     script::is_host,
 };
-use crate::clock::Random;
+use crate::clock::{self, Random};
 
 /// With this many writes or fewer, every pair of crashes is a plan; with more, so many are drawn.
 const PAIRS_UP_TO: u32 = 12;
@@ -46,7 +46,7 @@ const WEIGHTS: [(&str, u64); 17] = [
     ("P14", 2),
     ("P15", 1),
     ("P16", 2),
-    (MIXED, 12),
+    (MIXED, 24),
 ];
 
 /// What plans with several faults count as.
@@ -246,8 +246,8 @@ pub struct Tally {
     pub plans: usize,
     /// How many of them had each perturbation of the catalogue.
     pub by_class: BTreeMap<&'static str, Count>,
-    /// How many there were of each scenario.
-    pub by_scenario: BTreeMap<String, usize>,
+    /// How many there were of each scenario, and how long they took together.
+    pub by_scenario: BTreeMap<String, (usize, Duration)>,
     /// How many had a fault that came to pass.
     pub hit: usize,
     /// How many were run twice, to see that the same happens.
@@ -259,10 +259,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &Outcome) {
+    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &Outcome, took: Duration) {
         self.plans += 1;
         self.hit += usize::from(!outcome.hit.is_empty());
-        *self.by_scenario.entry(simulation.file.clone()).or_default() += 1;
+        let of_scenario = self.by_scenario.entry(simulation.file.clone()).or_default();
+        *of_scenario = (of_scenario.0 + 1, of_scenario.1 + took);
         let hit = Plan(outcome.hit.iter().copied().collect()).kinds();
         for kind in plan.kinds() {
             let count = self.by_class.entry(kind).or_default();
@@ -320,8 +321,9 @@ pub struct Effort {
 impl Subject<'_> {
     /// What a run of it costs, more or less, in no unit: counted, not timed, so that plans do not depend on the machine.
     fn cost(&self) -> u64 {
+        const BYTES_A_REQUEST: usize = 10_000;
         let Outcome { requests, events, .. } = self.reference.outcome;
-        u64::from(30 + requests + events)
+        u64::from(30 + requests + events) + (self.simulation.module_bytes / BYTES_A_REQUEST) as u64
     }
 }
 
@@ -428,9 +430,11 @@ pub fn search(
             let Some(chosen) = plans.get(number) else { return Ok(()) };
             let Some(subject) = subjects.get(chosen.subject) else { return Ok(()) };
             let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
+            let begun = clock::monotonic();
             let outcome = run(subject, chosen, is_again)?;
+            let took = clock::monotonic().saturating_sub(begun);
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.0.count(&subject.simulation, &chosen.plan, &outcome);
+            tally.0.count(&subject.simulation, &chosen.plan, &outcome, took);
             tally.0.repeated += usize::from(is_again);
             if outcome.broken.is_some() {
                 tally.0.failed += 1;

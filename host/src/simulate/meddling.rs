@@ -167,6 +167,9 @@ impl World {
     async fn churn(&self, root: &ObjectRef) -> bool {
         let Some(before) = self.server.object(root) else { return false };
         let before = before["spec"].as_object().cloned().unwrap_or_default();
+        if before.is_empty() {
+            return false;
+        }
         let merge = |spec: Value| {
             let patch = json!({"spec": spec});
             self.somebody(&Act::Merge { target: root.clone(), subresource: None, patch })

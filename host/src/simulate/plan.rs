@@ -26,6 +26,9 @@ pub enum Fault {
     Rival,
 }
 
+/// As a second host stands in a plan.
+pub(super) const RIVAL: &str = "rival";
+
 /// How far a fault may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
@@ -269,7 +272,7 @@ impl fmt::Display for Fault {
             Self::Event(number, what) => write!(f, "e{number}={}", what.word()),
             Self::Lag(by) => write!(f, "lag={}ms", by.as_millis()),
             Self::Skew(by) => write!(f, "skew={}ms", by.as_millis()),
-            Self::Rival => f.write_str("rival"),
+            Self::Rival => f.write_str(RIVAL),
         }
     }
 }
@@ -279,7 +282,7 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is no fault");
-        if text == "rival" {
+        if text == RIVAL {
             return Ok(Self::Rival);
         }
         let (at, what) = text.split_once('=').ok_or_else(wrong)?;

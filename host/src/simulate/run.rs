@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     differing::{self, Differing},
     hosts::NAMESPACE,
-    plan::{Fault, OnWrite, Plan},
+    plan::{Fault, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
     seam::Seams,
     script::{Step, is_host},
@@ -188,7 +188,8 @@ impl<'a> Simulation<'a> {
         let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
         let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
         for word in scenario.without.iter().flat_map(|without| &without.faults) {
-            ensure!(word.parse::<OnWrite>().is_ok(), "{file}: without: {word:?} is no fault of writes");
+            let is_known = word == RIVAL || word.parse::<OnWrite>().is_ok();
+            ensure!(is_known, "{file}: without: {word:?} is no fault of writes, and not {RIVAL}");
         }
         let files: Vec<Vec<u8>> =
             scenario.modules.values().filter_map(|module| resolve(module).ok()).collect();

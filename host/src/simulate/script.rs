@@ -27,6 +27,9 @@ const TRAVEL_VERSIONS: u64 = 6;
 /// How many requests of the hosts there may be in a run before none is answered any more.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
 
+/// What a trace says of a host that starts.
+pub(super) const STARTS: &str = "starts";
+
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {

@@ -13,7 +13,8 @@ use std::{
 
 use super::{
     Broken, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Property, Reference, Replay, Simulation, Step,
-    script::is_host,
+    plan::RIVAL,
+    script::{STARTS, is_host},
 };
 use crate::clock::{self, Random};
 
@@ -76,13 +77,14 @@ pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
     let run = &subject.reference.outcome;
     let mut plans: Vec<Plan> =
         LAGS.iter().map(|by| Plan(vec![Fault::Lag(Duration::from_millis(*by))])).collect();
-    plans.push(Plan(vec![Fault::Rival]));
-    plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
     let writes = Writes::of(subject);
+    plans.extend(writes.may_have_rivals().then(|| Plan(vec![Fault::Rival])));
+    plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
     for number in 1..=run.writes {
         let fitting = menu.writes().filter(|what| writes.may_befall(number, *what));
         plans.extend(fitting.map(|what| Plan(vec![Fault::Write(number, what)])));
-        for what in [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore] {
+        let beside_a_rival = [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore];
+        for what in beside_a_rival.into_iter().filter(|_| writes.may_have_rivals()) {
             plans.push(Plan(vec![Fault::Write(number, what), Fault::Rival]));
         }
     }
@@ -125,6 +127,10 @@ impl<'a> Writes<'a> {
             writes: places.map(|(_, what)| what).collect(),
             without: without.map_or(&[], |without| without.faults.as_slice()),
         }
+    }
+
+    fn may_have_rivals(&self) -> bool {
+        !self.without.iter().any(|word| word == RIVAL)
     }
 
     /// Whether something can come of a fault at a write: what people do, they do to roots and their children, not to the host's own
@@ -194,7 +200,7 @@ pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
         });
     }
     match random.below(12) {
-        0 | 1 => drop(faults.insert(Fault::Rival)),
+        0 | 1 if known.may_have_rivals() => drop(faults.insert(Fault::Rival)),
         2 => drop(faults.insert(Fault::Lag(Duration::from_millis(LAGS[pick(&mut random, LAGS.len())])))),
         3 => drop(faults.insert(Fault::Skew(Duration::from_secs(SKEWS[pick(&mut random, SKEWS.len())])))),
         _ => {}
@@ -542,7 +548,9 @@ pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, Strin
         let of_file = |subject: &&Subject<'_>| subject.simulation.file == file;
         let subject = subjects.iter().find(of_file).ok_or_else(|| wrong("there is no such scenario"))?;
         let steps = &subject.reference.outcome.steps;
-        let is_it = |place: &(String, &str)| place.1.starts_with(what);
+        let is_it = |place: &(String, &str)| {
+            place.1.starts_with(what) && format!("{}={word}", place.0).parse::<Fault>().is_ok()
+        };
         let found = match nth {
             "last" => places(steps).filter(is_it).last(),
             nth => {
@@ -557,22 +565,23 @@ pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, Strin
     lines.map(read).collect()
 }
 
-/// Where faults can be: each event as `e3`, each write as `w2`, with what the trace says of it.
+/// Where faults can be: each event as `e3`, each request as `r5`, and as `w2` where it is a write, with what the trace says of it.
 fn places(steps: &[Step]) -> impl Iterator<Item = (String, &str)> {
-    let (mut events, mut writes) = (0, 0);
-    let of_hosts = steps.iter().filter(|step| is_host(&step.who)).map(|step| step.what.as_str());
-    of_hosts.filter_map(move |what| {
+    let (mut events, mut requests, mut writes) = (0, 0, 0);
+    let of_hosts = steps.iter().filter(|step| is_host(&step.who) && step.what != STARTS);
+    of_hosts.map(|step| step.what.as_str()).flat_map(move |what| {
         if what.starts_with("sees ") {
             events += 1;
-            return Some((format!("e{events}"), what));
+            return vec![(format!("e{events}"), what)];
         }
-        let (verb, resource) = what.split_once(' ')?;
-        let is_write = matches!(verb, "create" | "update" | "patch" | "apply" | "delete");
-        if !is_write || resource.starts_with("events") {
-            return None;
+        requests += 1;
+        let mut places = vec![(format!("r{requests}"), what)];
+        let (verb, resource) = what.split_once(' ').unwrap_or((what, ""));
+        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete") && !resource.starts_with("events") {
+            writes += 1;
+            places.push((format!("w{writes}"), what));
         }
-        writes += 1;
-        Some((format!("w{writes}"), what))
+        places
     })
 }
 
@@ -605,8 +614,12 @@ mod tests {
         let found: Vec<(String, &str)> = places(&steps).collect();
         let expected = [
             ("e1", "sees ADDED darkrooms b at 4"),
+            ("r1", "get configmaps a b"),
+            ("r2", "create events a b"),
+            ("r3", "apply configmaps a b"),
             ("w1", "apply configmaps a b"),
             ("e2", "sees ADDED configmaps b at 5"),
+            ("r4", "delete configmaps a b"),
             ("w2", "delete configmaps a b"),
         ];
         assert_eq!(found, expected.map(|(number, what)| (number.to_owned(), what)));

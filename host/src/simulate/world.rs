@@ -20,7 +20,7 @@ use super::{
     hosts::{Running, Start},
     plan::{Fault, Plan, at},
     run::NamedModule,
-    script::{Asked, Deed, Hook, Script, Step, is_about_hosts, is_host},
+    script::{Asked, Deed, Hook, STARTS, Script, Step, is_about_hosts, is_host},
     seam::{Impure, Seams},
 };
 
@@ -157,7 +157,7 @@ impl World {
         if let Some(version) = script.travel.take() {
             script.travellers.insert(running.client.clone(), (version, BTreeSet::new()));
         }
-        script.say(&running.client, "starts".into());
+        script.say(&running.client, STARTS.into());
         drop(script);
         self.hosts().push(running);
     }

@@ -358,7 +358,7 @@ pub(super) fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
     live.desired.as_deref() == Some(child.desired().as_str()) && live.covers(child.object())
 }
 
-fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {
+pub(super) fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {
     let retry = error.depends_on_others();
     let immutable = error.is_immutable();
     let reason = error.reason_word();

@@ -4,7 +4,10 @@
 
 use serde_json::Value;
 
-use super::{Answer, ApiError, Claim, Key, Pass, Phase, Step, children::ChildState};
+use super::{
+    Answer, ApiError, Claim, Key, Pass, Phase, Step,
+    children::{ChildState, refused},
+};
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler::is_watchable};
 
 /// Why a child is inspected.
@@ -145,7 +148,13 @@ impl Pass {
                         *state = self.unsure_of(child, error);
                     }
                 }
-                // It may not be patched: the apply is tried all the same, and says what is wrong.
+                // Applied without the claim, ours would stand beside theirs from then on, and look right. What may not be patched may
+                // not be applied either: it waits for the right.
+                Err(error) if error.code == 403 => {
+                    let live = self.live.get(&Key::from(child.reference()));
+                    *state = ChildState::Refused(Box::new(refused(child, error, live)));
+                }
+                // The apply is tried all the same, and says what is wrong.
                 Err(error) if error.is_refusal() => {}
                 Err(error) => *state = self.unsure_of(child, error),
             }

@@ -129,6 +129,19 @@ fn a_refusal_that_no_claim_ends_is_told_after_one_more_try() {
 }
 
 #[test]
+fn where_the_claim_is_forbidden_ours_is_not_put_beside_theirs() {
+    let mut world = World::new();
+    world.settle(&shop());
+    replace(&mut world, &[item(81, "http", "http")]);
+    world.api.fail("claim Service web", Fault::Refuse(error(403, "Forbidden", "may not patch")));
+    let run = world.pass(&shop());
+    assert!(!run.steps.iter().any(|step| step == "update Service web"), "{:?}", run.steps);
+    assert_eq!(world.says("Ready"), no("Forbidden"));
+    world.pass(&shop());
+    assert_eq!((listeners(&world), world.says("Ready")), (json!([item(80, "http", "http")]), yes("Succeeded")));
+}
+
+#[test]
 fn a_new_form_of_the_guest_that_is_refused_takes_nothing_from_anybody() {
     let mut world = World::new();
     world.settle(&shop());

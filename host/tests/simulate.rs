@@ -40,23 +40,23 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PLANS: usize = 5000;
 /// Of that many, so many of each kind must come to pass, or the search has shrunk. About three quarters of what there is.
 const FLOORS: [(&str, usize); 17] = [
-    ("P1", 300),
-    ("P2", 300),
-    ("P3", 100),
-    ("P4", 200),
-    ("P5", 50),
-    ("P6", 200),
-    ("P7", 200),
-    ("P8", 200),
-    ("P9", 200),
-    ("P10", 100),
-    ("P11", 200),
-    ("P12", 40),
-    ("P13", 40),
-    ("P14", 40),
-    ("P15", 20),
-    ("P16", 40),
-    (search::MIXED, 300),
+    ("P1", 580),
+    ("P2", 630),
+    ("P3", 215),
+    ("P4", 340),
+    ("P5", 105),
+    ("P6", 450),
+    ("P7", 420),
+    ("P8", 510),
+    ("P9", 640),
+    ("P10", 270),
+    ("P11", 255),
+    ("P12", 65),
+    ("P13", 50),
+    ("P14", 66),
+    ("P15", 58),
+    ("P16", 215),
+    (search::MIXED, 710),
 ];
 /// Plans that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("simulate/corpus.txt");
@@ -122,11 +122,8 @@ fn read(path: &str) -> anyhow::Result<Vec<Value>> {
     Ok(documents::parse(path, &text)?.into_iter().map(|document| document.value).collect())
 }
 
-const GUESTS: [(&str, Guest); 3] = [
-    ("darkroom", Guest::Darkroom),
-    ("webserver", Guest::Webserver),
-    ("configmonitor", Guest::Configmonitor),
-];
+const GUESTS: [(&str, Guest); 3] =
+    [("darkroom", Guest::Darkroom), ("webserver", Guest::Webserver), ("configmonitor", Guest::Configmonitor)];
 
 /// The scenarios, by the guests of this repository that they speak of: those are in their cluster, and no others, since every start of a
 /// host binds every Reconciler that there is.
@@ -237,7 +234,9 @@ fn on_all_cores<T: Sync, R: Send>(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
-        while let Some((number, one)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, all.get(at)?))) {
+        while let Some((number, one)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, all.get(at)?)))
+        {
             let result = work(one);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
@@ -304,7 +303,9 @@ fn search(subjects: &[Subject<'_>], arguments: &Arguments) -> anyhow::Result<Tal
     };
     let corpus = match &arguments.only {
         Some(_) => Vec::new(),
-        None => search::corpus(CORPUS, subjects).map_err(|why| anyhow::anyhow!("simulate/corpus.txt: {why}"))?,
+        None => {
+            search::corpus(CORPUS, subjects).map_err(|why| anyhow::anyhow!("simulate/corpus.txt: {why}"))?
+        }
     };
     let plans = search::plans(subjects, Menu { spares: true }, &corpus, &effort);
     let begun = Instant::now();
@@ -392,8 +393,7 @@ fn catch(subjects: &[Subject<'_>], animal: &zoo::Animal) -> anyhow::Result<Optio
     let healthy = subjects.iter().find(|subject| subject.simulation.file == animal.scenario);
     let healthy = healthy.with_context(|| format!("{} does not run", animal.scenario))?;
     let text = fs::read_to_string(repository().join(animal.scenario))?;
-    let broken =
-        Simulation::new(healthy.simulation.setting, animal.scenario, &text, &modules::resolve)?;
+    let broken = Simulation::new(healthy.simulation.setting, animal.scenario, &text, &modules::resolve)?;
     let broken = broken.with_seams(animal.seams());
     let effort = Effort { plans: PLANS_PER_ANIMAL, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
     let plans = search::plans(std::slice::from_ref(healthy), Menu::default(), &[], &effort);

@@ -277,7 +277,8 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
         // What arrived for the background leaves what failed to its back-off.
         let is_left = |priority: &Priority| {
-            *priority == Priority::Background && matches!(finished, Finished::Failed(_) | Finished::Overran(_))
+            *priority == Priority::Background
+                && matches!(finished, Finished::Failed(_) | Finished::Overran(_))
         };
         match (again.filter(|priority| hurried || !is_left(priority)), delay) {
             (Some(priority), _) => self.add(lane, key.clone(), priority),

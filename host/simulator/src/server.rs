@@ -114,7 +114,8 @@ impl State {
     /// Watches of kinds of which something has changed since the last time have something to look at.
     fn wake(&mut self) {
         let news = self.store.history().get(self.told..).unwrap_or_default();
-        for open in self.open.values_mut().filter(|open| news.iter().any(|entry| open.served.has(&entry.key))) {
+        for open in self.open.values_mut().filter(|open| news.iter().any(|entry| open.served.has(&entry.key)))
+        {
             if let Some(waker) = open.waker.take() {
                 waker.wake();
             }

@@ -237,7 +237,9 @@ impl Simulate {
             found.tally.by_class.iter().map(|(class, count)| format!("{class} {}", count.hit)).collect();
         match found.unsearched {
             0 => {}
-            1 => text.push_str("1 scenario fails with nothing going wrong; mend that first: no plan was run with it\n"),
+            1 => text.push_str(
+                "1 scenario fails with nothing going wrong; mend that first: no plan was run with it\n",
+            ),
             many => text.push_str(&format!(
                 "{many} scenarios fail with nothing going wrong; mend that first: no plan was run with them\n"
             )),

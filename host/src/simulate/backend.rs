@@ -138,5 +138,4 @@ impl World {
         self.say("user", named(act));
         self.act("user", act).map(drop).map_err(refused)
     }
-
 }

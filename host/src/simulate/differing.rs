@@ -61,8 +61,7 @@ pub(super) fn of(
                     is_host(&record.seen.client) && record.changed() && !is_about_hosts(&record.seen)
                 };
                 let is_since = |record: &&Record| {
-                    is_change(record)
-                        && script.times.get(&record.seen.number).is_some_and(|time| *time >= at)
+                    is_change(record) && script.times.get(&record.seen.number).is_some_and(|time| *time >= at)
                 };
                 // Of what never ends, the last time round.
                 let record = match broken.property {

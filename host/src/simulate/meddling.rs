@@ -133,7 +133,6 @@ impl World {
         done
     }
 
-
     /// The root of what a host wrote: itself, or the owner that it names.
     fn root_of(&self, written: &ObjectRef) -> Option<ObjectRef> {
         if written.api_version.starts_with("pintle.dev/") {

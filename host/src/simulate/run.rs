@@ -19,8 +19,8 @@ use super::{
     hosts::NAMESPACE,
     plan::{Fault, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
-    seam::Seams,
     script::{Step, is_host},
+    seam::Seams,
     world::World,
 };
 use crate::{
@@ -428,7 +428,9 @@ fn unready(world: &World) -> String {
     for root in properties::roots(&snapshot) {
         let conditions = snapshot.objects.get(&root).and_then(|object| object.pointer("/status/conditions"));
         let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-        for condition in conditions.filter(|one| one["type"] == pintle_core::conditions::READY && one["status"] != "True") {
+        for condition in
+            conditions.filter(|one| one["type"] == pintle_core::conditions::READY && one["status"] != "True")
+        {
             let text = |key: &str| condition[key].as_str().unwrap_or_default();
             lines.push_str(&format!("  {root} says: {}: {}\n", text("reason"), text("message")));
         }

@@ -368,9 +368,12 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
             None => {
                 seed += 1;
                 patience -= 1;
-                let after = |(index, spent): &(usize, &mut u64)| **spent + subjects.get(*index).map_or(0, Subject::cost);
+                let after = |(index, spent): &(usize, &mut u64)| {
+                    **spent + subjects.get(*index).map_or(0, Subject::cost)
+                };
                 let next = spent.iter_mut().enumerate().min_by_key(after);
-                let Some((subject, of, spent)) = next.and_then(|(at, spent)| Some((at, subjects.get(at)?, spent)))
+                let Some((subject, of, spent)) =
+                    next.and_then(|(at, spent)| Some((at, subjects.get(at)?, spent)))
                 else {
                     break;
                 };
@@ -577,7 +580,9 @@ fn places(steps: &[Step]) -> impl Iterator<Item = (String, &str)> {
         requests += 1;
         let mut places = vec![(format!("r{requests}"), what)];
         let (verb, resource) = what.split_once(' ').unwrap_or((what, ""));
-        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete") && !resource.starts_with("events") {
+        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete")
+            && !resource.starts_with("events")
+        {
             writes += 1;
             places.push((format!("w{writes}"), what));
         }

@@ -138,7 +138,10 @@ fn where_the_claim_is_forbidden_ours_is_not_put_beside_theirs() {
     assert!(!run.steps.iter().any(|step| step == "update Service web"), "{:?}", run.steps);
     assert_eq!(world.says("Ready"), no("Forbidden"));
     world.pass(&shop());
-    assert_eq!((listeners(&world), world.says("Ready")), (json!([item(80, "http", "http")]), yes("Succeeded")));
+    assert_eq!(
+        (listeners(&world), world.says("Ready")),
+        (json!([item(80, "http", "http")]), yes("Succeeded"))
+    );
 }
 
 #[test]

@@ -123,6 +123,44 @@ impl Cluster {
         }))
     }
 
+    /// Whether any object of a kind has one of these finalizers: as the API server knows it now, and not as a watch that may be behind
+    /// has it.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn any_has_finalizer(
+        &self,
+        resource: &Resource,
+        finalizers: &[&str],
+    ) -> Result<bool, ApiError> {
+        const PAGE_OBJECTS: u32 = 500;
+        let is_held = |object: &Value| {
+            let found = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+            found.filter_map(Value::as_str).any(|name| finalizers.contains(&name))
+        };
+        let mut next = String::new();
+        loop {
+            let path = format!("{}?limit={PAGE_OBJECTS}{next}", resource.path(None, None));
+            let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+            let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
+            let request = self.as_whom(request.body(Vec::new()))?;
+            let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.ask(request)).await;
+            let page: Value = match asked.unwrap_or_else(|_| Err(too_late())) {
+                Ok((_, bytes)) => serde_json::from_slice(&bytes).map_err(no_json)?,
+                // With its kind every object is gone.
+                Err(error) if error.code == 404 => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            if page["items"].as_array().into_iter().flatten().any(is_held) {
+                return Ok(true);
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => next = format!("&continue={}", escape(token)),
+                None => return Ok(false),
+            }
+        }
+    }
+
     async fn read(
         &self,
         resource: &Resource,

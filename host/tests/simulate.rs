@@ -40,23 +40,23 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PLANS: usize = 5000;
 /// Of that many, so many of each kind must come to pass, or the search has shrunk. About three quarters of what there is.
 const FLOORS: [(&str, usize); 17] = [
-    ("P1", 580),
-    ("P2", 630),
-    ("P3", 215),
-    ("P4", 340),
-    ("P5", 105),
-    ("P6", 450),
-    ("P7", 420),
-    ("P8", 510),
-    ("P9", 640),
-    ("P10", 270),
-    ("P11", 255),
-    ("P12", 65),
-    ("P13", 50),
-    ("P14", 66),
-    ("P15", 58),
-    ("P16", 215),
-    (search::MIXED, 710),
+    ("P1", 510),
+    ("P2", 680),
+    ("P3", 140),
+    ("P4", 220),
+    ("P5", 70),
+    ("P6", 520),
+    ("P7", 710),
+    ("P8", 560),
+    ("P9", 430),
+    ("P10", 180),
+    ("P11", 165),
+    ("P12", 44),
+    ("P13", 34),
+    ("P14", 43),
+    ("P15", 35),
+    ("P16", 145),
+    (search::MIXED, 470),
 ];
 /// Plans that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("simulate/corpus.txt");
@@ -234,9 +234,9 @@ fn on_all_cores<T: Sync, R: Send>(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
-        while let Some((number, one)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, all.get(at)?)))
-        {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = all.get(number) else { break };
             let result = work(one);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
@@ -308,6 +308,8 @@ fn search(subjects: &[Subject<'_>], arguments: &Arguments) -> anyhow::Result<Tal
         }
     };
     let plans = search::plans(subjects, Menu { spares: true }, &corpus, &effort);
+    let small = subjects.iter().filter(|subject| subject.is_small()).count();
+    println!("{} plans, {} of a corpus; every place of {small} small scenarios", plans.len(), corpus.len());
     let begun = Instant::now();
     let shown = AtomicU64::new(0);
     let is_terminal = std::io::stderr().is_terminal();

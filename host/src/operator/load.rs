@@ -24,6 +24,8 @@ use crate::{
 /// How long after a failed fetch the next one is tried, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Without the key a host does nothing at all: when the API server answers again, it is not to lose half a minute.
+const KEY_RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// How far a module got.
 #[derive(Clone)]
@@ -213,7 +215,7 @@ pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKe
                     error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?"
                 );
                 tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(RETRY_MAX);
+                delay = (delay * 2).min(KEY_RETRY_MAX);
             }
         }
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, value::RawValue};
 use slab::Slab;
 
 pub(crate) use children::Children;
-pub(crate) use roots::{Root, Roots};
+pub(crate) use roots::{FINALIZERS_OF_ROOTS, Root, Roots};
 
 /// A root within its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

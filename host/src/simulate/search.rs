@@ -325,6 +325,12 @@ pub struct Effort {
 }
 
 impl Subject<'_> {
+    /// Whether every place of it is tried in every search.
+    pub fn is_small(&self) -> bool {
+        const PLACES_MAX: u32 = 60;
+        self.reference.outcome.writes + self.reference.outcome.events <= PLACES_MAX
+    }
+
     /// What a run of it costs, more or less, in no unit: counted, not timed, so that plans do not depend on the machine.
     fn cost(&self) -> u64 {
         const BYTES_A_REQUEST: usize = 10_000;
@@ -341,7 +347,7 @@ struct Stratum {
     left: std::vec::IntoIter<(usize, Plan)>,
 }
 
-/// The plans for a search: first those of the corpus, then of all kinds so many that it is as many as asked for. Fewer are the first
+/// The plans for a search: first those of the corpus, then every place of small scenarios, then of all kinds so many that it is as many as asked for. Fewer are the first
 /// of more.
 pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &Effort) -> Vec<Chosen> {
     let mut chosen: Vec<Chosen> = Vec::new();
@@ -350,6 +356,11 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
         let of = subjects.iter().position(|subject| subject.simulation.file == replay.scenario);
         if let Some(subject) = of.filter(|subject| known.insert((*subject, replay.plan.clone()))) {
             chosen.push(Chosen { subject, seed: replay.seed, plan: replay.plan.clone() });
+        }
+    }
+    for (subject, plan) in whole(subjects) {
+        if chosen.len() < effort.plans && known.insert((subject, plan.clone())) {
+            chosen.push(Chosen { subject, seed: 0, plan });
         }
     }
     let mut strata = strata(subjects, menu, effort.seed);
@@ -388,6 +399,22 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
         }
     }
     chosen
+}
+
+/// Of small scenarios, every write before it, after it and with its reply lost, and every event hidden, late, twice, and followed by a
+/// list: plans for each place, the same of all scenarios together, so that fewer are the first of more.
+fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
+    const OF_WRITES: [OnWrite; 3] = [OnWrite::CrashAfter, OnWrite::LostReply, OnWrite::CrashBefore];
+    const OF_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Compact];
+    let of = |(index, subject): (usize, &Subject<'_>)| {
+        let Outcome { writes, events, .. } = subject.reference.outcome;
+        let of_writes =
+            (1..=writes).flat_map(|number| OF_WRITES.map(|what| Plan(vec![Fault::Write(number, what)])));
+        let of_events =
+            (1..=events).flat_map(|number| OF_EVENTS.map(|what| Plan(vec![Fault::Event(number, what)])));
+        subject.is_small().then(|| of_writes.chain(of_events).map(move |plan| (index, plan)))
+    };
+    subjects.iter().enumerate().filter_map(of).flatten()
 }
 
 fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static str, Stratum> {

@@ -86,6 +86,11 @@ impl Pass {
         all
     }
 
+    /// Whether there are patches, and all of them hold.
+    pub(super) fn has_patches_in_force(&self) -> bool {
+        !self.patches().is_empty() && self.patches_refused.is_empty()
+    }
+
     /// Whether the root must not go before its patches are taken away.
     pub(super) fn has_patches(&self) -> bool {
         !self.patched().is_empty()

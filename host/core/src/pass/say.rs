@@ -131,7 +131,7 @@ impl Pass {
 
     /// Whether an earlier pass changed something, or may have, of which the status does not say by which module it was: a reply was
     /// lost, or the status itself; or this host, or the one before it, ended in between. Of the latter nothing is left but children
-    /// that are as they should be and a status that names no module. Where it names an older one, it keeps that until something
+    /// and patches that are as they should be and a status that names no module. Where it names an older one, it keeps that until something
     /// changes again.
     fn is_to_be_made_up_for(&self) -> bool {
         let Some(answer) = self.answer.as_ref().filter(|_| self.is_certain()) else { return false };
@@ -141,7 +141,7 @@ impl Pass {
             live.any(|child| self.owns(child))
         };
         let names_none = object::at(&self.root, &["status", "pintle", "moduleDigest"]).is_none();
-        self.memory.untold || names_none && is_there()
+        self.memory.untold || names_none && (is_there() || self.has_patches_in_force())
     }
 
     /// Whether there was a pass over the root before, as far as this host or the root's status can tell.

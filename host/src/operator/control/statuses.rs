@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::reconciler;
+use pintle_core::{ApiError, reconciler};
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
 
@@ -20,6 +20,7 @@ use crate::{
         metrics::Metric,
         own,
         own_status::{self, Findings},
+        store::FINALIZERS_OF_ROOTS,
         watch::{WatchKey, WatchState},
     },
 };
@@ -328,12 +329,9 @@ pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>
 /// Writes our finalizer on the Reconcilers of whose roots some may have finalizers, before the first of them does, and takes it off
 /// when none has any more: a root that nobody works on must not be kept from going.
 /// Returns those for which that failed.
-pub(super) async fn hold_reconcilers(
-    shared: &Shared,
-    verdicts: &Verdicts,
-) -> Vec<(String, pintle_core::ApiError)> {
+pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Vec<(String, ApiError)> {
     let mut failed = Vec::new();
-    let due: Vec<(String, String, Vec<String>)> = {
+    let due: Vec<(String, String, Vec<String>, Option<Resource>)> = {
         let state = shared.state();
         verdicts
             .iter()
@@ -344,11 +342,25 @@ pub(super) async fn hold_reconcilers(
                 finalizers.retain(|name| name != names::FINALIZER_ROOTS);
                 finalizers.extend(wanted.then(|| names::FINALIZER_ROOTS.to_owned()));
                 let version = object.metadata.resource_version.clone().unwrap_or_default();
-                (has != wanted).then(|| (name.clone(), version, finalizers))
+                let roots = match verdict {
+                    Verdict::Work(in_force) => Some(&in_force.resource),
+                    Verdict::Rest(_, left) => left.as_ref().map(|left| &left.resource),
+                };
+                let roots = roots.filter(|_| !wanted).cloned();
+                (has != wanted).then(|| (name.clone(), version, finalizers, roots))
             })
             .collect()
     };
-    for (name, version, finalizers) in due {
+    for (name, version, finalizers, roots) in due {
+        // Without the Reconciler nobody would take them off: that there are none must not be an old view's word.
+        let held = match &roots {
+            Some(roots) => shared.cluster.any_has_finalizer(roots, &FINALIZERS_OF_ROOTS).await,
+            None => Ok(false),
+        };
+        if let Some(error) = held.map_or_else(Some, |held| held.then(roots_are_held)) {
+            failed.push((name, error));
+            continue;
+        }
         match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
             Ok(()) => {}
             Err(error) if error.code == 404 => {}
@@ -362,6 +374,11 @@ pub(super) async fn hold_reconcilers(
         }
     }
     failed
+}
+
+fn roots_are_held() -> ApiError {
+    let message = "its roots have finalizers that their watch has not shown yet".into();
+    ApiError { reason: "RootsHeld".into(), message, ..ApiError::default() }
 }
 
 /// Whether a Reconciler is to have our finalizer; nothing while that is not known.

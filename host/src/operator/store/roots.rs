@@ -85,11 +85,14 @@ fn is_ready(root: &Value) -> bool {
     })
 }
 
+/// The finalizers that we put on roots.
+pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
+    [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
+
 /// Whether a root has a finalizer of ours.
 fn is_held(root: &Value) -> bool {
-    const OURS: [&str; 3] = [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
     let finalizers = object::at(root, &["metadata", "finalizers"]).and_then(Value::as_array);
-    finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| OURS.contains(&name))
+    finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| FINALIZERS_OF_ROOTS.contains(&name))
 }
 
 /// The kinds of the children that a root's status names because they are not watched.

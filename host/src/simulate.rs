@@ -3,9 +3,10 @@
 //! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has come to rest. A run puts a scenario on a copy of it,
 //! with the operator's own code over [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. What goes
 //! wrong is a [`Plan`]; what came of it is an [`Outcome`], which names the property that broke and the step at which it did.
-//! [`search`] makes plans, of each fault at each place and of mixtures, runs them, and shortens those that break a property.
+//! [`choice`] makes plans, of each fault at each place and of mixtures; [`search`] runs them, and shortens those that break a property.
 
 mod backend;
+pub mod choice;
 mod differing;
 mod hosts;
 mod meddling;

@@ -26,7 +26,8 @@ use pintle::{
     scenario::{Guest, ModuleFile},
     simulate::{
         NamedModule, Outcome, Plan, Replay, Setting, Simulation,
-        search::{self, Effort, Menu, Subject, Tally},
+        choice::{self, Effort, Menu, Subject},
+        search::{self, Tally},
     },
 };
 use pintle_engine::fixtures;
@@ -56,7 +57,7 @@ const FLOORS: [(&str, usize); 17] = [
     ("P14", 43),
     ("P15", 35),
     ("P16", 145),
-    (search::MIXED, 470),
+    (choice::MIXED, 470),
 ];
 /// Plans that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("simulate/corpus.txt");
@@ -304,10 +305,10 @@ fn search(subjects: &[Subject<'_>], arguments: &Arguments) -> anyhow::Result<Tal
     let corpus = match &arguments.only {
         Some(_) => Vec::new(),
         None => {
-            search::corpus(CORPUS, subjects).map_err(|why| anyhow::anyhow!("simulate/corpus.txt: {why}"))?
+            choice::corpus(CORPUS, subjects).map_err(|why| anyhow::anyhow!("simulate/corpus.txt: {why}"))?
         }
     };
-    let plans = search::plans(subjects, Menu { spares: true }, &corpus, &effort);
+    let plans = choice::plans(subjects, Menu { spares: true }, &corpus, &effort);
     let small = subjects.iter().filter(|subject| subject.is_small()).count();
     println!("{} plans, {} of a corpus; every place of {small} small scenarios", plans.len(), corpus.len());
     let begun = Instant::now();
@@ -398,7 +399,7 @@ fn catch(subjects: &[Subject<'_>], animal: &zoo::Animal) -> anyhow::Result<Optio
     let broken = Simulation::new(healthy.simulation.setting, animal.scenario, &text, &modules::resolve)?;
     let broken = broken.with_seams(animal.seams());
     let effort = Effort { plans: PLANS_PER_ANIMAL, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
-    let plans = search::plans(std::slice::from_ref(healthy), Menu::default(), &[], &effort);
+    let plans = choice::plans(std::slice::from_ref(healthy), Menu::default(), &[], &effort);
     let plans = plans.into_iter().map(|chosen| (chosen.seed, chosen.plan));
     for (seed, plan) in std::iter::once((0, Plan::default())).chain(plans) {
         let outcome = broken.run(seed, &plan, &healthy.reference)?;

@@ -22,7 +22,8 @@ use crate::{
     scenario::ModuleFile,
     simulate::{
         Differing, Outcome, Plan, Replay, Setting, Simulation, Step,
-        search::{self, Effort, Failure, Menu, Subject, Tally},
+        choice::{self, Effort, Menu, Subject},
+        search::{self, Failure, Tally},
         words,
     },
 };
@@ -180,7 +181,7 @@ impl Simulate {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let effort =
             Effort { plans: self.seeds, seed: 0, threads, failures_max: FAILURES_MAX, again_every: 50 };
-        let plans = search::plans(&sound, Menu::default(), &[], &effort);
+        let plans = choice::plans(&sound, Menu::default(), &[], &effort);
         let begun = clock::monotonic();
         let progress = Progress::new(plans.len());
         let mut tally = search::search(&sound, &plans, &effort, &|done, failed| progress.tell(done, failed))?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use http::{Method, Request, header};
 use kube::{
     Client, Config,
@@ -57,6 +57,14 @@ impl Api {
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {
         Ok(self.client.request(Request::get(path).body(Vec::new())?).await?)
+    }
+
+    /// What of the API server burns CPU, for so long from now: a file for `go tool pprof`.
+    pub(crate) async fn cpu_profile(&self, seconds: u32) -> Result<Vec<u8>> {
+        let request = Request::get(format!("/debug/pprof/profile?seconds={seconds}"));
+        let reply = self.client.send(request.body(kube::client::Body::empty())?).await?;
+        ensure!(reply.status().is_success(), "the API server answers {} to /debug/pprof", reply.status());
+        Ok(reply.into_body().collect_bytes().await?.to_vec())
     }
 
     pub(crate) async fn create(&self, collection: &str, object: &Value) -> Result<()> {

@@ -27,6 +27,7 @@ pub(crate) struct Recipe {
     kubeconfig: PathBuf,
     log: PathBuf,
     floor_concurrency: u32,
+    floor_marked: bool,
     /// Which logic NATIVE has. Pintle's comes from the cluster.
     pub(crate) logic: u32,
 }
@@ -52,7 +53,15 @@ impl Recipe {
             Who::Pintle => flags.pintle.clone(),
         };
         let log = directory.join("logs").join(format!("{}.log", who.name().to_lowercase()));
-        Ok(Self { who, program, kubeconfig, log, floor_concurrency, logic: 1 })
+        Ok(Self {
+            who,
+            program,
+            kubeconfig,
+            log,
+            floor_concurrency,
+            floor_marked: flags.floor_marked,
+            logic: 1,
+        })
     }
 
     fn command(&self) -> Result<Command> {
@@ -92,7 +101,7 @@ impl Recipe {
 
     fn floor(&self, command: &mut Command) {
         command.args(["floor", "--concurrency", &self.floor_concurrency.to_string(), "--floor-kubeconfig"]);
-        command.arg(&self.kubeconfig);
+        command.arg(&self.kubeconfig).args(self.floor_marked.then_some("--marked"));
     }
 
     /// The last lines that it logged.

@@ -17,6 +17,9 @@ use crate::api::{Api, CHILDREN, NAMESPACE, ROOTS};
 
 const MANAGER: &str = "floor";
 
+/// As long as the host's.
+const HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
 /// How often a request that failed is sent again: a root of which one is missing would never be right. Each try is a call in the
 /// audit log, and so in the figures.
 const RETRIES: u32 = 5;
@@ -39,17 +42,22 @@ pub(crate) struct Flags {
     /// With `--swap`: write every root's status, too.
     #[arg(long)]
     statuses: bool,
+    /// Send what an owner needs besides: the host's labels and hash on children, its conditions and digest in statuses.
+    #[arg(long)]
+    marked: bool,
 }
 
 struct Floor {
     api: Api,
     in_flight: Semaphore,
+    marked: bool,
 }
 
 pub(crate) async fn run(flags: Flags) -> Result<()> {
     let floor = Arc::new(Floor {
         api: Api::connect(&flags.floor_kubeconfig).await?,
         in_flight: Semaphore::new(flags.concurrency),
+        marked: flags.marked,
     });
     if flags.swap { floor.swap(&flags.logic, flags.statuses).await } else { floor.create().await }
 }
@@ -84,7 +92,7 @@ impl Floor {
         let (name, spec) = read(root)?;
         let applies = children(&name, &spec, "1").into_iter().zip(CHILDREN).map(|(child, collection)| {
             let name = &name;
-            async move { self.apply(format!("{collection}/{name}"), owned(child, root)).await }
+            async move { self.apply(format!("{collection}/{name}"), self.owned(child, root)).await }
         });
         try_join_all(applies).await?;
         self.write_status(&name, root, &spec).await
@@ -97,7 +105,7 @@ impl Floor {
                 let (name, spec) = read(root)?;
                 let [config_map, ..] = children(&name, &spec, logic);
                 let [collection, ..] = CHILDREN;
-                self.apply(format!("{collection}/{name}"), owned(config_map, root)).await?;
+                self.apply(format!("{collection}/{name}"), self.owned(config_map, root)).await?;
                 if statuses { self.write_status(&name, root, &spec).await } else { Ok(()) }
             })
             .buffer_unordered(self.in_flight.available_permits())
@@ -111,7 +119,7 @@ impl Floor {
             "type": "Ready", "status": "False", "reason": "Progressing", "message": "the Deployment has not been seen",
             "lastTransitionTime": "2000-01-01T00:00:00Z", "observedGeneration": generation,
         });
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "bench.pintle.dev/v1", "kind": "Bench",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "status": {
@@ -119,7 +127,27 @@ impl Floor {
                 "url": format!("http://{}/", host_name(name)), "conditions": [condition],
             },
         });
+        if self.marked {
+            let mut reconciling = condition.clone();
+            (reconciling["type"], reconciling["status"]) = ("Reconciling".into(), "True".into());
+            object["status"]["conditions"] = json!([condition, reconciling]);
+            object["status"]["pintle"] = json!({"moduleDigest": HASH});
+        }
         self.apply(format!("{ROOTS}/{name}/status"), object).await
+    }
+
+    fn owned(&self, mut child: Value, root: &Value) -> Value {
+        let metadata = &mut child["metadata"];
+        metadata["ownerReferences"] = json!([{
+            "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "name": root["metadata"]["name"], "uid": root["metadata"]["uid"],
+            "controller": true, "blockOwnerDeletion": true,
+        }]);
+        if self.marked {
+            metadata["annotations"] = json!({"pintle.dev/desired": HASH});
+            metadata["labels"]["pintle.dev/reconciler"] = "bench".into();
+            metadata["labels"]["pintle.dev/root"] = root["metadata"]["uid"].clone();
+        }
+        child
     }
 
     async fn apply(&self, path: String, object: Value) -> Result<()> {
@@ -141,12 +169,4 @@ impl Floor {
 fn read(root: &Value) -> Result<(String, BenchSpec)> {
     let name = root["metadata"]["name"].as_str().context("a root without a name")?;
     Ok((name.to_owned(), serde::Deserialize::deserialize(&root["spec"])?))
-}
-
-fn owned(mut child: Value, root: &Value) -> Value {
-    child["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "name": root["metadata"]["name"], "uid": root["metadata"]["uid"],
-        "controller": true, "blockOwnerDeletion": true,
-    }]);
-    child
 }

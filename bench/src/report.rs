@@ -49,6 +49,9 @@ pub(crate) fn print(flags: &Flags, outcome: &Outcome) {
         .map(|(concurrency, seconds)| format!("{concurrency}: {seconds:.2} s"))
         .collect();
     println!("FLOOR has {} requests in flight (tried: {})", outcome.floor_concurrency, tried.join(", "));
+    if flags.floor_marked {
+        println!("FLOOR sends what the host sends on top; the targets mean FLOOR without that.");
+    }
     println!();
     let judged = targets::judge(&outcome.figures);
     for target in &judged {
@@ -88,7 +91,7 @@ pub(crate) fn write_json(flags: &Flags, outcome: &Outcome) -> Result<()> {
             "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
         },
         "settings": {"runs": flags.runs, "roots": flags.roots, "many": flags.many, "samples": flags.samples},
-        "floor": {"concurrency": outcome.floor_concurrency, "tried": outcome.floor_tried},
+        "floor": {"concurrency": outcome.floor_concurrency, "tried": outcome.floor_tried, "marked": flags.floor_marked},
         "targets": targets::judge(&outcome.figures),
         "how": how,
         "figures": outcome.figures.records,

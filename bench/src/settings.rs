@@ -29,9 +29,16 @@ pub(crate) struct Flags {
     /// How many requests FLOOR has in flight [default: whatever is fastest; it is tried out first]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) floor_concurrency: Option<u32>,
+    /// FLOOR sends what the host sends on top: its labels and hash on children, its conditions and digest in statuses. What of a
+    /// difference that explains shows; the targets mean FLOOR without
+    #[arg(long)]
+    pub(crate) floor_marked: bool,
     /// Where the figures go, as JSON
     #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
     pub(crate) json: PathBuf,
+    /// A folder for CPU profiles of the API server while each contestant creates, for `go tool pprof`; being profiled costs it some speed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) profiles: Option<PathBuf>,
     /// The binary `pintle`
     #[arg(long, value_name = "FILE")]
     pub(crate) pintle: PathBuf,

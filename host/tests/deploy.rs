@@ -403,13 +403,13 @@ fn the_image_is_built_from_what_is_here_and_starts_as_the_deployment_wants() {
         match (name.as_str(), &rest.split(' ').collect::<Vec<_>>()[..]) {
             ("WORKDIR", [folder]) => workdir = (*folder).to_owned(),
             ("COPY", ["--from=build", built, to]) => {
-                assert_eq!(*built, format!("{workdir}/target/release/pintle"));
+                assert_eq!(*built, format!("{workdir}/target/dist/pintle"));
                 copied.push((*to).to_owned());
             }
             ("COPY", [from, _]) => {
                 assert!(repository().join(from).exists(), "{from} is not there");
             }
-            ("RUN", _) => assert_eq!(rest, "cargo build --release --locked --package pintle"),
+            ("RUN", _) => assert_eq!(rest, "cargo build --profile dist --locked --package pintle"),
             _ => {}
         }
     }

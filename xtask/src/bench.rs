@@ -1,4 +1,4 @@
-//! The benchmarks, in release builds.
+//! The benchmarks: calls of guests, and the host as its image has it.
 
 use std::ffi::OsString;
 
@@ -42,9 +42,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     say("building the host, the benchmark and its guests");
     let packages =
         ["--package", "pintle", "--bin", "pintle", "--package", "pintle-bench", "--bin", "pintle-bench"];
-    cargo(["build", "--release"].iter().chain(&packages)).go()?;
-    let release = target().join("release");
-    let guests = guests::build_bench(&release.join("pintle"))?;
+    cargo(["build", "--profile", "dist"].iter().chain(&packages)).go()?;
+    let built = target().join("dist");
+    let guests = guests::build_bench(&built.join("pintle"))?;
     say("building the operator in Go");
     let native = target().join("bench-native");
     let source = root().join("bench/native");
@@ -53,11 +53,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         ["build".into(), "-trimpath".into(), "-o".into(), native.clone().into(), ".".into()];
     program_in(&source, "go", build).env("CGO_ENABLED", "0").go()?;
     let named: [(&str, OsString); 4] = [
-        ("--pintle", release.join("pintle").into()),
+        ("--pintle", built.join("pintle").into()),
         ("--native", native.into()),
         ("--guests", guests.folder().into()),
         ("--json", target().join("bench.json").into()),
     ];
     let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
-    program(release.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
+    program(built.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{
     figures::Figures,
@@ -48,9 +48,10 @@ pub(crate) async fn load(
     let begun = stage.begin()?;
     stage.put(phase, "idle_mib", mebibytes(begun.usage.resident_bytes));
     stage.put(phase, "idle_peak_mib", mebibytes(begun.usage.peak_bytes));
-    let (began, right) = tokio::try_join!(
+    let (began, right, ()) = tokio::try_join!(
         loader::create(&stage.api, numbers.clone(), replicas),
         observer.wait_right(numbers.end, patience(roots)),
+        profile(stage, phase),
     )?;
     let converged = (right - began).as_secs_f64();
     let ended = stage.end(phase, "", begun).await?;
@@ -67,6 +68,18 @@ pub(crate) async fn load(
         mebibytes(ended.usage.peak_bytes)
     );
     Ok(ended.usage)
+}
+
+/// For how long the API server is profiled: longer than a thousand roots take.
+const PROFILED_SECONDS: u32 = 20;
+
+async fn profile(stage: &Stage<'_>, phase: Phase) -> Result<()> {
+    let Some(directory) = &stage.flags.profiles else { return Ok(()) };
+    let profile = stage.api.cpu_profile(PROFILED_SECONDS).await?;
+    let name = format!("{}-{}-{}.pprof", phase.name(), stage.who.name().to_lowercase(), stage.run);
+    std::fs::create_dir_all(directory)?;
+    let path = directory.join(name);
+    std::fs::write(&path, profile).with_context(|| format!("writing {}", path.display()))
 }
 
 /// How many roots each concurrency is tried with.

@@ -36,6 +36,7 @@ impl Guest for ConfigMonitor {
         let needs = [("v1", "ConfigMap"), ("v1", "Pod"), ("apps/v1", "ReplicaSet")];
         let apps = RESTARTABLE.map(|kind| ("apps/v1", kind));
         Manifest {
+            observe_status: true,
             needs: needs
                 .into_iter()
                 .chain(apps)

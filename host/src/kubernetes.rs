@@ -39,6 +39,24 @@ pub struct Cluster {
     account: Option<Arc<Account>>,
 }
 
+/// How much of an object is to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// All of it.
+    Whole,
+    /// Its metadata: the rest, a Secret's data for instance, does not leave the API server.
+    Metadata,
+}
+
+impl Back {
+    fn accept(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        }
+    }
+}
+
 /// What the API server replied to a request that it accepted.
 #[derive(Debug)]
 pub struct Reply {
@@ -94,8 +112,11 @@ impl Cluster {
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request =
-            Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, "application/json");
+        self.read_unreduced(path, Back::Whole.accept()).await
+    }
+
+    async fn read_unreduced(&self, path: String, accept: &str) -> Result<Option<Value>, ApiError> {
+        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
         let request = self.as_whom(request.body(Vec::new()))?;
         let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.ask(request)).await;
         match asked.unwrap_or_else(|_| Err(too_late())) {
@@ -114,8 +135,7 @@ impl Cluster {
         resource: &Resource,
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
-        let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-        let found = self.read(resource, reference, accept).await?;
+        let found = self.read(resource, reference, Back::Metadata.accept()).await?;
         Ok(found.map(|mut object| {
             object["apiVersion"] = reference.api_version.as_str().into();
             object["kind"] = reference.kind.as_str().into();
@@ -134,24 +154,14 @@ impl Cluster {
         finalizers: &[&str],
     ) -> Result<bool, ApiError> {
         const PAGE_OBJECTS: u32 = 500;
-        let is_held = |object: &Value| {
-            let found = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-            found.filter_map(Value::as_str).any(|name| finalizers.contains(&name))
-        };
         let mut next = String::new();
         loop {
             let path = format!("{}?limit={PAGE_OBJECTS}{next}", resource.path(None, None));
             let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-            let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
-            let request = self.as_whom(request.body(Vec::new()))?;
-            let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.ask(request)).await;
-            let page: Value = match asked.unwrap_or_else(|_| Err(too_late())) {
-                Ok((_, bytes)) => serde_json::from_slice(&bytes).map_err(no_json)?,
-                // With its kind every object is gone.
-                Err(error) if error.code == 404 => return Ok(false),
-                Err(error) => return Err(error),
-            };
-            if page["items"].as_array().into_iter().flatten().any(is_held) {
+            // With its kind every object is gone.
+            let Some(page) = self.read_unreduced(path, accept).await? else { return Ok(false) };
+            let mut items = page["items"].as_array().into_iter().flatten();
+            if items.any(|item| pintle_core::object::has_finalizer(item, finalizers)) {
                 return Ok(true);
             }
             match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
@@ -176,14 +186,14 @@ impl Cluster {
         }
     }
 
-    /// Carries out an apply that a pass decided.
+    /// Carries out an apply that a pass decided. Of the object as it then is, so much comes back.
     ///
     /// # Errors
     /// Whatever the API server says, or that it says nothing; 409 or 422 when the object is another than the one that it is for.
-    pub async fn apply(&self, resource: &Resource, apply: &Apply) -> Result<Reply, ApiError> {
+    pub async fn apply(&self, resource: &Resource, apply: &Apply, back: Back) -> Result<Reply, ApiError> {
         let reference = apply.reference();
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        self.server_side_apply(path, apply.manager(), apply.force(), apply.object()).await
+        self.server_side_apply(path, apply.manager(), apply.force(), apply.object(), back).await
     }
 
     /// Carries out a claim that a pass decided, and returns the child as it is now.
@@ -254,7 +264,7 @@ impl Cluster {
     pub async fn write_status(&self, resource: &Resource, write: &StatusWrite) -> Result<Value, ApiError> {
         let reference = pintle_core::object::reference(write.object());
         let path = format!("{}/status", resource.path(reference.namespace.as_deref(), Some(&reference.name)));
-        Ok(self.server_side_apply(path, write.manager(), true, write.object()).await?.object)
+        Ok(self.server_side_apply(path, write.manager(), true, write.object(), Back::Whole).await?.object)
     }
 
     /// Writes the status of one of the host's own resources.
@@ -272,7 +282,7 @@ impl Cluster {
             "metadata": {"name": name}, "status": status,
         });
         let path = format!("{}/status", resource.path(None, Some(name)));
-        self.server_side_apply(path, "pintle", true, &object).await.map(|_| ())
+        self.server_side_apply(path, "pintle", true, &object, Back::Metadata).await.map(|_| ())
     }
 
     /// Sets or clears the host's finalizers on one of its own resources, provided that it is still as it was read.
@@ -339,12 +349,13 @@ impl Cluster {
         manager: &str,
         force: bool,
         object: &Value,
+        back: Back,
     ) -> Result<Reply, ApiError> {
         let request = Request::builder()
             .method(Method::PATCH)
             .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
             .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, back.accept())
             .body(bytes_of(object));
         self.send(request).await
     }

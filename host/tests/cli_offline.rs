@@ -20,6 +20,10 @@ fn manifest() -> String {
     fixtures::manifest("thing", "example.com/v1", "Thing", &["v1/ConfigMap", "v1/Secret"])
 }
 
+fn observing_status() -> String {
+    manifest().replacen('{', r#"{"observeStatus":true,"#, 1)
+}
+
 fn response(rest: &str) -> String {
     format!(r#"{{"apiVersion":"guest.pintle.dev/v1",{rest}}}"#)
 }
@@ -278,8 +282,25 @@ fn a_broken_case_fails_and_the_others_still_run() {
 }
 
 #[test]
+fn a_case_whose_root_has_a_status_that_its_guest_is_not_shown_fails() {
+    let case = format!(
+        "objects:\n- {}  status: {{seen: true, observedGeneration: 1}}\nexpect:\n  status: {{seen: true}}\n",
+        THING.replace('\n', "\n  ").trim_end_matches("  ")
+    );
+    let test = |manifest: &str| {
+        let folder = folder(&fixtures::answers(manifest, SEEN));
+        folder.write("case.yaml", &case);
+        folder.run(&["test", "guest.wasm", "case.yaml"])
+    };
+    let run = test(&manifest());
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("the root's status has seen, which guest thing is not shown"), "{run:?}");
+    assert_eq!(test(&observing_status()).code, 0);
+}
+
+#[test]
 fn a_guest_that_is_never_content_is_found() {
-    let folder = folder(&hashes_its_request(&manifest()));
+    let folder = folder(&hashes_its_request(&observing_status()));
     let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("NotIdempotent") && run.stderr.contains("status.n: "), "{run:?}");
@@ -535,6 +556,7 @@ fn component(manifest: &str, answers: &[&str], reconcile: &str) -> Vec<u8> {
 fn a_guest_that_answers_otherwise_from_the_empty_set_of_needs_is_found() {
     let mut declares: serde_json::Value = serde_json::from_str(&manifest()).unwrap();
     declares["needs"] = serde_json::json!([{"apiVersion": "v1", "kind": "Pod"}]);
+    declares["observeStatus"] = true.into();
     let asks = r#""needs":[{"objects":{"apiVersion":"v1","kind":"Pod","select":{"name":"q"}}}]"#;
     let (first, shown) = (response(asks), response(&format!(r#"{asks},"status":{{"n":"w"}}"#)));
     let other = response(r#""status":{"n":"other"}"#);

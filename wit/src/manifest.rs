@@ -18,6 +18,10 @@ pub struct Manifest {
     pub version: String,
     /// The kind of custom resource that the guest reconciles: the kind of its roots.
     pub reconciles: Kind,
+    /// Whether the guest wants to see its own fields of the root's status: they are the only memory that it has. A guest that does
+    /// not is not called again because its status was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observe_status: bool,
     /// Every kind of child that the guest may answer with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ChildKind>,

@@ -14,7 +14,8 @@ use crate::{ApiVersion, Need, ObjectRef};
 pub struct Request<Root = Value, Config: Default = Value> {
     /// `guest.pintle.dev/v1`.
     pub api_version: ApiVersion,
-    /// The root: the custom resource that the answer is about, with the guest's own status fields, which are its only memory.
+    /// The root: the custom resource that the answer is about. If the manifest asks for it (`observeStatus`), with the guest's own status
+    /// fields, which are its only memory.
     pub object: Root,
     /// The Reconciler's config; the default of the guest's type when it has none.
     #[serde(default, deserialize_with = "null_is_default", bound(deserialize = "Config: Deserialize<'de>"))]

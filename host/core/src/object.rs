@@ -43,6 +43,17 @@ pub fn is_deleting(object: &Value) -> bool {
     text(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
+/// The object's finalizers.
+pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let all = at(object, &["metadata", "finalizers"]).and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether the object has one of these finalizers.
+pub fn has_finalizer(object: &Value, wanted: &[&str]) -> bool {
+    finalizers(object).any(|name| wanted.contains(&name))
+}
+
 /// How the object is named.
 pub fn reference(object: &Value) -> ObjectRef {
     let Kind { api_version, kind } = kind(object);

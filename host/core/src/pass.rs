@@ -256,7 +256,7 @@ impl Pass {
         let had_a_pass = memory.had_a_pass(&root);
         let edited = memory.forget_unless(&binding, &root);
         let may_be_newer_than = root_listed_at.filter(|_| memory.memo.is_none());
-        let finalizers = finalize::finalizers(&root);
+        let finalizers = object::finalizers(&root).map(Into::into).collect();
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
         let known = memory.take_unwatched().into_iter().chain(children);
         let live = known.map(|child| (Key::from(&child.reference), child)).collect();
@@ -432,7 +432,7 @@ impl Pass {
             .collect();
         request::sort(&mut children);
         Request {
-            object: request::project_root(&self.root),
+            object: request::project_root(&self.root, self.binding.manifest.observe_status),
             config: self.binding.config.clone(),
             children,
             needs: self.needs.answers.clone(),

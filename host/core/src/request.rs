@@ -26,20 +26,29 @@ pub fn project(live: &Value) -> Value {
     Value::Object(object)
 }
 
-/// A root as its guest sees it: projected, and of its status only the guest's own fields.
-pub fn project_root(live: &Value) -> Value {
-    let mut root = project(live);
-    if let Some(status) = root.get_mut("status").and_then(Value::as_object_mut) {
-        for field in HOST_STATUS {
-            status.remove(field);
-        }
-        if status.is_empty()
-            && let Some(root) = root.as_object_mut()
-        {
-            root.remove("status");
-        }
+/// A root as its guest sees it: projected, and of its status only the guest's own fields, if it asks to see them.
+pub fn project_root(live: &Value, with_status: bool) -> Value {
+    let mut root = Map::new();
+    let Some(fields) = live.as_object() else { return Value::Null };
+    for (key, value) in fields {
+        let value = match key.as_str() {
+            "metadata" => metadata(value),
+            "status" => match own_status(value) {
+                Some(status) if with_status => status,
+                _ => continue,
+            },
+            _ => value.clone(),
+        };
+        root.insert(key.clone(), value);
     }
-    root
+    Value::Object(root)
+}
+
+/// The guest's own fields of a root's status, if there are any.
+pub fn own_status(status: &Value) -> Option<Value> {
+    let fields = status.as_object()?.iter().filter(|(field, _)| !HOST_STATUS.contains(&field.as_str()));
+    let own: Map<String, Value> = fields.map(|(field, value)| (field.clone(), value.clone())).collect();
+    (!own.is_empty()).then_some(Value::Object(own))
 }
 
 fn metadata(live: &Value) -> Value {
@@ -83,10 +92,16 @@ mod tests {
             "spec": {"a": 1},
             "status": {"observedGeneration": 3, "conditions": [], "pintle": {}, "domains": ["d"]},
         });
-        assert_eq!(
-            project_root(&live),
-            json!({"apiVersion": "x/v1", "kind": "X", "spec": {"a": 1}, "status": {"domains": ["d"]},
-                "metadata": {"name": "a", "namespace": "n", "uid": "u", "generation": 3, "labels": {"app": "a"}}})
-        );
+        let mut seen = json!({"apiVersion": "x/v1", "kind": "X", "spec": {"a": 1}, "status": {"domains": ["d"]},
+            "metadata": {"name": "a", "namespace": "n", "uid": "u", "generation": 3, "labels": {"app": "a"}}});
+        assert_eq!(project_root(&live, true), seen);
+        seen.as_object_mut().unwrap().remove("status");
+        assert_eq!(project_root(&live, false), seen);
+    }
+
+    #[test]
+    fn a_status_that_is_the_hosts_alone_is_none_to_a_guest() {
+        let live = json!({"kind": "X", "status": {"observedGeneration": 3, "conditions": [], "pintle": {}}});
+        assert_eq!(project_root(&live, true), json!({"kind": "X"}));
     }
 }

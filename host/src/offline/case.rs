@@ -8,6 +8,8 @@ use pintle_wit::{Event, Evictions, Failure, GuestCondition, Need};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use pintle_core::request;
+
 use super::{
     cluster::CaseRefusal,
     documents::{self, Document},
@@ -239,6 +241,7 @@ pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<Verdic
     };
     let report = run::run(module, &setting, true);
     let mut problems = setting.unused.clone();
+    problems.extend(unseen_status(&setting));
     problems.extend(report.unused_refusals.iter().cloned());
     problems.extend(report.violation.iter().map(ToString::to_string));
     let message =
@@ -256,6 +259,18 @@ pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<Verdic
         failure["message"] = full.message.as_str().into();
     }
     Ok(compare(case, found, ready, message, problems))
+}
+
+/// What is wrong with a case whose root has a status that its guest does not ask to see.
+fn unseen_status(setting: &Setting) -> Option<String> {
+    let manifest = &setting.binding.manifest;
+    let own = request::own_status(setting.root.get("status")?).filter(|_| !manifest.observe_status)?;
+    let fields: Vec<&str> = own.as_object()?.keys().map(String::as_str).collect();
+    Some(format!(
+        "the root's status has {}, which guest {} is not shown: leave it out of the case, or set observe_status in the manifest",
+        fields.join(", "),
+        manifest.name
+    ))
 }
 
 fn wants_message(case: &Case) -> bool {

@@ -109,7 +109,7 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     }
     let unheld = if term.is_some() { hold_reconcilers(shared, &verdicts).await } else { Vec::new() };
     for (name, error) in unheld {
-        warn!(reconciler = name, %error, "The finalizer of a Reconciler cannot be written; its work waits");
+        warn!(reconciler = name, %error, "The finalizer of a Reconciler stays as it is; its work waits");
         waiting.insert(name);
     }
     if !waiting.is_empty() {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use pintle_core::{
     ApiError, Applied, Apply, Binding, Done, EvictionWrite, FinalizerWrite, Finished, Observed, Outcome,
-    Pass, RootMemory, Snapshot, Step, account::Account, needs::LookUp, reconciler,
+    Pass, RootMemory, Snapshot, Step, account::Account, needs::LookUp, readiness, reconciler,
 };
 use pintle_engine::{CallLimits, Module};
 use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select};
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     clock,
-    kubernetes::{Cluster, Resource},
+    kubernetes::{Back, Cluster, Resource},
 };
 
 /// What a worker holds while it works on a root.
@@ -287,7 +287,7 @@ impl Work {
     async fn patch(&self, patch: &Apply) -> Result<Value, ApiError> {
         let reference = patch.reference();
         let resource = self.resource_of(reference).await?;
-        let reply = self.children()?.apply(&resource, patch).await;
+        let reply = self.children()?.apply(&resource, patch, Back::Whole).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "patch", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, object = %reference, patched = reply.is_ok(), "Patched");
         Ok(reply?.object)
@@ -362,6 +362,15 @@ impl Work {
         self.binding.manifest.children.iter().any(|child| child.observe && child.kind() == reference.kind())
     }
 
+    /// How much of a child the host has to know: what it does not, need not come back when the child is applied, and what is secret
+    /// should not.
+    fn back(&self, reference: &ObjectRef) -> Back {
+        match self.observes(reference) || readiness::needs_status(&reference.kind()) {
+            true => Back::Whole,
+            false => Back::Metadata,
+        }
+    }
+
     fn observed(&self, reference: &ObjectRef, mut live: Value) -> Observed {
         live["apiVersion"] = reference.api_version.as_str().into();
         live["kind"] = reference.kind.as_str().into();
@@ -407,7 +416,7 @@ impl Work {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
         let _writing = self.shared.writing(reference);
-        let reply = self.children()?.apply(&resource, apply).await;
+        let reply = self.children()?.apply(&resource, apply, self.back(reference)).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
         let observed = self.observed(reference, reply.object);

@@ -592,14 +592,14 @@ pub(crate) const ANIMALS: &[Animal] = &[
     },
     Animal {
         name: "guest-needs-its-status",
-        about: "A guest that wants a child less once its status has been written",
-        scenario: "scenarios/darkroom.yaml",
+        about: "A guest that wants no patch any more once its status has been written",
+        scenario: "scenarios/configmonitor.yaml",
         seams: || {
             answers(|_, request, answer| {
-                if !request["object"]["status"]["domains"].is_null()
-                    && let Some(children) = answer["children"].as_array_mut()
+                if !request["object"]["status"].is_null()
+                    && let Some(patches) = answer["patches"].as_array_mut()
                 {
-                    children.retain(|child| child["object"]["kind"] != "ConfigMap");
+                    patches.clear();
                 }
             })
         },

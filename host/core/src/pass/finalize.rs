@@ -164,12 +164,6 @@ fn set(finalizers: &mut BTreeSet<String>, name: &str, wanted: bool) {
     }
 }
 
-/// The finalizers of a root.
-pub(super) fn finalizers(root: &serde_json::Value) -> BTreeSet<String> {
-    let all = object::at(root, &["metadata", "finalizers"]).and_then(serde_json::Value::as_array);
-    all.into_iter().flatten().filter_map(|name| name.as_str().map(Into::into)).collect()
-}
-
 /// Whether an annotation is set to anything but nothing or `false`.
 pub(super) fn is_annotated(root: &serde_json::Value, annotation: &str) -> bool {
     object::text(root, &["metadata", "annotations", annotation])

@@ -40,6 +40,22 @@ fn a_pass_that_wrote_is_followed_by_at_most_one_more_call_that_plans_nothing_and
 }
 
 #[test]
+fn a_guest_that_does_not_observe_its_status_is_not_called_because_it_was_written() {
+    let mut world = World::new();
+    world.binding.manifest.observe_status = false;
+    let run = world.pass(&answer(vec![config_map("page", "a")]));
+    assert_eq!(run.steps, ["call", "create ConfigMap page", "status", "emit"]);
+    for _ in 0..3 {
+        let run = world.pass_with(|_| panic!("nothing changed that it sees"));
+        assert!(run.steps.is_empty() && run.done.ready && run.done.retry.is_none(), "{:?}", run.steps);
+    }
+    world.restart();
+    let run = world.pass(&answer(vec![config_map("page", "a")]));
+    assert_eq!(run.steps, ["call"]);
+    assert!(run.requests[0].object.get("status").is_none(), "{}", run.requests[0].object);
+}
+
+#[test]
 fn a_child_that_becomes_ready_makes_the_root_ready() {
     let mut world = World::new();
     world.settle(&two());

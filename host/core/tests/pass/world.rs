@@ -44,6 +44,7 @@ pub(crate) struct Run {
 impl World {
     pub(crate) fn new() -> Self {
         let mut manifest = Manifest::new("shop", "0.1.0", Kind::new("example.com/v1", "Shop"));
+        manifest.observe_status = true;
         manifest.children = vec![
             ChildKind::new("v1", "ConfigMap"),
             ChildKind::new("v1", "Secret"),

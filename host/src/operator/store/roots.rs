@@ -89,12 +89,6 @@ fn is_ready(root: &Value) -> bool {
 pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
     [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
 
-/// Whether a root has a finalizer of ours.
-fn is_held(root: &Value) -> bool {
-    let finalizers = object::at(root, &["metadata", "finalizers"]).and_then(Value::as_array);
-    finalizers.into_iter().flatten().filter_map(Value::as_str).any(|name| FINALIZERS_OF_ROOTS.contains(&name))
-}
-
 /// The kinds of the children that a root's status names because they are not watched.
 fn unwatched_kinds(root: &Value) -> BTreeSet<&str> {
     let recorded = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
@@ -213,7 +207,7 @@ impl Roots {
             written: written.unwrap_or(0),
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
-            held: is_held(&live),
+            held: object::has_finalizer(&live, &FINALIZERS_OF_ROOTS),
             failing: false,
             unjudged: list.is_some(),
             listed_alone: list.is_some(),

@@ -1,14 +1,14 @@
 //! FLOOR: what nobody can be faster than who makes the same calls. It knows of a root by watching, makes the four applies and the
 //! status write, and forgets the root. It compares nothing, repairs nothing and keeps nothing.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use guest_bench::{BenchSpec, children, host_name};
 use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind},
-    core::WatchEvent,
+    runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -70,19 +70,21 @@ impl Floor {
             NAMESPACE,
             &ApiResource::from_gvk_with_plural(&kind, "benches"),
         );
-        let list = roots.list_metadata(&kube::api::ListParams::default()).await?;
-        let version = list.metadata.resource_version.context("a list without a version")?;
-        let mut events =
-            roots.watch(&kube::api::WatchParams::default().timeout(3000), &version).await?.boxed();
+        // An API server ends the watch of whoever does not keep up with it, and what came meanwhile has to be listed.
+        let mut shown =
+            watcher(roots, watcher::Config::default()).default_backoff().applied_objects().boxed();
+        let mut begun = HashSet::new();
         let mut roots = JoinSet::new();
         loop {
             tokio::select! {
-                event = events.try_next() => {
-                    if let WatchEvent::Added(root) = event?.context("the watch ended")? {
+                root = shown.next() => match root.context("the watch ended")? {
+                    Ok(root) if begun.insert(root.metadata.uid.clone()) => {
                         let floor = Arc::clone(&self);
                         roots.spawn(async move { floor.root(&serde_json::to_value(root)?).await });
                     }
-                }
+                    Ok(_) => {}
+                    Err(error) => eprintln!("the watch of the roots begins anew: {error:#}"),
+                },
                 Some(done) = roots.join_next() => done??,
             }
         }

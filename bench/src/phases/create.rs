@@ -52,7 +52,8 @@ pub(crate) async fn load(
         loader::create(&stage.api, numbers.clone(), replicas),
         observer.wait_right(numbers.end, patience(roots)),
         profile(stage, phase),
-    )?;
+    )
+    .with_context(|| format!("{} logged:\n{}", stage.who.name(), stage.recipe.log_tail()))?;
     let converged = (right - began).as_secs_f64();
     let ended = stage.end(phase, "", begun).await?;
     drop(observer);

@@ -99,7 +99,7 @@ impl Cluster {
     /// # Errors
     /// Whatever the API server says but 404.
     pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
-        self.read(resource, reference, "application/json").await
+        self.read(resource, reference, Back::Whole).await
     }
 
     /// Reads an object with all that [`Reduced`] leaves out: what others set on it.
@@ -135,7 +135,7 @@ impl Cluster {
         resource: &Resource,
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
-        let found = self.read(resource, reference, Back::Metadata.accept()).await?;
+        let found = self.read(resource, reference, Back::Metadata).await?;
         Ok(found.map(|mut object| {
             object["apiVersion"] = reference.api_version.as_str().into();
             object["kind"] = reference.kind.as_str().into();
@@ -175,10 +175,10 @@ impl Cluster {
         &self,
         resource: &Resource,
         reference: &ObjectRef,
-        accept: &str,
+        back: Back,
     ) -> Result<Option<Value>, ApiError> {
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
+        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, back.accept());
         match self.send(request.body(Vec::new())).await {
             Ok(reply) => Ok(Some(reply.object)),
             Err(error) if error.code == 404 => Ok(None),

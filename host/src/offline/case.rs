@@ -3,12 +3,11 @@
 use std::{collections::BTreeMap, path::Path};
 
 use jiff::Timestamp;
+use pintle_core::request;
 use pintle_engine::Module;
 use pintle_wit::{Event, Evictions, Failure, GuestCondition, Need};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-
-use pintle_core::request;
 
 use super::{
     cluster::CaseRefusal,

@@ -5,6 +5,7 @@ pub mod cli;
 pub mod clock;
 pub mod config_schema;
 pub mod kubernetes;
+mod limits;
 pub mod offline;
 pub mod openapi;
 pub mod operator;

@@ -45,12 +45,15 @@ pub struct EngineConfig {
     pub compiler: Compiler,
 }
 
+/// The largest module, in bytes, unless an engine is built with another limit.
+pub const MODULE_BYTES_MAX: usize = 8 << 20;
+
 impl EngineConfig {
     /// The defaults, with this meter and this clock.
     pub fn new(meter: Meter, monotonic: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self {
             concurrent_calls: thread::available_parallelism().map_or(1, NonZeroUsize::get),
-            module_bytes_max: 8 << 20,
+            module_bytes_max: MODULE_BYTES_MAX,
             memory_bytes_max: 512 << 20,
             meter,
             monotonic: Arc::new(monotonic),

@@ -24,8 +24,9 @@ mod verify;
 
 pub use call::{Answer, CallError, CallLimits, CallStats, Origin};
 pub use compiler::{Compiler, Precompile};
-pub use config::{Allocation, EngineConfig, Meter, Monotonic};
+pub use config::{Allocation, EngineConfig, MODULE_BYTES_MAX, Meter, Monotonic};
 pub use digest::{Digest, DigestError};
 pub use engine::{Engine, EngineError};
 pub use module::Module;
 pub use ticker::TICK;
+pub use verify::FUNCTIONS_MAX;

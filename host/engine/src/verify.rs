@@ -6,7 +6,7 @@ use wasmparser::{BinaryReaderError, Encoding, Parser, Payload, Validator};
 use crate::{config::features, failure::quoted};
 
 /// How many functions a module may have, a hundred times as many as guest-webserver has. Bounds compiling, which no deadline does.
-const FUNCTIONS_MAX: u32 = 50_000;
+pub const FUNCTIONS_MAX: u32 = 50_000;
 
 /// How many imports a message names.
 const IMPORTS_NAMED_MAX: usize = 10;

@@ -23,7 +23,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{clock, kubernetes::observed::Observer};
+use crate::{clock, kubernetes::observed::Observer, limits::Limit};
 
 /// A metric of the host. What it is called and what it means: [`Metric::spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,7 @@ pub(crate) enum Metric {
     Roots,
     BackingOff,
     Throttled,
+    LimitsHit,
     Swaps,
     CacheObjects,
     CacheBytes,
@@ -86,7 +87,7 @@ const REASONS_MAX: usize = 64;
 
 impl Metric {
     /// All of them, in the order of the page about them.
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::Reconciles,
         Self::ReconcileErrors,
         Self::TerminalErrors,
@@ -111,6 +112,7 @@ impl Metric {
         Self::Roots,
         Self::BackingOff,
         Self::Throttled,
+        Self::LimitsHit,
         Self::Swaps,
         Self::CacheObjects,
         Self::CacheBytes,
@@ -241,6 +243,13 @@ impl Metric {
                 Gauge,
                 BY,
                 "Roots that are slowed, because they kept changing without getting anywhere",
+            ),
+            Self::LimitsHit => spec(
+                "pintle_limits_hit",
+                Counter,
+                &["controller", "limit"],
+                "Times that something of a Reconciler's, its guest's or its module's hit a limit; docs/operators.md has the limits. \
+                 The controller is empty for what no Reconciler has named",
             ),
             Self::Swaps => spec("pintle_swaps", Counter, BY, "Times that another module came into force"),
             Self::CacheObjects => spec(
@@ -455,6 +464,16 @@ impl Metrics {
         if let Ended::Terminal(_) = ended {
             self.count(Metric::TerminalErrors, &[controller]);
         }
+        if let Ended::Failed(reason) | Ended::Terminal(reason) = ended
+            && let Some(limit) = Limit::of_reason(reason)
+        {
+            self.limit_hit(controller, limit);
+        }
+    }
+
+    /// Something that this Reconciler is responsible for hit a limit. A pass that fails for it is counted by [`Self::reconciled`].
+    pub(crate) fn limit_hit(&self, controller: &str, limit: Limit) {
+        self.count(Metric::LimitsHit, &[controller, limit.spec().name]);
     }
 
     /// A reason as a label: itself, while this controller has not too many.

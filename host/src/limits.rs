@@ -18,6 +18,10 @@ pub(crate) enum Limit {
 }
 
 /// What a limit is.
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the page for operators is made of what a host itself does not say")
+)]
 pub(crate) struct Spec {
     /// What it is called in `pintle_limits_hit_total`: lower case, with hyphens.
     pub(crate) name: &'static str,

@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 
-use anyhow::Result;
-
 use crate::{
     guests,
-    run::{cargo, program, program_in, root, say, target},
+    progress::Board,
+    run::{Result, cargo, program, root, say, target},
 };
 
 /// The flags of `cargo xtask bench`.
@@ -29,29 +28,37 @@ enum Part {
     Operator,
 }
 
+impl Flags {
+    /// Whether no control plane is started.
+    pub(crate) fn is_engine_alone(&self) -> bool {
+        self.only == Some(Part::Engine)
+    }
+}
+
 pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let board = Board::new();
     // Whoever asks for phases wants those.
     let engine = flags.only.map_or(flags.operator.is_empty(), |part| part == Part::Engine);
     if engine {
-        let guests = guests::build()?;
+        let guests = guests::build(&board)?;
         cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests.folder()).go()?;
     }
-    if flags.only == Some(Part::Engine) {
+    if flags.is_engine_alone() {
         return Ok(());
     }
     say("building the host, the benchmark and its guests");
     let packages =
         ["--package", "pintle", "--bin", "pintle", "--package", "pintle-bench", "--bin", "pintle-bench"];
-    cargo(["build", "--profile", "dist"].iter().chain(&packages)).go()?;
+    board.cargo("bench", cargo(["build", "--profile", "dist"].iter().chain(&packages)))?;
     let built = target().join("dist");
-    let guests = guests::build_bench(&built.join("pintle"))?;
+    let guests = guests::build_bench(&board, built.join("pintle").as_os_str())?;
     say("building the operator in Go");
     let native = target().join("bench-native");
     let source = root().join("bench/native");
-    program_in(&source, "go", ["vet", "./..."]).go()?;
+    program("go", ["vet", "./..."]).folder(&source).go()?;
     let build: [OsString; 5] =
         ["build".into(), "-trimpath".into(), "-o".into(), native.clone().into(), ".".into()];
-    program_in(&source, "go", build).env("CGO_ENABLED", "0").go()?;
+    program("go", build).folder(&source).env("CGO_ENABLED", "0").go()?;
     let named: [(&str, OsString); 4] = [
         ("--pintle", built.join("pintle").into()),
         ("--native", native.into()),

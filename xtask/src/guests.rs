@@ -1,13 +1,16 @@
 //! The guests as components, in `target/guests`.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
-
-use crate::run::{Program, cargo, program, root, say, target};
+use crate::{
+    build,
+    progress::Board,
+    run::{Program, Result, program, root, target},
+};
 
 /// What a guest may weigh at most: a guest is stored in etcd and compiled by every host.
 const BYTES_MAX: [(&str, u64); 3] =
@@ -26,53 +29,49 @@ impl Guests {
     }
 }
 
-/// The `pintle` binary, built.
-pub(crate) fn pintle() -> Result<PathBuf> {
-    cargo(["build", "--package", "pintle", "--bin", "pintle"]).go()?;
-    Ok(target().join("debug").join("pintle"))
-}
-
 /// Builds the guests by the way that every author takes, `pintle build`.
-pub(crate) fn build() -> Result<Guests> {
-    let pintle = pintle()?;
+pub(crate) fn build(board: &Board) -> Result<Guests> {
+    let pintle = build::pintle(board)?;
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
     let guests = Guests(folder);
     for (name, bytes_max) in BYTES_MAX {
-        say(format_args!("building guest {name}"));
+        board.is_at("guest", name);
         let source = root().join(format!("guest-{name}"));
-        build_one(&pintle, &source, &guests.path(name), &["--locked"], &target())?;
+        build_command(&pintle, &source, &guests.path(name), &["--locked"]).output()?;
         let bytes = fs::metadata(guests.path(name))?.len();
-        ensure!(bytes <= bytes_max, "guest {name} has grown to {bytes} bytes; it may have {bytes_max}");
+        if bytes > bytes_max {
+            return Err(format!("guest {name} has grown to {bytes} bytes; it may have {bytes_max}").into());
+        }
+        board.show(&format!("    guest {name}: {bytes} bytes"));
     }
-    say("building guest darkroom-next, a changed copy of darkroom");
-    let changed = changed_darkroom()?;
-    // Its schemas change with it, so that what was copied is stale. It has a target folder of its own, since cargo would take two
-    // packages of one name for one another, and one that stays when the copy is made anew.
-    build_one(&pintle, &changed, &guests.path("darkroom-next"), &[], &target().join("darkroom-next-target"))?;
+    board.is_at("guest", "darkroom-next, a changed copy of darkroom");
+    // Its schemas change with it, so that what was copied is stale.
+    build_command(&pintle, &changed_darkroom()?, &guests.path("darkroom-next"), &[]).output()?;
+    board.end("guest");
     Ok(guests)
 }
 
-fn build_one(pintle: &Path, source: &Path, output: &Path, flags: &[&str], target: &Path) -> Result<()> {
-    build_command(pintle, source, output, flags, target).go()
-}
-
-fn build_command(pintle: &Path, source: &Path, output: &Path, flags: &[&str], target: &Path) -> Program {
+/// `pintle build`. What cargo compiles for it is not listed; errors are shown.
+fn build_command(pintle: &OsStr, source: &Path, output: &Path, flags: &[&str]) -> Program {
     let arguments = [Path::new("build"), source, Path::new("--output"), output];
-    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new))).env("CARGO_TARGET_DIR", target)
+    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new)))
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_TERM_QUIET", "true")
 }
 
 /// Builds the benchmark's guest, the one with other logic that it is swapped for, and the one that never answers.
-pub(crate) fn build_bench(pintle: &Path) -> Result<Guests> {
+pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
     let guests = Guests(folder);
     for (name, logic) in [("bench", "1"), ("bench-next", "2"), ("bench-loop", "loop")] {
-        say(format_args!("building guest {name}"));
-        build_command(pintle, &root().join("bench/guest"), &guests.path(name), &["--locked"], &target())
+        board.is_at("guest", name);
+        build_command(pintle, &root().join("bench/guest"), &guests.path(name), &["--locked"])
             .env("PINTLE_BENCH_LOGIC", logic)
-            .go()?;
+            .output()?;
     }
+    board.end("guest");
     Ok(guests)
 }
 
@@ -92,12 +91,15 @@ fn changed_darkroom() -> Result<PathBuf> {
     for file in files_below(&copy.join("src"))? {
         let text = fs::read_to_string(&file)?;
         let changed = text.replace("31536000", "86400").replace("31_536_000", "86_400");
-        if changed != text {
-            changes += 1;
-            fs::write(&file, changed)?;
-        }
+        changes += usize::from(changed != text);
+        // As `standalone` calls the package.
+        fs::write(&file, changed.replace("guest_darkroom", "guest_darkroom_next"))?;
     }
-    ensure!(changes > 0, "guest-darkroom no longer names its cache time; change xtask/src/guests.rs with it");
+    if changes == 0 {
+        return Err(
+            "guest-darkroom no longer names its cache time; change xtask/src/guests.rs with it".into()
+        );
+    }
     Ok(copy)
 }
 
@@ -107,12 +109,16 @@ fn standalone(manifest: &str) -> Result<String> {
     let version = |name: &str| -> Result<String> {
         let line = workspace.lines().find(|line| line.starts_with(&format!("{name} = ")));
         let value = line.and_then(|line| line.split_once(" = ")).map(|(_, value)| value.trim().to_owned());
-        value.with_context(|| format!("the workspace has no dependency {name}"))
+        value.ok_or_else(|| format!("the workspace has no dependency {name}").into())
     };
     let mut text = String::new();
     for line in manifest.lines() {
         let key = line.split(['.', ' ']).next().unwrap_or_default();
-        if line.starts_with("version.workspace") {
+        if line.contains("\"guest-darkroom") {
+            // In the one target folder cargo would take two packages of one name for one another.
+            text.push_str(&line.replace("guest-darkroom", "guest-darkroom-next"));
+            text.push('\n');
+        } else if line.starts_with("version.workspace") {
             text.push_str("version = \"0.2.0\"\n");
         } else if line.starts_with("edition.workspace") {
             text.push_str("edition = \"2024\"\n");
@@ -134,6 +140,14 @@ fn standalone(manifest: &str) -> Result<String> {
         }
     }
     text.push_str("\n[workspace]\n");
+    // With the same profiles, what the workspace has built already is taken from the one target folder.
+    for header in ["[profile.dev]", "[profile.dev.package.\"*\"]", "[profile.release]"] {
+        let section = workspace.lines().skip_while(|line| *line != header);
+        for line in section.take_while(|line| !line.is_empty()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
     Ok(text)
 }
 

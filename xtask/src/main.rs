@@ -1,15 +1,20 @@
 //! `cargo xtask`: the commands for developing Pintle.
+//!
+//! This package looks at what the machine has, builds, and starts what it built. It depends on next to nothing, since whoever types the
+//! README's first command waits for it before anything is checked or said; what needs more lives in `workbench/`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
 )]
 
 mod bench;
-mod cluster;
-mod demo;
+mod build;
+mod changed;
 mod generate;
 mod guests;
-mod licences;
+mod packages;
+mod progress;
+mod requirements;
 mod run;
 mod simulate;
 mod test;
@@ -17,6 +22,7 @@ mod test;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use requirements::Requirement;
 
 /// The commands for developing Pintle.
 #[derive(Parser)]
@@ -29,9 +35,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Show the main job on a real control plane, and leave it running to play with
-    Demo(demo::Flags),
+    Demo {
+        /// End after the last step instead of staying up; the exit status is 0 only when every step happened
+        #[arg(long)]
+        exit: bool,
+    },
     /// Run every check and test: format, lints, generated files, units, guests, acceptance on a real control plane
     Test(test::Flags),
+    /// Check what changed: format, lints, and the unit tests of the packages that differ from the last commit, or that it changed
+    Check,
     /// Run the operator on the API server in memory under many plans of what goes wrong
     Simulate(simulate::Flags),
     /// Start a real control plane, print its KUBECONFIG, and keep it until interrupted
@@ -50,25 +62,50 @@ enum Command {
     Bench(bench::Flags),
 }
 
+impl Command {
+    /// What it needs of the machine. Disk: what it left behind after a cold run, and a quarter more.
+    fn requirements(&self) -> Vec<Requirement> {
+        use Requirement::{Component, ControlPlane, Disk, Go, WasmTarget};
+        match self {
+            Self::Demo { .. } => vec![WasmTarget, ControlPlane, Disk(8)],
+            Self::Test(flags) => {
+                let mut all = vec![WasmTarget, Component("rustfmt"), Component("clippy"), Disk(20)];
+                all.extend((!flags.offline).then_some(ControlPlane));
+                all
+            }
+            Self::Check => vec![Component("rustfmt"), Component("clippy"), Disk(6)],
+            Self::Simulate(_) => vec![WasmTarget, Disk(8)],
+            Self::Cluster => vec![ControlPlane, Disk(4)],
+            Self::Guests => vec![WasmTarget, Disk(6)],
+            Self::Gen { .. } => vec![Disk(6)],
+            Self::Licences => Vec::new(),
+            Self::Bench(flags) if flags.is_engine_alone() => vec![WasmTarget, Disk(8)],
+            Self::Bench(_) => vec![WasmTarget, Go, ControlPlane, Disk(12)],
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    match run() {
+    match run(&Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::Demo(flags) => demo::run(&flags),
-        Command::Test(flags) => test::run(&flags),
-        Command::Simulate(flags) => simulate::run(&flags),
-        Command::Cluster => cluster::run(),
-        Command::Guests => guests::build().map(|_| ()),
-        Command::Gen { check } => generate::run(check),
-        Command::Licences => licences::check(),
-        Command::Bench(flags) => bench::run(&flags),
+fn run(command: &Command) -> run::Result<()> {
+    requirements::meet(&command.requirements())?;
+    match command {
+        Command::Demo { exit } => build::demo(*exit),
+        Command::Test(flags) => test::run(flags),
+        Command::Check => changed::check(),
+        Command::Simulate(flags) => simulate::run(flags),
+        Command::Cluster => build::cluster(),
+        Command::Guests => guests::build(&progress::Board::new()).map(drop),
+        Command::Gen { check } => generate::run(&progress::Board::new(), *check),
+        Command::Licences => build::licences(&progress::Board::new()),
+        Command::Bench(flags) => bench::run(flags),
     }
 }

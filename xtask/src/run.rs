@@ -1,12 +1,16 @@
 //! Running programs, with errors that say which one failed and how.
 
 use std::{
-    ffi::OsStr,
+    error::Error,
+    ffi::{OsStr, OsString},
+    fmt::Display,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail};
+/// What went wrong, in words for people.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -20,7 +24,7 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// A program to be run in the workspace.
-pub(crate) struct Program(Command);
+pub(crate) struct Program(pub(crate) Command);
 
 /// Cargo, with these arguments.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
@@ -37,43 +41,54 @@ pub(crate) fn program<S: AsRef<OsStr>>(
     Program(command)
 }
 
-/// A program, with these arguments, in a folder of its own.
-pub(crate) fn program_in<S: AsRef<OsStr>>(
-    folder: &Path,
-    name: impl AsRef<OsStr>,
-    arguments: impl IntoIterator<Item = S>,
-) -> Program {
-    let mut program = program(name, arguments);
-    program.0.current_dir(folder);
-    program
-}
-
 impl Program {
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(key, value);
         self
     }
 
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        self.0.current_dir(folder);
+        self
+    }
+
     /// Runs it with its output shown.
     pub(crate) fn go(mut self) -> Result<()> {
-        let status = self.0.status().with_context(|| format!("cannot run {}", self.line()))?;
-        if !status.success() {
-            bail!("failed ({status}): {}", self.line());
-        }
-        Ok(())
+        let status = self.0.status().map_err(|error| self.cannot_run(&error))?;
+        self.judge(status)
     }
 
     /// Runs it and takes its output.
     pub(crate) fn output(mut self) -> Result<String> {
-        let output = self
-            .0
-            .stderr(Stdio::inherit())
-            .output()
-            .with_context(|| format!("cannot run {}", self.line()))?;
-        if !output.status.success() {
-            bail!("failed ({}): {}", output.status, self.line());
-        }
-        String::from_utf8(output.stdout).with_context(|| format!("{} did not print text", self.line()))
+        let output = self.0.stderr(Stdio::inherit()).output().map_err(|error| self.cannot_run(&error))?;
+        self.judge(output.status)?;
+        String::from_utf8(output.stdout)
+            .map_err(|_| format!("{} printed something that is no text", self.line()).into())
+    }
+
+    /// What it prints, if it can be run and succeeds; what it complains about is nobody's concern.
+    pub(crate) fn asked(mut self) -> Option<String> {
+        let output = self.0.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        String::from_utf8(output.stdout).ok().filter(|_| output.status.success())
+    }
+
+    /// Becomes this program. Returns only where that cannot be.
+    pub(crate) fn replace(mut self) -> Result<()> {
+        let error = self.0.exec();
+        Err(self.cannot_run(&error))
+    }
+
+    pub(crate) fn judge(&self, status: std::process::ExitStatus) -> Result<()> {
+        if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", self.line()).into()) }
+    }
+
+    pub(crate) fn cannot_run(&self, error: &std::io::Error) -> Box<dyn Error + Send + Sync> {
+        format!("cannot run {}: {error}", self.line()).into()
     }
 
     fn line(&self) -> String {
@@ -82,7 +97,17 @@ impl Program {
     }
 }
 
+/// `error`, with what could not be done.
+pub(crate) fn while_doing<E: Display>(what: impl Display) -> impl FnOnce(E) -> Box<dyn Error + Send + Sync> {
+    move |error| format!("{what}: {error}").into()
+}
+
+/// What cannot be had otherwise than by its name.
+pub(crate) fn built(name: &str) -> OsString {
+    target().join("debug").join(name).into()
+}
+
 /// A line about what is being done.
-pub(crate) fn say(line: impl std::fmt::Display) {
+pub(crate) fn say(line: impl Display) {
     println!("\u{1b}[1;36m==>\u{1b}[0m {line}");
 }

@@ -1,10 +1,9 @@
 //! The operator on the API server in memory.
 
-use anyhow::Result;
-
 use crate::{
     guests,
-    run::{cargo, say},
+    progress::Board,
+    run::{Result, cargo, say},
 };
 
 /// The flags of `cargo xtask simulate`.
@@ -30,19 +29,15 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     for (flag, value) in [("--only", &flags.only), ("--replay", &flags.replay)] {
         words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
-    simulate(words)
+    simulate(&Board::new(), &words)
 }
 
-/// Every scenario on the simulator, as many plans as its flag has by default, and the zoo.
-pub(crate) fn begin() -> Result<()> {
-    simulate(Vec::new())
-}
-
-/// Runs the test of the simulator with these words.
-fn simulate(words: Vec<String>) -> Result<()> {
-    let guests = guests::build()?;
+/// Runs the test of the simulator with these words; without any: every scenario, as many plans as its flag has by default, and the
+/// zoo.
+pub(crate) fn simulate(board: &Board, words: &[String]) -> Result<()> {
+    let guests = guests::build(board)?;
+    let test = ["test", "--workspace", "--test", "simulate"];
+    board.cargo("search", cargo(test).args(["--no-run"]))?;
     say("search");
-    let test = ["test", "--package", "pintle", "--test", "simulate", "--"];
-    let words = test.map(ToOwned::to_owned).into_iter().chain(words);
-    cargo(words).env("PINTLE_GUEST_DIR", guests.folder()).go()
+    cargo(test).args(["--quiet", "--"]).args(words).env("PINTLE_GUEST_DIR", guests.folder()).go()
 }

@@ -1,12 +1,14 @@
 //! Every check and test.
 
-use std::time::Instant;
-
-use anyhow::{Context, Result};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    cluster, generate, guests, licences,
-    run::{cargo, program, root, say},
+    build, generate, guests, packages,
+    progress::Board,
+    run::{Result, built, cargo, program, root, say, target},
     simulate,
 };
 
@@ -15,100 +17,95 @@ use crate::{
 pub(crate) struct Flags {
     /// Leave out what needs a control plane
     #[arg(long)]
-    offline: bool,
+    pub(crate) offline: bool,
     /// Run only the acceptance, and of it only the scenarios whose name contains this
     #[arg(long, value_name = "TEXT")]
     scenario: Option<String>,
 }
 
-pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let started = Instant::now();
-    let mut times = Vec::new();
-    let mut step = |name: &'static str, work: &dyn Fn() -> Result<()>| -> Result<()> {
+/// The steps that were run, with how long each took.
+#[derive(Default)]
+struct Steps(Vec<(&'static str, Duration)>);
+
+impl Steps {
+    fn run<T>(&mut self, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         say(name);
         let begun = Instant::now();
-        work().with_context(|| format!("{name}: failed"))?;
-        times.push((name, begun.elapsed()));
-        Ok(())
+        let done = work().map_err(|error| format!("{name}: failed: {error}"))?;
+        self.0.push((name, begun.elapsed()));
+        Ok(done)
+    }
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<()> {
+    let started = Instant::now();
+    let board = Board::new();
+    let mut steps = Steps::default();
+    let everything = flags.scenario.is_none();
+    // Beside the steps before it is needed.
+    let control_plane = match flags.offline {
+        true => None,
+        false => Some(steps.run("workbench", || build::control_plane(&board))?),
     };
-    if flags.scenario.is_none() {
-        step("toolchain", &toolchain)?;
-        step("format", &|| cargo(["fmt", "--all", "--check"]).go())?;
-        step("lints", &|| {
-            cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).go()
-        })?;
-        step("licences", &licences::check)?;
-        step("generated files", &|| generate::run(true))?;
-        step("guests", &|| guests::build().map(|_| ()))?;
-        step("unit and engine tests", &|| {
-            cargo(["test", "--workspace", "--exclude", "pintle", "--exclude", "pintle-testbed"]).go()?;
-            let own = ["--lib", "--test", "cli_offline", "--test", "deploy", "--test", "panic"];
-            cargo(["test", "--package", "pintle"].into_iter().chain(own)).go()
-        })?;
-        step("golden cases", &golden_cases)?;
-        step("scenarios on the simulator", &simulate::begin)?;
+    if everything {
+        steps.run("format", || cargo(["fmt", "--all", "--check"]).go())?;
+        steps.run("lints", || lints(&board))?;
+        steps.run("licences", || build::licences(&board))?;
+        steps.run("generated files", || generate::run(&board, true))?;
+        steps.run("guests", || guests::build(&board).map(drop))?;
+        steps.run("unit and engine tests", || units(&board))?;
+        steps.run("golden cases", golden_cases)?;
+        steps.run("scenarios on the simulator", || simulate::simulate(&board, &[]))?;
     } else {
-        step("toolchain", &toolchain)?;
-        step("guests", &|| guests::build().map(|_| ()))?;
+        steps.run("guests", || guests::build(&board).map(drop))?;
     }
-    if !flags.offline {
-        step("control plane", &|| cluster::start().map(drop))?;
-        if flags.scenario.is_none() {
-            step("testbed", &|| cargo(["test", "--package", "pintle-testbed"]).go())?;
+    if let Some(control_plane) = control_plane {
+        steps.run("control plane", || control_plane.join())?;
+        if everything {
+            steps.run("testbed", || tests(&board, &["--test", "control_plane"], &[]))?;
+            steps.run("conformance of the simulator", || tests(&board, &["--test", "conformance"], &[]))?;
         }
-        if flags.scenario.is_none() {
-            step("conformance of the simulator", &|| {
-                // With what else there is, so that its dependencies are built with the features that they have already.
-                cargo([
-                    "test",
-                    "--package",
-                    "pintle",
-                    "--package",
-                    "pintle-simulator",
-                    "--test",
-                    "conformance",
-                ])
-                .go()
-            })?;
-        }
-        step("acceptance", &|| {
-            let arguments = ["test", "--package", "pintle", "--test", "acceptance"].map(str::to_owned);
-            let filter = flags.scenario.iter().flat_map(|text| ["--".to_owned(), text.clone()]);
-            cargo(arguments.into_iter().chain(filter)).go()
-        })?;
+        let filter: Vec<&str> = flags.scenario.iter().map(String::as_str).collect();
+        steps.run("acceptance", || tests(&board, &["--test", "acceptance"], &filter))?;
     }
-    for (name, took) in times {
+    for (name, took) in steps.0 {
         println!("{:>8.1} s  {name}", took.as_secs_f64());
     }
     println!("{:>8.1} s  in all", started.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// What a fresh machine may lack of the toolchain: guests' target, formatter and linter. rustup adds what is missing.
-fn toolchain() -> Result<()> {
-    let has = |arguments: &[&str], line: &str| {
-        program("rustup", arguments)
-            .output()
-            .is_ok_and(|list| list.lines().any(|found| found.starts_with(line)))
-    };
-    if !has(&["target", "list", "--installed"], "wasm32-unknown-unknown") {
-        program("rustup", ["target", "add", "wasm32-unknown-unknown"]).go()?;
-    }
-    for component in ["clippy", "rustfmt"] {
-        if !has(&["component", "list", "--installed"], component) {
-            program("rustup", ["component", "add", component]).go()?;
-        }
-    }
-    Ok(())
+pub(crate) fn lints(board: &Board) -> Result<()> {
+    board.cargo("lints", cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
 }
 
+/// Builds the tests that `which` selects of the workspace, and runs those whose names contain one of `names`. The whole workspace is
+/// named, for the reason that [`build::binaries`] gives.
+pub(crate) fn tests(board: &Board, which: &[&str], names: &[&str]) -> Result<()> {
+    let words = || cargo(["test", "--workspace"]).args(which);
+    board.cargo("tests", words().args(["--no-run"]))?;
+    words().args(["--quiet", "--"]).args(names).go()
+}
+
+/// All tests but those that are steps of their own.
+fn units(board: &Board) -> Result<()> {
+    let integration = packages::integration_tests(&root())?;
+    let integration = integration.iter().filter(|name| !STEPS_OF_THEIR_OWN.contains(&name.as_str()));
+    let mut which = vec!["--lib", "--bins"];
+    which.extend(integration.flat_map(|name| ["--test", name]));
+    tests(board, &which, &[])?;
+    cargo(["test", "--workspace", "--doc", "--quiet"]).go()
+}
+
+/// The search, and what needs a control plane.
+const STEPS_OF_THEIR_OWN: [&str; 4] = ["acceptance", "conformance", "control_plane", "simulate"];
+
 fn golden_cases() -> Result<()> {
-    let pintle = crate::run::target().join("debug").join("pintle");
-    let guests = crate::run::target().join("guests");
+    let guests = target().join("guests");
     for name in ["webserver", "darkroom", "configmonitor"] {
         let module = guests.join(format!("{name}.wasm"));
         let cases = root().join(format!("guest-{name}")).join("cases");
-        program(&pintle, [std::path::Path::new("test"), &module, &cases]).go()?;
+        program(built("pintle"), [Path::new("test"), &module, &cases]).go()?;
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ impl Build {
         let component = wit_component::ComponentEncoder::default()
             .validate(true)
             .module(&core)
-            .and_then(|encoder| encoder.encode())
+            .and_then(|mut encoder| encoder.encode())
             .map_err(|error| {
                 let hint = "a guest exports its type with pintle_guest::export!(...), and links nothing that calls the system";
                 Problem::failed(format!("the module cannot be made a component: {error:#}")).hint(hint)

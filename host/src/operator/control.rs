@@ -3,6 +3,7 @@
 
 mod follow;
 mod kinds;
+mod pace;
 mod statuses;
 
 use std::{
@@ -44,7 +45,8 @@ struct Loop {
     in_force: BTreeMap<String, api::ActiveModule>,
     /// How children are read, by Reconciler: the field manager and the observed kinds.
     readings: BTreeMap<String, (String, BTreeSet<Kind>)>,
-    counts_written: BTreeMap<String, Duration>,
+    /// How often their counts may be written.
+    counts_written: BTreeMap<String, pace::Pace>,
     /// Modules of which there was nothing to write, as they were then.
     settled: BTreeMap<String, statuses::Settled>,
     configs: bind::Configs,

@@ -64,23 +64,12 @@ impl GoModule {
         fs::write(partial.join("go.sum"), self.go_sum)?;
 
         progress(&format!("building {name} {version} from its Go modules, once; a cold build takes minutes"));
-        let mut go = Command::new("go")
-            .args([
-                "build",
-                "-v",
-                "-trimpath",
-                "-buildvcs=false",
-                "-mod=readonly",
-                "-ldflags",
-                self.linker_flags,
-                "-o",
-            ])
+        let packages = packages(&partial);
+        let mut go = go(&partial)
+            .args(["build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags"])
+            .args([self.linker_flags, "-o"])
             .arg(&bin)
             .arg("tool")
-            .current_dir(&partial)
-            .env("CGO_ENABLED", "0")
-            .env("GOWORK", "off")
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -88,7 +77,7 @@ impl GoModule {
                 let missing = error.kind() == ErrorKind::NotFound;
                 anyhow::Error::from(error).context(if missing { GO_IS_MISSING } else { "starting go" })
             })?;
-        let said = self.follow(&mut go, progress);
+        let said = self.follow(&mut go, packages, progress);
         let status = go.wait()?;
         ensure!(status.success(), "building {name} {version} failed ({status}):\n{}", last_lines(&said, 20));
 
@@ -102,17 +91,19 @@ impl GoModule {
         Ok(folder)
     }
 
-    /// Reads what go says until it ends, reports how far it is, and returns all of it.
-    fn follow(&self, go: &mut Child, progress: &mut dyn FnMut(&str)) -> String {
+    /// Reads what go says until it ends, reports how far it is, and returns all of it. `packages` is how many there are, where that is
+    /// known; those that another build has left in go's own cache are not spoken of.
+    fn follow(&self, go: &mut Child, packages: Option<usize>, progress: &mut dyn FnMut(&str)) -> String {
         let mut said = String::new();
         let mut compiled = 0_usize;
         let mut rhythm = Rhythm::every(Duration::from_secs(5));
+        let of = packages.map_or_else(String::new, |packages| format!(" of {packages}"));
         let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
         for line in lines.map_while(Result::ok) {
             // With -v, go names each package that it compiles, and speaks of its downloads as `go: downloading`.
             compiled += usize::from(!line.contains(' '));
             if rhythm.due() {
-                progress(&format!("building {}: {compiled} packages so far, now {line}", self.name));
+                progress(&format!("{}: {compiled}{of} packages, now {line}", self.name));
             }
             said.push_str(&line);
             said.push('\n');
@@ -133,6 +124,20 @@ impl GoModule {
         });
         format!("{}-{}-{OS}-{ARCH}-{digest}", self.name, self.version)
     }
+}
+
+/// go, for the module in this folder.
+fn go(module: &Path) -> Command {
+    let mut go = Command::new("go");
+    go.current_dir(module).env("CGO_ENABLED", "0").env("GOWORK", "off").stdin(Stdio::null());
+    go
+}
+
+/// How many packages the tools of a module are made of; nothing where go does not tell. The build, which comes next, says why not.
+fn packages(module: &Path) -> Option<usize> {
+    let listed = go(module).args(["list", "-mod=readonly", "-deps", "tool"]).stderr(Stdio::null()).output();
+    let listed = listed.ok().filter(|listed| listed.status.success())?;
+    Some(String::from_utf8_lossy(&listed.stdout).lines().count())
 }
 
 const GO_IS_MISSING: &str = "`go` is not on PATH, and the test control plane is built from Go modules. Install Go 1.26 or newer, \

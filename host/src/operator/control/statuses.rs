@@ -9,7 +9,7 @@ use pintle_core::{ApiError, reconciler};
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
 
-use super::{Loop, ROUND_RETRY, Verdicts, kinds};
+use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace};
 use crate::{
     api, clock,
     kubernetes::{Resource, builtin},
@@ -24,9 +24,6 @@ use crate::{
         watch::{WatchKey, WatchState},
     },
 };
-
-/// How often the root counts of a Reconciler are written at most.
-const COUNTS_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) fn reconciler_resource() -> Resource {
     builtin("pintle.dev/v1alpha1", "Reconciler", "reconcilers", false)
@@ -77,6 +74,7 @@ pub(super) async fn write_statuses(
 ) -> Option<Duration> {
     let mut again: Option<Duration> = None;
     let now = clock::monotonic();
+    memory.counts_written.retain(|name, _| verdicts.contains_key(name));
     for (name, verdict) in verdicts {
         // Before it is counted: what changes after that must wake the loop again.
         shared.state().counts_changed.remove(name);
@@ -88,11 +86,9 @@ pub(super) async fn write_statuses(
             continue;
         }
         let only_counts = api::ReconcilerStatus { roots: before.roots, ..status.clone() } == before;
-        let written = memory.counts_written.get(name).copied();
-        if let Some(wait) = written
-            .map(|at| (at + COUNTS_EVERY).saturating_sub(now))
-            .filter(|wait| only_counts && !wait.is_zero())
-        {
+        let pace = memory.counts_written.entry(name.clone()).or_insert_with(|| Pace::new(now));
+        let wait = pace.wait(now);
+        if only_counts && !wait.is_zero() {
             // Until then it counts as changed, so that nothing wakes the loop for it.
             shared.state().counts_changed.insert(name.clone());
             again = Some(again.map_or(wait, |before| before.min(wait)));
@@ -100,7 +96,7 @@ pub(super) async fn write_statuses(
         }
         match write_reconciler(shared, name, status.clone()).await {
             Ok(()) => {
-                memory.counts_written.insert(name.clone(), now);
+                pace.wrote(now);
                 tell(
                     shared,
                     "Reconciler",

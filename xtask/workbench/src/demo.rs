@@ -11,34 +11,22 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use pintle_testbed::ControlPlane;
 
-use crate::{
-    cluster,
-    guests::{self, Guests},
-    run::{root, say, target},
-};
-
-/// The flags of `cargo xtask demo`.
-#[derive(clap::Args)]
-pub(crate) struct Flags {
-    /// End after the last step instead of staying up; the exit status is 0 only when every step happened
-    #[arg(long)]
-    exit: bool,
-}
+use crate::{cluster, say};
 
 /// How long a step may take. The slowest, a Deployment's roll-out, takes a few seconds.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) fn run(flags: &Flags) -> Result<()> {
+/// Shows the main job with this host and these guests. `workspace` is where deploy/ lies; with `exit` everything ends after the last step,
+/// which is reached only when every step happened.
+pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool) -> Result<()> {
     let started = Instant::now();
-    say("building the guests and the host");
-    let guests = guests::build()?;
     say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
     let plane = cluster::start()?;
-    let demo = Demo { plane: &plane, pintle: target().join("debug").join("pintle") };
+    let demo = Demo { plane: &plane, workspace: workspace.to_owned(), pintle: pintle.to_owned(), guests };
     let host = demo.install()?;
-    demo.show(&guests)?;
+    demo.show()?;
     say(format_args!("every step happened ({:.0} s)", started.elapsed().as_secs_f64()));
-    if flags.exit {
+    if exit {
         host.stop()?;
         return plane.stop();
     }
@@ -89,7 +77,9 @@ impl Drop for Host {
 
 struct Demo<'a> {
     plane: &'a ControlPlane,
+    workspace: PathBuf,
     pintle: PathBuf,
+    guests: PathBuf,
 }
 
 impl Demo<'_> {
@@ -112,15 +102,18 @@ impl Demo<'_> {
         Ok(Host { process, log })
     }
 
-    fn show(&self, guests: &Guests) -> Result<()> {
+    fn show(&self) -> Result<()> {
         say("pushing the modules; a Reconciler hangs each on its kind");
         for name in ["darkroom", "webserver", "configmonitor"] {
             let module = format!("{name}-0.1.0");
-            self.pintle(&["push", &module, &guests.path(name).display().to_string(), "--wait"])?;
+            self.pintle(&["push", &module, &self.guest(name), "--wait"])?;
         }
         self.kubectl("apply -f deploy/samples")?;
         self.wait("all roots to be Ready", || {
             self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample configmonitor/flakapp-config-monitor")
+        })?;
+        self.wait("the Reconcilers to say so", || {
+            self.reads("get reconcilers -o jsonpath={.items[*].status.roots.ready}", "1 1 1")
         })?;
         self.kubectl("get modules,reconcilers")?;
         self.kubectl("get darkrooms,webservers -o wide")?;
@@ -174,12 +167,7 @@ impl Demo<'_> {
         ensure!(self.output(cache)? == "31536000", "the old module caches for a year");
         self.kubectl(cache)?;
         println!();
-        self.pintle(&[
-            "push",
-            "darkroom-0.2.0",
-            &guests.path("darkroom-next").display().to_string(),
-            "--wait",
-        ])?;
+        self.pintle(&["push", "darkroom-0.2.0", &self.guest("darkroom-next"), "--wait"])?;
         self.pintle(&["swap", "darkroom", "darkroom-0.2.0", "--wait"])?;
         self.wait("the ConfigMap to follow", || self.reads(cache, "86400"))?;
         self.kubectl(cache)?;
@@ -236,16 +224,21 @@ impl Demo<'_> {
         Ok(self.output(line)? == wanted)
     }
 
+    /// A built guest.
+    fn guest(&self, name: &str) -> String {
+        self.guests.join(format!("{name}.wasm")).display().to_string()
+    }
+
     fn command(&self, line: &str) -> Command {
         let mut command = self.plane.kubectl_command();
-        command.args(line.split(' ')).current_dir(root());
+        command.args(line.split(' ')).current_dir(&self.workspace);
         command
     }
 
     fn pintle(&self, arguments: &[&str]) -> Result<()> {
         let shown: Vec<String> = arguments
             .iter()
-            .map(|argument| match Path::new(argument).strip_prefix(root()) {
+            .map(|argument| match Path::new(argument).strip_prefix(&self.workspace) {
                 Ok(inside) => inside.display().to_string(),
                 Err(_) => (*argument).to_owned(),
             })

@@ -1,9 +1,18 @@
 //! A real control plane, on its own.
 
 use anyhow::Result;
-use pintle_testbed::{ControlPlane, Options, Source};
+use pintle_testbed::{Binaries, ControlPlane, Options, Source};
 
-use crate::run::say;
+use crate::say;
+
+/// Builds the programs of a control plane where one is to be started, so that starting it takes seconds. What is being done is printed
+/// line by line.
+pub(crate) fn build() -> Result<()> {
+    match Source::from_env()? {
+        Source::Own => Binaries::locate_or_build(&mut |line| println!("{line}")).map(drop),
+        Source::Existing(_) => Ok(()),
+    }
+}
 
 /// Starts a control plane, or takes the one that the user names; building it is shown.
 pub(crate) fn start() -> Result<ControlPlane> {

@@ -1,0 +1,71 @@
+//! What `cargo xtask` starts once it is built: what needs more than the standard library. People call it through `cargo xtask`, which
+//! sees to it that everything is there first.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
+)]
+
+mod cluster;
+mod demo;
+mod licences;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// What `cargo xtask` starts: call it through that.
+#[derive(Parser)]
+#[command(disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the programs of the control plane, where they are not there yet
+    ControlPlane,
+    /// Start a control plane, print its KUBECONFIG, and keep it until interrupted
+    Cluster,
+    /// Show the main job on a control plane
+    Demo {
+        /// The folder of the workspace
+        #[arg(long)]
+        workspace: PathBuf,
+        /// The built pintle
+        #[arg(long)]
+        pintle: PathBuf,
+        /// The folder of the built guests
+        #[arg(long)]
+        guests: PathBuf,
+        /// End after the last step instead of staying up
+        #[arg(long)]
+        exit: bool,
+    },
+    /// Judge the licence of every package in the output of `cargo metadata`, which is read from standard input
+    Licences,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::ControlPlane => cluster::build(),
+        Command::Cluster => cluster::run(),
+        Command::Demo { workspace, pintle, guests, exit } => demo::run(&workspace, &pintle, guests, exit),
+        Command::Licences => licences::check(),
+    }
+}
+
+/// A line about what is being done.
+fn say(line: impl std::fmt::Display) {
+    println!("\u{1b}[1;36m==>\u{1b}[0m {line}");
+}

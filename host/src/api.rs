@@ -105,6 +105,9 @@ pub struct ModuleStatus {
     /// How long compiling took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_milliseconds: Option<u64>,
+    /// The version of the host that compiled the module and asked it for its manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_by: Option<String>,
     /// Fetched, Verified, Compiled and Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]

@@ -1,55 +1,128 @@
 //! Whether a config fits the schema that a guest's manifest has for it.
+//!
+//! The schema comes from a guest, so it is judged once, when its module is loaded: [`ConfigSchema::compile`] walks it, puts what a
+//! `$ref` names in the place of the `$ref`, and refuses by name what is too large and what it does not know how to bound. What is left
+//! is a tree, and [`ConfigSchema::check`] counts its steps: neither can take more time or memory than the limits here say. Neither
+//! belongs under a lock or on a thread of the runtime all the same: the worst schema takes about a second.
 
-use jsonschema::Draft;
+mod at;
+mod check;
+mod compile;
+mod pattern;
+
+use std::sync::Arc;
+
+use pintle_core::reconciler;
 use pintle_wit::{Failure, Manifest, reasons};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::openapi;
+use crate::limits::Limit;
+use compile::Schema;
 
-/// Checks a Reconciler's config against the module's schema.
+/// How many schemas, values of `enum` and names there may be in all, each counted as often as a `$ref` leads to it: some hundred
+/// times what the sample guests have.
+pub const NODES_MAX: usize = 10_000;
+/// How many bytes of names and values of `enum` there may be in all, counted in the same way: as many as in a whole manifest.
+pub const BYTES_MAX: usize = 1 << 20;
+/// How many different patterns there may be.
+pub const PATTERNS_MAX: usize = 100;
+/// The size of a compiled pattern, in bytes: some 2,000 characters as they stand.
+pub const PATTERN_BYTES_MAX: usize = 64 << 10;
+/// How deep schemas may lie within one another, a `$ref` counted as one level. The contract has 64 levels of JSON, and a schema takes two.
+pub const DEPTH_MAX: usize = 64;
+/// How many steps checking one config may take; one is some 50 ns. A config of a hundred fields takes a few thousand.
+pub const STEPS_MAX: u64 = 10_000_000;
+
+/// The schema of a guest's config, judged and ready. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ConfigSchema(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    guest: String,
+    /// None for a guest that takes no config.
+    root: Option<Schema>,
+    patterns: Vec<String>,
+    /// Whether any schema asks which fields or items others have looked at.
+    unevaluated: bool,
+}
+
+/// Why a schema is not taken.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// `ConfigSchemaInvalid`, with the path in the manifest.
+    pub failure: Failure,
+    /// The limit that it hit, where it is one.
+    pub(crate) limit: Option<Limit>,
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        refused.failure
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, limit: None }
+    }
+}
+
+/// Whether this host can run a guest with this manifest, its schema included.
 ///
 /// # Errors
-/// `ConfigInvalid`, with the path of the first field at fault: `spec.config.domainSuffix`.
-pub fn check(manifest: &Manifest, config: &Value) -> Result<(), Failure> {
-    let refused =
-        |path: String, message: String| Err(Failure::terminal(reasons::CONFIG_INVALID, message).at(path));
-    let is_empty = config.is_null() || config.as_object().is_some_and(serde_json::Map::is_empty);
-    let Some(schema) = &manifest.config_schema else {
-        let name = &manifest.name;
-        return if is_empty {
-            Ok(())
-        } else {
-            refused("spec.config".into(), format!("the guest {name} takes no config"))
+/// As [`reconciler::supports`] and [`ConfigSchema::compile`].
+pub fn supports(manifest: &Manifest) -> Result<ConfigSchema, Refused> {
+    reconciler::supports(manifest)?;
+    ConfigSchema::compile(manifest)
+}
+
+impl ConfigSchema {
+    /// Judges the schema of a manifest. Takes time in proportion to what it has and to the limits above, whatever it says.
+    ///
+    /// # Errors
+    /// `ConfigSchemaInvalid`, with the path: `configSchema.properties.suffix.$ref`.
+    pub fn compile(manifest: &Manifest) -> Result<Self, Refused> {
+        let guest = manifest.name.clone();
+        let compiled = match &manifest.config_schema {
+            None => Compiled { guest, root: None, patterns: Vec::new(), unevaluated: false },
+            Some(schema) => {
+                let walk = compile::Walk::new(schema);
+                let (root, patterns, unevaluated) = walk.run()?;
+                Compiled { guest, root: Some(root), patterns, unevaluated }
+            }
         };
-    };
-    let nothing = Value::Object(serde_json::Map::new());
-    let config = if config.is_null() { &nothing } else { config };
-    openapi::validate(schema, config, Draft::Draft202012).or_else(|misfit| {
-        let below = if misfit.path.is_empty() { String::new() } else { format!(".{}", misfit.path) };
-        refused(format!("spec.config{below}"), misfit.message)
-    })
+        Ok(Self(Arc::new(compiled)))
+    }
+
+    /// Whether there is nothing to look at: the guest takes no config.
+    pub(crate) fn takes_none(&self) -> bool {
+        self.0.root.is_none()
+    }
+
+    /// Checks a Reconciler's config.
+    ///
+    /// # Errors
+    /// `ConfigInvalid`, with the path of the first field at fault: `spec.config.domainSuffix`; `ConfigTooExpensive` where that cannot be
+    /// said within [`STEPS_MAX`].
+    pub fn check(&self, config: &Value) -> Result<(), Failure> {
+        let Compiled { guest, root, patterns, unevaluated } = &*self.0;
+        let is_empty = config.is_null() || config.as_object().is_some_and(Map::is_empty);
+        let Some(root) = root else {
+            return match is_empty {
+                true => Ok(()),
+                false => Err(Failure::terminal(
+                    reasons::CONFIG_INVALID,
+                    format!("the guest {guest} takes no config"),
+                )
+                .at("spec.config")),
+            };
+        };
+        let nothing = Value::Object(Map::new());
+        let config = if config.is_null() { &nothing } else { config };
+        check::check(root, patterns, *unevaluated, config)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_config_is_checked_against_the_guests_schema() {
-        let schema = json!({"type": "object", "properties": {"suffix": {"type": "string"}}, "additionalProperties": false});
-        let manifest = Manifest { name: "g".into(), config_schema: Some(schema), ..Manifest::default() };
-        let check = |config: Value| check(&manifest, &config).map_err(|failure| failure.path.unwrap());
-        assert_eq!(check(json!({"suffix": "a"})), Ok(()));
-        assert_eq!(check(Value::Null), Ok(()));
-        assert_eq!(check(json!({"suffix": 1})), Err("spec.config.suffix".into()));
-        assert_eq!(check(json!({"sufix": "a"})), Err("spec.config".into()));
-    }
-
-    #[test]
-    fn a_guest_without_a_schema_takes_no_config() {
-        let manifest = Manifest::default();
-        assert!(check(&manifest, &json!({})).is_ok());
-        assert!(check(&manifest, &json!({"a": 1})).is_err());
-    }
-}
+mod tests;

@@ -379,6 +379,9 @@ impl Cluster {
 
     fn as_whom(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Request<Body>, ApiError> {
         let mut request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
+        if !is_sound(request.uri().path()) {
+            return Err(not_sent());
+        }
         if let Some(account) = &self.account {
             // A header that could not be made must not leave a request that is the host's own.
             let user = HeaderValue::try_from(account.user()).map_err(|error| no_reply(error.to_string()))?;
@@ -453,6 +456,25 @@ fn no_json(error: serde_json::Error) -> ApiError {
     no_reply(format!("the reply is no JSON object: {error}"))
 }
 
+/// Whether each part of a path is a name as it stands: a proxy, or the API server, may read `..` or an escaped slash as another path.
+/// Names are judged where they come from; nothing that gets past that is sent.
+fn is_sound(path: &str) -> bool {
+    let is_name = |part: &str| {
+        let escapes = part.match_indices('%').map(|(at, _)| part.get(at + 1..at + 3).unwrap_or_default());
+        !matches!(part, "" | "." | "..") && escapes.into_iter().all(|escape| escape == "3A")
+    };
+    path.strip_prefix('/').is_some_and(|path| path.split('/').all(is_name))
+}
+
+fn not_sent() -> ApiError {
+    ApiError {
+        code: 400,
+        reason: "NameInvalid".into(),
+        message: "a name is none that an object can have: nothing was sent".into(),
+        ..ApiError::default()
+    }
+}
+
 fn no_reply(message: String) -> ApiError {
     ApiError { message, ..ApiError::default() }
 }
@@ -523,6 +545,72 @@ mod tests {
             forbidden("User u cannot impersonate resource x").message.ends_with("in the account's namespace")
         );
         assert_eq!(forbidden("User u cannot patch resource x").message, "User u cannot patch resource x");
+    }
+
+    /// An API server that writes down what it is asked, and says that nothing is there.
+    fn asked() -> (Cluster, Arc<std::sync::Mutex<Vec<String>>>) {
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(request.uri().to_string());
+            let body =
+                json!({"kind": "Status", "reason": "NotFound", "code": 404, "message": "m"}).to_string();
+            let mut response = http::Response::new(axum::body::Body::from(body));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            async move { Ok::<_, std::convert::Infallible>(response) }
+        });
+        (Cluster::new(Client::new(service, "default")), asked)
+    }
+
+    #[tokio::test]
+    async fn a_name_that_would_reach_another_path_is_never_sent() {
+        let (cluster, asked) = asked();
+        let config_maps = builtin("v1", "ConfigMap", "configmaps", true);
+        let reference = |namespace: &str, name: &str| ObjectRef {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        };
+        let long = format!("../{}", "a".repeat(10 << 10));
+        let hostile = [
+            "..",
+            ".",
+            "",
+            "../secrets/x",
+            "a/b",
+            "a?watch=true",
+            "a#b",
+            "a%2fb",
+            "a\r\nX-Y: z",
+            "a b",
+            "\0",
+            &long,
+        ];
+        for hostile in hostile {
+            for reference in [reference("team", hostile), reference(hostile, "a")] {
+                let found = cluster.get(&config_maps, &reference).await;
+                let reason = found.map_err(|error| error.reason);
+                assert_eq!(reason, Err("NameInvalid".to_owned()), "{hostile:.20?}");
+                assert!(cluster.get_metadata(&config_maps, &reference).await.is_err(), "{hostile:.20?}");
+                assert!(cluster.get_whole(&config_maps, &reference).await.is_err(), "{hostile:.20?}");
+            }
+            for kind in
+                [Kind::new(hostile, "X"), Kind::new(format!("{hostile}/v1"), "X"), Kind::new("v1", hostile)]
+            {
+                if kind.api_version != "a/b" {
+                    assert_eq!(cluster.discover(&kind).await.ok(), Some(None), "{kind:.40?}");
+                }
+            }
+        }
+        assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(cluster.get(&config_maps, &reference("team", "a.b-c")).await.ok(), Some(None));
+        let roles = builtin("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false);
+        let role = ObjectRef { namespace: None, ..reference("", "system:node") };
+        assert_eq!(cluster.get(&roles, &role).await.ok(), Some(None));
+        let paths = asked.lock().unwrap().clone();
+        assert!(paths[0].ends_with("/api/v1/namespaces/team/configmaps/a.b-c"), "{paths:?}");
+        assert!(paths[1].ends_with("/clusterroles/system%3Anode"), "{paths:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config_schema;
 pub mod kubernetes;
 mod limits;
+mod memory_limit;
 pub mod offline;
 pub mod openapi;
 pub mod operator;

@@ -3,8 +3,18 @@
 //! [`Limit`] is the whole list. The table in `docs/operators.md` is made of it, and `pintle_limits_hit_total` counts by it. A value
 //! stands where it is enforced; here it is only shown, so that the page cannot say anything else than the code does.
 
-use pintle_core::reconciler;
-use pintle_wit::reasons;
+use pintle_core::{
+    gate,
+    needs::{SHOWN_BYTES_MAX, SHOWN_OBJECTS_MAX},
+    pass::{ASKING_BURST, DEADLINE_COST, EVENTS_AT_ONCE, EVENTS_EVERY, RECORDED_MAX},
+    reconciler,
+};
+use pintle_wit::{manifest_limits, reasons, syntax};
+
+use crate::{
+    config_schema,
+    operator::{FIELDS_KEPT_MAX, RELIST_EVERY, compile::child},
+};
 
 /// A limit. Where it stands and why it is what it is: [`Limit::spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,8 +23,32 @@ pub(crate) enum Limit {
     CallMemory,
     AnswerBytes,
     AnswerDepth,
+    AnswerValues,
+    Violations,
+    MemoryBudget,
     ModuleBytes,
     ModuleFunctions,
+    FunctionBytes,
+    FunctionLocals,
+    CompileCpu,
+    CompileTime,
+    CompileMemory,
+    CompiledBytes,
+    SchemaNodes,
+    SchemaBytes,
+    SchemaDepth,
+    SchemaPatterns,
+    SchemaPatternBytes,
+    ConfigSteps,
+    Manifest,
+    Needs,
+    NeedSize,
+    NeedFields,
+    Shown,
+    Relists,
+    Asking,
+    Events,
+    Records,
 }
 
 /// What a limit is.
@@ -39,13 +73,37 @@ pub(crate) struct Spec {
 
 impl Limit {
     /// All of them, in the order of the page about them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::CallTime,
         Self::CallMemory,
         Self::AnswerBytes,
         Self::AnswerDepth,
+        Self::AnswerValues,
+        Self::Violations,
+        Self::MemoryBudget,
         Self::ModuleBytes,
         Self::ModuleFunctions,
+        Self::FunctionBytes,
+        Self::FunctionLocals,
+        Self::CompileCpu,
+        Self::CompileTime,
+        Self::CompileMemory,
+        Self::CompiledBytes,
+        Self::SchemaNodes,
+        Self::SchemaBytes,
+        Self::SchemaDepth,
+        Self::SchemaPatterns,
+        Self::SchemaPatternBytes,
+        Self::ConfigSteps,
+        Self::Manifest,
+        Self::Needs,
+        Self::NeedSize,
+        Self::NeedFields,
+        Self::Shown,
+        Self::Relists,
+        Self::Asking,
+        Self::Events,
+        Self::Records,
     ];
 
     /// What the limit is.
@@ -85,6 +143,30 @@ impl Limit {
                 why: "twice what the deepest built-in kind needs",
                 reason: reasons::TOO_DEEP,
             },
+            Self::AnswerValues => Spec {
+                name: "answer-values",
+                what: "Values of an answer, a manifest or a failure: objects, lists and all that is in them",
+                default: format!("{} for each KiB that it may have", pintle_wit::VALUES_PER_KIBIBYTE),
+                set_by: "`spec.limits.responseKibibytes`",
+                why: "objects of Kubernetes have a value in some twenty bytes; in memory one takes up to 832",
+                reason: reasons::TOO_COMPLEX,
+            },
+            Self::Violations => Spec {
+                name: "violations",
+                what: "What is wrong with an answer, put into words; the rest is a number",
+                default: format!("{}", pintle_core::gate::LISTED_MAX),
+                set_by: "",
+                why: "more than anybody mends at a time",
+                reason: "",
+            },
+            Self::MemoryBudget => Spec {
+                name: "memory-budget",
+                what: "Memory of all calls, their answers and the compiler together; who finds none free waits",
+                default: "three quarters of what the host does not keep of its memory limit".to_owned(),
+                set_by: "`--memory-budget`, or the memory limit of the host",
+                why: "with it the host stays below its limit whatever guests answer",
+                reason: reasons::MEMORY_BUDGET,
+            },
             Self::ModuleBytes => Spec {
                 name: "module-bytes",
                 what: "Size of a module",
@@ -100,6 +182,200 @@ impl Limit {
                 set_by: "",
                 why: "a hundred times what guest-webserver has",
                 reason: reasons::MODULE_TOO_LARGE,
+            },
+            Self::FunctionBytes => Spec {
+                name: "function-bytes",
+                what: "Size of a function of a module",
+                default: format!("{} KiB", pintle_engine::FUNCTION_BYTES_MAX >> 10),
+                set_by: "",
+                why: "some five times the interpreter loop of a scripting language; compiling a function is not linear in its size",
+                reason: reasons::MODULE_TOO_LARGE,
+            },
+            Self::FunctionLocals => Spec {
+                name: "function-locals",
+                what: "Locals of a function of a module",
+                default: format!("{}", pintle_engine::LOCALS_MAX),
+                set_by: "",
+                why: "some ten times what optimising compilers leave; wherever paths join, each may cost",
+                reason: reasons::MODULE_TOO_LARGE,
+            },
+            Self::CompileCpu => Spec {
+                name: "compile-cpu",
+                what: "Processors' time of compiling a module",
+                default: format!("{} s", child::CPU.as_secs()),
+                set_by: "",
+                why: "a guest in Rust takes a tenth of one second; remembered by digest while the host runs",
+                reason: reasons::COMPILE_TOO_EXPENSIVE,
+            },
+            Self::CompileTime => Spec {
+                name: "compile-time",
+                what: "Time of compiling a module",
+                default: format!("{} s", child::WALL.as_secs()),
+                set_by: "",
+                why: "four times its processors' time, for a machine that does much else; tried again",
+                reason: reasons::COMPILER_FAILED,
+            },
+            Self::CompileMemory => Spec {
+                name: "compile-memory",
+                what: "Memory of compiling a module",
+                default: format!(
+                    "{} MiB and {} times the module",
+                    child::DATA_BYTES >> 20,
+                    child::DATA_FACTOR
+                ),
+                set_by: "",
+                why: "half as much again as guests in Rust take; a process of its own fails, not the host. Tried again, at most 5 min apart",
+                reason: reasons::COMPILER_FAILED,
+            },
+            Self::CompiledBytes => Spec {
+                name: "compiled-bytes",
+                what: "Size of what a module is compiled to",
+                default: format!(
+                    "{} times the module and 1 MiB, at most {} MiB",
+                    child::ARTIFACT_FACTOR,
+                    child::ARTIFACT_BYTES_MAX >> 20
+                ),
+                set_by: "",
+                why: "guests in Rust take three to six times their size",
+                reason: reasons::COMPILE_TOO_EXPENSIVE,
+            },
+            Self::SchemaNodes => Spec {
+                name: "config-schema-nodes",
+                what: "Schemas, names and values of `enum` in a config's schema, each counted as often as a `$ref` leads to it",
+                default: config_schema::NODES_MAX.to_string(),
+                set_by: "",
+                why: "some hundred times what the sample guests have",
+                reason: reasons::CONFIG_SCHEMA_INVALID,
+            },
+            Self::SchemaBytes => Spec {
+                name: "config-schema-bytes",
+                what: "Text of these",
+                default: format!("{} KiB", config_schema::BYTES_MAX >> 10),
+                set_by: "",
+                why: "as much as a whole manifest may have",
+                reason: reasons::CONFIG_SCHEMA_INVALID,
+            },
+            Self::SchemaDepth => Spec {
+                name: "config-schema-depth",
+                what: "Nesting of schemas in a config's schema, a `$ref` counted as a level",
+                default: format!("{} levels", config_schema::DEPTH_MAX),
+                set_by: "",
+                why: "deeper than a manifest can be without `$ref`",
+                reason: reasons::CONFIG_SCHEMA_INVALID,
+            },
+            Self::SchemaPatterns => Spec {
+                name: "config-schema-patterns",
+                what: "Different patterns in a config's schema",
+                default: config_schema::PATTERNS_MAX.to_string(),
+                set_by: "",
+                why: "the sample guests have none",
+                reason: reasons::CONFIG_SCHEMA_INVALID,
+            },
+            Self::SchemaPatternBytes => Spec {
+                name: "config-schema-pattern-bytes",
+                what: "Size of a compiled pattern",
+                default: format!("{} KiB", config_schema::PATTERN_BYTES_MAX >> 10),
+                set_by: "",
+                why: "some 2,000 characters that are matched as they stand",
+                reason: reasons::CONFIG_SCHEMA_INVALID,
+            },
+            Self::ConfigSteps => Spec {
+                name: "config-steps",
+                what: "Steps of checking a config against its schema: a look at a value, or a sixteenth of a byte for a pattern",
+                default: config_schema::STEPS_MAX.to_string(),
+                set_by: "",
+                why: "half a second on a thread of its own; a config of a hundred fields takes some thousands",
+                reason: reasons::CONFIG_TOO_EXPENSIVE,
+            },
+            Self::Manifest => Spec {
+                name: "manifest",
+                what: "Size of a manifest; kinds of children, of needs and of patches; indexes of a kind, fields of a patch; length \
+                       of their paths",
+                default: format!(
+                    "{} KiB; {} of each; {}, {}; {} bytes in {} steps",
+                    manifest_limits::BYTES >> 10,
+                    manifest_limits::KINDS,
+                    manifest_limits::INDEXES,
+                    manifest_limits::FIELDS,
+                    syntax::PATH_BYTES_MAX,
+                    syntax::PATH_STEPS_MAX
+                ),
+                set_by: "",
+                why: "some ten times what the largest sample guest has; a kind costs a watch, an index a look at each object",
+                reason: reasons::MANIFEST_TOO_LARGE,
+            },
+            Self::Needs => Spec {
+                name: "needs",
+                what: "Needs of an answer",
+                default: gate::NEEDS_MAX.to_string(),
+                set_by: "",
+                why: "each is looked up with every pass; enough to follow a hundred Pods to their owners",
+                reason: gate::reasons::TOO_MANY_NEEDS,
+            },
+            Self::NeedSize => Spec {
+                name: "need-size",
+                what: "Fields of a need, labels and further requirements of its selector, values of a requirement",
+                default: format!(
+                    "{}, {} and as many, {}",
+                    gate::FIELDS_MAX,
+                    gate::REQUIREMENTS_MAX,
+                    gate::REQUIREMENT_VALUES_MAX
+                ),
+                set_by: "",
+                why: "six times what the sample guests ask for; a selector is compared with every object of its namespace",
+                reason: gate::reasons::NEED_TOO_COMPLEX,
+            },
+            Self::NeedFields => Spec {
+                name: "need-fields",
+                what: "Different fields of one kind that the roots of a Reconciler ask for at a time",
+                default: FIELDS_KEPT_MAX.to_string(),
+                set_by: "",
+                why: "each is looked for in every object that a watch brings",
+                reason: reasons::TOO_MANY_FIELDS,
+            },
+            Self::Shown => Spec {
+                name: "shown",
+                what: "What a call is shown for its needs",
+                default: format!("{} MiB, {SHOWN_OBJECTS_MAX} objects", SHOWN_BYTES_MAX >> 20),
+                set_by: "",
+                why: "twice a thousand Pods by their metadata",
+                reason: reasons::NEEDS_TOO_LARGE,
+            },
+            Self::Relists => Spec {
+                name: "relists",
+                what: "Lists of one kind because somebody asks for another field",
+                default: format!("one in {} s", RELIST_EVERY.as_secs()),
+                set_by: "",
+                why: "as often as a clock may step; what is known already is answered meanwhile. Counted for no Reconciler: all share \
+                      the list",
+                reason: "",
+            },
+            Self::Asking => Spec {
+                name: "asking",
+                what: "New deadlines, and needs of other fields, of a root that nobody has edited; then it is slowed (`Throttled`)",
+                default: format!(
+                    "{ASKING_BURST} deadlines at once, then one in {} s; a tenth of that for fields",
+                    DEADLINE_COST.as_secs()
+                ),
+                set_by: "",
+                why: "a clock steps as often, and a list costs as much as a child that is put right",
+                reason: "",
+            },
+            Self::Events => Spec {
+                name: "events",
+                what: "Events about a root; the last 5 are the host's alone. What is more is dropped",
+                default: format!("{EVENTS_AT_ONCE} at once, then one in {} min", EVENTS_EVERY.as_mins()),
+                set_by: "",
+                why: "client-go's filter of spam",
+                reason: "",
+            },
+            Self::Records => Spec {
+                name: "records",
+                what: "Entries of each list in a root's `status.pintle` that count; those that name no object do not",
+                default: RECORDED_MAX.to_string(),
+                set_by: "",
+                why: "twice the children that an answer may have; whoever may write the status may write anything there",
+                reason: "",
             },
         }
     }

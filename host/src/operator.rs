@@ -6,15 +6,20 @@
 mod access;
 mod admin;
 mod bind;
+pub(crate) mod budget;
+pub mod compile;
+mod configs;
 mod control;
 mod events;
 pub mod flags;
+pub(crate) mod heartbeat;
 mod in_flight;
 mod lease;
 mod load;
 pub(crate) mod metrics;
 mod needs;
 mod own_status;
+mod policy;
 pub(crate) mod server;
 mod store;
 mod watch;
@@ -22,34 +27,37 @@ mod worker;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use anyhow::Context;
-use pintle_core::{
-    Binding, Finished, Priority, Queue, SealingKey, StatusSchema, Uid, account::AccountRule, object,
-};
-use pintle_engine::{Answer, CallError, CallLimits, Engine, EngineConfig, Meter, Module};
-use pintle_wit::{Failure, Kind, ObjectRef};
+use pintle_core::{Finished, Priority, Queue, SealingKey, StatusSchema, Uid, object};
+use pintle_engine::{Answer, CallError, CallLimits, Compiler, Engine, EngineConfig, Meter, Module};
+use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tracing::{error, info, warn};
 
 pub use flags::Flags;
+pub(crate) use needs::{FIELDS_KEPT_MAX, RELIST_EVERY};
 
 use crate::{
     api,
     clock::{self, Random},
     kubernetes::{Cluster, Hold, Resource, observed::Observer},
+    memory_limit,
     spawner::Spawner,
 };
+use compile::{Compilers, child};
 use in_flight::InFlight;
 use metrics::{Metric, Metrics};
 use needs::{Asker, Needed};
+use policy::Active;
 use store::{Children, ListMark, NameHash, Root, RootKey, Roots};
 use watch::{News, Watch, WatchKey, WatchState, What};
 
@@ -61,8 +69,14 @@ pub(crate) type CallGuest =
 pub(crate) struct Shared {
     cluster: Cluster,
     engine: Engine,
+    /// Where modules are compiled, if not in this process.
+    compilers: Option<Arc<Compilers>>,
+    /// Who may have the bytes of a module in memory.
+    fetches: Semaphore,
     key: SealingKey,
     metrics: Arc<Metrics>,
+    /// How much memory calls, answers and the compiler may take.
+    budget: budget::Budget,
     /// How many passes may run at once.
     workers: usize,
     recorder: events::Recorder,
@@ -74,6 +88,7 @@ pub(crate) struct Shared {
     /// Who leads, where hosts stand for election.
     leader: Option<tokio::sync::watch::Receiver<String>>,
     state: Mutex<State>,
+    lock: heartbeat::LockWatch,
     /// There is work for a worker.
     work: Notify,
     /// There is something for the control loop to decide.
@@ -110,10 +125,12 @@ pub(crate) struct State {
     readings: BTreeMap<String, (String, BTreeSet<Kind>)>,
     /// Loaded modules and failed loads, by the Module's name.
     loads: BTreeMap<String, load::Load>,
+    /// Kinds that only a root's status names and that the API server does not serve, with the time to ask again.
+    unserved: BTreeMap<Kind, Duration>,
     /// Kinds that the API server was asked about and does not serve, with the time to ask again.
     missing: BTreeMap<Kind, std::time::Duration>,
-    /// Those of them of which the API server did not say whether it serves them.
-    unclear: BTreeSet<Kind>,
+    /// Those of them of which the API server did not say whether it serves them, and since when.
+    unclear: BTreeMap<Kind, Duration>,
     /// Reconcilers whose root counts changed since they were last written.
     counts_changed: BTreeSet<String>,
 }
@@ -133,18 +150,6 @@ struct OwnWatches {
     reconcilers: bool,
     crds: bool,
     error: Option<String>,
-}
-
-/// What is in force for a Reconciler.
-#[derive(Clone)]
-struct Active {
-    binding: Arc<Binding>,
-    /// None for a Reconciler that rests and has roots to let go.
-    module: Option<Module>,
-    resource: Resource,
-    namespaces: api::Namespaces,
-    /// As whom children are read and written; nothing means as the host. Nobody, where the Reconciler does not say it as it must.
-    account: Result<Option<AccountRule>, Failure>,
 }
 
 /// What the operator keeps of a CRD.
@@ -179,8 +184,9 @@ impl State {
             own: OwnWatches::default(),
             readings: BTreeMap::new(),
             loads: BTreeMap::new(),
+            unserved: BTreeMap::new(),
             missing: BTreeMap::new(),
-            unclear: BTreeSet::new(),
+            unclear: BTreeMap::new(),
             counts_changed: BTreeSet::new(),
         }
     }
@@ -235,7 +241,14 @@ impl State {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in State is left half-changed by a panic: every change is one insertion or removal.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lock.taken();
+        state
+    }
+
+    /// Whether somebody holds the lock now.
+    fn is_locked(&self) -> bool {
+        matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     fn is_stopping(&self) -> bool {
@@ -286,6 +299,8 @@ impl Shared {
 
     /// What /metrics shows.
     fn metrics_text(&self) -> String {
+        // It looks at what the process takes: outside the lock.
+        let standing = self.budget.standing();
         let state = self.state();
         let leads = self.cluster.hold().term().is_some();
         for (lane, active) in &state.active {
@@ -312,6 +327,14 @@ impl Shared {
             self.metrics.set(Metric::CacheObjects, &[of], objects as f64);
             self.metrics.set(Metric::CacheBytes, &[of], bytes as f64);
         }
+        let budget = [("process", standing.process), ("kept", standing.kept), ("budget", standing.capacity)];
+        for (of, bytes) in budget {
+            self.metrics.set(Metric::MemoryBudget, &[of], bytes as f64);
+        }
+        for (purpose, bytes) in standing.reserved {
+            self.metrics.set(Metric::MemoryReserved, &[purpose.name()], bytes as f64);
+        }
+        self.metrics.set(Metric::MemoryWaiting, &[], standing.waiting as f64);
         self.metrics.set(Metric::Leader, &[lease::NAME], u8::from(leads).into());
         let controllers: Vec<String> = state.active.keys().cloned().collect();
         drop(state);
@@ -363,22 +386,27 @@ impl Shared {
     fn saw(&self, key: &WatchKey, live: Value, list: Option<Marks>) {
         // What a first list brings nobody is waiting for; what comes later somebody changed.
         let priority = if list.is_some() { Priority::Background } else { Priority::Edit };
-        let mut state = self.state();
         let any = if let Some(round) = key.needs {
-            let concerned = state.needed.saw(&key.kind, round, &live, list.map(|list| list.needed));
+            // An object may be large: nobody waits for the lock while it is reduced.
+            let shape = self.state().needed.shape(&key.kind, round);
+            let Some(shape) = shape else { return };
+            let (place, now) = (needs::place(&live), shape.reduce(&live, list.map(|list| list.needed)));
+            let mut state = self.state();
+            let concerned = state.needed.saw(&shape, place, now);
             state.enqueue_askers(concerned, priority)
         } else if key.brings_children() {
+            let mut state = self.state();
             let (manager, observe) = state.reading_of(&live, &key.kind);
             let child = pintle_core::Observed::of(&live, &manager, observe);
             let concerned = state.children.saw(child, list.map(|list| list.children));
             state.enqueue_by_uid(concerned, priority)
         } else {
+            let mut state = self.state();
             let root = RootKey::of(&live);
             let news = state.roots.saw(&key.kind, live, list.map(|list| list.roots));
             self.count_anew(&mut state, &key.kind);
             news && state.enqueue(&key.kind, &root, priority)
         };
-        drop(state);
         if any {
             self.work.notify_one();
         }
@@ -434,6 +462,8 @@ impl Shared {
             for uid in state.roots.list_ended(&key.kind, marks.roots) {
                 state.children.root_gone(&uid);
             }
+            let State { roots, needed, .. } = &mut *state;
+            needed.keep_roots(&key.kind, |root| roots.has(&key.kind, root));
             self.count_anew(&mut state, &key.kind);
         }
         drop(state);
@@ -517,31 +547,41 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::new());
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
     let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
-    let engine = Engine::new(EngineConfig { compiler: load::compiler(), ..config })
-        .context("the WebAssembly engine does not start")?;
-    let check = engine.clone();
+    let engine = Engine::new(config).context("the WebAssembly engine does not start")?;
+    let run: compile::Run =
+        Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
+    let compilers = Compilers::new(flags.compile_limits(), run, Arc::clone(&metrics));
+    let (check, compile) = (engine.clone(), Arc::clone(&compilers));
     // An engine whose deadline does not fire would let one guest hold a worker for ever.
-    tokio::task::spawn_blocking(move || check.self_test())
-        .await?
-        .context("the engine's deadline does not fire")?;
-    let server = server::Server::bind(flags.bind).await?;
+    tokio::task::spawn_blocking(move || {
+        check.self_test(Compiler::Elsewhere(&|job| compile.compile_at_once(&job)))
+    })
+    .await?
+    .context("the engine's deadline does not fire")?;
+    let spawner = Spawner::default();
+    let server = server::Server::bind(flags.bind, spawner.heartbeats().clone())?;
+    let budget = budget::Budget::new(flags.memory_budget.unwrap_or_else(memory_limit::process_bytes));
+    let standing = budget.standing();
     info!(
+        memory_mebibytes = standing.process >> 20, for_calls_mebibytes = standing.capacity >> 20,
         version = env!("CARGO_PKG_VERSION"), identity, address = %server.address(), allocation = ?engine.allocation(),
         "Pintle starts"
     );
     let readiness = server.readiness();
     let stop = stop_signal()?;
-    let serving = server.start();
+    let serving = server.start()?;
     let host = Host {
         client,
         engine,
+        compilers: Some(compilers),
         metrics,
         identity,
         namespace: flags.namespace,
         leader_elect: flags.leader_elect,
         workers: flags.workers,
+        budget,
         seed: u64::from_le_bytes(clock::random()?),
-        spawner: Spawner::default(),
+        spawner,
         guests: None,
         readiness,
     };
@@ -564,6 +604,8 @@ pub(crate) struct Host {
     /// The way to the API server. Its own retry must be off.
     pub(crate) client: kube::Client,
     pub(crate) engine: Engine,
+    /// Where modules are compiled; nothing means in this process, at once.
+    pub(crate) compilers: Option<Arc<Compilers>>,
     pub(crate) metrics: Arc<Metrics>,
     /// Its name in Leases and Events.
     pub(crate) identity: String,
@@ -573,6 +615,8 @@ pub(crate) struct Host {
     pub(crate) leader_elect: bool,
     /// How many roots are worked on at once.
     pub(crate) workers: usize,
+    /// How much memory calls, answers and the compiler may take.
+    pub(crate) budget: budget::Budget,
     /// What its chance comes from.
     pub(crate) seed: u64,
     pub(crate) spawner: Spawner,
@@ -589,7 +633,7 @@ impl Host {
     /// When its tasks end otherwise than by themselves.
     pub(crate) async fn work_until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         tokio::pin!(stop);
-        let cluster = Cluster::new(self.client);
+        let cluster = Cluster::new(self.client.clone());
         let mut candidate = self.leader_elect.then(|| {
             lease::Candidate::stand(&self.spawner, cluster.clone(), &self.namespace, &self.identity)
         });
@@ -606,28 +650,11 @@ impl Host {
             }
             key = load::sealing_key(&cluster, &self.namespace) => key,
         };
-        let recorder = events::Recorder::new(&cluster, &self.identity);
-        let shared = Arc::new(Shared {
-            cluster,
-            engine: self.engine,
-            key,
-            metrics: Arc::clone(&self.metrics),
-            workers: self.workers,
-            recorder,
-            spawner: self.spawner.clone(),
-            guests: self.guests,
-            chance: Mutex::new(Random::new(self.seed)),
-            access: access::Access::default(),
-            leader: candidate.as_ref().map(|candidate| candidate.holder.clone()),
-            state: Mutex::new(State::new(self.seed, self.workers, self.metrics)),
-            work: Notify::new(),
-            control: Notify::new(),
-            needs_listed: Notify::new(),
-            stopping: AtomicBool::new(false),
-        });
-        self.readiness.follow(&shared);
-        let mut control = self.spawner.spawn(control::run(Arc::clone(&shared)));
-        let workers = self.spawner.spawn(worker::dispatch(Arc::clone(&shared), self.workers));
+        let spawner = self.spawner.clone();
+        let leader = candidate.as_ref().map(|candidate| candidate.holder.clone());
+        let shared = self.share(cluster, key, leader);
+        let mut control = spawner.spawn_as(heartbeat::CONTROL, control::run(Arc::clone(&shared)));
+        let workers = spawner.spawn(worker::dispatch(Arc::clone(&shared), shared.workers));
         tokio::select! {
             biased;
             () = &mut stop => info!("Stopping"),
@@ -642,6 +669,41 @@ impl Host {
         // Last, since the next host begins to write then.
         release(candidate).await;
         Ok(())
+    }
+}
+
+impl Host {
+    /// What its parts share, once it has its key.
+    fn share(
+        self,
+        cluster: Cluster,
+        key: SealingKey,
+        leader: Option<tokio::sync::watch::Receiver<String>>,
+    ) -> Arc<Shared> {
+        let shared = Arc::new(Shared {
+            recorder: events::Recorder::new(&cluster, &self.identity),
+            cluster,
+            engine: self.engine,
+            budget: self.budget,
+            compilers: self.compilers,
+            fetches: Semaphore::new(load::FETCHES_AT_ONCE),
+            key,
+            metrics: Arc::clone(&self.metrics),
+            workers: self.workers,
+            spawner: self.spawner,
+            guests: self.guests,
+            chance: Mutex::new(Random::new(self.seed)),
+            access: access::Access::default(),
+            leader,
+            state: Mutex::new(State::new(self.seed, self.workers, self.metrics)),
+            lock: heartbeat::LockWatch::default(),
+            work: Notify::new(),
+            control: Notify::new(),
+            needs_listed: Notify::new(),
+            stopping: AtomicBool::new(false),
+        });
+        self.readiness.follow(&shared);
+        shared
     }
 }
 

@@ -4,11 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
 
-use crate::clock;
+use crate::{
+    clock,
+    operator::heartbeat::{self, Heartbeats},
+};
 
 /// Starts tasks. Clones start them at the same place.
 #[derive(Clone, Debug, Default)]
-pub struct Spawner(Option<Arc<Simulated>>);
+pub struct Spawner {
+    simulated: Option<Arc<Simulated>>,
+    /// What the tasks on the runtime's threads are doing.
+    beats: Heartbeats,
+}
 
 /// A simulated host: its clock, and what it has running.
 #[derive(Debug)]
@@ -23,7 +30,13 @@ const TASKS_KEPT: usize = 256;
 impl Spawner {
     /// A simulated host's: its tasks go by this clock, and what would block a thread runs where it is called.
     pub fn simulated(clock: Arc<clock::Virtual>) -> Self {
-        Self(Some(Arc::new(Simulated { clock, tasks: Mutex::default() })))
+        let simulated = Some(Arc::new(Simulated { clock, tasks: Mutex::default() }));
+        Self { simulated, beats: Heartbeats::default() }
+    }
+
+    /// What tells whether its tasks get on.
+    pub(crate) fn heartbeats(&self) -> &Heartbeats {
+        &self.beats
     }
 
     /// Starts a task.
@@ -31,7 +44,15 @@ impl Spawner {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let Some(simulated) = &self.0 else { return tokio::spawn(future) };
+        self.spawn_as(heartbeat::name_of::<F>(), future)
+    }
+
+    /// Starts a task that has a name of its own, should it ever not get on.
+    pub(crate) fn spawn_as<F>(&self, name: &'static str, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let Some(simulated) = &self.simulated else { return tokio::spawn(self.beats.watch(name, future)) };
         let task = tokio::spawn(Arc::clone(&simulated.clock).scope(future));
         let mut tasks = simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if tasks.len() >= TASKS_KEPT {
@@ -49,7 +70,7 @@ impl Spawner {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
-        match &self.0 {
+        match &self.simulated {
             None => tokio::task::spawn_blocking(work).await,
             Some(_) => Ok(work()),
         }
@@ -57,7 +78,7 @@ impl Spawner {
 
     /// Ends every task of a simulated host where it is, as the end of a process does. Does nothing to a real one.
     pub fn end_all(&self) {
-        let Some(simulated) = &self.0 else { return };
+        let Some(simulated) = &self.simulated else { return };
         for task in simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }

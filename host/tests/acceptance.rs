@@ -16,18 +16,24 @@ mod install;
 mod kubectl;
 #[path = "acceptance/leaders.rs"]
 mod leaders;
+#[path = "acceptance/memory.rs"]
+mod memory;
 #[path = "acceptance/modules.rs"]
 mod modules;
 #[path = "acceptance/proxy.rs"]
 mod proxy;
 #[path = "acceptance/real.rs"]
 mod real;
+#[path = "acceptance/schemas.rs"]
+mod schemas;
 #[path = "acceptance/served.rs"]
 mod served;
 #[path = "acceptance/wire.rs"]
 mod wire;
 #[path = "acceptance/woken.rs"]
 mod woken;
+#[path = "acceptance/worst.rs"]
+mod worst;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -100,6 +106,11 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     };
     let ((), fought) = futures::join!(scenarios, fight);
     drop(running);
+    if is_wanted(schemas::NAME) {
+        let begun = Instant::now();
+        let outcome = schemas::check(&real).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(schemas::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
     if let Some((seconds, outcome)) = fought {
         tally.line(fight::NAME, seconds, outcome);
     }
@@ -134,6 +145,11 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let outcome = served::check(&real).map_err(|error| format!("{error:#}\n"));
         tally.line(served::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
+    if is_wanted(memory::NAME) {
+        let begun = Instant::now();
+        let outcome = memory::check(&real).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(memory::NAME, begun.elapsed().as_secs_f32(), outcome);
     }
     for name in leaders::NAMES.into_iter().chain(wire::NAMES).filter(|name| is_wanted(name)) {
         let begun = Instant::now();

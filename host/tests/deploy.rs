@@ -241,6 +241,10 @@ fn the_host_runs_hardened() {
                 assert!(container[probe]["httpGet"]["path"].is_string(), "{file}: {probe}");
             }
             assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
+            // A host that does nothing for 30 s is made anew before another 30 s; one that is merely slow to answer is not.
+            let probe = |field: &str| container["livenessProbe"][field].as_u64().unwrap();
+            assert!(probe("periodSeconds") * probe("failureThreshold") <= 30, "{file}");
+            assert!(probe("timeoutSeconds") >= 5 && probe("failureThreshold") >= 3, "{file}");
             assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
             let image = container["image"].as_str().unwrap();
             assert!(image.contains(':') && !image.ends_with(":latest"), "{file}: {image}");

@@ -64,6 +64,10 @@ pub mod reasons {
     pub const INVALID_WASM: &str = "InvalidWasm";
     /// The module is larger than the host accepts.
     pub const MODULE_TOO_LARGE: &str = "ModuleTooLarge";
+    /// Compiling the module takes more of a processor's time than the host grants one. It stays so for these bytes.
+    pub const COMPILE_TOO_EXPENSIVE: &str = "CompileTooExpensive";
+    /// The module was not compiled this time: the compiler had too little memory, took too long, or was ended.
+    pub const COMPILER_FAILED: &str = "CompilerFailed";
     /// The bytes do not have the digest that was asked for.
     pub const DIGEST_MISMATCH: &str = "DigestMismatch";
     /// The component imports something.
@@ -90,6 +94,14 @@ pub mod reasons {
     pub const TOO_LARGE: &str = "ResponseTooLarge";
     /// The guest's answer is nested too deeply.
     pub const TOO_DEEP: &str = "ResponseTooDeep";
+    /// The guest's answer is made of more values than it may be.
+    pub const TOO_COMPLEX: &str = "ResponseTooComplex";
+    /// What was made of the guest's answer would take more memory than this call was granted. The host calls again with more.
+    pub const BEYOND_GRANT: &str = "AnswerBeyondGrant";
+    /// A call takes more memory than the host has for one.
+    pub const MEMORY_BUDGET: &str = "MemoryBudgetExceeded";
+    /// A manifest is larger, or declares more, than a host takes.
+    pub const MANIFEST_TOO_LARGE: &str = "ManifestTooLarge";
     /// The guest's answer is not JSON, or has a key twice.
     pub const INVALID_JSON: &str = "InvalidJson";
     /// The guest's answer has a field that the contract does not know.
@@ -104,8 +116,14 @@ pub mod reasons {
     pub const NEEDS_UNSTABLE: &str = "NeedsUnstable";
     /// What the guest asked to see is more than a request may carry.
     pub const NEEDS_TOO_LARGE: &str = "NeedsTooLarge";
+    /// The roots of a Reconciler ask for more different fields of one kind than the host keeps for them.
+    pub const TOO_MANY_FIELDS: &str = "TooManyFields";
     /// The root does not fit the guest's type.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// The config does not fit the guest's type or schema.
     pub const CONFIG_INVALID: &str = "ConfigInvalid";
+    /// The config's schema in the manifest is none, is too large, or uses what this host does not take.
+    pub const CONFIG_SCHEMA_INVALID: &str = "ConfigSchemaInvalid";
+    /// Checking the config against the schema would take too long.
+    pub const CONFIG_TOO_EXPENSIVE: &str = "ConfigTooExpensive";
 }

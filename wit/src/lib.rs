@@ -12,6 +12,8 @@
 //! Unknown fields are ignored in a request, so that hosts may grow, and refused by name in everything that a guest says, so that
 //! no typing error is ever taken for silence.
 
+#[cfg(feature = "host")]
+mod bounded;
 mod failure;
 mod host_status;
 mod kind;
@@ -22,20 +24,29 @@ mod response;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod strict;
+pub mod syntax;
 mod version;
+#[cfg(feature = "host")]
+mod weight;
 
+#[cfg(feature = "host")]
+pub use bounded::bounded;
 pub use failure::{Failure, reasons};
 pub use host_status::{Condition, ConditionStatus, HostStatus, PintleStatus, UnwatchedChild};
 pub use kind::{Kind, ObjectRef};
-pub use manifest::{ChildKind, Manifest, NeedKind, PatchKind};
+pub use manifest::{ChildKind, Manifest, NeedKind, PatchKind, limits as manifest_limits};
 pub use request::{Cause, Host, NeedAnswer, Refusal, Request, capabilities};
 pub use response::{
     Child, Event, EventType, Eviction, EvictionMode, Evictions, FieldEquals, GuestCondition, LabelSelector,
     Need, ObjectsNeed, OnRelease, Patch, Readiness, Response, Select, SelectorOperator, SelectorRequirement,
 };
 #[cfg(feature = "host")]
-pub use strict::{Limits, parse_failure, parse_manifest, parse_response};
+pub use strict::{
+    Limits, VALUES_PER_KIBIBYTE, parse_failure, parse_manifest, parse_response, weigh_and_parse_response,
+};
 pub use version::{API_VERSION, ApiVersion};
+#[cfg(feature = "host")]
+pub use weight::{Beyond, Weight};
 
 /// `world.wit` as text, for tools that build or check components.
 pub const WORLD: &str = include_str!("../world.wit");

@@ -1,7 +1,22 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ApiVersion, Kind};
+use crate::{ApiVersion, Failure, Kind, reasons, syntax};
+
+/// How much a manifest may declare. Each is some ten times what the largest sample guest has, and a few times what large operators
+/// have; every kind costs the host a watch, every index a look at each object.
+pub mod limits {
+    /// The largest manifest, in bytes. It is shown in the status of its Module, an object of which is at most 1.5 MiB in etcd.
+    pub const BYTES: usize = 256 << 10;
+    /// The most kinds of children, of needs, and of patches.
+    pub const KINDS: usize = 64;
+    /// The most indexes of a kind.
+    pub const INDEXES: usize = 8;
+    /// The most fields of a kind that is patched.
+    pub const FIELDS: usize = 64;
+    /// The longest version of a guest, in bytes.
+    pub const VERSION_BYTES: usize = 64;
+}
 
 /// What a guest says of itself, in answer to `describe`.
 ///
@@ -47,6 +62,93 @@ impl Manifest {
     pub fn new(name: impl Into<String>, version: impl Into<String>, reconciles: Kind) -> Self {
         Self { name: name.into(), version: version.into(), reconciles, ..Self::default() }
     }
+
+    /// Whether it declares no more than a host takes, by names that are some.
+    ///
+    /// # Errors
+    /// `ManifestTooLarge` or `InvalidDocument`, naming the place.
+    pub fn check(&self) -> Result<(), Failure> {
+        let invalid =
+            |message: String, at: &str| Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
+        if !syntax::is_label(&self.name) {
+            let message =
+                format!("the name of a guest is a DNS label, at most 63 characters: {}", cut(&self.name));
+            return invalid(message, "name");
+        }
+        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '+' | '_');
+        if self.version.is_empty()
+            || self.version.len() > limits::VERSION_BYTES
+            || !self.version.chars().all(is_sign)
+        {
+            let most = limits::VERSION_BYTES;
+            let message = format!("a version is at most {most} letters, digits, '.', '-', '+' and '_'");
+            return invalid(message, "version");
+        }
+        let kind = |api_version: &str, kind: &str, at: &str| {
+            if !syntax::is_api_version(api_version) {
+                let message = format!("{} is no group and version, as apps/v1 or v1", cut(api_version));
+                return invalid(message, &format!("{at}.apiVersion"));
+            }
+            if !syntax::is_kind(kind) {
+                return invalid(format!("{} is no kind", cut(kind)), &format!("{at}.kind"));
+            }
+            Ok(())
+        };
+        kind(&self.reconciles.api_version, &self.reconciles.kind, "reconciles")?;
+        at_most(limits::KINDS, self.children.len(), "kinds", "children")?;
+        at_most(limits::KINDS, self.needs.len(), "kinds", "needs")?;
+        at_most(limits::KINDS, self.patches.len(), "kinds", "patches")?;
+        for (index, child) in self.children.iter().enumerate() {
+            kind(&child.api_version, &child.kind, &format!("children[{index}]"))?;
+        }
+        for (index, need) in self.needs.iter().enumerate() {
+            let at = format!("needs[{index}]");
+            kind(&need.api_version, &need.kind, &at)?;
+            at_most(limits::INDEXES, need.indexes.len(), "indexes", &format!("{at}.indexes"))?;
+            paths(&need.indexes, true, &format!("{at}.indexes"))?;
+        }
+        for (index, patch) in self.patches.iter().enumerate() {
+            let at = format!("patches[{index}]");
+            kind(&patch.api_version, &patch.kind, &at)?;
+            at_most(limits::FIELDS, patch.fields.len(), "fields", &format!("{at}.fields"))?;
+            paths(&patch.fields, false, &format!("{at}.fields"))?;
+        }
+        Ok(())
+    }
+}
+
+fn at_most(limit: usize, found: usize, what: &str, at: &str) -> Result<(), Failure> {
+    if found <= limit {
+        return Ok(());
+    }
+    let message = format!("the manifest declares {found} {what}, the limit is {limit}");
+    Err(Failure::terminal(reasons::MANIFEST_TOO_LARGE, message).at(at))
+}
+
+/// Whether these are paths of fields; `through_lists`: whether a step may stand for each element of a list.
+fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure> {
+    for (index, path) in paths.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        if let Some(message) = syntax::path_excess(path) {
+            return Err(Failure::terminal(reasons::MANIFEST_TOO_LARGE, message).at(at));
+        }
+        let is_step = |step: &str| {
+            let step = step.strip_suffix("[]").filter(|_| through_lists).unwrap_or(step);
+            !step.is_empty() && !step.contains(['[', ']'])
+        };
+        if !path.split('.').all(is_step) {
+            let message = format!("{path:?} is no path of a field");
+            return Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of a text, quoted: whoever wrote it may have written a lot.
+fn cut(text: &str) -> String {
+    let begin: String = text.chars().take(80).collect();
+    let more = if begin.len() < text.len() { "..." } else { "" };
+    format!("{begin:?}{more}")
 }
 
 /// A kind of child.
@@ -132,5 +234,75 @@ impl PatchKind {
             kind: kind.into(),
             fields: fields.iter().map(|&field| field.to_owned()).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl Fn(&mut Manifest)) -> (String, String) {
+        let mut manifest = Manifest::new("shop", "0.1.0", Kind::new("example.com/v1", "Shop"));
+        assert_eq!(manifest.check(), Ok(()));
+        change(&mut manifest);
+        let failure = manifest.check().expect_err("refused");
+        assert!(!failure.retry && failure.message.len() < 500, "{failure}");
+        (failure.reason, failure.path.unwrap_or_default())
+    }
+
+    fn too_large(at: &str) -> (String, String) {
+        (reasons::MANIFEST_TOO_LARGE.into(), at.into())
+    }
+
+    fn invalid(at: &str) -> (String, String) {
+        (reasons::INVALID_DOCUMENT.into(), at.into())
+    }
+
+    #[test]
+    fn a_manifest_that_declares_more_than_a_host_takes_is_refused_by_name() {
+        let child = || ChildKind::new("v1", "ConfigMap");
+        assert_eq!(refused(|m| m.children = vec![child(); 65]), too_large("children"));
+        assert_eq!(refused(|m| m.needs = vec![NeedKind::new("v1", "Pod"); 65]), too_large("needs"));
+        assert_eq!(refused(|m| m.patches = vec![PatchKind::new("v1", "Pod", &[]); 65]), too_large("patches"));
+        let indexed = |paths: Vec<String>| {
+            move |m: &mut Manifest| {
+                let mut need = NeedKind::new("v1", "Pod");
+                need.indexes = paths.clone();
+                m.needs = vec![NeedKind::new("v1", "Service"), need];
+            }
+        };
+        let many: Vec<String> = (0..9).map(|n| format!("spec.a{n}")).collect();
+        assert_eq!(refused(indexed(many)), too_large("needs[1].indexes"));
+        assert_eq!(refused(indexed(vec!["a".repeat(257)])), too_large("needs[1].indexes[0]"));
+        assert_eq!(refused(indexed(vec!["a".into(), "a.".repeat(20)])), too_large("needs[1].indexes[1]"));
+        let patched = |fields: Vec<String>| {
+            move |m: &mut Manifest| {
+                m.patches = vec![PatchKind { fields: fields.clone(), ..PatchKind::new("v1", "Pod", &[]) }];
+            }
+        };
+        assert_eq!(refused(patched(vec!["spec".into(); 65])), too_large("patches[0].fields"));
+        assert_eq!(refused(patched(vec!["a".repeat(1 << 20)])), too_large("patches[0].fields[0]"));
+    }
+
+    #[test]
+    fn a_manifest_whose_names_are_none_is_refused() {
+        let long = "a".repeat(10 << 10);
+        for bad in ["", "../x", "a?b", "a#b", "a%2fb", "a\nb", "a/b/c", &long] {
+            assert_eq!(refused(|m| m.name = bad.into()), invalid("name"), "{bad:.20}");
+            assert_eq!(refused(|m| m.reconciles.kind = bad.into()), invalid("reconciles.kind"));
+            assert_eq!(refused(|m| m.reconciles.api_version = bad.into()), invalid("reconciles.apiVersion"));
+            let child = || ChildKind::new(bad, "ConfigMap");
+            assert_eq!(refused(|m| m.children.push(child())), invalid("children[0].apiVersion"));
+            assert_eq!(refused(|m| m.needs.push(NeedKind::new("v1", bad))), invalid("needs[0].kind"));
+            let patch = || PatchKind::new("v1", bad, &["spec"]);
+            assert_eq!(refused(|m| m.patches.push(patch())), invalid("patches[0].kind"));
+        }
+        assert_eq!(refused(|m| m.version = "1.0\n".into()), invalid("version"));
+        assert_eq!(refused(|m| m.version = "1".repeat(65)), invalid("version"));
+        let indexed = |path: &str| NeedKind::new("v1", "Pod").indexed_by(path);
+        assert_eq!(refused(|m| m.needs.push(indexed("spec.[]"))), invalid("needs[0].indexes[0]"));
+        assert_eq!(refused(|m| m.needs.push(indexed("spec..a"))), invalid("needs[0].indexes[0]"));
+        let patch = || PatchKind::new("v1", "Pod", &["spec.a[]"]);
+        assert_eq!(refused(|m| m.patches.push(patch())), invalid("patches[0].fields[0]"));
     }
 }

@@ -108,13 +108,18 @@ impl<'de> Visitor<'de> for Strict {
 }
 
 #[cfg(feature = "host")]
-pub use parse::{Limits, parse_failure, parse_manifest, parse_response};
+pub use parse::{
+    Limits, VALUES_PER_KIBIBYTE, parse_failure, parse_manifest, parse_response, weigh_and_parse_response,
+};
 
 #[cfg(feature = "host")]
 mod parse {
     use serde::de::DeserializeOwned;
 
-    use crate::{Failure, Manifest, Response, reasons};
+    use crate::{
+        Failure, Manifest, Response, Weight, bounded, manifest_limits, reasons,
+        weight::{self, Beyond},
+    };
 
     /// How much a host reads of what a guest says.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,31 +128,63 @@ mod parse {
         pub bytes: usize,
         /// The deepest nesting of arrays and objects. Kubernetes' own types stay below 32.
         pub depth: usize,
+        /// The most values that it may have: objects, lists and all that is in them.
+        pub values: usize,
+        /// The most memory that what is made of it may take, in bytes, as [`Weight::parsed_bytes`] has it.
+        pub parsed_bytes: usize,
+    }
+
+    /// How many values a document may have for each KiB that it may be long. Objects of Kubernetes have a value in some twenty bytes;
+    /// in memory one takes up to 832 bytes, so that these are at most 52 times as large as the text.
+    pub const VALUES_PER_KIBIBYTE: usize = 64;
+
+    impl Limits {
+        /// The limits of a document of at most so many bytes.
+        pub fn of_bytes(bytes: usize) -> Self {
+            // 64 levels: twice what the deepest built-in kind needs, half of what the JSON parser's recursion guard allows.
+            Self {
+                bytes,
+                depth: 64,
+                values: bytes.div_ceil(1024) * VALUES_PER_KIBIBYTE,
+                parsed_bytes: usize::MAX,
+            }
+        }
     }
 
     impl Default for Limits {
-        /// 1 MiB: an object in etcd is at most 1.5 MiB. 64 levels: twice what the deepest built-in kind needs, half of what the
-        /// JSON parser's recursion guard allows.
+        /// 1 MiB: an object in etcd is at most 1.5 MiB.
         fn default() -> Self {
-            Self { bytes: 1 << 20, depth: 64 }
+            Self::of_bytes(1 << 20)
         }
     }
 
     /// Reads a response.
     ///
     /// # Errors
-    /// A terminal failure with one of the reasons `ResponseTooLarge`, `ResponseTooDeep`, `InvalidJson`, `UnknownField` and
-    /// `InvalidDocument`, naming the place.
+    /// A terminal failure with one of the reasons `ResponseTooLarge`, `ResponseTooDeep`, `ResponseTooComplex`, `InvalidJson`,
+    /// `UnknownField` and `InvalidDocument`, naming the place; and `AnswerBeyondGrant`, where [`Limits::parsed_bytes`] does not do.
     pub fn parse_response(text: &str, limits: Limits) -> Result<Response, Failure> {
         parse(text, limits, "response")
+    }
+
+    /// Reads a response, and says what it weighs; nothing where it is more than the limits allow.
+    pub fn weigh_and_parse_response(text: &str, limits: Limits) -> (Weight, Result<Response, Failure>) {
+        weigh_and_parse(text, limits, "response")
     }
 
     /// Reads a manifest.
     ///
     /// # Errors
-    /// As [`parse_response`].
+    /// As [`parse_response`], and `ManifestTooLarge` for one that declares more than a host takes.
     pub fn parse_manifest(text: &str, limits: Limits) -> Result<Manifest, Failure> {
-        parse(text, limits, "manifest")
+        if text.len() > manifest_limits::BYTES {
+            let message =
+                format!("the manifest has {} bytes, the limit is {}", text.len(), manifest_limits::BYTES);
+            return Err(Failure::terminal(reasons::MANIFEST_TOO_LARGE, message));
+        }
+        let manifest: Manifest = parse(text, limits, "manifest")?;
+        manifest.check()?;
+        Ok(manifest)
     }
 
     /// Reads a failure, which is a guest's own.
@@ -159,33 +196,72 @@ mod parse {
     }
 
     fn parse<T: DeserializeOwned>(text: &str, limits: Limits, document: &str) -> Result<T, Failure> {
+        weigh_and_parse(text, limits, document).1
+    }
+
+    fn weigh_and_parse<T: DeserializeOwned>(
+        text: &str,
+        limits: Limits,
+        document: &str,
+    ) -> (Weight, Result<T, Failure>) {
+        let weight = match weigh(text, limits, document) {
+            Ok(weight) => weight,
+            Err(failure) => return (Weight::default(), Err(failure)),
+        };
+        if weight.parsed_bytes() > limits.parsed_bytes {
+            let message = format!(
+                "the {document} takes up to {} bytes of memory, and may take {}",
+                weight.parsed_bytes(),
+                limits.parsed_bytes
+            );
+            return (weight, Err(Failure::transient(reasons::BEYOND_GRANT, message)));
+        }
+        // The path costs bookkeeping at every step, so it is only looked for once something is wrong.
+        (weight, serde_json::from_str(text).map_err(|_| explain::<T>(text, document)))
+    }
+
+    /// Counts a document through, and makes nothing of it.
+    fn weigh(text: &str, limits: Limits, document: &str) -> Result<Weight, Failure> {
         if text.len() > limits.bytes {
             return Err(Failure::terminal(
                 reasons::TOO_LARGE,
                 format!("the {document} has {} bytes, the limit is {}", text.len(), limits.bytes),
             ));
         }
-        if depth(text) > limits.depth {
-            return Err(Failure::terminal(
-                reasons::TOO_DEEP,
-                format!("the {document} is nested deeper than {} levels", limits.depth),
-            ));
-        }
-        // The path costs bookkeeping at every step, so it is only looked for once something is wrong.
-        serde_json::from_str(text).map_err(|_| explain::<T>(text, document))
+        let too_much = |reason: &str, message: String, at: usize| {
+            let failure = Failure::terminal(reason, message);
+            Err(match weight::path_at(text, at) {
+                Some(path) => failure.at(path),
+                None => failure,
+            })
+        };
+        Weight::of(text, limits).or_else(|beyond| match beyond {
+            Beyond::Depth(at) => {
+                let message = format!("the {document} is nested deeper than {} levels", limits.depth);
+                too_much(reasons::TOO_DEEP, message, at)
+            }
+            Beyond::Values(at) => {
+                let message = format!("the {document} has more than {} values", limits.values);
+                too_much(reasons::TOO_COMPLEX, message, at)
+            }
+        })
     }
+
+    /// The longest message and the longest path about what is wrong, in bytes. A guest writes parts of both.
+    const MESSAGE_BYTES_MAX: usize = 1024;
+    const PATH_BYTES_MAX: usize = 256;
 
     fn explain<T: DeserializeOwned>(text: &str, document: &str) -> Failure {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let (path, error) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-            Err(error) => (error.path().to_string(), error.into_inner()),
+            Err(error) => (bounded(error.path(), PATH_BYTES_MAX), error.into_inner()),
             // Everything parsed, so what is wrong stands behind the document.
             Ok(_) => {
                 let message = format!("the {document} is followed by something else");
                 return Failure::terminal(reasons::INVALID_JSON, message);
             }
         };
-        let message = error.to_string();
+        let message = bounded(&error, MESSAGE_BYTES_MAX);
         let reason =
             if !error.is_data() || message.starts_with("duplicate") || message.contains("is beyond 2^53") {
                 reasons::INVALID_JSON
@@ -196,26 +272,6 @@ mod parse {
             };
         let failure = Failure::terminal(reason, format!("the {document}: {message}"));
         if path == "." { failure } else { failure.at(path) }
-    }
-
-    /// The deepest nesting of brackets outside of strings. Counted before parsing, so that no parser has to recurse to find out.
-    fn depth(text: &str) -> usize {
-        let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
-        for byte in text.bytes() {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' if in_string => escaped = true,
-                b'"' => in_string = !in_string,
-                _ if in_string => {}
-                b'[' | b'{' => {
-                    depth += 1;
-                    deepest = deepest.max(depth);
-                }
-                b']' | b'}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-        }
-        deepest
     }
 
     #[cfg(test)]
@@ -259,16 +315,86 @@ mod parse {
         }
 
         #[test]
+        fn a_manifest_is_judged_while_it_is_read() {
+            let with = |rest: &str| {
+                let text = format!(
+                    r#"{{"apiVersion":"guest.pintle.dev/v1","name":"a","version":"1","reconciles":{{"apiVersion":"x.io/v1","kind":"X"}}{rest}}}"#
+                );
+                parse_manifest(&text, Limits::default())
+                    .map(drop)
+                    .map_err(|failure| (failure.reason, failure.path))
+            };
+            let too_large = |at: Option<&str>| Err((reasons::MANIFEST_TOO_LARGE.into(), at.map(Into::into)));
+            assert_eq!(with(""), Ok(()));
+            let child = r#"{"apiVersion":"v1","kind":"ConfigMap"}"#;
+            let children = [child; 65].join(",");
+            assert_eq!(with(&format!(r#","children":[{children}]"#)), too_large(Some("children")));
+            let schema = format!(r#","configSchema":{{"description":"{}"}}"#, "a".repeat(256 << 10));
+            assert_eq!(with(&schema), too_large(None));
+        }
+
+        #[test]
         fn depth_and_size_are_checked_before_parsing() {
             let deep = with(&format!(r#""status":{{"a":{}1{}}}"#, "[".repeat(70), "]".repeat(70)));
             assert_eq!(refused(&deep).0, reasons::TOO_DEEP);
             let endless = "[".repeat(100_000);
             assert_eq!(refused(&endless).0, reasons::TOO_DEEP);
-            let small = Limits { bytes: 10, depth: 64 };
+            let small = Limits::of_bytes(10);
             assert_eq!(
                 parse_response(&with(r#""status":{}"#), small).map_err(|f| f.reason),
                 Err("ResponseTooLarge".into())
             );
+        }
+
+        #[test]
+        fn a_document_of_too_many_values_is_refused_at_the_first_too_many_before_any_is_made() {
+            let begin = r#"{"apiVersion":"guest.pintle.dev/v1","status":{"a":["#;
+            let most = Limits::default().values;
+            // The document, its version, its status and the list are four.
+            for (text, values) in [(r#"{"":0}"#, 2), ("0", 1), ("[0]", 2), (r#"{"":{}}"#, 2), (r#""""#, 1)] {
+                let count = (most - 4) / values;
+                let whole = |count: usize| format!("{begin}{}]}}}}", vec![text; count].join(","));
+                assert!(parse_response(&whole(count), Limits::default()).is_ok(), "{text} {count} times");
+                let more = if (most - 4) % values == 0 { count } else { count + 1 };
+                assert_eq!(
+                    refused(&whole(more + 1)),
+                    (reasons::TOO_COMPLEX.into(), Some(format!("status.a[{more}]"))),
+                    "{text}"
+                );
+            }
+            let mebibyte = format!("{begin}{}", r#"{"":0},"#.repeat((1 << 20) / 7 - 20));
+            assert_eq!(refused(&mebibyte).0, reasons::TOO_COMPLEX);
+            for parsed in [
+                parse_manifest(&mebibyte, Limits::default()).map(drop),
+                parse_failure(&mebibyte, Limits::default()).map(drop),
+            ] {
+                assert_eq!(parsed.map_err(|failure| failure.reason), Err(reasons::TOO_COMPLEX.to_owned()));
+            }
+        }
+
+        #[test]
+        fn a_document_that_is_to_take_more_memory_than_it_may_is_left_as_it_is() {
+            let text = with(r#""status":{"a":{"b":[1,2,3]}}"#);
+            let weight = Weight::of(&text, Limits::default()).expect("small");
+            let limits = |parsed_bytes| Limits { parsed_bytes, ..Limits::default() };
+            assert!(parse_response(&text, limits(weight.parsed_bytes())).is_ok());
+            let failure = parse_response(&text, limits(weight.parsed_bytes() - 1)).expect_err("too much");
+            assert!(failure.retry && failure.reason == reasons::BEYOND_GRANT, "{failure}");
+        }
+
+        #[test]
+        fn what_is_wrong_is_said_in_few_words_however_long_it_is() {
+            let long = "k".repeat(1 << 19);
+            for text in [
+                with(&format!(r#""{long}":0"#)),
+                with(&format!(r#""events":[{{"type":"{long}","reason":"A","message":"b"}}]"#)),
+                with(&format!(r#""finalized":"{long}""#)),
+                with(&format!(r#""status":{{"{long}":{{"a":1,"a":2}}}}"#)),
+            ] {
+                let failure = parse_response(&text, Limits::default()).expect_err("refused");
+                assert!(failure.message.len() < 1100, "{} bytes", failure.message.len());
+                assert!(failure.path.as_ref().is_none_or(|path| path.len() <= 256));
+            }
         }
 
         #[test]

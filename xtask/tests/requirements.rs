@@ -1,5 +1,7 @@
 //! What `cargo xtask` says on machines that lack something. The built xtask runs with a PATH that has only what the test puts there.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,

@@ -10,6 +10,7 @@ mod patches;
 mod pods;
 pub mod reasons;
 mod services;
+mod violations;
 mod words;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,8 @@ use crate::{
     status::StatusSchema,
 };
 
-pub use needs::needs;
+pub use needs::{FIELDS_MAX, NEEDS_MAX, REQUIREMENT_VALUES_MAX, REQUIREMENTS_MAX, needs};
+pub use violations::{LISTED_MAX, Violation, Violations};
 pub(crate) use words::clean;
 
 /// What the gate judges an answer by.
@@ -180,27 +182,11 @@ impl AllowedPatch {
     }
 }
 
-/// One reason why an answer is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// A stable CamelCase word, from [`reasons`].
-    pub reason: &'static str,
-    /// Where in the answer: `children[1].object.spec.template.spec.hostNetwork`.
-    pub path: String,
-    /// What is wrong, naming the object, and what could be done.
-    pub message: String,
-    /// Whether trying again can help: only for a kind that the API server does not serve yet.
-    pub retry: bool,
-}
-
-/// How many violations a condition's message lists; the guest's author sees the rest when these are mended.
-const LISTED_VIOLATIONS: usize = 4;
-
 /// Passes an answer, or says what is wrong with it.
 ///
 /// # Errors
-/// Every violation found, in the order of the answer. Never empty.
-pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Vec<Violation>> {
+/// What is wrong, in the order of the answer. Never empty.
+pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Violations> {
     let mut found = Violations::default();
     needs::check(context, &response.needs, &mut found);
     if response.finalized && !context.manifest.finalizer {
@@ -214,8 +200,8 @@ pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Ve
     stamps(context, &response.stamps, &response.status, &mut found);
     words::conditions(&response.conditions, &mut found);
     words::events(&response.events, &mut found);
-    if !found.0.is_empty() {
-        return Err(found.0);
+    if !found.is_empty() {
+        return Err(found);
     }
     Ok(Allowed {
         children,
@@ -229,32 +215,9 @@ pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Ve
     })
 }
 
-/// The violations as one failure: reason and path of the first, and the first few in the message.
-pub fn failure(violations: &[Violation]) -> Failure {
-    let Some(first) = violations.first() else { return Failure::default() };
-    let mut message = first.message.clone();
-    for other in violations.iter().take(LISTED_VIOLATIONS).skip(1) {
-        message.push_str(&format!("; {}: {} ({})", other.path, other.message, other.reason));
-    }
-    if violations.len() > LISTED_VIOLATIONS {
-        message.push_str(&format!("; and {} more", violations.len() - LISTED_VIOLATIONS));
-    }
-    Failure {
-        reason: first.reason.into(),
-        message,
-        path: Some(first.path.clone()),
-        retry: violations.iter().all(|violation| violation.retry),
-        ..Failure::default()
-    }
-}
-
-#[derive(Default)]
-struct Violations(Vec<Violation>);
-
-impl Violations {
-    fn add(&mut self, reason: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Violation { reason, path: path.into(), message: message.into(), retry: false });
-    }
+/// The violations as one failure: reason and path of the first, and what a person reads of the others.
+pub fn failure(violations: &Violations) -> Failure {
+    violations.failure()
 }
 
 /// A stamp is a field of the guest's status that only the host sets.
@@ -269,20 +232,22 @@ fn stamps(
             || stamps.contains_key(stamp) && stamps.values().any(|other| other == stamp)
     };
     for (stamp, follows) in stamps {
-        let at = format!("stamps.{stamp}");
-        let message = if HOST_STATUS.contains(&stamp.as_str()) || HOST_STATUS.contains(&follows.as_str()) {
-            format!("{stamp} and {follows} must both be the guest's own")
+        let at = format_args!("stamps.{stamp}");
+        if HOST_STATUS.contains(&stamp.as_str()) || HOST_STATUS.contains(&follows.as_str()) {
+            let message = format_args!("{stamp} and {follows} must both be the guest's own");
+            found.add(reasons::STAMP_INVALID, at, message);
         } else if stamp.is_empty() || follows.is_empty() || is_taken(stamp) {
-            format!("{stamp:?} is set by the host alone: neither the status nor another stamp may name it")
+            let message = format_args!(
+                "{stamp:?} is set by the host alone: neither the status nor another stamp may name it"
+            );
+            found.add(reasons::STAMP_INVALID, at, message);
         } else {
             let set = Map::from_iter([(stamp.clone(), Value::from("2000-01-01T00:00:00Z"))]);
-            for path in context.status.undeclared(&set) {
-                let message = format!("the root's CRD does not declare {path}; add it to the schema");
+            context.status.undeclared(&set, &mut |path| {
+                let message = format_args!("the root's CRD does not declare {path}; add it to the schema");
                 found.add(reasons::STATUS_FIELD_UNDECLARED, path, message);
-            }
-            continue;
-        };
-        found.add(reasons::STAMP_INVALID, at, message);
+            });
+        }
     }
 }
 
@@ -294,22 +259,22 @@ fn status(context: &GateContext<'_>, status: &Map<String, Value>, found: &mut Vi
         if status.contains_key(field) {
             found.add(
                 reasons::STATUS_FIELD_RESERVED,
-                format!("status.{field}"),
-                format!("status.{field} is the host's to write"),
+                format_args!("status.{field}"),
+                format_args!("status.{field} is the host's to write"),
             );
         }
     }
-    for path in context.status.undeclared(status) {
+    context.status.undeclared(status, &mut |path| {
         let message =
-            format!("the root's CRD does not declare {path}; add it to the schema, or leave it out");
+            format_args!("the root's CRD does not declare {path}; add it to the schema, or leave it out");
         found.add(reasons::STATUS_FIELD_UNDECLARED, path, message);
-    }
-    let size = crate::object::json_bytes(&Value::Object(status.clone()));
+    });
+    let size = crate::object::json_bytes(status);
     if size > STATUS_BYTES_MAX {
         found.add(
             reasons::STATUS_TOO_LARGE,
             "status",
-            format!("the status has {size} bytes, the limit is {STATUS_BYTES_MAX}"),
+            format_args!("the status has {size} bytes, the limit is {STATUS_BYTES_MAX}"),
         );
     }
 }

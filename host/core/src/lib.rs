@@ -9,11 +9,13 @@
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`] and [`conditions`]: what the status says.
 //! * [`election`]: which of several hosts writes; [`account`]: as whom.
-//! * [`Queue`]: whose turn it is.
+//! * [`Queue`]: whose turn it is; [`turns`]: the same for modules that are to be compiled; [`budget`]: how much memory there is for it.
 //! * [`reconciler`]: the spec of a Reconciler, and which module and config are in force.
 
 pub mod account;
+pub mod budget;
 pub mod conditions;
+pub mod config;
 pub mod desired;
 pub mod election;
 pub mod gate;
@@ -28,13 +30,15 @@ pub mod readiness;
 pub mod reconciler;
 pub mod request;
 pub mod status;
+pub mod turns;
 
+pub use config::Config;
 pub use desired::{DesiredHash, SealingKey};
 pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
 pub use observed::{Kept, Names, Observed, Uid};
 pub use pass::{
     ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, EvictionWrite, FinalizerWrite,
-    Judged, Outcome, Pass, RootMemory, Snapshot, StatusWrite, Step,
+    Hits, Judged, Outcome, Pass, RootMemory, Snapshot, StatusWrite, Step,
 };
 
 pub use queue::{Finished, Priority, Queue};
@@ -42,4 +46,4 @@ pub use status::StatusSchema;
 
 /// The version of the rules in [`gate`] and [`pass`]. It enters the memo of every root, so that a host with other rules asks every
 /// guest again after its start; it enters nothing that is written to the cluster. Raise it when a rule changes.
-pub const POLICY_VERSION: u32 = 2;
+pub const POLICY_VERSION: u32 = 3;

@@ -1,7 +1,9 @@
 //! What a guest asks to see: which objects a need means, and what of them it is shown.
 
 use jiff::Timestamp;
-use pintle_wit::{Kind, LabelSelector, Need, NeedAnswer, ObjectRef, Select, SelectorOperator};
+use pintle_wit::{
+    Failure, Kind, LabelSelector, Need, NeedAnswer, ObjectRef, Select, SelectorOperator, reasons,
+};
 use serde_json::{Map, Value};
 
 use crate::{object, request};
@@ -12,6 +14,57 @@ pub const ALL_NAMESPACES: &str = "*";
 /// The most that is shown to one call, as JSON in bytes. A quarter of what a guest with a small memory limit can read; a thousand
 /// Pods by their metadata are half of it.
 pub const SHOWN_BYTES_MAX: usize = 2 << 20;
+
+/// The most objects that are shown to one call: four times the Pods of a large namespace.
+pub const SHOWN_OBJECTS_MAX: usize = 4096;
+
+/// How much may still be shown to a call. It is drawn on while objects are found, before anything is made of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    bytes: usize,
+    objects: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: SHOWN_BYTES_MAX, objects: SHOWN_OBJECTS_MAX }
+    }
+}
+
+impl Budget {
+    /// Takes what one object of so many bytes costs; false when there is not that much left.
+    #[must_use]
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let left = self.bytes.checked_sub(bytes).zip(self.objects.checked_sub(1));
+        if let Some((bytes, objects)) = left {
+            *self = Self { bytes, objects };
+        }
+        left.is_some()
+    }
+
+    /// As [`Budget::take`], for an object as it is shown.
+    #[must_use]
+    pub fn take_object(&mut self, shown: &Value) -> bool {
+        self.take(object::json_bytes(shown))
+    }
+}
+
+/// The failure of a need with which more was found than is shown to a call.
+pub fn too_large(kind: &Kind, select: &Select) -> Failure {
+    let which = match select {
+        Select::Name(name) => format!("{name:?}"),
+        Select::Labels(_) => "by labels".into(),
+        Select::Field(field) => format!("by {}", field.path),
+    };
+    let message = format!(
+        "with {kind} {which} what the guest asks to see is more than {SHOWN_BYTES_MAX} bytes or {SHOWN_OBJECTS_MAX} objects; ask for \
+         fewer objects or fields"
+    );
+    Failure::terminal(reasons::NEEDS_TOO_LARGE, message)
+}
+
+/// Who has set which field.
+const MANAGED_FIELDS: &str = "metadata.managedFields";
 
 /// Objects to be looked up: a need that the gate let through, or what the pass itself follows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,13 +93,18 @@ impl LookUp {
         &self.fields
     }
 
+    /// Whether the pass itself follows the object: nothing of it is shown to the guest.
+    pub fn is_followed(&self) -> bool {
+        self.fields.iter().any(|field| field == MANAGED_FIELDS)
+    }
+
     /// Who has set which field of an object. No guest may ask for it.
     pub(crate) fn of_managed_fields(object: &ObjectRef) -> Self {
         Self {
             kind: object.kind(),
             namespace: object.namespace.clone(),
             select: Select::Name(object.name.clone()),
-            fields: vec!["metadata.managedFields".into()],
+            fields: vec![MANAGED_FIELDS.into()],
         }
     }
 
@@ -83,39 +141,60 @@ pub fn matches<'a>(selector: &LabelSelector, label: impl Fn(&str) -> Option<&'a 
 
 /// An object with its metadata as guests see it, and with these fields, which are dotted paths of maps.
 pub fn project(live: &Value, fields: &[String]) -> Value {
-    let mut head = Map::new();
-    for key in ["apiVersion", "kind", "metadata"] {
-        head.extend(live.get(key).map(|value| (key.to_owned(), value.clone())));
-    }
-    let mut shown = request::project(&Value::Object(head));
+    let mut shown = head(live);
     for path in fields {
-        let steps: Vec<&str> = path.split('.').collect();
-        if let Some(value) = object::at(live, &steps) {
-            put(&mut shown, &steps, value);
+        if let Some(value) = field(live, path) {
+            put(&mut shown, path, value.clone());
         }
     }
     shown
 }
 
-fn put(shown: &mut Value, steps: &[&str], value: &Value) {
-    let Some((first, rest)) = steps.split_first() else { return *shown = value.clone() };
-    if !shown.is_object() {
-        *shown = Value::Object(Map::new());
+/// Of an object what is shown with every need: what it is, and its metadata as guests see it.
+pub fn head(live: &Value) -> Value {
+    let mut head = Map::new();
+    for key in ["apiVersion", "kind", "metadata"] {
+        head.extend(live.get(key).map(|value| (key.to_owned(), value.clone())));
     }
-    if let Some(fields) = shown.as_object_mut() {
-        put(fields.entry((*first).to_owned()).or_insert(Value::Null), rest, value);
+    request::project(&Value::Object(head))
+}
+
+/// The field at a dotted path of maps, if it is there.
+pub fn field<'a>(live: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(live, |value, step| value.get(step))
+}
+
+/// Sets the field at a dotted path of maps.
+pub fn put(shown: &mut Value, path: &str, value: Value) {
+    let mut at = shown;
+    for step in path.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        let Some(fields) = at.as_object_mut() else { return };
+        at = fields.entry(step.to_owned()).or_insert(Value::Null);
     }
+    *at = value;
 }
 
 /// The answer to a need that found these objects.
-pub fn answer(need: &Need, found: Vec<Value>) -> NeedAnswer {
-    let fields = match need {
-        Need::Objects(need) => &need.fields[..],
-        _ => &[],
+///
+/// # Errors
+/// [`too_large`], as soon as it is more than the budget has left.
+pub fn answer(need: &Need, found: Vec<Value>, budget: &mut Budget) -> Result<NeedAnswer, Failure> {
+    let Need::Objects(asked) = need else {
+        return Ok(NeedAnswer { need: need.clone(), ..NeedAnswer::default() });
     };
-    let mut objects: Vec<Value> = found.iter().map(|live| project(live, fields)).collect();
+    let mut objects = Vec::new();
+    for live in found {
+        let shown = project(&live, &asked.fields);
+        if !budget.take_object(&shown) {
+            return Err(too_large(&Kind::new(&asked.api_version, &asked.kind), &asked.select));
+        }
+        objects.push(shown);
+    }
     request::sort(&mut objects);
-    NeedAnswer { need: need.clone(), objects, ..NeedAnswer::default() }
+    Ok(NeedAnswer { need: need.clone(), objects, ..NeedAnswer::default() })
 }
 
 /// The answer to a need for time, and when it will be another. Nothing for a need for objects.
@@ -210,6 +289,25 @@ mod tests {
                     "ownerReferences": [{"uid": "r"}]}})
         );
         assert_eq!(project(&project(&pod(), &fields), &fields), project(&pod(), &fields));
+    }
+
+    #[test]
+    fn what_is_shown_is_counted_object_by_object() {
+        let need = |fields: &[&str]| {
+            Need::Objects(pintle_wit::ObjectsNeed::named("v1", "Pod", "a").with_fields(fields))
+        };
+        let mut budget = Budget::default();
+        assert!(answer(&need(&[]), vec![pod(); SHOWN_OBJECTS_MAX], &mut budget).is_ok());
+        let failure = answer(&need(&[]), vec![pod()], &mut budget).expect_err("one too many");
+        assert_eq!(failure.reason, reasons::NEEDS_TOO_LARGE);
+        assert!(failure.message.contains("v1 Pod \"a\""), "{failure}");
+        let mut large = pod();
+        large["spec"]["large"] = "x".repeat(SHOWN_BYTES_MAX).into();
+        assert!(
+            answer(&need(&[]), vec![large.clone()], &mut Budget::default()).is_ok(),
+            "it is not asked for"
+        );
+        assert!(answer(&need(&["spec"]), vec![large], &mut Budget::default()).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reading Kubernetes objects that are plain JSON.
 
-use pintle_wit::{Kind, ObjectRef};
+use pintle_wit::{Kind, ObjectRef, syntax};
+use serde::Serialize;
 use serde_json::Value;
 
 /// A string inside a value, by its keys.
@@ -62,14 +63,25 @@ pub fn reference(object: &Value) -> ObjectRef {
 
 /// A DNS subdomain (RFC 1123), as every object name must be at least. Anything else could reach another path of the API.
 pub fn is_name(name: &str) -> bool {
-    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= 253
-        && name.split('.').all(|part| {
-            let bytes = part.as_bytes();
-            bytes.first().copied().is_some_and(is_edge)
-                && bytes.last().copied().is_some_and(is_edge)
-                && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
-        })
+    syntax::is_subdomain(name)
+}
+
+/// A DNS label (RFC 1123), as namespaces are named.
+pub fn is_namespace(name: &str) -> bool {
+    name.len() <= 63 && !name.contains('.') && is_name(name)
+}
+
+/// How the objects of a kind can say their kind: `v1` or `GROUP/VERSION`, and a kind, as [`pintle_wit::syntax`] has them. Anything
+/// else could reach another path of the API.
+pub fn is_kind(kind: &Kind) -> bool {
+    syntax::is_api_version(&kind.api_version) && syntax::is_kind(&kind.kind)
+}
+
+/// Whether there can be an object that is named so.
+pub fn is_reference(reference: &ObjectRef) -> bool {
+    is_kind(&reference.kind())
+        && is_name(&reference.name)
+        && reference.namespace.as_deref().is_none_or(is_namespace)
 }
 
 /// Every string that a dotted path leads to, `[]` standing for each element of a list: `spec.rules[].host`.
@@ -85,8 +97,8 @@ pub fn strings_at<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
     found.into_iter().filter_map(Value::as_str).collect()
 }
 
-/// How many bytes a value takes as JSON.
-pub(crate) fn json_bytes(value: &Value) -> usize {
+/// How many bytes something takes as JSON. Nothing is made to be measured.
+pub(crate) fn json_bytes(value: &(impl Serialize + ?Sized)) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -107,6 +119,57 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// What somebody could write into a status, or a guest into an answer, to reach another path of the API.
+    const HOSTILE: [&str; 13] = [
+        "",
+        ".",
+        "..",
+        "../../api/v1/secrets",
+        "a/b",
+        "a?watch=true",
+        "a#b",
+        "a%2f..%2fb",
+        "a\r\nImpersonate-Group: system:masters",
+        "a b",
+        "a\0",
+        "-a",
+        "ä",
+    ];
+
+    #[test]
+    fn no_name_and_no_kind_leaves_its_place_in_a_path() {
+        let good = ObjectRef {
+            api_version: "example.com/v1alpha1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("team-1".into()),
+            name: "a.b-c".into(),
+        };
+        assert!(is_reference(&good));
+        assert!(is_reference(&ObjectRef { api_version: "v1".into(), namespace: None, ..good.clone() }));
+        let long = "a".repeat(10 << 10);
+        for hostile in HOSTILE.into_iter().chain([long.as_str()]) {
+            let bad = |change: fn(&mut ObjectRef, String)| {
+                let mut reference = good.clone();
+                change(&mut reference, hostile.to_owned());
+                !is_reference(&reference)
+            };
+            assert!(bad(|reference, text| reference.name = text), "name {hostile:?}");
+            assert!(bad(|reference, text| reference.kind = text), "kind {hostile:?}");
+            assert!(bad(|reference, text| reference.namespace = Some(text)), "namespace {hostile:?}");
+            if hostile != "a/b" {
+                assert!(bad(|reference, text| reference.api_version = text), "apiVersion {hostile:?}");
+            }
+            assert!(bad(|reference, text| reference.api_version = format!("{text}/v1")), "group {hostile:?}");
+            assert!(
+                bad(|reference, text| reference.api_version = format!("a.io/{text}")),
+                "version {hostile:?}"
+            );
+        }
+        for bad in ["v1/v1/v1", "V1", "1v", "/v1", "v1/"] {
+            assert!(!is_kind(&Kind::new(bad, "Pod")), "{bad}");
+        }
+    }
 
     #[test]
     fn a_path_reaches_through_lists() {

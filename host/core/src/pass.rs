@@ -11,6 +11,7 @@ mod breaker;
 mod children;
 mod deletions;
 mod displaced;
+mod events;
 mod evictions;
 mod finalize;
 mod labels;
@@ -18,6 +19,7 @@ mod memory;
 mod needs;
 mod patches;
 mod protocol;
+mod recorded;
 mod say;
 mod settle;
 mod stages;
@@ -37,13 +39,16 @@ use pintle_wit::{
 use serde_json::Value;
 
 pub use api_error::{ApiError, KIND_MISSING};
+pub use breaker::{ASKING_BURST, DEADLINE_COST};
+pub use events::{EVENTS_AT_ONCE, EVENTS_EVERY};
 pub use finalize::Duty;
 pub use memory::RootMemory;
-pub use protocol::{Applied, Counts, Done, Judged, Outcome, Step};
+pub use protocol::{Applied, Counts, Done, Hits, Judged, Outcome, Step};
+pub use recorded::RECORDED_MAX;
 pub use writes::{Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite};
 
 use crate::{
-    POLICY_VERSION,
+    Config, POLICY_VERSION,
     conditions::Blocker,
     desired::{self, SealingKey},
     gate::{self, Allowed, GateContext, KindInfo},
@@ -73,7 +78,9 @@ const SUSPENDED: &str = "Suspended";
 pub struct Binding {
     /// The Reconciler's name.
     pub reconciler: String,
-    /// The Reconciler's generation: with it, grants, limits and config change.
+    /// The Reconciler's uid: another may take its name, and begin with the same generation.
+    pub uid: String,
+    /// The Reconciler's generation that grants and limits are of. Module and config may be of an earlier one.
     pub generation: i64,
     /// The field manager of every write.
     pub field_manager: String,
@@ -82,7 +89,7 @@ pub struct Binding {
     /// The limits of its calls and answers.
     pub limits: Limits,
     /// Its config.
-    pub config: Value,
+    pub config: Config,
     /// The digest of the module in force.
     pub digest: String,
     /// The manifest of the module in force.
@@ -138,6 +145,7 @@ pub struct Pass {
     unsure: Option<ApiError>,
     phase: Phase,
     counts: Counts,
+    hits: Hits,
     judged: Vec<Judged>,
     ready: bool,
     /// Children of kinds that are not watched that this pass names in the status.
@@ -273,6 +281,7 @@ impl Pass {
             unsure: None,
             phase: Phase::Begin,
             counts: Counts::default(),
+            hits: Hits::default(),
             judged: Vec::new(),
             ready: false,
             recorded_now: Vec::new(),
@@ -433,7 +442,7 @@ impl Pass {
         request::sort(&mut children);
         Request {
             object: request::project_root(&self.root, self.binding.manifest.observe_status),
-            config: self.binding.config.clone(),
+            config: self.binding.config.value().clone(),
             children,
             needs: self.needs.answers.clone(),
             refusals: self.told.clone(),
@@ -449,6 +458,7 @@ impl Pass {
         let generation = self.binding.generation.to_le_bytes();
         desired::hash_parts(&[
             self.binding.digest.as_bytes(),
+            self.binding.uid.as_bytes(),
             &generation,
             &POLICY_VERSION.to_le_bytes(),
             &text,
@@ -471,6 +481,8 @@ impl Pass {
         self.counts.guest_calls += 1;
         self.count_call();
         self.phase = Phase::CallingGuest;
+        // It is to be answered anew; two answers of one root are never held at once.
+        self.answer = None;
         Step::CallGuest(Box::new(request))
     }
 
@@ -481,9 +493,13 @@ impl Pass {
         };
         let binding = Arc::clone(&self.binding);
         let context = binding.context(&self.root);
-        match answer
-            .and_then(|response| gate::gate(&context, response).map_err(|found| gate::failure(&found)))
-        {
+        let judged = answer.and_then(|response| {
+            gate::gate(&context, response).map_err(|found| {
+                self.counts.unlisted_violations += found.unlisted();
+                gate::failure(&found)
+            })
+        });
+        match judged {
             Ok(mut allowed) => {
                 allowed.stamp(&self.root, &crate::conditions::time(self.now));
                 let states = allowed.children().iter().map(|_| ChildState::Pending).collect();
@@ -525,7 +541,7 @@ impl Pass {
 
     /// The children that the root's status names: of kinds that are not watched, and in other namespaces.
     fn recorded_children(&self) -> Vec<ObjectRef> {
-        let unwatched = say::recorded_unwatched(&self.root).into_iter();
+        let unwatched = recorded::unwatched(&self.root).into_iter();
         // Where they are watched by now, the watch shows them.
         let unwatched = unwatched.filter(|child| !self.binding.watches(child));
         unwatched.chain(self.inventory()).collect()
@@ -533,7 +549,7 @@ impl Pass {
 
     /// The children in other namespaces that the root's status names. It says where to look, and proves nothing.
     fn inventory(&self) -> Vec<ObjectRef> {
-        say::recorded_inventory(&self.root)
+        recorded::inventory(&self.root)
     }
 
     /// Those that nobody has looked at since the host started, and that no watch shows.
@@ -608,7 +624,8 @@ impl Pass {
         self.emit(events)
     }
 
-    fn emit(&mut self, events: Vec<Event>) -> Step {
+    fn emit(&mut self, mut events: Vec<Event>) -> Step {
+        self.pay_for(&mut events);
         if events.is_empty() {
             return self.over();
         }
@@ -680,12 +697,16 @@ impl Pass {
                 .min(),
             throttled: self.memory.breaker.is_open(),
             overran: self.failure.as_ref().is_some_and(|failure| {
-                matches!(failure.reason.as_str(), reasons::DEADLINE | reasons::FUEL | reasons::MEMORY)
+                matches!(
+                    failure.reason.as_str(),
+                    reasons::DEADLINE | reasons::FUEL | reasons::MEMORY | reasons::MEMORY_BUDGET
+                )
             }),
             ready: self.ready,
             error,
             message,
             counts: self.counts,
+            hits: self.hits,
             judged: std::mem::take(&mut self.judged),
             memory: std::mem::take(&mut self.memory),
         }))

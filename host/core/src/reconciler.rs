@@ -146,6 +146,27 @@ impl Grants {
         })
     }
 
+    /// Whether a guest may be shown any object of this kind.
+    pub fn allows_need(&self, kind: &Kind) -> bool {
+        self.needs.iter().any(|grant| {
+            grant.api_version == kind.api_version
+                && grant.kinds.contains(&kind.kind)
+                && (is_watchable(kind) || !grant.names.is_empty())
+        })
+    }
+
+    /// Whether a guest may patch any field of objects of this kind.
+    pub fn allows_patch(&self, kind: &Kind) -> bool {
+        self.patches.iter().any(|grant| {
+            grant.api_version == kind.api_version && grant.kind == kind.kind && !grant.fields.is_empty()
+        })
+    }
+
+    /// Whether a guest may have Pods go.
+    pub fn allows_evictions(&self) -> bool {
+        self.evictions || self.pod_deletions
+    }
+
     /// Whether children of this kind are granted in this namespace, which is not the root's.
     pub fn allows_child_in(&self, kind: &Kind, namespace: &str) -> bool {
         self.children.iter().any(|grant| {
@@ -232,7 +253,7 @@ impl Default for Limits {
 impl Limits {
     /// The limits on reading an answer.
     pub fn response(&self) -> pintle_wit::Limits {
-        pintle_wit::Limits { bytes: self.response_kibibytes as usize * 1024, ..pintle_wit::Limits::default() }
+        pintle_wit::Limits::of_bytes(self.response_kibibytes as usize * 1024)
     }
 }
 

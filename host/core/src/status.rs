@@ -1,5 +1,7 @@
 //! What a root's CRD lets a status say.
 
+use std::fmt::{self, Display};
+
 use serde_json::{Map, Value, json};
 
 use crate::request::HOST_STATUS;
@@ -35,25 +37,24 @@ impl StatusSchema {
         }
     }
 
-    /// The paths of a guest's status that are not declared: `status.domains[0].name`.
-    pub fn undeclared(&self, status: &Map<String, Value>) -> Vec<String> {
-        let mut found = Vec::new();
+    /// Shows the paths of a guest's status that are not declared: `status.domains[0].name`. There may be very many; a path is written
+    /// only when it is looked at.
+    pub fn undeclared(&self, status: &Map<String, Value>, see: &mut dyn FnMut(&dyn Display)) {
+        let root = Path { above: None, step: Step::Key("status") };
+        let fields = status.iter().filter(|(key, _)| !HOST_STATUS.contains(&key.as_str()));
         match self {
             Self::Anything => {}
-            Self::Nothing => found.extend(status.keys().map(|key| format!("status.{key}"))),
+            Self::Nothing => {
+                for key in status.keys() {
+                    see(&root.below(Step::Key(key)));
+                }
+            }
             Self::Declared(schema) => {
-                for (key, value) in status.iter().filter(|(key, _)| !HOST_STATUS.contains(&key.as_str())) {
-                    match below(schema, key) {
-                        Below::Declared(schema) => {
-                            undeclared(schema, value, format!("status.{key}"), &mut found)
-                        }
-                        Below::Anything => {}
-                        Below::Undeclared => found.push(format!("status.{key}")),
-                    }
+                for (key, value) in fields {
+                    undeclared_below(schema, key, value, &root, see);
                 }
             }
         }
-        found
     }
 
     /// A status without what is not declared. Used for the host's own fields; a guest's are refused instead.
@@ -131,21 +132,62 @@ fn below<'a>(schema: &'a Value, key: &str) -> Below<'a> {
     }
 }
 
-fn undeclared(schema: &Value, value: &Value, path: String, found: &mut Vec<String>) {
+/// Where a value is.
+struct Path<'a> {
+    above: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    fn below(&'a self, step: Step<'a>) -> Self {
+        Self { above: Some(self), step }
+    }
+}
+
+impl Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            above.fmt(f)?;
+        }
+        match (&self.step, self.above) {
+            (Step::Key(key), None) => f.write_str(key),
+            (Step::Key(key), Some(_)) => write!(f, ".{key}"),
+            (Step::Index(index), _) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+fn undeclared_below(
+    schema: &Value,
+    key: &str,
+    value: &Value,
+    above: &Path<'_>,
+    see: &mut dyn FnMut(&dyn Display),
+) {
+    let path = above.below(Step::Key(key));
+    match below(schema, key) {
+        Below::Declared(schema) => undeclared(schema, value, &path, see),
+        Below::Anything => {}
+        Below::Undeclared => see(&path),
+    }
+}
+
+fn undeclared(schema: &Value, value: &Value, path: &Path<'_>, see: &mut dyn FnMut(&dyn Display)) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                match below(schema, key) {
-                    Below::Declared(schema) => undeclared(schema, value, format!("{path}.{key}"), found),
-                    Below::Anything => {}
-                    Below::Undeclared => found.push(format!("{path}.{key}")),
-                }
+                undeclared_below(schema, key, value, path, see);
             }
         }
         Value::Array(items) => {
             let Some(schema) = schema.get("items") else { return };
             for (index, item) in items.iter().enumerate() {
-                undeclared(schema, item, format!("{path}[{index}]"), found);
+                undeclared(schema, item, &path.below(Step::Index(index)), see);
             }
         }
         _ => {}
@@ -194,9 +236,17 @@ mod tests {
         else {
             unreachable!()
         };
-        assert_eq!(schema().undeclared(&status), ["status.domains[1].hots", "status.other"]);
-        assert_eq!(StatusSchema::Nothing.undeclared(&status).len(), 4);
-        assert!(StatusSchema::Anything.undeclared(&status).is_empty());
+        let undeclared = |schema: StatusSchema| {
+            let mut found = Vec::new();
+            schema.undeclared(&status, &mut |path| found.push(path.to_string()));
+            found
+        };
+        assert_eq!(undeclared(schema()), ["status.domains[1].hots", "status.other"]);
+        assert_eq!(
+            undeclared(StatusSchema::Nothing),
+            ["status.domains", "status.free", "status.labels", "status.other"]
+        );
+        assert!(undeclared(StatusSchema::Anything).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod table;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use fixture::{binding, good, judge, root, set};
+use fixture::{binding, good, judge, judge_all, root, set};
 use pintle_core::{Outcome, Pass, RootMemory, Snapshot, Step, gate::reasons};
 use pintle_wit::{Event, EventType, names};
 use serde_json::{Value, json};
@@ -273,8 +273,46 @@ fn several_violations_are_all_told_the_first_as_the_reason() {
     let mut answer = good();
     set(&mut answer, "/children/0/object/spec/template/spec/hostPID", json!(true));
     set(&mut answer, "/children/1/object/metadata/namespace", json!("kube-system"));
-    let failure = pintle_core::gate::failure(&judge(&binding(), answer).expect_err("refused"));
+    let failure = pintle_core::gate::failure(&judge_all(&binding(), answer).expect_err("refused"));
     assert_eq!(failure.reason, reasons::HOST_NAMESPACES);
     assert!(failure.message.contains("children[1].object.metadata.namespace"), "{}", failure.message);
     assert!(failure.message.contains(reasons::NAMESPACE_FORBIDDEN), "{}", failure.message);
+}
+
+#[test]
+fn of_very_many_violations_the_rest_is_told_as_a_number() {
+    let wrong = |count: usize| {
+        let mut answer = good();
+        let event = json!({"type": "Normal", "reason": "not a word", "message": "m"});
+        answer["events"] = Value::Array(vec![event; count]);
+        answer
+    };
+    let found = judge_all(&binding(), wrong(20_000)).expect_err("refused");
+    // One more: there are too many events.
+    assert_eq!((found.listed().len(), found.unlisted()), (16, 20_001 - 16));
+    let message = pintle_core::gate::failure(&found).message;
+    assert!(message.ends_with("; and 19985 more"), "{message}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_few_words_however_long_the_guest_is_about_it() {
+    let long = "K".repeat(200 << 10);
+    for (pointer, value) in [
+        ("/status", json!({ long.clone(): 1 })),
+        ("/children/0/object/kind", json!(long)),
+        ("/children/0/object/metadata/name", json!(long)),
+        ("/children/0/object/metadata/labels", json!({ long.clone(): 1 })),
+        ("/children/0/object/metadata/namespace", json!([long])),
+        ("/children/0/id", json!("")),
+        ("/conditions", json!([{"type": long, "status": "True", "reason": "A"}])),
+        ("/stamps", json!({ long.clone(): "observedGeneration" })),
+        ("/needs", json!([{"deadline": long}])),
+    ] {
+        let mut answer = good();
+        set(&mut answer, pointer, value);
+        for violation in judge(&binding(), answer).expect_err("refused") {
+            let lengths = (violation.path.len(), violation.message.len());
+            assert!(lengths.0 <= 256 && lengths.1 <= 1024, "{pointer}: {lengths:?} bytes");
+        }
+    }
 }

@@ -34,6 +34,8 @@ mod needs;
 mod ownership;
 #[path = "pass/powers.rs"]
 mod powers;
+#[path = "pass/recorded.rs"]
+mod recorded;
 #[path = "pass/refusals.rs"]
 mod refusals;
 #[path = "pass/stages.rs"]

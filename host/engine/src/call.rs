@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use pintle_wit::{Failure, Limits, Response, reasons};
+use pintle_wit::{Failure, Limits, Response, Weight, reasons};
 use wasmtime::{
     ResourceLimiter, Store,
     component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower},
@@ -51,6 +51,8 @@ pub struct CallStats {
     pub peak_memory_bytes: usize,
     /// The length of the answer or of the guest's failure, in bytes; 0 where there is none.
     pub response_bytes: usize,
+    /// How much memory making values of it takes at most, in bytes; 0 where none were to be made.
+    pub parsed_bytes: usize,
 }
 
 /// What a guest answered.
@@ -213,7 +215,8 @@ fn metered(store: &mut Store<Limiter>, meter: Meter, limits: &CallLimits) -> was
 }
 
 /// The failure that a guest stated, if it is one.
-pub(crate) fn stated(text: &str, limits: Limits, stats: CallStats) -> CallError {
+pub(crate) fn stated(text: &str, limits: Limits, mut stats: CallStats) -> CallError {
+    stats.parsed_bytes = Weight::of(text, limits).map_or(0, |weight| weight.parsed_bytes());
     match pintle_wit::parse_failure(text, limits) {
         Ok(failure) if !is_reason(&failure.reason) => {
             let message = format!(

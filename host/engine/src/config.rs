@@ -1,6 +1,6 @@
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
-use crate::Compiler;
+use crate::Target;
 use wasmtime::{Config, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
 
 /// A clock that only runs forward, for durations. The engine has none of its own, so that the simulator can replace it.
@@ -41,8 +41,6 @@ pub struct EngineConfig {
     pub meter: Meter,
     /// The clock for durations.
     pub monotonic: Monotonic,
-    /// Where modules are compiled. Default: in this process.
-    pub compiler: Compiler,
 }
 
 /// The largest module, in bytes, unless an engine is built with another limit.
@@ -57,8 +55,12 @@ impl EngineConfig {
             memory_bytes_max: 512 << 20,
             meter,
             monotonic: Arc::new(monotonic),
-            compiler: Compiler::Here,
         }
+    }
+
+    /// What a compiler must know to compile for an engine of this configuration.
+    pub(crate) fn target(&self, allocation: Allocation) -> Target {
+        Target { allocation, meter: self.meter, memory_bytes_max: self.memory_bytes_max }
     }
 }
 
@@ -69,7 +71,6 @@ impl fmt::Debug for EngineConfig {
             .field("module_bytes_max", &self.module_bytes_max)
             .field("memory_bytes_max", &self.memory_bytes_max)
             .field("meter", &self.meter)
-            .field("compiler", &self.compiler)
             .finish_non_exhaustive()
     }
 }
@@ -96,7 +97,7 @@ pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 
 /// What guests may use of WebAssembly: what `rustc` emits for `wasm32-unknown-unknown`, and nothing that another language must
 /// have. Every further proposal is surface without a user; threads and relaxed SIMD would let answers differ. The first check of a
-/// module, [`verify`](crate::verify), and the compiler, [`wasmtime_config`], must agree.
+/// module, [`verify`](crate::verify), and the compiler, [`compile_config`], must agree.
 pub(crate) fn features() -> wasmparser::WasmFeatures {
     use wasmparser::WasmFeatures as F;
     F::MUTABLE_GLOBAL
@@ -111,6 +112,16 @@ pub(crate) fn features() -> wasmparser::WasmFeatures {
 }
 
 pub(crate) fn wasmtime_config(config: &EngineConfig, allocation: Allocation) -> Config {
+    let mut wasmtime = compile_config(&config.target(allocation));
+    if allocation == Allocation::Pool {
+        wasmtime.allocation_strategy(pool(config));
+    }
+    wasmtime
+}
+
+/// All that machine code depends on, and nothing that takes address space: who only compiles needs no pool. What an engine with one
+/// compiles, and what one without it does, must fit each other; `tests/engine/load.rs` sees to it.
+pub(crate) fn compile_config(target: &Target) -> Config {
     let mut wasmtime = Config::new();
     wasmtime
         .strategy(Strategy::Cranelift)
@@ -118,8 +129,8 @@ pub(crate) fn wasmtime_config(config: &EngineConfig, allocation: Allocation) -> 
         // A NaN may have many bit patterns; equal requests must give byte-equal answers on every processor.
         .cranelift_nan_canonicalization(true)
         .concurrency_support(false)
-        .epoch_interruption(config.meter == Meter::Deadline)
-        .consume_fuel(config.meter == Meter::Fuel)
+        .epoch_interruption(target.meter == Meter::Deadline)
+        .consume_fuel(target.meter == Meter::Fuel)
         .max_wasm_stack(STACK_BYTES_MAX)
         // Names of functions are enough to find a panic. Reading DWARF would be work on untrusted input.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
@@ -132,15 +143,10 @@ pub(crate) fn wasmtime_config(config: &EngineConfig, allocation: Allocation) -> 
         .wasm_relaxed_simd(false)
         .wasm_wide_arithmetic(false)
         .wasm_custom_page_sizes(false);
-    match allocation {
-        Allocation::Pool => {
-            wasmtime.allocation_strategy(pool(config));
-        }
-        Allocation::OnDemand => {
-            // Where there was no room for the pool there is none for 4 GiB a call either, which would spare the bounds checks.
-            let bytes = config.memory_bytes_max as u64;
-            wasmtime.memory_reservation(bytes).memory_guard_size(64 << 10).memory_reservation_for_growth(0);
-        }
+    if target.allocation == Allocation::OnDemand {
+        // Where there was no room for the pool there is none for 4 GiB a call either, which would spare the bounds checks.
+        let bytes = target.memory_bytes_max as u64;
+        wasmtime.memory_reservation(bytes).memory_guard_size(64 << 10).memory_reservation_for_growth(0);
     }
     wasmtime
 }

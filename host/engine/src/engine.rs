@@ -1,23 +1,19 @@
 use std::{
-    any::Any,
     collections::BTreeMap,
     fmt, io,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use pintle_wit::{Failure, reasons};
-use wasmtime::{
-    Store, Trap,
-    component::{Component, Linker},
-};
+use pintle_wit::Failure;
+use wasmtime::{Store, Trap, component::Linker};
 
 use crate::{
-    Allocation, Compiler, Digest, EngineConfig, Meter, Module, compiler,
+    Allocation, Compiler, Digest, EngineConfig, Job, Meter, Module, Refused, Target,
+    compiler::{self, LOOP},
     config::wasmtime_config,
     contract, failure,
-    module::Loaded,
+    module::{Loaded, Size},
     ticker::{self, Ticker},
     verify,
 };
@@ -45,14 +41,12 @@ pub(crate) struct Inner {
     pub(crate) ticker: Ticker,
     pub(crate) config: EngineConfig,
     allocation: Allocation,
-    /// The modules in use. Held while one is loaded, so that compiling, which takes every processor it finds and has no
-    /// deadline, happens once a module and one at a time.
-    modules: Mutex<BTreeMap<Digest, Weak<Loaded>>>,
+    /// The modules in use, and those that are being loaded. Never held for longer than a look: what is held while a module is
+    /// loaded is its own entry, so that it is compiled once and nobody waits for another's compiler.
+    modules: Mutex<BTreeMap<Digest, Entry>>,
 }
 
-/// `(module (func $loop (loop (br 0))) (start $loop))`
-const LOOP: &[u8] =
-    b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
+type Entry = Arc<Mutex<Weak<Loaded>>>;
 
 impl Engine {
     /// Starts an engine.
@@ -81,75 +75,91 @@ impl Engine {
         Ok(Self(Arc::new(Inner { wasmtime, ticker, config, allocation, modules })))
     }
 
-    /// Turns bytes into a module: checks their size, their digest, that they are a valid component, that it imports nothing and
-    /// exports the contract, compiles it and asks it for its manifest.
-    ///
-    /// This blocks, for as long as compiling takes: some 50 ms for a guest of 100 KB. A module that is still in use is not
-    /// compiled again.
+    /// Checks all of a module that can be known without compiling it: its size, its digest, that it is a valid component, and that it
+    /// imports nothing. Blocks for some milliseconds a megabyte.
     ///
     /// # Errors
     /// The first check that failed.
-    pub fn load(&self, bytes: &[u8], expected: Option<&Digest>) -> Result<Module, Failure> {
-        self.load_unbounded(bytes, expected).map_err(failure::bounded)
+    pub fn verify(&self, bytes: &[u8], expected: Option<&Digest>) -> Result<Digest, Refused> {
+        verify::verify(bytes, expected, &self.0.config).map_err(|mut refused| {
+            refused.failure = failure::bounded(refused.failure);
+            refused
+        })
     }
 
-    fn load_unbounded(&self, bytes: &[u8], expected: Option<&Digest>) -> Result<Module, Failure> {
-        let bytes_max = self.0.config.module_bytes_max;
-        if bytes.len() > bytes_max {
-            let message = format!("the module has {} bytes, the limit is {bytes_max}", bytes.len());
-            return Err(Failure::terminal(reasons::MODULE_TOO_LARGE, message));
-        }
-        let digest = Digest::of(bytes);
-        if let Some(expected) = expected.filter(|expected| **expected != digest) {
-            let message = format!("the bytes have the digest {digest}, and should have {expected}");
-            return Err(Failure::terminal(reasons::DIGEST_MISMATCH, message));
-        }
-        // A panic under the lock is caught below; should one escape, the map is still sound.
-        let mut modules = self.0.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = modules.get(&digest).and_then(Weak::upgrade) {
+    /// Turns bytes into a module, compiled in this process: as [`Self::load_by`].
+    ///
+    /// # Errors
+    /// As [`Self::load_by`].
+    pub fn load(&self, bytes: &[u8], expected: Option<&Digest>) -> Result<Module, Failure> {
+        self.load_by(Compiler::Here, bytes, expected)
+    }
+
+    /// Turns bytes into a module: checks them as [`Self::verify`] does, compiles them, checks that they export the contract and asks the
+    /// guest for its manifest.
+    ///
+    /// This blocks, for as long as compiling takes: some 50 ms for a guest of 100 KB. A module that is still in use is not
+    /// compiled again, and one that somebody else is loading is waited for. Other modules are not.
+    ///
+    /// # Errors
+    /// The first check that failed, or why it was not compiled.
+    pub fn load_by(
+        &self,
+        compiler: Compiler<'_>,
+        bytes: &[u8],
+        expected: Option<&Digest>,
+    ) -> Result<Module, Failure> {
+        let digest = self.verify(bytes, expected)?;
+        self.load_verified(compiler, bytes, digest).map_err(failure::bounded)
+    }
+
+    fn load_verified(&self, compiler: Compiler<'_>, bytes: &[u8], digest: Digest) -> Result<Module, Failure> {
+        let entry = {
+            let mut modules = self.modules();
+            // Of an entry that somebody else holds it is not known what becomes of it.
+            modules.retain(|_, entry| Arc::strong_count(entry) > 1 || lock(entry).strong_count() > 0);
+            Arc::clone(modules.entry(digest).or_default())
+        };
+        // A panic under the lock is caught below; should one escape, the entry is still sound.
+        let mut entry = lock(&entry);
+        if let Some(loaded) = entry.upgrade() {
             return Ok(Module(loaded));
         }
-        verify::verify(bytes, self.0.config.memory_bytes_max)?;
         let started = (self.0.config.monotonic)();
-        let component = self.compile(bytes)?;
+        let component = match compiler {
+            Compiler::Here => compiler::compile(&self.0.wasmtime, bytes)?,
+            Compiler::Elsewhere(precompile) => {
+                let artifact = precompile(Job { bytes, digest, target: self.target() })?;
+                compiler::component(&self.0.wasmtime, &artifact)?
+            }
+        };
         let compile_duration = (self.0.config.monotonic)().saturating_sub(started);
         let exports = contract::exports(&component)?;
-        let guest = Linker::new(&self.0.wasmtime).instantiate_pre(&component).map_err(invalid)?;
-        let loaded =
-            Loaded::probe(Arc::clone(&self.0), guest, exports, digest, bytes.len(), compile_duration)?;
+        let image = component.image_range();
+        let code_bytes = image.end.addr().saturating_sub(image.start.addr());
+        let guest = Linker::new(&self.0.wasmtime).instantiate_pre(&component).map_err(compiler::invalid)?;
+        let size = Size { bytes: bytes.len(), code_bytes };
+        let loaded = Loaded::probe(Arc::clone(&self.0), guest, exports, digest, size, compile_duration)?;
         let loaded = Arc::new(loaded);
-        modules.retain(|_, module| module.strong_count() > 0);
-        modules.insert(digest, Arc::downgrade(&loaded));
+        *entry = Arc::downgrade(&loaded);
         Ok(Module(loaded))
     }
 
-    fn compile(&self, bytes: &[u8]) -> Result<Component, Failure> {
-        if let Compiler::Elsewhere(precompile) = &self.0.config.compiler
-            && let Ok(component) = compiler::component(&self.0.wasmtime, &precompile(bytes)?)
-        {
-            return Ok(component);
-        }
-        // Also where the other process had another engine: it may have found less address space.
-        compile(&self.0.wasmtime, bytes)
+    /// The module with this digest, if somebody has it in use.
+    pub fn loaded(&self, digest: &Digest) -> Option<Module> {
+        let entry = Arc::clone(self.modules().get(digest)?);
+        // Whoever holds it is loading it: it is not there yet.
+        let loaded = entry.try_lock().ok()?.upgrade();
+        loaded.map(Module)
     }
 
-    /// Compiles a module for an engine of another process that was built alike, see [`Compiler::Elsewhere`]. Nothing is checked that
-    /// [`Engine::load`] checks.
-    ///
-    /// # Errors
-    /// When the bytes are no component and no core module that this engine takes.
-    pub fn precompile(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-        let wasmtime = &self.0.wasmtime;
-        let compiled = catch_unwind(AssertUnwindSafe(|| {
-            if bytes == LOOP {
-                wasmtime.precompile_module(bytes)
-            } else {
-                wasmtime.precompile_component(bytes)
-            }
-        }));
-        compiled
-            .unwrap_or_else(|panic| Err(wasmtime::Error::msg(panic_text(panic.as_ref()).to_owned())))
-            .map_err(invalid)
+    fn modules(&self) -> MutexGuard<'_, BTreeMap<Digest, Entry>> {
+        lock(&self.0.modules)
+    }
+
+    /// What modules are to be compiled for, to be loaded by this engine.
+    pub fn target(&self) -> Target {
+        self.0.config.target(self.0.allocation)
     }
 
     /// Runs a guest that loops for ever and demands that its limit stops it: a host that is not sure of that is not ready.
@@ -157,20 +167,20 @@ impl Engine {
     ///
     /// # Errors
     /// When the loop ends otherwise.
-    pub fn self_test(&self) -> Result<(), EngineError> {
+    pub fn self_test(&self, compiler: Compiler<'_>) -> Result<(), EngineError> {
         /// Two ticks.
         const TIMEOUT: Duration = Duration::from_millis(4);
         /// What burns in less than a millisecond.
         const FUEL: u64 = 100_000;
         let unlimited = |error: wasmtime::Error| EngineError::Unlimited(format!("{error:#}"));
-        let precompiled = match &self.0.config.compiler {
-            Compiler::Elsewhere(precompile) => precompile(LOOP).ok(),
-            Compiler::Here => None,
+        let module = match compiler {
+            Compiler::Here => wasmtime::Module::from_binary(&self.0.wasmtime, LOOP).map_err(unlimited)?,
+            Compiler::Elsewhere(precompile) => {
+                precompile(Job { bytes: LOOP, digest: Digest::of(LOOP), target: self.target() })
+                    .and_then(|artifact| compiler::module(&self.0.wasmtime, &artifact))
+                    .map_err(|failure| EngineError::Setup(failure.to_string()))?
+            }
         };
-        let module = precompiled
-            .and_then(|artifact| compiler::module(&self.0.wasmtime, &artifact).ok())
-            .map_or_else(|| wasmtime::Module::from_binary(&self.0.wasmtime, LOOP), Ok)
-            .map_err(unlimited)?;
         let _slot = self.0.ticker.enter();
         let mut store = Store::new(&self.0.wasmtime, ());
         let expected = match self.0.config.meter {
@@ -200,6 +210,11 @@ impl Engine {
         self.0.allocation
     }
 
+    /// The most memory that any call is given, in bytes, whatever its limits say.
+    pub fn memory_bytes_max(&self) -> usize {
+        self.0.config.memory_bytes_max
+    }
+
     /// How many calls run now.
     pub fn calls_in_flight(&self) -> usize {
         self.0.ticker.in_flight()
@@ -221,25 +236,6 @@ fn start(config: &EngineConfig, allocation: Allocation) -> wasmtime::Result<wasm
     wasmtime::Engine::new(&wasmtime_config(config, allocation))
 }
 
-/// A compiler is large, and its panics on odd input are not held to be vulnerabilities; here one costs a module, not the host.
-fn compile(engine: &wasmtime::Engine, bytes: &[u8]) -> Result<Component, Failure> {
-    match catch_unwind(AssertUnwindSafe(|| Component::from_binary(engine, bytes))) {
-        Ok(result) => result.map_err(invalid),
-        Err(panic) => {
-            let message = format!("the compiler panicked: {}", panic_text(panic.as_ref()));
-            Err(Failure::terminal(reasons::INVALID_WASM, message))
-        }
-    }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it did not say why")
-}
-
-fn invalid(error: wasmtime::Error) -> Failure {
-    Failure::terminal(reasons::INVALID_WASM, format!("the component cannot be compiled: {error:#}"))
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -60,6 +60,50 @@ pub fn returns_big(manifest: &str, bytes: usize) -> Vec<u8> {
         .returns(0, place, bytes)
 }
 
+/// Answers with this text between two others, as often as it takes to be this long in all, or a little shorter: the worst that fits into
+/// an answer, of a small module.
+pub fn repeats(manifest: &str, begin: &str, text: &str, end: &str, bytes: usize) -> Vec<u8> {
+    let guest = Guest::new(manifest);
+    let place = guest.free();
+    let source = format!("{begin}{text}{end}");
+    let count = bytes.saturating_sub(begin.len() + end.len()) / text.len().max(1);
+    // The answer lies behind the three, and begins with the first.
+    let (at, length) = (place + source.len(), begin.len() + count * text.len() + end.len());
+    let (middle, last) = (at + begin.len(), at + length - end.len());
+    let copy = |to: usize, from: usize, bytes: usize| {
+        format!("(memory.copy (i32.const {to}) (i32.const {from}) (i32.const {bytes}))")
+    };
+    let body = format!(
+        "{} {}
+         (local.set 2 (i32.const {middle}))
+         (block $done
+           (loop $more
+             (br_if $done (i32.ge_u (local.get 2) (i32.const {last})))
+             (memory.copy (local.get 2) (i32.const {}) (i32.const {}))
+             (local.set 2 (i32.add (local.get 2) (i32.const {})))
+             (br $more)))",
+        copy(at, place, begin.len()),
+        copy(last, place + begin.len() + text.len(), end.len()),
+        place + begin.len(),
+        text.len(),
+        text.len()
+    );
+    guest.data(place, source.as_bytes()).room(length).body(&body).returns(0, at, length)
+}
+
+/// Writes to this much memory, in bytes, and then answers this.
+pub fn fills(manifest: &str, bytes: usize, json: &str) -> Vec<u8> {
+    let guest = Guest::new(manifest);
+    let place = guest.free();
+    let pages = bytes / PAGE_BYTES;
+    let body = format!(
+        "(drop (memory.grow (i32.sub (i32.const {pages}) (memory.size))))
+         (local.set 2 (i32.mul (i32.sub (memory.size) (i32.const 1)) (i32.const {PAGE_BYTES})))
+         (memory.fill (global.get $top) (i32.const 255) (i32.sub (local.get 2) (global.get $top)))"
+    );
+    guest.data(place, json.as_bytes()).body(&body).returns(0, place, json.len())
+}
+
 /// Answers with a string that reaches outside its memory.
 pub fn out_of_bounds(manifest: &str) -> Vec<u8> {
     Guest::new(manifest).reconcile(
@@ -118,6 +162,55 @@ pub fn recurses(manifest: &str) -> Vec<u8> {
     Guest::new(manifest).reconcile("(call $recurse (i32.const 0))")
 }
 
+/// How many needs [`asks_anew`] has besides its clock.
+pub const NEEDS_ASKED_ANEW: usize = 200;
+
+/// Asks for the time, second by second, and to see ConfigMaps in many ways, by another field each time: a watch of them would have to
+/// begin anew every second.
+pub fn asks_anew(manifest: &str) -> Vec<u8> {
+    const TIME: &str = "0000-00-00T00:00:00Z";
+    const CLOCK: &str = r#"{"apiVersion":"guest.pintle.dev/v1","needs":[{"clock":{"stepSeconds":1}}"#;
+    let need = |number: usize| {
+        format!(
+            r#",{{"objects":{{"apiVersion":"v1","kind":"ConfigMap","select":{{"labels":{{"matchLabels":{{"app":"a{number}"}}}}}},"fields":["data.t{TIME}"]}}}}"#
+        )
+    };
+    let first = format!("{CLOCK}]}}");
+    let then = format!("{CLOCK}{}]}}", (0..NEEDS_ASKED_ANEW).map(need).collect::<String>());
+    let guest = Guest::new(manifest);
+    let at = guest.free();
+    let at_then = (at + first.len()).next_multiple_of(8);
+    let times = then.match_indices(TIME).map(|(place, _)| at_then + place);
+    let copies = times.map(|to| {
+        format!(
+            "(memory.copy (i32.const {to}) (i32.add (local.get $at) (i32.const 8)) (i32.const {}))",
+            TIME.len()
+        )
+    });
+    let copies: String = copies.collect();
+    let pattern = u64::from_le_bytes(*b"\"time\":\"");
+    let body = format!(
+        "(local $at i32)
+         (local.set $at (local.get 0))
+         (block $not_told
+           (loop $look
+             (br_if $not_told
+               (i32.gt_u (i32.add (local.get $at) (i32.const 28)) (i32.add (local.get 0) (local.get 1))))
+             (if (i64.eq (i64.load align=1 (local.get $at)) (i64.const {pattern}))
+               (then
+                 {copies}
+                 (i32.store (i32.const 16) (i32.const 0))
+                 (i32.store (i32.const 20) (i32.const {at_then}))
+                 (i32.store (i32.const 24) (i32.const {}))
+                 (return (i32.const 16))))
+             (local.set $at (i32.add (local.get $at) (i32.const 1)))
+             (br $look)))",
+        then.len()
+    );
+    let length = first.len();
+    guest.data(at, first.as_bytes()).data(at_then, then.as_bytes()).room(8).body(&body).returns(0, at, length)
+}
+
 /// Uses up the stack that a language keeps in the guest's memory, below its data.
 pub fn recurses_in_memory(manifest: &str) -> Vec<u8> {
     Guest::new(manifest).reconcile("(i32.load (i32.sub (i32.const 1024) (i32.const 2048)))")
@@ -155,6 +248,23 @@ pub fn exports_interface(manifest: &str, interface: &str) -> Vec<u8> {
     guest.returns(0, 0, 0)
 }
 
+/// A small guest that is valid, and that takes a compiler long: this many functions, each of `depth` loops within each other, in the
+/// innermost of which every one of `locals` changes, so that each loop has a value to pass on for each local. Time and memory of one
+/// function go with the product.
+pub fn compile_bomb(manifest: &str, functions: usize, depth: usize, locals: usize) -> Vec<u8> {
+    let declared = "i32 ".repeat(locals);
+    let (begins, ends) = ("loop ".repeat(depth), "local.get 0 br_if 0 end ".repeat(depth));
+    let mut changes = String::new();
+    for local in 0..locals {
+        let next = (local + 1) % locals.max(1);
+        changes += &format!("local.get {local} local.get {next} i32.add local.set {local} ");
+    }
+    let function = format!("(func (local {declared}) {begins}{changes}{ends})");
+    let mut guest = Guest::new(manifest);
+    guest.more = function.repeat(functions);
+    guest.returns(0, 0, 0)
+}
+
 /// A core module, which a compiler makes on the way to a component.
 pub fn core_module() -> Vec<u8> {
     encode(r#"(module (memory (export "memory") 1) (func (export "reconcile")))"#)
@@ -176,6 +286,8 @@ struct Guest {
     lift: String,
     export: String,
     interface: String,
+    /// Functions that nobody calls.
+    more: String,
 }
 
 impl Guest {
@@ -193,6 +305,7 @@ impl Guest {
             lift: lift(r#"(param "request" string) (result (result string (error string)))"#, "reconcile"),
             export: r#"(export "reconcile" (func $reconcile))"#.into(),
             interface: pintle_wit::INTERFACE.into(),
+            more: String::new(),
         };
         guest.data(MANIFEST, manifest.as_bytes())
     }
@@ -237,7 +350,7 @@ impl Guest {
     fn reconcile(self, instructions: &str) -> Vec<u8> {
         let heap = self.pages() * PAGE_BYTES;
         let pages = self.pages() + 1;
-        let Self { imports, data, manifest_bytes, describe, body, lift, export, interface, .. } = self;
+        let Self { imports, data, manifest_bytes, describe, body, lift, export, interface, more, .. } = self;
         encode(&format!(
             r#"(component {imports}
               (core module $code
@@ -246,9 +359,10 @@ impl Guest {
                 (global $manifest_bytes i32 (i32.const {manifest_bytes}))
                 (global $top (mut i32) (i32.const {heap}))
                 (func (export "describe") (result i32) {describe})
-                (func $reconcile (export "reconcile") (param i32 i32) (result i32) {body} {instructions})
+                (func $reconcile (export "reconcile") (param i32 i32) (result i32) (local i32) {body} {instructions})
                 (func (export "other") (param i64) (result i32) (i32.const 0))
                 (func $begin_panic unreachable)
+                {more}
                 (func $recurse (param i32) (result i32)
                   (i32.add (call $recurse (i32.add (local.get 0) (i32.const 1))) (local.get 0)))
                 ;; Takes the next bytes, and more memory when they do not fit.

@@ -23,10 +23,10 @@ mod ticker;
 mod verify;
 
 pub use call::{Answer, CallError, CallLimits, CallStats, Origin};
-pub use compiler::{Compiler, Precompile};
+pub use compiler::{Compiler, Job, Precompile, Precompiler, Target};
 pub use config::{Allocation, EngineConfig, MODULE_BYTES_MAX, Meter, Monotonic};
 pub use digest::{Digest, DigestError};
 pub use engine::{Engine, EngineError};
 pub use module::Module;
 pub use ticker::TICK;
-pub use verify::FUNCTIONS_MAX;
+pub use verify::{Excess, FUNCTION_BYTES_MAX, FUNCTIONS_MAX, LOCALS_MAX, Refused};

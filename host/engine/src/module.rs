@@ -36,10 +36,18 @@ pub(crate) struct Loaded {
     digest: Digest,
     manifest: Manifest,
     manifest_text: String,
-    size_bytes: usize,
+    size: Size,
     compile_duration: Duration,
     /// How many calls are not tried at once.
     patience: AtomicU32,
+}
+
+/// How large a module is, in bytes.
+pub(crate) struct Size {
+    /// Its own bytes.
+    pub(crate) bytes: usize,
+    /// What was made of them.
+    pub(crate) code_bytes: usize,
 }
 
 impl Loaded {
@@ -49,7 +57,7 @@ impl Loaded {
         guest: InstancePre<Limiter>,
         exports: Exports,
         digest: Digest,
-        size_bytes: usize,
+        size: Size,
         compile_duration: Duration,
     ) -> Result<Self, Failure> {
         let (manifest_text, manifest, _) = describe(&engine, &guest, &exports, &CallLimits::default())
@@ -64,7 +72,7 @@ impl Loaded {
             digest,
             manifest,
             manifest_text,
-            size_bytes,
+            size,
             compile_duration,
             patience: AtomicU32::new(0),
         })
@@ -149,7 +157,9 @@ impl Module {
         match result {
             Ok(text) => {
                 stats.response_bytes = text.len();
-                match pintle_wit::parse_response(&text, limits.response) {
+                let (weight, parsed) = pintle_wit::weigh_and_parse_response(&text, limits.response);
+                stats.parsed_bytes = weight.parsed_bytes();
+                match parsed {
                     Ok(response) => Ok(Answer { response, text, stats }),
                     Err(failure) => Err(CallError::engine(failure, stats)),
                 }
@@ -189,10 +199,15 @@ impl Module {
 
     /// How large the module is, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.0.size_bytes
+        self.0.size.bytes
     }
 
-    /// How long compiling it took.
+    /// How much memory its machine code takes, with its data, in bytes.
+    pub fn code_bytes(&self) -> usize {
+        self.0.size.code_bytes
+    }
+
+    /// How long compiling it took; elsewhere, with the way there and back.
     pub fn compile_duration(&self) -> Duration {
         self.0.compile_duration
     }

@@ -1,25 +1,85 @@
 //! Whether bytes are a component that guests may be, before the compiler sees them.
 
 use pintle_wit::{Failure, reasons};
-use wasmparser::{BinaryReaderError, Encoding, Parser, Payload, Validator};
+use wasmparser::{BinaryReaderError, Encoding, FunctionBody, Parser, Payload, Validator};
 
-use crate::{config::features, failure::quoted};
+use crate::{Digest, EngineConfig, config::features, failure::quoted};
 
-/// How many functions a module may have, a hundred times as many as guest-webserver has. Bounds compiling, which no deadline does.
+/// How many functions a module may have, a hundred times as many as guest-webserver has.
 pub const FUNCTIONS_MAX: u32 = 50_000;
+
+/// The largest function, in bytes of its body. Compiling one is not linear in its size, and it is compiled in one piece; the
+/// interpreter loop of a scripting language, the largest function that compilers make, has some 100 KB.
+pub const FUNCTION_BYTES_MAX: usize = 512 << 10;
+
+/// How many locals a function may have, parameters apart. Wherever paths of a function join, the compiler may need a value for each.
+/// An optimising compiler leaves some hundreds in its largest functions.
+pub const LOCALS_MAX: u32 = 10_000;
+
+/// Which limit a module is beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// [`EngineConfig::module_bytes_max`].
+    Bytes,
+    /// [`FUNCTIONS_MAX`].
+    Functions,
+    /// [`FUNCTION_BYTES_MAX`].
+    FunctionBytes,
+    /// [`LOCALS_MAX`].
+    Locals,
+}
+
+/// Why a module is refused without being compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The failure.
+    pub failure: Failure,
+    /// The limit that it is beyond, where it is beyond one.
+    pub excess: Option<Excess>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, excess: None }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        refused.failure
+    }
+}
+
+fn excess(excess: Excess, message: String) -> Refused {
+    Refused { failure: Failure::terminal(reasons::MODULE_TOO_LARGE, message), excess: Some(excess) }
+}
 
 /// How many imports a message names.
 const IMPORTS_NAMED_MAX: usize = 10;
 
 const PAGE_BYTES: u64 = 64 << 10;
 
-/// Checks everything that can be known without compiling.
-pub(crate) fn verify(bytes: &[u8], memory_bytes_max: usize) -> Result<(), Failure> {
+/// Checks everything that can be known without compiling, and says what the digest is.
+pub(crate) fn verify(
+    bytes: &[u8],
+    expected: Option<&Digest>,
+    config: &EngineConfig,
+) -> Result<Digest, Refused> {
+    let bytes_max = config.module_bytes_max;
+    if bytes.len() > bytes_max {
+        let message = format!("the module has {} bytes, the limit is {bytes_max}", bytes.len());
+        return Err(excess(Excess::Bytes, message));
+    }
+    let digest = Digest::of(bytes);
+    if let Some(expected) = expected.filter(|expected| **expected != digest) {
+        let message = format!("the bytes have the digest {digest}, and should have {expected}");
+        return Err(Failure::terminal(reasons::DIGEST_MISMATCH, message).into());
+    }
     sniff(bytes)?;
-    let imports = walk(bytes, memory_bytes_max)?;
+    let imports = walk(bytes, config.memory_bytes_max)?;
     Validator::new_with_features(features()).validate_all(bytes).map_err(invalid)?;
     if imports.is_empty() {
-        return Ok(());
+        return Ok(digest);
     }
     let mut names: Vec<String> = imports.iter().take(IMPORTS_NAMED_MAX).map(|name| quoted(name)).collect();
     if imports.len() > IMPORTS_NAMED_MAX {
@@ -30,7 +90,7 @@ pub(crate) fn verify(bytes: &[u8], memory_bytes_max: usize) -> Result<(), Failur
          wasm32-unknown-unknown; run: pintle build",
         names.join(", ")
     );
-    Err(Failure::terminal(reasons::IMPORTS, message))
+    Err(Failure::terminal(reasons::IMPORTS, message).into())
 }
 
 /// What the file is, for people who took the wrong one.
@@ -62,7 +122,7 @@ fn sniff(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Measures the parts of the component, and returns the names that it imports.
-fn walk(bytes: &[u8], memory_bytes_max: usize) -> Result<Vec<String>, Failure> {
+fn walk(bytes: &[u8], memory_bytes_max: usize) -> Result<Vec<String>, Refused> {
     let mut imports = Vec::new();
     let mut functions = 0u32;
     let mut depth = 0usize;
@@ -78,10 +138,11 @@ fn walk(bytes: &[u8], memory_bytes_max: usize) -> Result<Vec<String>, Failure> {
                         let message = format!(
                             "the guest starts with {memory_bytes} bytes of memory, the limit is {memory_bytes_max}"
                         );
-                        return Err(Failure::terminal(reasons::MEMORY, message));
+                        return Err(Failure::terminal(reasons::MEMORY, message).into());
                     }
                 }
             }
+            Payload::CodeSectionEntry(body) => check_function(&body)?,
             // Inside, components import from each other; only the outermost imports from the host.
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
@@ -93,9 +154,29 @@ fn walk(bytes: &[u8], memory_bytes_max: usize) -> Result<Vec<String>, Failure> {
     }
     if functions > FUNCTIONS_MAX {
         let message = format!("the guest has {functions} functions, the limit is {FUNCTIONS_MAX}");
-        return Err(Failure::terminal(reasons::MODULE_TOO_LARGE, message));
+        return Err(excess(Excess::Functions, message));
     }
     Ok(imports)
+}
+
+fn check_function(body: &FunctionBody<'_>) -> Result<(), Refused> {
+    let start = body.range().start;
+    let bytes = body.as_bytes().len();
+    if bytes > FUNCTION_BYTES_MAX {
+        let message =
+            format!("the function at byte {start} has {bytes} bytes, the limit is {FUNCTION_BYTES_MAX}");
+        return Err(excess(Excess::FunctionBytes, message));
+    }
+    let mut locals = 0u32;
+    for group in body.get_locals_reader().map_err(invalid)? {
+        let (count, _) = group.map_err(invalid)?;
+        locals = locals.saturating_add(count);
+    }
+    if locals > LOCALS_MAX {
+        let message = format!("the function at byte {start} has {locals} locals, the limit is {LOCALS_MAX}");
+        return Err(excess(Excess::Locals, message));
+    }
+    Ok(())
 }
 
 fn invalid(error: BinaryReaderError) -> Failure {

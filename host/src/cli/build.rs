@@ -5,15 +5,15 @@ use std::{
 };
 
 use clap::Args;
-use pintle_core::reconciler;
 use pintle_engine::Module;
+use pintle_wit::Failure;
 
 use super::{
     cargo::{self, Package, TARGET, cargo},
     output,
     problem::{Problem, Verdict},
 };
-use crate::offline;
+use crate::{config_schema, offline};
 
 /// Build a guest in Rust: its module, its CRD and the schema of its config
 ///
@@ -78,7 +78,7 @@ impl Build {
         let module = engine
             .load(&component, None)
             .map_err(|failure| Problem::failed(format!("no host would load the module: {failure}")))?;
-        if let Err(failure) = reconciler::supports(module.manifest()) {
+        if let Err(failure) = config_schema::supports(module.manifest()).map_err(Failure::from) {
             eprintln!("warning: a host of this version would not take the module: {failure}");
         }
         let name = &module.manifest().name;

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pintle_core::{object, reconciler};
+use pintle_core::object;
 use pintle_engine::{CallStats, Engine, EngineConfig, Meter, Module};
 use pintle_wit::{Failure, INTERFACE, Manifest};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
     problem::{Problem, Verdict},
 };
 use crate::{
-    clock,
+    clock, config_schema,
     offline::{
         self, case,
         documents::{self, Document},
@@ -90,7 +90,7 @@ impl Check {
             Ok(modules) => modules,
             Err(failure) => return self.refuse(&failure),
         };
-        let supported = reconciler::supports(by_time.manifest());
+        let supported = config_schema::supports(by_time.manifest()).map(|_| ()).map_err(Failure::from);
         let mut tried = Vec::new();
         if supported.is_ok() {
             for input in self.inputs(&by_fuel)? {

@@ -10,7 +10,6 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
-use pintle_core::reconciler;
 use serde_json::json;
 
 use super::{
@@ -20,6 +19,7 @@ use super::{
 };
 use crate::{
     api::{self, ConfigMapSource, Module, ModuleSource, ModuleSpec},
+    config_schema,
     kubernetes::connect::Connect,
     offline,
 };
@@ -225,7 +225,8 @@ impl Push {
 fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
     let module =
         offline::engine()?.load(bytes, None).map_err(|failure| Problem::of_module(file, &failure))?;
-    reconciler::supports(module.manifest()).map_err(|failure| Problem::of_module(file, &failure))?;
+    config_schema::supports(module.manifest())
+        .map_err(|refused| Problem::of_module(file, &refused.failure))?;
     Ok(module.digest().to_string())
 }
 

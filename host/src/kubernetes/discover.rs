@@ -1,5 +1,5 @@
 use kube::discovery;
-use pintle_core::{ApiError, KindInfo};
+use pintle_core::{ApiError, KindInfo, object};
 use pintle_wit::Kind;
 
 use super::Cluster;
@@ -21,11 +21,11 @@ impl Resource {
         let root = if self.kind.group().is_empty() { "/api" } else { "/apis" };
         let mut path = format!("{root}/{}", self.kind.api_version);
         if let Some(namespace) = namespace.filter(|_| self.namespaced) {
-            path.push_str(&format!("/namespaces/{namespace}"));
+            path.push_str(&format!("/namespaces/{}", super::escape(namespace)));
         }
         path.push_str(&format!("/{}", self.plural));
         if let Some(name) = name {
-            path.push_str(&format!("/{name}"));
+            path.push_str(&format!("/{}", super::escape(name)));
         }
         path
     }
@@ -49,6 +49,10 @@ impl Cluster {
     /// # Errors
     /// When the API server did not say.
     pub async fn discover(&self, kind: &Kind) -> Result<Option<Resource>, ApiError> {
+        if !object::is_kind(kind) {
+            // No kind is called so, and the name of one is a part of a path.
+            return Ok(None);
+        }
         let gvk = kube::core::GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
         let found =
             tokio::time::timeout(super::REQUEST_TIMEOUT, discovery::pinned_kind(&self.client, &gvk)).await;

@@ -18,7 +18,7 @@ use super::{cluster::CaseRefusal, documents::Document};
 use crate::openapi::CrdVersion;
 use crate::{
     api::{self, ReconcilerSpec},
-    config_schema,
+    config_schema::{self, ConfigSchema},
 };
 
 /// The clock of a run that names no other time.
@@ -88,11 +88,14 @@ impl Setting {
             root["metadata"]["finalizers"] = json!([names::FINALIZER_GUEST]);
         }
 
+        let schema =
+            config_schema::supports(manifest).map_err(Failure::from).map_err(refused("the manifest"))?;
         let (name, generation, spec) = match &parts.reconciler {
-            Some(document) => read_reconciler(manifest, document).map_err(refused(&document.source))?,
+            Some(document) => {
+                read_reconciler(manifest, &schema, document).map_err(refused(&document.source))?
+            }
             None => (manifest.name.clone(), 1, default_spec(manifest)),
         };
-        reconciler::supports(manifest).map_err(refused("the manifest"))?;
         if !spec.namespaces.includes(object::namespace(&root)) && namespaced {
             let namespace = object::namespace(&root).unwrap_or_default();
             return Err(SettingError::Documents(format!(
@@ -103,7 +106,9 @@ impl Setting {
         let binding = Binding {
             field_manager: spec.manager(&name),
             generation,
-            config: spec.config.clone(),
+            config: spec.config.clone().into(),
+            // Of a run on files there is one Reconciler alone.
+            uid: String::new(),
             digest: module.digest().to_string(),
             manifest: manifest.clone(),
             kinds: kinds(manifest, &spec.grants, &parts.scopes),
@@ -230,6 +235,7 @@ fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {
 
 fn read_reconciler(
     manifest: &Manifest,
+    schema: &ConfigSchema,
     document: &Document,
 ) -> Result<(String, i64, ReconcilerSpec), Failure> {
     let mut value = document.value.clone();
@@ -252,7 +258,7 @@ fn read_reconciler(
         );
         return Err(Failure::terminal("KindMismatch", message).at("spec.for"));
     }
-    config_schema::check(manifest, &spec.config)?;
+    schema.check(&spec.config)?;
     let generation = object::generation(&value).unwrap_or(1);
     Ok((object::name(&value).to_owned(), generation, spec))
 }

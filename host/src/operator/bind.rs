@@ -1,21 +1,18 @@
 //! Which module and config are in force for a Reconciler, or why none is. A decision without I/O.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use pintle_core::{Duty, StatusSchema, conditions};
-use pintle_engine::{Digest, Module};
+use pintle_engine::Module;
 use pintle_wit::{Failure, names};
-use serde_json::Value;
 
 use super::{
     CrdInfo,
+    configs::Configs,
     load::{Load, Progress},
 };
-use crate::{api, config_schema, kubernetes::Resource};
+use crate::{api, config_schema::ConfigSchema, kubernetes::Resource};
 
 /// What the decision is made of.
 pub(crate) struct World<'a> {
@@ -26,31 +23,6 @@ pub(crate) struct World<'a> {
     pub(crate) configs: &'a Configs,
     pub(crate) now: Timestamp,
 }
-
-/// Whether configs fit the schemas of modules, as it was found out before: a schema is compiled anew for each look otherwise.
-#[derive(Debug, Default)]
-pub(crate) struct Configs(Mutex<BTreeMap<Digest, Checked>>);
-
-/// A config, and whether it fits.
-type Checked = (Value, Result<(), Failure>);
-
-impl Configs {
-    fn check(&self, module: &Module, config: &Value) -> Result<(), Failure> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = known.get(&module.digest()).filter(|(known, _)| known == config) {
-            return found.clone();
-        }
-        let found = config_schema::check(module.manifest(), config);
-        if known.len() >= CONFIGS_KEPT {
-            known.clear();
-        }
-        known.insert(module.digest(), (config.clone(), found.clone()));
-        found
-    }
-}
-
-/// Of how many modules that is remembered: more than are wanted at a time, and few enough to forget all of them now and then.
-const CONFIGS_KEPT: usize = 256;
 
 /// What a Reconciler is to do.
 #[derive(Clone)]
@@ -64,6 +36,8 @@ pub(crate) enum Verdict {
 /// What a Reconciler does without a module.
 #[derive(Clone)]
 pub(crate) struct Left {
+    /// The Reconciler's.
+    pub(crate) uid: String,
     pub(crate) duty: Duty,
     pub(crate) resource: Resource,
     pub(crate) status: StatusSchema,
@@ -72,6 +46,8 @@ pub(crate) struct Left {
 /// The module and config in force.
 #[derive(Clone)]
 pub(crate) struct InForce {
+    /// The uid of the Reconciler that this was decided for.
+    pub(crate) uid: String,
     pub(crate) active: api::ActiveModule,
     pub(crate) module: Module,
     pub(crate) resource: Resource,
@@ -99,7 +75,12 @@ fn left(world: &World<'_>, name: &str) -> Option<Left> {
         None => Duty::CleanUp,
     };
     let (resource, status) = root_kind(world, &reconciler.spec).ok()?;
-    Some(Left { duty, resource, status })
+    Some(Left { uid: uid(reconciler), duty, resource, status })
+}
+
+/// A Reconciler's uid.
+pub(crate) fn uid(reconciler: &api::Reconciler) -> String {
+    reconciler.metadata.uid.clone().unwrap_or_default()
 }
 
 /// Whether roots of a Reconciler may have finalizers of ours: it is written on the Reconciler before the first one is.
@@ -125,7 +106,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
     spec.supported()?;
     is_first(world, name, reconciler)?;
     let mut candidate_stalled = false;
-    let (active, module, candidate) = match ready_module(world, &spec.module, reconciler) {
+    let (active, module, candidate) = match ready_module(world, &spec.module, reconciler, before) {
         Ok(module) => {
             let digest = module.digest().to_string();
             let same = |active: &&api::ActiveModule| {
@@ -159,7 +140,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
         }
     };
     let (resource, status) = root_kind(world, spec)?;
-    Ok(InForce { active, module, resource, status, candidate, candidate_stalled })
+    Ok(InForce { uid: uid(reconciler), active, module, resource, status, candidate, candidate_stalled })
 }
 
 /// A failure for a message: with its path.
@@ -199,24 +180,53 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
 }
 
 /// The wanted module, if it can come into force: loaded, for this kind, and with a config that it takes.
-fn ready_module(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Result<Module, Failure> {
+fn ready_module(
+    world: &World<'_>,
+    name: &str,
+    reconciler: &api::Reconciler,
+    before: Option<&api::ActiveModule>,
+) -> Result<Module, Failure> {
+    let (module, _) = loaded_module(world, name, reconciler)?;
+    let spec = &reconciler.spec;
+    match world.configs.outcome(reconciler, &module.digest()) {
+        Some(outcome) => outcome?,
+        // It was looked at before it came into force.
+        None if before.is_some_and(|active| {
+            active.module == *name
+                && active.config == spec.config
+                && active.digest == module.digest().to_string()
+        }) => {}
+        None => {
+            let message = format!("the config is being checked against the schema of Module {name}");
+            return Err(Failure::transient("ModuleLoading", message).at("spec.config"));
+        }
+    }
+    Ok(module.clone())
+}
+
+/// The wanted module and the schema of its config, if it is loaded and for this kind.
+pub(crate) fn loaded_module<'a>(
+    world: &World<'a>,
+    name: &str,
+    reconciler: &api::Reconciler,
+) -> Result<(&'a Module, &'a ConfigSchema), Failure> {
     let at = "spec.module";
     let Some(object) = world.modules.get(name) else {
         let message = format!("there is no Module {name}; push it with: pintle push {name} FILE");
         return Err(Failure::transient("ModuleMissing", message).at(at));
     };
     let load = world.loads.get(name).filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
-    let module = match load.map(|load| &load.progress) {
-        Some(Progress::Loaded(module)) => module,
+    let (module, schema) = match load.map(|load| &load.progress) {
+        Some(Progress::Loaded(module, schema)) => (module, schema),
         Some(Progress::Refused(failure)) => {
             let message = format!("Module {name} cannot be loaded: {failure}");
             return Err(Failure::terminal("ModuleNotReady", message).at(at));
         }
-        Some(Progress::NotFetched(failure, _)) => {
-            let message = format!("Module {name} cannot be fetched: {failure}");
+        Some(Progress::NotYet(failure, _)) => {
+            let message = format!("Module {name} cannot be loaded yet: {failure}");
             return Err(Failure::transient("ModuleNotReady", message).at(at));
         }
-        Some(Progress::Loading) | None => {
+        Some(Progress::Loading | Progress::Checked(_)) | None => {
             return Err(Failure::transient("ModuleLoading", format!("Module {name} is being loaded")).at(at));
         }
     };
@@ -225,14 +235,14 @@ fn ready_module(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> 
         let message = format!("Module {name} reconciles {reconciles}, not {wanted}");
         return Err(Failure::terminal("KindMismatch", message).at(at));
     }
-    world.configs.check(module, &reconciler.spec.config)?;
-    Ok(module.clone())
+    Ok((module, schema))
 }
 
 /// Whether nobody knows yet what becomes of a module.
 fn is_loading(world: &World<'_>, name: &str) -> bool {
     let progress = world.loads.get(name).map(|load| &load.progress);
-    world.modules.contains_key(name) && matches!(progress, None | Some(Progress::Loading))
+    world.modules.contains_key(name)
+        && matches!(progress, None | Some(Progress::Loading | Progress::Checked(_)))
 }
 
 /// What was in force, if its module is still there with the same bytes.
@@ -242,7 +252,7 @@ fn last_good<'a>(
     spec: &api::ReconcilerSpec,
 ) -> Option<(&'a api::ActiveModule, Module)> {
     match &world.loads.get(&active.module)?.progress {
-        Progress::Loaded(module)
+        Progress::Loaded(module, _)
             if module.digest().to_string() == active.digest && module.manifest().reconciles == spec.r#for =>
         {
             Some((active, module.clone()))

@@ -12,17 +12,18 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::{Binding, Duty, Priority};
+use pintle_core::{Binding, Config, Duty, KindInfo, Priority};
 use pintle_wit::{Event, EventType, Kind, Manifest};
-use serde_json::Value;
 use tracing::{info, warn};
 
 use super::{
-    Active, Shared, State,
+    Shared, State,
     bind::{self, InForce, Left, Verdict, World},
-    load,
+    configs::Configs,
+    load::{self, Load, Need},
     metrics::Metric,
-    own,
+    own, own_status,
+    policy::{self, Active, Form},
     store::{Root, RootKey},
     watch::WatchState,
 };
@@ -33,6 +34,9 @@ use statuses::{hold_reconcilers, write_statuses, write_widened};
 
 /// Events come in bursts; the loop looks once for all that arrive within this time.
 const GATHER: Duration = Duration::from_millis(20);
+/// How long a Reconciler that has nothing in force waits until it is clear how the API server serves its kinds, and for their first lists:
+/// longer than a request may take. Then it begins without what does not come, which its roots say where they need it.
+const CLARITY_PATIENCE: Duration = Duration::from_secs(15);
 /// When what went wrong in a round is tried again.
 const ROUND_RETRY: Duration = Duration::from_secs(1);
 
@@ -43,13 +47,15 @@ struct Loop {
     term: Option<u64>,
     /// What is in force, by Reconciler: ahead of the status that says so.
     in_force: BTreeMap<String, api::ActiveModule>,
+    /// The uids of the Reconcilers that this is of: another may have taken the name.
+    uids: BTreeMap<String, String>,
     /// How children are read, by Reconciler: the field manager and the observed kinds.
     readings: BTreeMap<String, (String, BTreeSet<Kind>)>,
     /// How often their counts may be written.
     counts_written: BTreeMap<String, pace::Pace>,
     /// Modules of which there was nothing to write, as they were then.
     settled: BTreeMap<String, statuses::Settled>,
-    configs: bind::Configs,
+    configs: Arc<Configs>,
 }
 
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -91,10 +97,16 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     let term = shared.cluster.hold().term();
     if term.is_none() || term != memory.term {
         // What the statuses say is what whoever led before made of it.
-        *memory = Loop { term, readings: std::mem::take(&mut memory.readings), ..Loop::default() };
+        *memory = Loop {
+            term,
+            readings: std::mem::take(&mut memory.readings),
+            configs: Arc::clone(&memory.configs),
+            ..Loop::default()
+        };
     }
+    check_configs(shared, memory).await;
     let verdicts = decide(shared, memory)?;
-    let mut again = begin_loads(shared, now);
+    let mut again = begin_loads(shared, memory, now);
     let mut sooner = |at: Duration| again = Some(again.map_or(at, |before| before.min(at)));
     if let Some(at) = resolve_kinds(shared, &verdicts).await {
         sooner(at);
@@ -117,8 +129,12 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
     if !waiting.is_empty() {
         sooner(ROUND_RETRY);
     }
-    claim_watches(shared, memory, &verdicts, &widened);
-    activate(shared, memory, &verdicts, &waiting).await;
+    if let Some(at) = claim_watches(shared, memory, &verdicts, &widened) {
+        sooner(at);
+    }
+    if activate(shared, memory, &verdicts, &waiting).await {
+        sooner(ROUND_RETRY);
+    }
     let Some(term) = term else { return again };
     shared.begin_term(term, &waiting);
     if let Some(at) = write_statuses(shared, memory, &verdicts, &widened).await {
@@ -129,65 +145,100 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
 
 type Verdicts = BTreeMap<String, Verdict>;
 
+fn world<'a>(state: &'a State, configs: &'a Configs) -> World<'a> {
+    World {
+        modules: &state.modules,
+        loads: &state.loads,
+        reconcilers: &state.reconcilers,
+        crds: &state.crds,
+        configs,
+        now: clock::now(),
+    }
+}
+
+/// Has configs looked at that have not been: what a guest's schema makes of one takes its time, and is not done under the lock.
+async fn check_configs(shared: &Arc<Shared>, memory: &Loop) {
+    let due = {
+        let state = shared.state();
+        memory.configs.due(&world(&state, &memory.configs))
+    };
+    memory.configs.check(shared, due).await;
+}
+
 fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
     let state = shared.state();
     if !(state.own.modules && state.own.reconcilers && state.own.crds) {
         return None;
     }
-    memory.in_force.retain(|name, _| state.reconcilers.contains_key(name));
-    let world = World {
-        modules: &state.modules,
-        loads: &state.loads,
-        reconcilers: &state.reconcilers,
-        crds: &state.crds,
-        configs: &memory.configs,
-        now: clock::now(),
-    };
+    let Loop { in_force, uids, configs, .. } = memory;
+    in_force.retain(|name, _| {
+        state.reconcilers.get(name).is_some_and(|object| uids.get(name) == Some(&bind::uid(object)))
+    });
+    *uids = state.reconcilers.iter().map(|(name, object)| (name.clone(), bind::uid(object))).collect();
+    let world = world(&state, configs);
     let mut verdicts = BTreeMap::new();
     for (name, object) in &state.reconcilers {
         if object.metadata.deletion_timestamp.is_some() && !bind::may_hold_roots(object) {
             continue;
         }
         let status = || object.status.as_ref().and_then(|status| status.active.clone());
-        let before = memory.in_force.get(name).cloned().or_else(status);
+        let before = in_force.get(name).cloned().or_else(status);
         let verdict = bind::decide(&world, name, before.as_ref());
-        if let Verdict::Work(in_force) = &verdict {
-            memory.in_force.insert(name.clone(), in_force.active.clone());
+        if let Verdict::Work(now) = &verdict {
+            in_force.insert(name.clone(), now.active.clone());
         } else if let Some(before) = before {
             // What rests keeps what was in force, for the time after.
-            memory.in_force.insert(name.clone(), before);
+            in_force.insert(name.clone(), before);
         }
         verdicts.insert(name.clone(), verdict);
     }
     Some(verdicts)
 }
 
-fn begin_loads(shared: &Arc<Shared>, now: Duration) -> Option<Duration> {
+/// Begins to load what is not as far as it should be, what somebody uses first, and lets go of what nobody does.
+fn begin_loads(shared: &Arc<Shared>, memory: &Loop, now: Duration) -> Option<Duration> {
     let mut state = shared.state();
-    let gone: Vec<String> =
-        state.loads.keys().filter(|name| !state.modules.contains_key(*name)).cloned().collect();
-    for name in gone {
-        state.loads.remove(&name);
-    }
-    let due: Vec<(String, String, api::ModuleSpec)> = state
-        .modules
+    let State { modules, loads, reconcilers, .. } = &mut *state;
+    loads.retain(|name, _| modules.contains_key(name));
+    let users = statuses::users(reconcilers, &memory.in_force);
+    let need = |name: &String, module: &api::Module| match () {
+        () if users.contains_key(name) => Need::Loaded,
+        () if own_status::was_checked(module) => Need::Verified,
+        () => Need::Checked,
+    };
+    let mut due: Vec<(Need, String, String, api::ModuleSpec)> = modules
         .iter()
-        .map(|(name, module)| (name, module.metadata.uid.clone().unwrap_or_default(), module))
-        .filter(|(name, uid, _)| load::Load::is_due(state.loads.get(*name), uid, now))
-        .map(|(name, uid, module)| (name.clone(), uid, module.spec.clone()))
+        .map(|(name, module)| {
+            (need(name, module), name, module.metadata.uid.clone().unwrap_or_default(), module)
+        })
+        .filter(|(need, name, uid, _)| Load::is_due(loads.get(*name), uid, *need, now))
+        .map(|(need, name, uid, module)| (need, name.clone(), uid, module.spec.clone()))
         .collect();
-    let retry = state.loads.values().filter_map(load::Load::retries_at).min();
+    due.sort_by_key(|(need, ..)| std::cmp::Reverse(*need));
+    let with_need = loads.iter_mut().filter_map(|(name, load)| Some((load, need(name, modules.get(name)?))));
+    let gone = load::let_go(with_need, now);
+    let retry = loads.values().filter_map(Load::retries_at).min();
+    if let Some(compilers) = &shared.compilers {
+        let digest = |name: &&String| modules.get(*name)?.spec.digest.parse().ok();
+        compilers.uses(|| users.keys().filter_map(digest).collect());
+    }
     drop(state);
-    for (name, uid, spec) in due {
-        load::begin(shared, &name, &uid, spec);
+    drop(gone);
+    for (need, name, uid, spec) in due {
+        load::begin(shared, &name, &uid, spec, need);
     }
     retry.map(|at| at.saturating_sub(now))
 }
 
 /// Puts in force what was decided, once the watches of its children have listed what is there, or have failed to.
-/// Those in `waiting` go on with what they had.
-async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, waiting: &BTreeSet<String>) {
-    let mut told = Vec::new();
+/// Those in `waiting` go on with the module and config that they had. Returns whether others wait for a watch, or for clarity.
+async fn activate(
+    shared: &Arc<Shared>,
+    memory: &Loop,
+    verdicts: &Verdicts,
+    waiting: &BTreeSet<String>,
+) -> bool {
+    let (mut told, mut unsettled) = (Vec::new(), false);
     {
         let mut state = shared.state();
         let ended: Vec<String> = state
@@ -201,76 +252,53 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
             state.queue.remove_lane(&name);
             state.waiting.retain(|(lane, _), _| *lane != name);
             shared.metrics.forget(&name);
+            shared.budget.forget(&name);
         }
         for (name, left) in resting(verdicts) {
-            let Some(object) = state.reconcilers.get(name) else { continue };
+            // One of the same name that came since is looked at in the next round.
+            let object = state.reconcilers.get(name).filter(|object| bind::uid(object) == left.uid);
+            let Some(object) = object else { continue };
+            let before = state.active.get(name).filter(|active| active.is_of(object));
+            if before.is_some_and(|active| is_left(active, object, left)) {
+                continue;
+            }
             let binding = binding_without_module(shared, name, object, left);
-            if state.active.get(name).is_some_and(|before| same(&before.binding, &binding)) {
-                continue;
-            }
-            let namespaces = object.spec.namespaces.clone();
-            let active = Active {
-                binding: Arc::new(binding),
-                module: None,
-                resource: left.resource.clone(),
-                namespaces,
-                account: object.spec.account_rule(),
-            };
-            state.active.insert(name.clone(), active);
-            let kind = left.resource.kind.clone();
-            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
+            let active = Active::new(object, binding, None, left.resource.clone());
             info!(reconciler = name, duty = ?left.duty, "Without a module: roots that go are let go");
-            for key in roots {
-                state.enqueue(&kind, &key, Priority::Background);
-            }
-            state.queue.hurry(name);
+            state.active.insert(name.clone(), active);
+            enqueue_all(&mut state, name);
         }
-        for (name, in_force) in working(verdicts).filter(|(name, _)| !waiting.contains(*name)) {
-            let Some(binding) = binding(shared, &state, memory, name, in_force) else { continue };
-            let before = state.active.get(name);
-            let Some(spec) = state.reconcilers.get(name).map(|object| &object.spec) else { continue };
-            let (namespaces, account) = (spec.namespaces.clone(), spec.account_rule());
-            if before.is_some_and(|before| same(&before.binding, &binding) && before.namespaces == namespaces)
-            {
+        for (name, in_force) in working(verdicts) {
+            let object = state.reconcilers.get(name).filter(|object| bind::uid(object) == in_force.uid);
+            let Some(object) = object else { continue };
+            let before = state.active.get(name).filter(|active| active.is_of(object));
+            let frame = if waiting.contains(name) { None } else { frame(&state, memory, name, in_force) };
+            let Some(frame) = frame else {
+                unsettled |= !waiting.contains(name);
+                renew_alone(&mut state, name);
+                continue;
+            };
+            if before.is_some_and(|active| is_as(active, object, in_force, &frame)) {
                 continue;
             }
+            let digest = &in_force.active.digest;
             // A host that just started may have cleaned up without a module until now.
-            let swapped = before
-                .is_some_and(|before| before.module.is_some() && before.binding.digest != binding.digest);
-            let recorded =
-                state.reconcilers.get(name).and_then(|object| object.status.as_ref()?.active.as_ref());
-            let is_news = recorded.is_none_or(|active| active.digest != binding.digest);
-            let active = Active {
-                binding: Arc::new(binding),
-                module: Some(in_force.module.clone()),
-                resource: in_force.resource.clone(),
-                namespaces,
-                account,
-            };
+            let swapped =
+                before.is_some_and(|before| before.module.is_some() && before.binding.digest != *digest);
+            let recorded = object.status.as_ref().and_then(|status| status.active.as_ref());
+            let is_news = recorded.is_none_or(|active| active.digest != *digest);
+            let uid = in_force.uid.clone();
+            let binding = binding(shared, name, object, in_force, frame);
+            let (module, resource) = (Some(in_force.module.clone()), in_force.resource.clone());
+            let active = Active::new(object, binding, module, resource);
             state.active.insert(name.clone(), active);
-            let kind = in_force.resource.kind.clone();
-            let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
-            info!(
-                reconciler = name,
-                module = in_force.active.module,
-                roots = roots.len(),
-                swapped,
-                "In force"
-            );
-            for key in roots {
-                state.enqueue(&kind, &key, Priority::Background);
-            }
             // What failed under the old module, grants or config is not to wait out a back-off that it earned there.
-            state.queue.hurry(name);
+            let roots = enqueue_all(&mut state, name);
+            info!(reconciler = name, module = in_force.active.module, roots, swapped, "In force");
             state.counts_changed.insert(name.clone());
             if swapped && shared.cluster.hold().term().is_some() {
                 shared.metrics.count(Metric::Swaps, &[name]);
             }
-            let uid = state
-                .reconcilers
-                .get(name)
-                .and_then(|object| object.metadata.uid.clone())
-                .unwrap_or_default();
             if swapped || is_news {
                 told.push((name.clone(), uid, in_force.active.module.clone()));
             }
@@ -282,16 +310,50 @@ async fn activate(shared: &Arc<Shared>, memory: &Loop, verdicts: &Verdicts, wait
         let event = Event { r#type: EventType::Normal, reason: "ModuleInForce".into(), message };
         shared.recorder.emit(&own("Reconciler", &name), &uid, Some(&own("Module", &module)), &[event]).await;
     }
+    unsettled
 }
 
-/// What holds for the passes of a Reconciler; nothing while a watch of its children has not settled.
-fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: &InForce) -> Option<Binding> {
-    let object = state.reconcilers.get(name)?;
-    let before = state.active.get(name);
+/// Has every root of a Reconciler looked at, without the back-off that it may have earned. Returns how many there are.
+fn enqueue_all(state: &mut State, name: &String) -> usize {
+    let Some(active) = state.active.get(name) else { return 0 };
+    let kind = active.binding.root_kind();
+    let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
+    for key in &roots {
+        state.enqueue(&kind, key, Priority::Background);
+    }
+    state.queue.hurry(name);
+    roots.len()
+}
+
+/// While a module and config wait for their turn, what an administrator allows does not: the roots are looked at under the old ones.
+pub(super) fn renew_alone(state: &mut State, name: &String) {
+    let Some(object) = state.reconcilers.get(name) else { return };
+    let form = Form::of(object);
+    let Some(active) = state.active.get_mut(name).filter(|active| active.is_of(object)) else { return };
+    active.renew(object);
+    if active.queued_for != form {
+        active.queued_for = form;
+        info!(reconciler = name, "Its grants and limits are in force; its module and config wait");
+        enqueue_all(state, name);
+    }
+}
+
+/// What a binding has besides the Reconciler, the module and the config.
+struct Frame {
+    field_manager: String,
+    kinds: BTreeMap<Kind, KindInfo>,
+    watched_namespaces: BTreeSet<String>,
+}
+
+/// That, for a Reconciler; nothing while a watch of its children has not settled.
+fn frame(state: &State, memory: &Loop, name: &str, in_force: &InForce) -> Option<Frame> {
+    let before = state.active.get(name).filter(|active| active.binding.uid == in_force.uid);
+    let is_late = |since: Duration| clock::monotonic().saturating_sub(since) >= CLARITY_PATIENCE;
     let manifest = in_force.module.manifest();
-    let others = kinds::other_kinds(in_force);
-    if others.iter().any(|kind| state.unclear.contains(kind)) {
-        // What is not known to be missing must not be shown as absent.
+    let others = kinds::other_kinds(&state.reconcilers.get(name)?.spec.grants, manifest);
+    // Of a kind that stays unclear nothing is shown, and nobody else waits for it: see `Work::answer`.
+    let is_unclear = |kind: &Kind| state.unclear.get(kind).is_some_and(|since| !is_late(*since));
+    if before.is_none() && others.iter().any(is_unclear) {
         return None;
     }
     let kinds = manifest.children.iter().map(pintle_wit::ChildKind::kind).chain(others);
@@ -305,37 +367,56 @@ fn binding(shared: &Shared, state: &State, memory: &Loop, name: &str, in_force: 
         let mut watches = state.watches.iter().filter(|(key, _)| {
             key.kind == *kind && (key.brings_children() || key.needs.is_some() && before.is_none())
         });
-        watches.all(|(_, watch)| watch.state != WatchState::Starting)
+        watches.all(|(_, watch)| {
+            watch.state != WatchState::Starting || before.is_none() && is_late(watch.started)
+        })
     };
     if !infos.keys().all(settles) {
         return None;
     }
-    Some(Binding {
-        reconciler: name.into(),
-        generation: object.metadata.generation.unwrap_or(0),
+    Some(Frame {
         field_manager: memory.readings.get(name).map(|(manager, _)| manager.clone())?,
-        grants: object.spec.grants.clone(),
-        limits: object.spec.limits,
-        config: in_force.active.config.clone(),
-        digest: in_force.active.digest.clone(),
-        manifest: manifest.clone(),
         kinds: infos,
+        watched_namespaces: kinds::watched_namespaces(state, name),
+    })
+}
+
+/// What holds for the passes of a Reconciler. A manifest may be long, so it is made only where it is another one than before.
+fn binding(
+    shared: &Shared,
+    name: &str,
+    object: &api::Reconciler,
+    in_force: &InForce,
+    frame: Frame,
+) -> Binding {
+    Binding {
+        reconciler: name.into(),
+        uid: in_force.uid.clone(),
+        generation: Form::of(object).generation(),
+        field_manager: frame.field_manager,
+        grants: policy::grants(object),
+        limits: object.spec.limits,
+        config: in_force.active.config.clone().into(),
+        digest: in_force.active.digest.clone(),
+        manifest: in_force.module.manifest().clone(),
+        kinds: frame.kinds,
         status: in_force.status.clone(),
         key: shared.key.clone(),
         duty: Duty::Full,
-        watched_namespaces: kinds::watched_namespaces(state, name),
-    })
+        watched_namespaces: frame.watched_namespaces,
+    }
 }
 
 /// What holds for the passes of a Reconciler that has no module to call.
 fn binding_without_module(shared: &Shared, name: &str, object: &api::Reconciler, left: &Left) -> Binding {
     Binding {
         reconciler: name.into(),
-        generation: object.metadata.generation.unwrap_or(0),
+        uid: left.uid.clone(),
+        generation: Form::of(object).generation(),
         field_manager: object.spec.manager(name),
-        grants: object.spec.grants.clone(),
+        grants: policy::grants(object),
         limits: object.spec.limits,
-        config: Value::Null,
+        config: Config::default(),
         digest: String::new(),
         manifest: Manifest { reconciles: left.resource.kind.clone(), ..Manifest::default() },
         kinds: BTreeMap::new(),
@@ -346,15 +427,25 @@ fn binding_without_module(shared: &Shared, name: &str, object: &api::Reconciler,
     }
 }
 
-fn same(a: &Binding, b: &Binding) -> bool {
-    a.generation == b.generation
-        && a.duty == b.duty
-        && a.digest == b.digest
-        && a.config == b.config
-        && a.field_manager == b.field_manager
-        && a.kinds == b.kinds
-        && a.watched_namespaces == b.watched_namespaces
-        && a.status == b.status
+/// Whether what is in force for this very Reconciler is this already, and all roots were queued for it.
+fn is_as(active: &Active, object: &api::Reconciler, in_force: &InForce, frame: &Frame) -> bool {
+    let binding = &active.binding;
+    active.queued_for == Form::of(object)
+        && binding.duty == Duty::Full
+        && binding.digest == in_force.active.digest
+        && *binding.config.value() == in_force.active.config
+        && binding.field_manager == frame.field_manager
+        && binding.kinds == frame.kinds
+        && binding.watched_namespaces == frame.watched_namespaces
+        && binding.status == in_force.status
+}
+
+/// The same of one without a module.
+fn is_left(active: &Active, object: &api::Reconciler, left: &Left) -> bool {
+    active.queued_for == Form::of(object)
+        && active.module.is_none()
+        && active.binding.duty == left.duty
+        && active.binding.status == left.status
 }
 
 fn working(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &InForce)> {
@@ -371,3 +462,6 @@ fn resting(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &Left)> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,11 @@
 //! The flags of `pintle operator`.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-use super::admin::LogLevel;
-use crate::{api, clock, kubernetes::connect::Connect};
+use super::{admin::LogLevel, compile::child};
+use crate::{api, clock, kubernetes::connect::Connect, memory_limit};
 
 /// The flags of `pintle operator`.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,12 +28,19 @@ pub struct Flags {
     // Sixteen passes keep an API server busy that needs 2 ms a write; more only queue there.
     #[arg(long, env = "PINTLE_WORKERS", default_value_t = 16, value_name = "N", value_parser = positive)]
     pub(crate) workers: usize,
+    /// How much memory this process may take in all, such as 512Mi; by default what its control group allows, or half of the machine's
+    #[arg(long, env = "PINTLE_MEMORY_BUDGET", value_name = "AMOUNT", value_parser = memory_limit::quantity)]
+    pub(crate) memory_budget: Option<u64>,
     /// What is logged: a level (error, warn, info, debug, trace) or tracing directives
     #[arg(long, env = "PINTLE_LOG", default_value = "info", value_name = "LEVEL")]
     pub(crate) log: String,
     /// How it is logged
     #[arg(long, env = "PINTLE_LOG_FORMAT", default_value = "json", value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
+    /// How much of a processor's time compiling one module may take, in seconds
+    #[arg(long, env = "PINTLE_COMPILE_CPU_SECONDS", default_value_t = child::CPU.as_secs(), value_name = "N", hide = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) compile_cpu_seconds: u64,
     // Last, since its heading is taken to be that of every flag after it.
     #[command(flatten)]
     pub(crate) connect: Connect,
@@ -56,6 +63,11 @@ pub(crate) enum LogFormat {
 }
 
 impl Flags {
+    /// What each compiler may use.
+    pub(crate) fn compile_limits(&self) -> child::Limits {
+        child::Limits { cpu: Duration::from_secs(self.compile_cpu_seconds), ..child::Limits::default() }
+    }
+
     /// The name of this process in Leases, Events and audit logs: the Pod's or the machine's, and eight digits that it has to itself.
     /// A container that was restarted has its Pod's name in common with the one before.
     ///

@@ -1,25 +1,34 @@
 //! Fetching and loading modules, and the key that hashes of Secrets are sealed with.
 
-use std::{
-    io::Write,
-    process::{Command, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use pintle_core::{ApiError, SealingKey};
-use pintle_engine::{Compiler, Digest, Module};
-use pintle_wit::{Failure, ObjectRef, reasons};
+use pintle_core::{ApiError, SealingKey, budget};
+use pintle_engine::{CallLimits, Compiler, Digest, Excess, MODULE_BYTES_MAX, Module};
+use pintle_wit::{Failure, Manifest, ObjectRef, Weight, reasons};
 use serde_json::json;
 use tracing::{debug, info, warn};
 
-use super::Shared;
+use super::{
+    Shared, State,
+    budget::Purpose,
+    compile::{self, Compilers},
+};
 use crate::{
     api::ModuleSpec,
     clock,
+    config_schema::{self, ConfigSchema, Refused},
     kubernetes::{Cluster, builtin},
+    limits::Limit,
 };
+
+/// How many modules are fetched and verified at once, beside those that are compiled: each may have as many bytes as a module may.
+pub(crate) const FETCHES_AT_ONCE: usize = 2;
+
+/// How many modules that nobody uses any more, or not yet, stay compiled, and with how much machine code together, in bytes: what was
+/// pushed is often put in force next, and what was in force a moment ago is what one goes back to.
+const KEPT_UNUSED: usize = 2;
+const KEPT_UNUSED_CODE_BYTES: usize = 16 << 20;
 
 /// How long after a failed fetch the next one is tried, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
@@ -32,12 +41,45 @@ const KEY_RETRY_MAX: Duration = Duration::from_secs(5);
 pub(crate) enum Progress {
     /// It is being fetched and compiled.
     Loading,
-    /// It can be called.
-    Loaded(Module),
-    /// It could not be fetched: it is tried again then.
-    NotFetched(Failure, Duration),
+    /// It can be called, and its config can be checked.
+    Loaded(Module, ConfigSchema),
+    /// It can be called once it is compiled again: it was compiled, and nobody uses it. Nothing, where its status says the same.
+    Checked(Option<Arc<Facts>>),
+    /// It could not be fetched or compiled this time: it is tried again then.
+    NotYet(Failure, Duration),
     /// It was fetched, and is no module that this host can run. Its bytes cannot change.
     Refused(Failure),
+}
+
+/// What the host found out about a module.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) digest: Digest,
+    pub(crate) size_bytes: usize,
+    pub(crate) compile_duration: Duration,
+    pub(crate) manifest: Manifest,
+}
+
+impl Facts {
+    pub(crate) fn of(module: &Module) -> Self {
+        Self {
+            digest: module.digest(),
+            size_bytes: module.size_bytes(),
+            compile_duration: module.compile_duration(),
+            manifest: module.manifest().clone(),
+        }
+    }
+}
+
+/// How far a module should get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    /// Its bytes are what they should be: nobody uses it, and this version of the host has compiled it before.
+    Verified,
+    /// It was compiled, and asked for its manifest, once: nobody uses it.
+    Checked,
+    /// It can be called: a Reconciler wants it, or has it in force.
+    Loaded,
 }
 
 /// The loading of a Module.
@@ -46,16 +88,25 @@ pub(crate) struct Load {
     /// The uid of the Module that it is about: another may take its name.
     pub(crate) uid: String,
     pub(crate) progress: Progress,
-    attempts: u32,
+    /// How often in a row it failed.
+    failures: u32,
+    /// When it was used last, or loaded.
+    used_at: Duration,
 }
 
 impl Load {
     /// Whether it is time to begin, or to begin again.
-    pub(crate) fn is_due(load: Option<&Self>, uid: &str, now: Duration) -> bool {
+    pub(crate) fn is_due(load: Option<&Self>, uid: &str, need: Need, now: Duration) -> bool {
         match load {
             None => true,
             Some(load) if load.uid != uid => true,
-            Some(Self { progress: Progress::NotFetched(_, at), .. }) => *at <= now,
+            Some(Self { progress: Progress::NotYet(_, at), .. }) => *at <= now,
+            Some(Self { progress: Progress::Checked(facts), .. }) => match need {
+                Need::Loaded => true,
+                // Its status said so and does not any more.
+                Need::Checked => facts.is_none(),
+                Need::Verified => false,
+            },
             Some(_) => false,
         }
     }
@@ -63,93 +114,232 @@ impl Load {
     /// A load that is as far as this.
     #[cfg(test)]
     pub(crate) fn at(uid: &str, progress: Progress) -> Self {
-        Self { uid: uid.into(), progress, attempts: 1 }
+        Self { uid: uid.into(), progress, failures: 0, used_at: Duration::ZERO }
     }
 
-    /// When a failed fetch is tried again.
+    /// When one that failed is tried again.
     pub(crate) fn retries_at(&self) -> Option<Duration> {
         match &self.progress {
-            Progress::NotFetched(_, at) => Some(*at),
+            Progress::NotYet(_, at) => Some(*at),
             _ => None,
         }
     }
 }
 
+/// Lets go of the machine code that nobody uses, but for a little of what was used last. What it is made of is returned, to be dropped
+/// where nobody waits.
+pub(crate) fn let_go<'a>(loads: impl Iterator<Item = (&'a mut Load, Need)>, now: Duration) -> Vec<Progress> {
+    let mut unused = Vec::new();
+    for (load, need) in loads {
+        match (&mut load.progress, need) {
+            (Progress::Loaded(..), Need::Loaded) => load.used_at = now,
+            (Progress::Loaded(..), _) => unused.push((load, need)),
+            // What its status says need not be kept here, too.
+            (Progress::Checked(facts), Need::Verified) => *facts = None,
+            _ => {}
+        }
+    }
+    unused.sort_by_key(|(load, _)| std::cmp::Reverse(load.used_at));
+    let (mut kept, mut code_bytes) = (0, 0usize);
+    let mut gone = Vec::new();
+    for (load, need) in unused {
+        let Progress::Loaded(module, _) = &load.progress else { continue };
+        code_bytes = code_bytes.saturating_add(module.code_bytes());
+        if kept < KEPT_UNUSED && code_bytes <= KEPT_UNUSED_CODE_BYTES {
+            kept += 1;
+            continue;
+        }
+        let facts = (need != Need::Verified).then(|| Arc::new(Facts::of(module)));
+        gone.push(std::mem::replace(&mut load.progress, Progress::Checked(facts)));
+    }
+    gone
+}
+
 /// Begins to load a Module; the outcome goes into the shared state, and the control loop is told.
-pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpec) {
-    let before =
-        shared.state().loads.get(name).filter(|load| load.uid == uid).map_or(0, |load| load.attempts);
-    let loading = Load { uid: uid.into(), progress: Progress::Loading, attempts: before + 1 };
+pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpec, need: Need) {
+    let now = clock::monotonic();
+    let failures =
+        shared.state().loads.get(name).filter(|load| load.uid == uid).map_or(0, |load| load.failures);
+    let loading = Load { uid: uid.into(), progress: Progress::Loading, failures, used_at: now };
     shared.state().loads.insert(name.into(), loading);
     let (shared, name, uid) = (Arc::clone(shared), name.to_owned(), uid.to_owned());
     let spawner = shared.spawner.clone();
     spawner.spawn(async move {
-        let progress = match load(&shared, &spec).await {
-            Ok(module) => {
+        let loading = Loading { shared: &shared, name: &name, uid: &uid, spec: &spec, need };
+        let (progress, failures) = match loading.load().await {
+            Ok(Some((module, schema))) => {
                 info!(module = name, digest = %module.digest(), compile = ?module.compile_duration(), "Loaded a module");
-                Progress::Loaded(module)
+                (Progress::Loaded(module, schema), 0)
             }
-            Err(failure) if failure.retry => {
-                let delay = RETRY_FIRST.saturating_mul(1 << before.min(10)).min(RETRY_MAX);
-                Progress::NotFetched(failure, clock::monotonic() + delay)
+            Ok(None) => (Progress::Checked(None), 0),
+            Err(Refused { failure, .. }) if failure.retry => {
+                let delay = match failure.reason.as_str() {
+                    reasons::COMPILER_FAILED => {
+                        warn!(module = name, %failure, "A module is not compiled");
+                        compile::retry_after(failures)
+                    }
+                    _ => RETRY_FIRST.saturating_mul(1 << failures.min(10)).min(RETRY_MAX),
+                };
+                (Progress::NotYet(failure, clock::monotonic() + delay), failures.saturating_add(1))
             }
-            Err(failure) => {
+            Err(Refused { failure, limit }) => {
                 warn!(module = name, %failure, "A module is refused");
-                Progress::Refused(failure)
+                if let Some(limit) = limit.or_else(|| Limit::of_reason(&failure.reason)) {
+                    shared.metrics.limit_hit(&loading.controller(), limit);
+                }
+                (Progress::Refused(failure), 0)
             }
         };
-        let load = Load { uid, progress, attempts: before + 1 };
-        shared.state().loads.insert(name, load);
+        let load = Load { uid: uid.clone(), progress, failures, used_at: clock::monotonic() };
+        // Another Module may have taken the name meanwhile.
+        if let Some(begun) = shared.state().loads.get_mut(&name).filter(|begun| begun.uid == uid) {
+            *begun = load;
+        }
         shared.control.notify_one();
     });
 }
 
-async fn load(shared: &Shared, spec: &ModuleSpec) -> Result<Module, Failure> {
-    let expected: Digest = spec.digest.parse().map_err(|_| {
-        Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
-            .at("spec.digest")
-    })?;
-    let bytes = fetch(shared, spec).await?;
-    let engine = shared.engine.clone();
-    let loaded = shared.spawner.block(move || engine.load(&bytes, Some(&expected))).await;
-    let module = loaded.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))??;
-    pintle_core::reconciler::supports(module.manifest())?;
-    Ok(module)
+/// How much memory the first call of a module takes at most, the one for its manifest, in bytes.
+fn describe_bytes() -> u64 {
+    let CallLimits { memory_bytes, response, .. } = CallLimits::default();
+    let (text, parsed) = (response.bytes, Weight::parsed_bytes_max(response));
+    budget::Need { memory_bytes: memory_bytes as u64, text_bytes: text as u64, parsed_bytes: parsed as u64 }
+        .of_call(0)
 }
 
-/// Compiles in a process of its own, see [`Compiler::Elsewhere`].
-pub(crate) fn compiler() -> Compiler {
-    Compiler::Elsewhere(Arc::new(compile_elsewhere))
+/// A Module that is being loaded.
+struct Loading<'a> {
+    shared: &'a Shared,
+    name: &'a str,
+    uid: &'a str,
+    spec: &'a ModuleSpec,
+    need: Need,
 }
 
-/// This very program, also when its file was replaced meanwhile.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+impl Loading<'_> {
+    /// The module and the schema of its config, or nothing where it need not be compiled.
+    async fn load(&self) -> Result<Option<(Module, ConfigSchema)>, Refused> {
+        let digest: Digest = self.spec.digest.parse().map_err(|_| {
+            Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
+                .at("spec.digest")
+        })?;
+        let bytes = {
+            let _place = self.shared.fetches.acquire().await;
+            let bytes = fetch(self.shared, self.spec).await?;
+            self.verified(bytes, digest).await?
+        };
+        if self.need == Need::Verified {
+            return Ok(None);
+        }
+        let module = match &self.shared.compilers {
+            Some(compilers) => self.compiled_elsewhere(compilers, bytes, digest).await?,
+            None => {
+                let engine = self.shared.engine.clone();
+                self.block(move || engine.load(&bytes, Some(&digest))).await??
+            }
+        };
+        pintle_core::reconciler::supports(module.manifest())?;
+        let checked = module.clone();
+        let schema = self.block(move || config_schema::supports(checked.manifest())).await??;
+        Ok(Some((module, schema)))
+    }
 
-fn compile_elsewhere(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::transient("CompilerFailed", format!("the compiler cannot be run: {error}"))
-    };
-    let mut child = Command::new(THIS_PROGRAM)
-        .arg("compile")
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    // It reads everything before it writes anything, so neither waits for the other. Dropping the pipe ends its input.
-    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(bytes));
-    let output = child.wait_with_output().map_err(failed)?;
-    if output.status.success() {
-        written.map_err(failed)?;
-        return Ok(output.stdout);
+    async fn verified(&self, bytes: Vec<u8>, digest: Digest) -> Result<Vec<u8>, Failure> {
+        let engine = self.shared.engine.clone();
+        let verified = self.block(move || engine.verify(&bytes, Some(&digest)).map(|_| bytes)).await?;
+        verified.map_err(|refused| {
+            let limit = refused.excess.map(|excess| match excess {
+                Excess::Bytes => Limit::ModuleBytes,
+                Excess::Functions => Limit::ModuleFunctions,
+                Excess::FunctionBytes => Limit::FunctionBytes,
+                Excess::Locals => Limit::FunctionLocals,
+            });
+            if let Some(limit) = limit {
+                self.shared.metrics.limit_hit(&self.controller(), limit);
+            }
+            refused.failure
+        })
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    match output.status.code() {
-        Some(_) => Err(Failure::terminal(reasons::INVALID_WASM, said)),
-        // Killed, perhaps for want of memory.
-        None => Err(Failure::transient("CompilerFailed", format!("the compiler ended by a signal: {said}"))),
+
+    async fn compiled_elsewhere(
+        &self,
+        compilers: &Arc<Compilers>,
+        bytes: Vec<u8>,
+        digest: Digest,
+    ) -> Result<Module, Failure> {
+        let mut bytes = Some(bytes);
+        loop {
+            if let Some(known) = self.known(compilers, &digest) {
+                return known;
+            }
+            let ticket = compilers.want(digest, self.need == Need::Loaded);
+            if !ticket.has_begun() {
+                // However many wait, their bytes do not.
+                bytes = None;
+                ticket.begun().await;
+                if !self.is_there() {
+                    return Err(Failure::transient("Deleted", "the Module is gone"));
+                }
+                // Another Module may have the same bytes.
+                if let Some(known) = self.known(compilers, &digest) {
+                    return known;
+                }
+            }
+            let bytes = match bytes.take() {
+                Some(bytes) => bytes,
+                None => fetch(self.shared, self.spec).await?,
+            };
+            let (engine, controller) = (self.shared.engine.clone(), self.controller());
+            // Each Module is a lane of its own: one that waits for much holds up no other. The compiler gets no more than was reserved.
+            let wanted = (compilers.data_bytes_of(bytes.len()) as u64).max(describe_bytes());
+            let reserved = wanted.min(self.shared.budget.bytes_max());
+            let lane = format!("module {}", self.name);
+            let room = self.shared.budget.reserve(&lane, Purpose::Compile, reserved).await?;
+            // The ticket is given back with its thread: until then there is a compiler.
+            let (loaded, ticket) = self
+                .block(move || {
+                    let _room = room;
+                    let data_bytes_max = usize::try_from(reserved).unwrap_or(usize::MAX);
+                    let compile =
+                        |job: pintle_engine::Job<'_>| ticket.compile(&job, &controller, data_bytes_max);
+                    (engine.load_by(Compiler::Elsewhere(&compile), &bytes, Some(&digest)), ticket)
+                })
+                .await?;
+            match loaded {
+                Err(_) if ticket.was_stopped() => debug!(module = self.name, "Compiled later: it takes long"),
+                loaded => return loaded,
+            }
+        }
     }
+
+    /// What is known of a module without compiling it.
+    fn known(&self, compilers: &Compilers, digest: &Digest) -> Option<Result<Module, Failure>> {
+        compilers.refusal(digest).map(Err).or_else(|| self.shared.engine.loaded(digest).map(Ok))
+    }
+
+    async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done = self.shared.spawner.block(work).await;
+        done.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))
+    }
+
+    /// Whether the Module is still the one that this began with.
+    fn is_there(&self) -> bool {
+        let state = self.shared.state();
+        state.modules.get(self.name).is_some_and(|module| module.metadata.uid.as_deref() == Some(self.uid))
+    }
+
+    /// The Reconciler that names the Module, for metrics; the first, of several.
+    fn controller(&self) -> String {
+        controller_of(&self.shared.state(), self.name)
+    }
+}
+
+fn controller_of(state: &State, module: &str) -> String {
+    let mut found = state.reconcilers.iter().filter(|(_, object)| object.spec.module == module);
+    found.next().map(|(name, _)| name.clone()).unwrap_or_default()
 }
 
 async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
@@ -159,6 +349,10 @@ async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
     let config_maps = builtin("v1", "ConfigMap", "configmaps", true);
     let mut bytes = Vec::new();
     for name in source.names() {
+        if bytes.len() > MODULE_BYTES_MAX {
+            // It is refused for what has come already.
+            break;
+        }
         let reference = ObjectRef {
             api_version: "v1".into(),
             kind: "ConfigMap".into(),
@@ -250,3 +444,6 @@ async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<Option<Se
         .map_err(|_| format!("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes"))?;
     Ok(Some(SealingKey::new(bytes)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::ApiError;
+use pintle_core::{ApiError, Hits};
 use prometheus_client::{
     encoding::text,
     metrics::{
@@ -54,8 +54,13 @@ pub(crate) enum Metric {
     Throttled,
     LimitsHit,
     Swaps,
+    Compiles,
+    CompileSeconds,
     CacheObjects,
     CacheBytes,
+    MemoryBudget,
+    MemoryReserved,
+    MemoryWaiting,
     Build,
 }
 
@@ -82,12 +87,15 @@ const WAIT_BUCKETS: &[f64] = &[0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 
 /// From a small guest's call to the longest deadline that can be set, in seconds.
 const GUEST_BUCKETS: &[f64] = &[0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.005, 0.02, 0.1, 1.0];
 
+/// From a small guest to a compiler's limit on the wall, in seconds.
+const COMPILE_BUCKETS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 120.0];
+
 /// The reasons that one Reconciler may have. A guest makes up reasons of its own; those beyond are counted as `Other`.
 const REASONS_MAX: usize = 64;
 
 impl Metric {
     /// All of them, in the order of the page about them.
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 34] = [
         Self::Reconciles,
         Self::ReconcileErrors,
         Self::TerminalErrors,
@@ -114,8 +122,13 @@ impl Metric {
         Self::Throttled,
         Self::LimitsHit,
         Self::Swaps,
+        Self::Compiles,
+        Self::CompileSeconds,
         Self::CacheObjects,
         Self::CacheBytes,
+        Self::MemoryBudget,
+        Self::MemoryReserved,
+        Self::MemoryWaiting,
         Self::Build,
     ];
 
@@ -252,6 +265,19 @@ impl Metric {
                  The controller is empty for what no Reconciler has named",
             ),
             Self::Swaps => spec("pintle_swaps", Counter, BY, "Times that another module came into force"),
+            Self::Compiles => spec(
+                "pintle_compiles",
+                Gauge,
+                &["state"],
+                "Modules that are being compiled (running), and those that wait for it (waiting)",
+            ),
+            Self::CompileSeconds => spec(
+                "pintle_compile_seconds",
+                Histogram(COMPILE_BUCKETS),
+                &["outcome"],
+                "How long compilers ran, by how they ended: made, invalid, too-expensive, failed (tried again), or stopped for others \
+                 to come first",
+            ),
             Self::CacheObjects => spec(
                 "pintle_cache_objects",
                 Gauge,
@@ -263,6 +289,26 @@ impl Metric {
                 Gauge,
                 &["of"],
                 "The memory that they take, with what passes left of them",
+            ),
+            Self::MemoryBudget => spec(
+                "pintle_memory_budget_bytes",
+                Gauge,
+                &["of"],
+                "How much memory the process may take (process), what it keeps of it (kept), and what that leaves for calls, answers and \
+                 the compiler together (budget)",
+            ),
+            Self::MemoryReserved => spec(
+                "pintle_memory_reserved_bytes",
+                Gauge,
+                &["purpose"],
+                "How much of the budget is reserved: for calls of guests (call), for answers that are being carried out (answer), and for \
+                 the compiler (compile)",
+            ),
+            Self::MemoryWaiting => spec(
+                "pintle_memory_waiting",
+                Gauge,
+                &[],
+                "How many calls and compilations wait for memory of the budget; pintle_limits_hit_total counts them",
             ),
             Self::Build => spec("pintle_build_info", Gauge, &["version"], "1, with the version of the host"),
         }
@@ -474,6 +520,19 @@ impl Metrics {
     /// Something that this Reconciler is responsible for hit a limit. A pass that fails for it is counted by [`Self::reconciled`].
     pub(crate) fn limit_hit(&self, controller: &str, limit: Limit) {
         self.count(Metric::LimitsHit, &[controller, limit.spec().name]);
+    }
+
+    /// The limits that a pass hit without failing for it.
+    pub(crate) fn hits(&self, controller: &str, hits: Hits) {
+        let Hits { events, records, asking } = hits;
+        let hits = [(Limit::Events, events), (Limit::Records, records), (Limit::Asking, asking.into())];
+        for (limit, times) in hits.into_iter().filter(|(_, times)| *times > 0) {
+            if let Some(Series { values: Values::Counter(family), .. }) = self.series.get(&Metric::LimitsHit)
+            {
+                let labels = self.labelled(Metric::LimitsHit, &[controller, limit.spec().name]);
+                family.get_or_create(&labels).inc_by(times.into());
+            }
+        }
     }
 
     /// A reason as a label: itself, while this controller has not too many.

@@ -2,21 +2,27 @@
 //!
 //! Who is concerned by a change is found by index, not by looking at each root: by the object's name, by the selectors of its
 //! namespace, by the values of its indexed fields, each as they were before and as they are now. Of each object only what somebody
-//! asked for is kept.
+//! asks for is kept.
+//!
+//! What a watch is to bring of each object is fixed for a *round*, which begins with a list. When somebody asks for a field that the
+//! round does not bring, another begins, at most one a second; who asks for what was brought already is answered meanwhile from what
+//! is known. When nobody asks any more for some of what a round brings, another begins after a while.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     mem::size_of,
+    sync::Arc,
+    time::Duration,
 };
 
 use pintle_core::{
-    needs::{LookUp, matches, project},
+    needs::{Budget, LookUp, field, head, matches, put},
     object, reconciler,
 };
 use pintle_wit::{Kind, LabelSelector, Select};
 use serde_json::Value;
 
-use super::store::RootKey;
+use super::store::{RootKey, comparable};
 
 /// A root that asked.
 pub(crate) type Asker = (Kind, RootKey);
@@ -27,25 +33,78 @@ type Place = (Option<String>, String);
 /// The path of an indexed field, and one of its values.
 type PathValue = (String, String);
 
+/// How soon after a round the next one may begin: what guests ask for must not have the API server list all the time.
+pub(crate) const RELIST_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a round goes on that brings more than anybody asks for. A list costs more than a minute's memory, and roots come and go.
+const SPARE_FOR: Duration = Duration::from_secs(60);
+
+/// The most different fields of one kind that the roots of one Reconciler may ask for at a time: four needs' worth. Each is looked for
+/// in every object that a watch brings.
+pub(crate) const FIELDS_KEPT_MAX: usize = 128;
+
 /// Everything that is known for needs.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
     kinds: BTreeMap<Kind, OfKind>,
-    asked: HashMap<Asker, Vec<LookUp>>,
+    /// By the kind of the roots.
+    asked: BTreeMap<Kind, BTreeMap<RootKey, Vec<LookUp>>>,
     lists: u32,
+}
+
+/// What is brought of each object of a kind, sorted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brings {
+    fields: Box<[String]>,
+    /// The paths of indexes.
+    paths: Box<[String]>,
+}
+
+impl Brings {
+    fn has_fields(&self, fields: &[String]) -> bool {
+        fields.iter().all(|field| self.fields.binary_search(field).is_ok())
+    }
+
+    fn has_path(&self, path: &String) -> bool {
+        self.paths.binary_search(path).is_ok()
+    }
+
+    /// What both bring.
+    fn shared(&self, other: &Self) -> Self {
+        Self {
+            fields: self
+                .fields
+                .iter()
+                .filter(|one| other.fields.binary_search(one).is_ok())
+                .cloned()
+                .collect(),
+            paths: self.paths.iter().filter(|one| other.has_path(one)).cloned().collect(),
+        }
+    }
+
+    /// Whether metadata is not enough. Owner references come with the metadata.
+    fn is_whole(&self) -> bool {
+        self.fields.iter().any(|field| !field.starts_with("metadata.")) || !self.paths.is_empty()
+    }
 }
 
 /// The objects of a kind, and who asked for which of them.
 #[derive(Debug, Default)]
 struct OfKind {
-    /// Every field that was asked for.
-    fields: BTreeSet<String>,
-    /// The paths of the indexes that the manifests in force declare.
-    paths: BTreeSet<String>,
-    /// Raised whenever more is to be kept of each object, so that all are listed anew.
+    /// Every field that somebody asks for now, with how many do, by the kind of the roots.
+    asked: BTreeMap<Kind, BTreeMap<String, u32>>,
+    /// Raised whenever something else is to be kept of each object, so that all are listed anew.
     round: u32,
-    /// The round whose list is complete.
-    listed: Option<u32>,
+    /// What this round brings.
+    brings: Arc<Brings>,
+    /// What is known of every object: what the last complete list brought, as far as this round brings it too.
+    covers: Option<Arc<Brings>>,
+    /// When the round began, where something was listed before it.
+    raised: Option<Duration>,
+    /// Since when it brings more than anybody asks for.
+    spare_since: Option<Duration>,
+    /// Somebody waits for the next round.
+    is_put_off: bool,
     objects: BTreeMap<Place, Object>,
     /// Which objects have a value in an indexed field.
     values: HashMap<PathValue, BTreeSet<Place>>,
@@ -56,22 +115,126 @@ struct OfKind {
 
 type Labels = Box<[(Box<str>, Box<str>)]>;
 
+/// What is kept of an object, as JSON: its head, and each field by itself, so that what one guest asks for makes nobody else's answer
+/// longer.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Kept {
+    brings: Arc<Brings>,
+    head: Box<[u8]>,
+    /// Those fields that are there, by their index in what is brought.
+    fields: Box<[(u32, Box<[u8]>)]>,
+}
+
+impl Kept {
+    fn of(live: &Value, brings: &Arc<Brings>) -> Self {
+        // Plain data with string keys: writing it as JSON cannot fail.
+        let text = |value: &Value| serde_json::to_vec(value).unwrap_or_default().into_boxed_slice();
+        let fields = (0_u32..).zip(&brings.fields);
+        let fields = fields.filter_map(|(index, path)| Some((index, text(field(live, path)?))));
+        Self { brings: Arc::clone(brings), head: text(&head(live)), fields: fields.collect() }
+    }
+
+    fn field(&self, path: &String) -> Option<&[u8]> {
+        let index = u32::try_from(self.brings.fields.binary_search(path).ok()?).ok()?;
+        let at = self.fields.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+        self.fields.get(at).map(|(_, text)| &**text)
+    }
+
+    /// At most how many bytes it has as JSON with these fields.
+    fn bytes(&self, fields: &[String]) -> usize {
+        // Each step of a path has quotes, a colon, braces and perhaps a comma.
+        let field = |path: &String| {
+            self.field(path).map_or(0, |text| text.len() + path.len() + 6 * path.split('.').count())
+        };
+        self.head.len() + fields.iter().map(field).sum::<usize>()
+    }
+
+    /// The object with these fields.
+    pub(crate) fn value(&self, fields: &[String]) -> Value {
+        // They were written as JSON from values.
+        let value = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap_or_default();
+        let mut shown = value(&self.head);
+        for path in fields {
+            if let Some(text) = self.field(path) {
+                put(&mut shown, path, value(text));
+            }
+        }
+        shown
+    }
+
+    /// Whether something differs that both bring: what one alone brings was not known, or is not asked for any more.
+    fn differs(&self, other: &Self) -> bool {
+        let fields_differ = || match Arc::ptr_eq(&self.brings, &other.brings) {
+            true => self.fields != other.fields,
+            false => self
+                .brings
+                .fields
+                .iter()
+                .filter(|path| other.brings.fields.binary_search(path).is_ok())
+                .any(|path| self.field(path) != other.field(path)),
+        };
+        self.head != other.head || fields_differ()
+    }
+
+    fn size(&self) -> usize {
+        let fields = self.fields.iter().map(|(_, text)| size_of::<(u32, Box<[u8]>)>() + text.len());
+        size_of::<Self>() + self.head.len() + fields.sum::<usize>()
+    }
+}
+
+/// An object as one round brings it.
 #[derive(Debug)]
-struct Object {
-    /// As JSON, without what nobody asked for.
-    shown: Box<[u8]>,
+pub(crate) struct Object {
+    kept: Arc<Kept>,
     /// Its labels, so that a selector need not read the JSON of each object.
     labels: Labels,
     values: BTreeSet<PathValue>,
     /// Of what the watch shows metadata alone, any version may be news.
     version: Option<Box<str>>,
+    /// Its version as a number, where it is one.
+    number: u64,
     listed: u32,
 }
 
 impl Object {
-    fn value(&self) -> Value {
-        // It was written as JSON from a value.
-        serde_json::from_slice(&self.shown).unwrap_or_default()
+    fn differs(&self, other: &Self) -> bool {
+        let both = |path: &String| self.kept.brings.has_path(path) && other.kept.brings.has_path(path);
+        let values = |of: &Self| -> Vec<PathValue> {
+            of.values.iter().filter(|(path, _)| both(path)).cloned().collect()
+        };
+        let values_differ = || match Arc::ptr_eq(&self.kept.brings, &other.kept.brings) {
+            true => self.values != other.values,
+            false => values(self) != values(other),
+        };
+        self.kept.differs(&other.kept) || self.version != other.version || values_differ()
+    }
+}
+
+/// What is to be made of the objects that a watch of one round brings.
+pub(crate) struct Shape {
+    kind: Kind,
+    round: u32,
+    brings: Arc<Brings>,
+}
+
+impl Shape {
+    /// Reduces an object to what is kept of it. This takes as long as the object is large, and is nobody's to wait for.
+    pub(crate) fn reduce(&self, live: &Value, list: Option<u32>) -> Object {
+        let values = self.brings.paths.iter().flat_map(|path| {
+            object::strings_at(live, path).into_iter().map(|value| (path.clone(), value.to_owned()))
+        });
+        let version = object::text(live, &["metadata", "resourceVersion"]);
+        let labels = object::at(live, &["metadata", "labels"]).and_then(Value::as_object);
+        let labels = labels.into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
+        Object {
+            labels: labels.collect(),
+            values: values.collect(),
+            kept: Arc::new(Kept::of(live, &self.brings)),
+            number: comparable(version),
+            version: version.map(Into::into).filter(|_| !reconciler::is_watchable(&self.kind)),
+            listed: list.unwrap_or(0),
+        }
     }
 }
 
@@ -82,64 +245,132 @@ pub(crate) struct Wanted {
     pub(crate) round: u32,
 }
 
+/// When another round is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// In so long.
+    pub(crate) after: Duration,
+    /// Somebody has just begun to wait for it.
+    pub(crate) is_put_off: bool,
+}
+
 /// What came of a look-up.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Looked {
     /// The objects.
-    Found(Vec<Value>),
+    Found(Vec<Arc<Kept>>),
     /// The objects have not been listed yet, with all that was asked for.
     NotYet,
     /// No watch may show them: they are to be read live.
     Live,
+    /// There are more than may be shown.
+    TooMuch,
 }
 
 impl Needed {
-    /// What a watch of a kind is to bring. `paths` are the indexes that the manifests in force declare.
-    pub(crate) fn wanted(&mut self, kind: &Kind, paths: BTreeSet<String>) -> Wanted {
+    /// What a watch of a kind is to bring, and when that is to be asked again although nothing changes. `paths` are the indexes that
+    /// the manifests in force declare, `now` is since any fixed moment.
+    pub(crate) fn wanted(
+        &mut self,
+        kind: &Kind,
+        paths: BTreeSet<String>,
+        now: Duration,
+    ) -> (Wanted, Option<Due>) {
         let of_kind = self.kinds.entry(kind.clone()).or_default();
-        if of_kind.paths != paths {
-            of_kind.paths = paths;
-            of_kind.round += 1;
+        // Of what is not watched for its content nothing but metadata is brought.
+        let asked = of_kind.asked.values().filter(|_| reconciler::is_watchable(kind));
+        let fields: BTreeSet<&String> = asked.flat_map(BTreeMap::keys).collect();
+        let brings = &of_kind.brings;
+        let lacks = fields.iter().any(|field| brings.fields.binary_search(field).is_err())
+            || paths.iter().any(|path| !brings.has_path(path));
+        let is_spare = fields.len() < brings.fields.len() || paths.len() < brings.paths.len();
+        let due = match (lacks, is_spare) {
+            (true, _) => Some(now),
+            (false, true) => Some(*of_kind.spare_since.get_or_insert(now) + SPARE_FOR),
+            (false, false) => None,
+        };
+        if !is_spare {
+            of_kind.spare_since = None;
         }
-        // Owner references come with the metadata.
-        let is_beyond = |field: &String| !field.starts_with("metadata.");
-        let whole = of_kind.fields.iter().any(is_beyond) || !of_kind.paths.is_empty();
-        Wanted { whole, round: of_kind.round }
+        let due = due.map(|due| due.max(of_kind.raised.map_or(Duration::ZERO, |at| at + RELIST_EVERY)));
+        let mut later = None;
+        match due {
+            Some(due) if due <= now => {
+                let brings = Brings {
+                    fields: fields.into_iter().cloned().collect(),
+                    paths: paths.into_iter().collect(),
+                };
+                of_kind.begin(brings, now);
+            }
+            Some(due) => {
+                let is_put_off = lacks && !std::mem::replace(&mut of_kind.is_put_off, lacks);
+                later = Some(Due { after: due - now, is_put_off });
+            }
+            None => {}
+        }
+        (Wanted { whole: of_kind.brings.is_whole(), round: of_kind.round }, later)
     }
 
-    /// Registers what a root asks to see, in the place of what it asked before, and answers from what is known. Whether more is to be
-    /// kept of some kind from now on is the second value.
-    pub(crate) fn look(&mut self, asker: &Asker, lookups: &[LookUp]) -> (Vec<Looked>, bool) {
-        let mut grew = false;
+    /// Registers what a root asks to see, in the place of what it asked before. Returns whether it has to wait for another round.
+    ///
+    /// # Errors
+    /// The kind of which the roots of this kind ask for too many different fields. Then the root asks for nothing.
+    pub(crate) fn ask(&mut self, asker: &Asker, lookups: &[LookUp]) -> Result<bool, Kind> {
+        let before = self.asked.get(&asker.0).and_then(|roots| roots.get(&asker.1));
+        if before.map(Vec::as_slice) == Some(lookups) || before.is_none() && lookups.is_empty() {
+            return Ok(false);
+        }
+        self.forget(asker);
+        if lookups.is_empty() {
+            return Ok(false);
+        }
         for look in lookups {
-            let of_kind = self.kinds.entry(look.kind().clone()).or_default();
-            let before = of_kind.fields.len();
-            of_kind.fields.extend(look.fields().iter().cloned());
-            if of_kind.fields.len() > before && reconciler::is_watchable(look.kind()) {
-                of_kind.round += 1;
-                grew = true;
-            }
+            self.kinds.entry(look.kind().clone()).or_default().register(asker, look, true);
         }
-        if self.asked.get(asker).map(Vec::as_slice) != Some(lookups) {
+        self.asked.entry(asker.0.clone()).or_default().insert(asker.1.clone(), lookups.to_vec());
+        let of_kind = |look: &LookUp| self.kinds.get(look.kind());
+        let fields = |look: &&LookUp| of_kind(look)?.asked.get(&asker.0).map(BTreeMap::len);
+        if let Some(look) = lookups.iter().find(|look| fields(look) > Some(FIELDS_KEPT_MAX)) {
+            let kind = look.kind().clone();
             self.forget(asker);
-            for look in lookups {
-                self.kinds.entry(look.kind().clone()).or_default().register(asker, look, true);
-            }
-            if !lookups.is_empty() {
-                self.asked.insert(asker.clone(), lookups.to_vec());
-            }
+            return Err(kind);
         }
-        let found = lookups.iter().map(|look| match self.kinds.get(look.kind()) {
-            _ if !reconciler::is_watchable(look.kind()) => Looked::Live,
-            Some(of_kind) if of_kind.listed == Some(of_kind.round) => Looked::Found(of_kind.find(look)),
-            _ => Looked::NotYet,
-        });
-        (found.collect(), grew)
+        let lacks =
+            |look: &LookUp| of_kind(look).is_some_and(|of_kind| !of_kind.brings.has_fields(look.fields()));
+        Ok(lookups.iter().any(|look| reconciler::is_watchable(look.kind()) && lacks(look)))
+    }
+
+    /// Whether a look-up can be answered from what is known.
+    pub(crate) fn is_known(&self, look: &LookUp) -> bool {
+        let covers = self.kinds.get(look.kind()).and_then(|of_kind| of_kind.covers.as_ref());
+        covers.is_some_and(|covers| {
+            covers.has_fields(look.fields())
+                && match look.select() {
+                    Select::Field(field) => covers.has_path(&field.path),
+                    Select::Name(_) | Select::Labels(_) => true,
+                }
+        })
+    }
+
+    /// Answers a look-up from what is known, as far as the budget goes. Who is to be told of changes has asked before.
+    pub(crate) fn find(&self, look: &LookUp, budget: &mut Budget) -> Looked {
+        if !reconciler::is_watchable(look.kind()) {
+            return Looked::Live;
+        }
+        match self.kinds.get(look.kind()).filter(|_| self.is_known(look)) {
+            Some(of_kind) => of_kind.find(look, budget).map_or(Looked::TooMuch, Looked::Found),
+            None => Looked::NotYet,
+        }
     }
 
     /// Nobody need be told any more on behalf of a root.
     pub(crate) fn forget(&mut self, asker: &Asker) {
-        for look in self.asked.remove(asker).unwrap_or_default() {
+        let Some(roots) = self.asked.get_mut(&asker.0) else { return };
+        let lookups = roots.remove(&asker.1).unwrap_or_default();
+        if roots.is_empty() {
+            self.asked.remove(&asker.0);
+        }
+        for look in lookups {
             if let Some(of_kind) = self.kinds.get_mut(look.kind()) {
                 of_kind.register(asker, &look, false);
             }
@@ -150,40 +381,47 @@ impl Needed {
     pub(crate) fn forget_askers(&mut self) {
         self.asked.clear();
         for of_kind in self.kinds.values_mut() {
+            of_kind.asked.clear();
             of_kind.by_name.clear();
             of_kind.by_value.clear();
             of_kind.by_labels.clear();
         }
     }
 
-    /// Takes in an object as a watch of this round showed it; returns whom it concerns.
-    pub(crate) fn saw(
-        &mut self,
-        kind: &Kind,
-        round: u32,
-        live: &Value,
-        list: Option<u32>,
-    ) -> BTreeSet<Asker> {
-        let Some(of_kind) = self.kinds.get_mut(kind).filter(|of_kind| of_kind.round == round) else {
+    /// Nobody need be told on behalf of roots of this kind that are not there any more.
+    pub(crate) fn keep_roots(&mut self, kind: &Kind, is_there: impl Fn(&RootKey) -> bool) {
+        let keys = self.asked.get(kind).into_iter().flat_map(BTreeMap::keys);
+        let gone: Vec<RootKey> = keys.filter(|key| !is_there(key)).cloned().collect();
+        for key in gone {
+            self.forget(&(kind.clone(), key));
+        }
+    }
+
+    /// Nobody need be told on behalf of roots of kinds that no guest works on.
+    pub(crate) fn keep_kinds_of_roots(&mut self, kinds: &BTreeSet<Kind>) {
+        let gone: Vec<Kind> = self.asked.keys().filter(|kind| !kinds.contains(*kind)).cloned().collect();
+        for kind in gone {
+            self.keep_roots(&kind, |_| false);
+        }
+    }
+
+    /// What is to be made of the objects that a watch of this round brings; nothing when it is over.
+    pub(crate) fn shape(&self, kind: &Kind, round: u32) -> Option<Shape> {
+        let of_kind = self.kinds.get(kind).filter(|of_kind| of_kind.round == round)?;
+        Some(Shape { kind: kind.clone(), round, brings: Arc::clone(&of_kind.brings) })
+    }
+
+    /// Takes in an object that was reduced to this shape; returns whom it concerns. What another round has begun for meanwhile is
+    /// shown again by its list.
+    pub(crate) fn saw(&mut self, shape: &Shape, place: Place, now: Object) -> BTreeSet<Asker> {
+        let of_kind = self.kinds.get_mut(&shape.kind).filter(|of_kind| of_kind.round == shape.round);
+        let Some(of_kind) = of_kind else { return BTreeSet::new() };
+        let known = of_kind.objects.get(&place).map_or(0, |known| known.number);
+        // A list shows what holds, also where the API server went back to an older state.
+        if now.listed == 0 && 0 < now.number && now.number < known {
             return BTreeSet::new();
-        };
-        let fields: Vec<String> = of_kind.fields.iter().cloned().collect();
-        let values = of_kind.paths.iter().flat_map(|path| {
-            object::strings_at(live, path).into_iter().map(|value| (path.clone(), value.to_owned()))
-        });
-        let version = object::text(live, &["metadata", "resourceVersion"]).map(Into::into);
-        let labels = object::at(live, &["metadata", "labels"]).and_then(Value::as_object);
-        let labels = labels.into_iter().flatten();
-        let labels = labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
-        let now = Object {
-            labels: labels.collect(),
-            values: values.collect(),
-            // Plain data with string keys: writing it as JSON cannot fail.
-            shown: serde_json::to_vec(&project(live, &fields)).unwrap_or_default().into(),
-            version: version.filter(|_| !reconciler::is_watchable(kind)),
-            listed: list.unwrap_or(0),
-        };
-        of_kind.put(place(live), Some(now))
+        }
+        of_kind.put(place, Some(now))
     }
 
     /// Takes in that an object is gone; returns whom it concerns.
@@ -217,7 +455,7 @@ impl Needed {
             concerned.extend(of_kind.put(place, None));
         }
         if namespace.is_none() {
-            of_kind.listed = Some(round);
+            of_kind.covers = Some(Arc::clone(&of_kind.brings));
         }
         concerned
     }
@@ -227,7 +465,7 @@ impl Needed {
         if let Some(of_kind) = self.kinds.get_mut(kind) {
             of_kind.objects.clear();
             of_kind.values.clear();
-            of_kind.listed = None;
+            of_kind.covers = None;
         }
     }
 
@@ -240,13 +478,14 @@ impl Needed {
                 size_of::<(Box<str>, Box<str>)>() + key.len() + value.len()
             };
             let labels: usize = object.labels.iter().map(label).sum();
-            size_of::<(Place, Object)>() + 2 * place + object.shown.len() + labels
+            size_of::<(Place, Object)>() + 2 * place + object.kept.size() + labels
         });
         (objects().count(), bytes.sum())
     }
 }
 
-fn place(live: &Value) -> Place {
+/// Where an object has its place.
+pub(crate) fn place(live: &Value) -> Place {
     (object::namespace(live).map(Into::into), object::name(live).into())
 }
 
@@ -263,7 +502,20 @@ fn change<K: std::hash::Hash + Eq, T: Ord>(map: &mut HashMap<K, BTreeSet<T>>, ke
 }
 
 impl OfKind {
+    /// Another round begins, which brings this.
+    fn begin(&mut self, brings: Brings, now: Duration) {
+        self.covers = self.covers.take().map(|covers| Arc::new(covers.shared(&brings)));
+        // What is declared is known before the first list, and lists nothing anew.
+        let is_first = self.round == 0 && brings.fields.is_empty();
+        self.brings = Arc::new(brings);
+        self.round += 1;
+        self.raised = (!is_first).then_some(now);
+        self.spare_since = None;
+        self.is_put_off = false;
+    }
+
     fn register(&mut self, asker: &Asker, look: &LookUp, add: bool) {
+        self.count_fields(&asker.0, look.fields(), add);
         let namespace = look.namespace().map(ToOwned::to_owned);
         match look.select() {
             Select::Name(name) => change(&mut self.by_name, (namespace, name.clone()), asker.clone(), add),
@@ -281,50 +533,101 @@ impl OfKind {
         }
     }
 
-    fn find(&self, look: &LookUp) -> Vec<Value> {
+    fn count_fields(&mut self, roots: &Kind, fields: &[String], add: bool) {
+        if add && !fields.is_empty() {
+            let counts = self.asked.entry(roots.clone()).or_default();
+            for field in fields {
+                *counts.entry(field.clone()).or_default() += 1;
+            }
+        } else if let Some(counts) = self.asked.get_mut(roots) {
+            for field in fields {
+                if let Some(count) = counts.get_mut(field) {
+                    *count -= 1;
+                    if *count == 0 {
+                        counts.remove(field);
+                    }
+                }
+            }
+            if counts.is_empty() {
+                self.asked.remove(roots);
+            }
+        }
+    }
+
+    /// What a look-up means; nothing as soon as it is more than the budget has left.
+    fn find(&self, look: &LookUp, budget: &mut Budget) -> Option<Vec<Arc<Kept>>> {
         let namespace = look.namespace().map(ToOwned::to_owned);
-        let at = |place: &Place| self.objects.get(place).map(Object::value);
-        match look.select() {
-            Select::Name(name) => at(&(namespace, name.clone())).into_iter().collect(),
+        let at = |place: &Place| self.objects.get(place);
+        let found: Box<dyn Iterator<Item = &Object>> = match look.select() {
+            Select::Name(name) => Box::new(at(&(namespace, name.clone())).into_iter()),
             Select::Field(field) => {
                 let places = self.values.get(&(field.path.clone(), field.equals.clone()));
                 let here = places
                     .into_iter()
                     .flatten()
                     .filter(|place| look.namespace().is_none() || place.0.as_deref() == look.namespace());
-                here.filter_map(at).collect()
+                Box::new(here.filter_map(at))
             }
             Select::Labels(selector) => {
-                let here: Box<dyn Iterator<Item = (&Place, &Object)>> = match &namespace {
+                let here: Box<dyn Iterator<Item = (&Place, &Object)>> = match namespace {
                     // Places are sorted by namespace.
                     Some(_) => Box::new(
                         self.objects
                             .range((namespace.clone(), String::new())..)
-                            .take_while(|((found, _), _)| *found == namespace),
+                            .take_while(move |((found, _), _)| *found == namespace),
                     ),
                     None => Box::new(self.objects.iter()),
                 };
-                let here = here.filter(|(_, object)| selects(selector, &object.labels));
-                here.map(|(_, object)| object.value()).collect()
+                Box::new(here.map(|(_, object)| object).filter(|object| selects(selector, &object.labels)))
             }
+        };
+        let mut all = Vec::new();
+        for object in found {
+            if !budget.take(object.kept.bytes(look.fields())) {
+                return None;
+            }
+            all.push(Arc::clone(&object.kept));
         }
+        Some(all)
     }
 
     /// Sets or removes an object, and returns whom that concerns: those who asked for what it was, or for what it is.
     fn put(&mut self, place: Place, now: Option<Object>) -> BTreeSet<Asker> {
         let before = self.objects.get_mut(&place);
         if let (Some(before), Some(now)) = (before, &now)
-            && before.shown == now.shown
-            && before.values == now.values
-            && before.version == now.version
+            && Arc::ptr_eq(&before.kept.brings, &now.kept.brings)
+            && !before.differs(now)
         {
             before.listed = before.listed.max(now.listed);
+            before.number = now.number;
             return BTreeSet::new();
         }
         let before = self.objects.remove(&place);
+        let is_news = match (&before, &now) {
+            (Some(before), Some(now)) => before.differs(now),
+            (None, None) => false,
+            _ => true,
+        };
+        let concerned = match is_news {
+            true => self.concerned(&place, before.as_ref(), now.as_ref()),
+            false => BTreeSet::new(),
+        };
+        for key in before.iter().flat_map(|before| &before.values) {
+            change(&mut self.values, key.clone(), place.clone(), false);
+        }
+        if let Some(now) = now {
+            for key in &now.values {
+                change(&mut self.values, key.clone(), place.clone(), true);
+            }
+            self.objects.insert(place, now);
+        }
+        concerned
+    }
+
+    fn concerned(&self, place: &Place, before: Option<&Object>, now: Option<&Object>) -> BTreeSet<Asker> {
         let mut concerned = BTreeSet::new();
-        concerned.extend(self.by_name.get(&place).into_iter().flatten().cloned());
-        for object in before.iter().chain(&now) {
+        concerned.extend(self.by_name.get(place).into_iter().flatten().cloned());
+        for object in before.into_iter().chain(now) {
             for key in &object.values {
                 let askers = self.by_value.get(key).into_iter().flatten();
                 let here = askers.filter(|(_, namespace)| namespace.is_none() || *namespace == place.0);
@@ -334,19 +637,10 @@ impl OfKind {
         let groups = [self.by_labels.get(&place.0), self.by_labels.get(&None).filter(|_| place.0.is_some())];
         if groups.iter().any(Option::is_some) {
             for (selector, askers) in groups.into_iter().flatten().flatten() {
-                if before.iter().chain(&now).any(|object| selects(selector, &object.labels)) {
+                if before.into_iter().chain(now).any(|object| selects(selector, &object.labels)) {
                     concerned.extend(askers.iter().cloned());
                 }
             }
-        }
-        for key in before.iter().flat_map(|before| &before.values) {
-            change(&mut self.values, key.clone(), place.clone(), false);
-        }
-        if let Some(now) = now {
-            for key in &now.values {
-                change(&mut self.values, key.clone(), place.clone(), true);
-            }
-            self.objects.insert(place, now);
         }
         concerned
     }
@@ -376,6 +670,10 @@ mod tests {
 
     /// What the gate makes of a need of a root in namespace `n`.
     fn look_up_of(kind: &str, namespace: Option<&str>, select: Select) -> LookUp {
+        look_up_with(kind, namespace, select, &["data"])
+    }
+
+    fn look_up_with(kind: &str, namespace: Option<&str>, select: Select, fields: &[&str]) -> LookUp {
         let mut manifest = Manifest::new("m", "0.1.0", Kind::new("x/v1", "X"));
         manifest.needs = vec![NeedKind {
             api_version: "v1".into(),
@@ -403,10 +701,15 @@ mod tests {
             kind: kind.into(),
             namespace: namespace.map(Into::into),
             select,
-            fields: vec!["data".into()],
+            fields: vec![],
             settle_milliseconds: 0,
         };
-        gate::needs(&context, &[Need::Objects(need)]).unwrap().remove(0).unwrap()
+        gate::needs(&context, &[Need::Objects(need.with_fields(fields))]).unwrap().remove(0).unwrap()
+    }
+
+    /// A need for one ConfigMap, with these fields.
+    fn with_fields(name: &str, fields: &[&str]) -> LookUp {
+        look_up_with("ConfigMap", None, Select::Name(name.into()), fields)
     }
 
     fn by_name(name: &str) -> LookUp {
@@ -433,43 +736,80 @@ mod tests {
         live
     }
 
-    struct Store(Needed);
+    struct Store {
+        needed: Needed,
+        now: Duration,
+    }
 
     impl Store {
         /// A store whose guests have asked for `data` and an index, and whose list is complete.
         fn new(objects: impl Iterator<Item = Value>) -> Self {
-            let mut store = Self(Needed::default());
-            store.0.look(&asker("first"), &[by_name("none")]);
-            store.0.wanted(&kind(), BTreeSet::from(["data.hosts[]".into()]));
-            let list = store.0.list_begins();
-            for object in objects {
-                store.saw_in(object, Some(list));
-            }
-            let round = store.round();
-            store.0.list_ended(&kind(), None, round, list);
+            let mut store = Self { needed: Needed::default(), now: Duration::ZERO };
+            store.asks("first", &[by_name("none")]);
+            store.wanted();
+            store.list(objects);
             store
         }
 
+        fn wanted(&mut self) -> (Wanted, Option<Due>) {
+            self.needed.wanted(&kind(), BTreeSet::from(["data.hosts[]".into()]), self.now)
+        }
+
+        /// After so long a time.
+        fn wanted_after(&mut self, milliseconds: u64) -> (Wanted, Option<Due>) {
+            self.now += Duration::from_millis(milliseconds);
+            self.wanted()
+        }
+
+        /// The watch of the present round lists these; returns whom that concerns.
+        fn list(&mut self, objects: impl Iterator<Item = Value>) -> Vec<String> {
+            let list = self.needed.list_begins();
+            let mut concerned = BTreeSet::new();
+            for object in objects {
+                concerned.extend(self.saw_in(object, Some(list)));
+            }
+            let round = self.round();
+            concerned.extend(self.needed.list_ended(&kind(), None, round, list));
+            concerned.into_iter().map(|(_, key)| key.name).collect()
+        }
+
+        fn of_kind(&self) -> &OfKind {
+            &self.needed.kinds[&kind()]
+        }
+
         fn round(&self) -> u32 {
-            self.0.kinds[&kind()].round
+            self.of_kind().round
+        }
+
+        /// What the objects are kept with, besides their heads.
+        fn fields(&self) -> Vec<&str> {
+            self.of_kind().brings.fields.iter().map(String::as_str).collect()
         }
 
         fn saw_in(&mut self, live: Value, list: Option<u32>) -> BTreeSet<Asker> {
-            let round = self.round();
-            self.0.saw(&kind(), round, &live, list)
+            let shape = self.needed.shape(&kind(), self.round()).unwrap();
+            self.needed.saw(&shape, place(&live), shape.reduce(&live, list))
         }
 
         fn saw(&mut self, live: Value) -> Vec<String> {
             self.saw_in(live, None).into_iter().map(|(_, key)| key.name).collect()
         }
 
-        fn ask(&mut self, name: &str, look: LookUp) -> Vec<String> {
-            let (mut looked, grew) = self.0.look(&asker(name), &[look]);
-            assert!(!grew);
-            match looked.remove(0) {
-                Looked::Found(found) => found.iter().map(|live| object::name(live).to_owned()).collect(),
+        fn asks(&mut self, name: &str, lookups: &[LookUp]) -> bool {
+            self.needed.ask(&asker(name), lookups).unwrap()
+        }
+
+        fn find(&self, look: &LookUp) -> Option<Vec<Value>> {
+            match self.needed.find(look, &mut Budget::default()) {
+                Looked::Found(found) => Some(found.iter().map(|kept| kept.value(look.fields())).collect()),
+                Looked::NotYet => None,
                 other => panic!("{other:?}"),
             }
+        }
+
+        fn ask(&mut self, name: &str, look: LookUp) -> Vec<String> {
+            assert!(!self.asks(name, std::slice::from_ref(&look)));
+            self.find(&look).unwrap().iter().map(|live| object::name(live).to_owned()).collect()
         }
     }
 
@@ -485,12 +825,12 @@ mod tests {
             store.saw(live("c7", json!({"data": {"k": "w"}, "other": 1}))).is_empty(),
             "nobody asked for it"
         );
-        let gone = store.0.gone(&kind(), &live("c8", json!({})));
+        let gone = store.needed.gone(&kind(), &live("c8", json!({})));
         assert_eq!(gone, BTreeSet::from([asker("r8")]));
         assert_eq!(store.saw(live("c8", json!({}))), ["r8"], "and that it is there again");
-        store.0.forget(&asker("r8"));
+        store.needed.forget(&asker("r8"));
         assert!(store.saw(live("c8", json!({"data": {"k": "x"}}))).is_empty());
-        assert_eq!(store.0.size().0, 10_000);
+        assert_eq!(store.needed.size().0, 10_000);
     }
 
     #[test]
@@ -531,17 +871,21 @@ mod tests {
         let kind = Kind::new("v1", "Secret");
         let mut needed = Needed::default();
         let look = look_up_of("Secret", None, Select::Name("keys".into()));
-        assert_eq!(needed.look(&asker("r"), &[look]), (vec![Looked::Live], false));
-        let round = needed.wanted(&kind, BTreeSet::new()).round;
+        assert_eq!(needed.ask(&asker("r"), std::slice::from_ref(&look)), Ok(false));
+        assert_eq!(needed.find(&look, &mut Budget::default()), Looked::Live);
+        let (wanted, due) = needed.wanted(&kind, BTreeSet::new(), Duration::ZERO);
+        assert!(!wanted.whole && due.is_none(), "nothing of them is ever brought");
         let mut saw = |version: &str| {
             // Its metadata alone.
             let mut live = live("keys", json!({}));
             live["metadata"]["resourceVersion"] = version.into();
-            needed.saw(&kind, round, &live, None)
+            let shape = needed.shape(&kind, wanted.round).unwrap();
+            needed.saw(&shape, place(&live), shape.reduce(&live, None))
         };
         assert_eq!(saw("1"), BTreeSet::from([asker("r")]));
         assert!(saw("1").is_empty(), "no news");
         assert_eq!(saw("2"), BTreeSet::from([asker("r")]));
+        assert!(saw("1").is_empty(), "older than what is known");
         assert_eq!(needed.gone(&kind, &live("keys", json!({}))), BTreeSet::from([asker("r")]));
     }
 
@@ -549,48 +893,201 @@ mod tests {
     fn what_a_list_no_longer_shows_is_gone() {
         let mut store = Store::new([live("a", json!({})), live("b", json!({}))].into_iter());
         assert_eq!(store.ask("ra", by_name("a")), ["a"]);
-        let (list, round) = (store.0.list_begins(), store.round());
-        assert!(store.saw_in(live("b", json!({})), Some(list)).is_empty());
-        assert_eq!(store.0.list_ended(&kind(), None, round, list), BTreeSet::from([asker("ra")]));
+        assert_eq!(store.list([live("b", json!({}))].into_iter()), ["ra"]);
         assert!(store.ask("ra", by_name("a")).is_empty());
     }
 
     #[test]
-    fn another_field_has_everything_listed_anew_before_it_is_answered() {
-        let mut store = Store::new([live("a", json!({"data": {"k": "v"}, "immutable": true}))].into_iter());
+    fn a_list_is_believed_over_what_was_known_also_where_its_versions_are_lower() {
+        let at = |version: &str, value: &str| {
+            let mut live = live("a", json!({"data": {"k": value}}));
+            live["metadata"]["resourceVersion"] = version.into();
+            live
+        };
+        let mut store = Store::new([at("900", "new")].into_iter());
+        store.ask("r", by_name("a"));
+        assert!(store.saw(at("800", "old")).is_empty(), "an event that comes late");
+        assert_eq!(store.list([at("500", "restored")].into_iter()), ["r"]);
+        assert_eq!(store.saw(at("501", "and changed")), ["r"]);
+    }
+
+    // === What is brought ===
+
+    #[test]
+    fn another_field_has_everything_listed_anew_before_it_is_answered_and_keeps_nobody_else_waiting() {
+        let a = || live("a", json!({"data": {"k": "v"}, "immutable": true}));
+        let mut store = Store::new([a()].into_iter());
+        store.wanted_after(1000);
         let round = store.round();
-        let mut more = by_name("a");
-        assert_eq!(
-            store.0.look(&asker("ra"), std::slice::from_ref(&more)).0,
-            [Looked::Found(vec![
-                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n", "uid": "a"}, "data": {"k": "v"}})
-            ])]
+        assert_eq!(store.ask("ra", by_name("a")), ["a"]);
+        let more = with_fields("a", &["data", "immutable"]);
+        assert!(store.asks("rb", std::slice::from_ref(&more)));
+        assert_eq!(store.find(&more), None);
+        store.wanted();
+        assert!(store.round() > round && store.needed.shape(&kind(), round).is_none());
+        assert_eq!(store.find(&more), None, "it is not listed yet");
+        assert_eq!(store.ask("ra", by_name("a")), ["a"], "what was known is known");
+        assert!(store.list([a()].into_iter()).is_empty(), "nothing that was known has changed");
+        let found = store.find(&more).unwrap();
+        assert_eq!((&found[0]["data"]["k"], &found[0]["immutable"]), (&json!("v"), &json!(true)));
+        let less = store.find(&by_name("a")).unwrap();
+        assert!(less[0].get("immutable").is_none(), "it did not ask for that");
+    }
+
+    #[test]
+    fn a_change_that_only_the_next_list_shows_wakes_who_asked_for_it() {
+        let a = |value: &str| live("a", json!({"data": {"k": value}, "immutable": true}));
+        let mut store = Store::new([a("v")].into_iter());
+        store.ask("ra", by_name("a"));
+        store.asks("rb", &[with_fields("a", &["immutable"])]);
+        store.wanted_after(1000);
+        assert_eq!(store.list([a("w")].into_iter()), ["ra", "rb"], "metadata and all are of one object");
+    }
+
+    #[test]
+    fn a_kind_is_listed_anew_once_a_second_whatever_is_asked() {
+        let mut store = Store::new(std::iter::empty());
+        let (mut rounds, mut put_off) = (0, 0);
+        // Ten seconds, in which somebody asks for another field every ten milliseconds.
+        for turn in 0..1000 {
+            let before = store.round();
+            store.asks("r", &[with_fields("a", &[&format!("data.k{turn}")])]);
+            let (_, due) = store.wanted_after(10);
+            put_off += u32::from(due.is_some_and(|due| due.is_put_off));
+            rounds += store.round() - before;
+            if store.round() == before {
+                let after = due.expect("what waits is due").after;
+                assert!(after <= RELIST_EVERY, "{after:?}");
+            } else {
+                store.list(std::iter::empty());
+            }
+            assert!(store.fields().len() <= 2, "{:?}", store.fields());
+        }
+        assert_eq!((rounds, put_off), (10, 10));
+    }
+
+    #[test]
+    fn the_first_who_asks_does_not_wait_for_the_list_that_comes_before() {
+        let mut store = Store { needed: Needed::default(), now: Duration::ZERO };
+        store.wanted();
+        store.asks("r", &[by_name("a")]);
+        assert_eq!(store.wanted_after(20).1, None);
+        assert_eq!(store.fields(), ["data"]);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_any_more_is_no_longer_kept() {
+        let mut store = Store::new(std::iter::empty());
+        store.asks("r", &[with_fields("a", &["data", "immutable"])]);
+        store.asks("s", &[with_fields("a", &["immutable", "binaryData"])]);
+        store.wanted_after(1000);
+        store.list(std::iter::empty());
+        assert_eq!(store.fields(), ["binaryData", "data", "immutable"]);
+        // One root goes, the other asks for something else.
+        store.needed.forget(&asker("s"));
+        store.asks("r", &[by_name("a")]);
+        let round = store.round();
+        let (_, due) = store.wanted_after(1000);
+        assert_eq!((store.round(), due), (round, Some(Due { after: SPARE_FOR, is_put_off: false })));
+        store.wanted_after(59_000);
+        assert_eq!(store.round(), round, "roots come and go");
+        store.wanted_after(1000);
+        assert_eq!((store.round(), store.fields()), (round + 1, vec!["data"]));
+        assert_eq!(store.wanted_after(600_000).1, None, "and that is all");
+        // With its Reconciler every root of a kind stops asking.
+        store.needed.keep_kinds_of_roots(&BTreeSet::new());
+        store.wanted();
+        store.wanted_after(60_000);
+        assert!(
+            store.fields().is_empty() && store.needed.asked.is_empty() && store.of_kind().asked.is_empty()
         );
-        store.0.kinds.get_mut(&kind()).unwrap().fields.remove("data");
-        more = by_name("a");
-        let (looked, grew) = store.0.look(&asker("ra"), &[more]);
-        assert_eq!((looked, grew), (vec![Looked::NotYet], true));
-        assert!(store.round() > round);
-        assert!(store.0.saw(&kind(), round, &live("a", json!({})), None).is_empty(), "of the round before");
+        // An index that is declared no longer goes too.
+        store.needed.wanted(&kind(), BTreeSet::new(), store.now);
+        let wanted = store.needed.wanted(&kind(), BTreeSet::new(), store.now + SPARE_FOR).0;
+        assert!(!wanted.whole && store.of_kind().brings.paths.is_empty());
+    }
+
+    #[test]
+    fn roots_that_a_list_no_longer_shows_ask_for_nothing() {
+        let mut store = Store::new(std::iter::empty());
+        store.ask("r", by_name("a"));
+        store.ask("s", by_name("b"));
+        store.needed.keep_roots(&asker("r").0, |key| key.name == "r");
+        let asking: Vec<&RootKey> = store.needed.asked.values().flat_map(BTreeMap::keys).collect();
+        assert_eq!(asking, [&asker("r").1]);
+        assert_eq!(store.of_kind().by_name.len(), 1);
+    }
+
+    #[test]
+    fn the_roots_of_a_kind_may_ask_for_so_many_fields_of_another_and_no_more() {
+        let mut store = Store::new([live("a", json!({}))].into_iter());
+        store.needed.forget(&asker("first"));
+        for n in 0..FIELDS_KEPT_MAX {
+            store.asks(&format!("r{n}"), &[with_fields("a", &[&format!("data.k{n}")])]);
+        }
+        let one_more = [with_fields("a", &["data.more"])];
+        assert_eq!(store.needed.ask(&asker("s"), &one_more), Err(kind()));
+        assert!(store.saw(live("a", json!({"data": {"more": 1}}))).iter().all(|name| name != "s"));
+        store.asks("s", &[with_fields("a", &["data.k7"])]);
+        let elsewhere = (Kind::new("y/v1", "Y"), asker("s").1);
+        assert_eq!(
+            store.needed.ask(&elsewhere, &one_more),
+            Ok(true),
+            "the roots of other kinds are not concerned"
+        );
+        store.needed.forget(&asker("r1"));
+        assert_eq!(store.needed.ask(&asker("t"), &one_more), Ok(true), "where one goes another may come");
+    }
+
+    #[test]
+    fn no_more_is_found_than_may_be_shown_however_much_others_ask_for() {
+        let large = |name: &str| live(name, json!({"data": {"k": "x".repeat(64 << 10)}}));
+        let mut store = Store::new((0..100).map(|n| large(&format!("c{n}"))));
+        let everything = |fields: &[&str]| {
+            look_up_with("ConfigMap", None, Select::Labels(LabelSelector::default()), fields)
+        };
+        store.asks("r", &[everything(&["data"])]);
+        let mut budget = Budget::default();
+        assert_eq!(store.needed.find(&everything(&["data"]), &mut budget), Looked::TooMuch);
+        // What r asks for makes the answer to s no longer.
+        assert_eq!(store.find(&everything(&[])).map(|found| found.len()), Some(100));
+        let mut many = Store::new((0..5000).map(|n| live(&format!("c{n}"), json!({}))));
+        many.asks("r", &[everything(&[])]);
+        let mut budget = Budget::default();
+        assert_eq!(many.needed.find(&everything(&[]), &mut budget), Looked::TooMuch);
+    }
+
+    #[test]
+    fn a_look_up_counts_at_least_what_is_then_shown() {
+        let store = Store::new(
+            [live("a", json!({"data": {"k": {"deep": ["x", {"y": null}]}, "l": "\u{1f600}\n"}}))].into_iter(),
+        );
+        let kept = &store.of_kind().objects.values().next().unwrap().kept;
+        for fields in [vec![], vec!["data"]] {
+            let fields: Vec<String> = fields.into_iter().map(Into::into).collect();
+            let shown = serde_json::to_vec(&kept.value(&fields)).unwrap().len();
+            let counted = kept.bytes(&fields);
+            assert!((shown..shown + 100).contains(&counted), "{counted} for {shown}");
+        }
     }
 
     #[test]
     fn a_watch_brings_metadata_alone_until_somebody_asks_for_more_or_declares_an_index() {
         let mut needed = Needed::default();
-        let wanted = |needed: &mut Needed, paths: &[&str]| {
-            needed.wanted(&kind(), paths.iter().map(|&path| path.into()).collect())
+        let wanted = |needed: &mut Needed, paths: &[&str], second: u64| {
+            let paths = paths.iter().map(|&path| path.into()).collect();
+            needed.wanted(&kind(), paths, Duration::from_secs(second)).0
         };
-        let first = wanted(&mut needed, &[]);
+        let first = wanted(&mut needed, &[], 0);
         assert!(!first.whole);
         // The owner references that a guest may ask for come with the metadata.
-        let owners = needed.kinds.get_mut(&kind()).unwrap();
-        owners.fields.insert("metadata.ownerReferences".into());
-        assert!(!wanted(&mut needed, &[]).whole);
-        needed.look(&asker("r"), &[by_name("a")]);
-        let second = wanted(&mut needed, &[]);
+        needed.ask(&asker("r"), &[with_fields("a", &["metadata.ownerReferences"])]).unwrap();
+        assert!(!wanted(&mut needed, &[], 1).whole);
+        needed.ask(&asker("r"), &[by_name("a")]).unwrap();
+        let second = wanted(&mut needed, &[], 2);
         assert!(second.whole && second.round > first.round, "the look-up asks for data");
-        assert_eq!(wanted(&mut needed, &[]), second, "and nothing begins anew");
-        assert!(wanted(&mut Needed::default(), &["data.hosts[]"]).whole);
+        assert_eq!(wanted(&mut needed, &[], 3), second, "and nothing begins anew");
+        assert!(wanted(&mut Needed::default(), &["data.hosts[]"], 0).whole);
     }
 
     #[test]
@@ -600,9 +1097,9 @@ mod tests {
         store.ask("r", by_name("b"));
         assert!(store.saw(live("a", json!({"data": {}}))).is_empty());
         assert_eq!(store.saw(live("b", json!({"data": {}}))), ["r"]);
-        store.0.look(&asker("r"), &[]);
-        store.0.look(&asker("first"), &[]);
-        let of_kind = &store.0.kinds[&kind()];
-        assert!(store.0.asked.is_empty() && of_kind.by_name.is_empty(), "nothing is left of it");
+        store.asks("r", &[]);
+        store.asks("first", &[]);
+        assert!(store.needed.asked.is_empty() && store.of_kind().by_name.is_empty(), "nothing is left of it");
+        assert!(store.of_kind().asked.is_empty());
     }
 }

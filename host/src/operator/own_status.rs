@@ -11,7 +11,7 @@ use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
 
 use super::{
     bind::{self, InForce},
-    load::Progress,
+    load::{Facts, Progress},
     watch::WatchKey,
 };
 use crate::api::{self, ModuleStatus, ReconcilerStatus, RootCounts};
@@ -31,17 +31,22 @@ pub(crate) fn of_module(
     let mut status = ModuleStatus { observed_generation: generation, ..ModuleStatus::default() };
     // How many steps were taken, and why the next one was not.
     let (taken, failure) = match progress {
-        Some(Progress::Loaded(module)) => {
-            status.size = Some(module.size_bytes() as u64);
-            status.contract = Some(pintle_wit::INTERFACE.into());
-            status.manifest = api::manifest_value(module.manifest());
-            // Compiling takes another time on every host; what the first one needed is as good as what the next one does.
-            let milliseconds = module.compile_duration().as_millis() as u64;
-            status.compile_milliseconds = before.compile_milliseconds.or(Some(milliseconds));
+        Some(Progress::Loaded(module, _)) => {
+            found(&mut status, &before, &Facts::of(module));
             (STEPS.len(), None)
         }
-        Some(Progress::NotFetched(failure, _)) => (0, Some(failure.clone())),
-        Some(Progress::Refused(failure)) => (steps_before(failure), Some(failure.clone())),
+        Some(Progress::Checked(Some(facts))) => {
+            found(&mut status, &before, facts);
+            (STEPS.len(), None)
+        }
+        // It says so already.
+        Some(Progress::Checked(None)) => {
+            status = ModuleStatus { observed_generation: generation, ..before.clone() };
+            (STEPS.len(), None)
+        }
+        Some(Progress::NotYet(failure, _) | Progress::Refused(failure)) => {
+            (steps_before(failure), Some(failure.clone()))
+        }
         // What was found out before stands until there is news: a host that restarts loads everything anew.
         Some(Progress::Loading) | None
             if before.observed_generation == generation && !before.conditions.is_empty() =>
@@ -70,17 +75,45 @@ pub(crate) fn of_module(
     let blockers: Vec<Blocker> = failure.iter().map(blocker).collect();
     status.conditions = conditions::compute(&blockers, &steps, generation, &before.conditions, now);
     if failure.is_none() {
-        say(&mut status.conditions, "the module is loaded and can be put in force");
+        say(&mut status.conditions, "the module can be put in force");
     }
     status
 }
 
-/// How far a module got that was refused with this: nothing was wrong with the steps before.
+fn found(status: &mut ModuleStatus, before: &ModuleStatus, facts: &Facts) {
+    status.size = Some(facts.size_bytes as u64);
+    status.contract = Some(pintle_wit::INTERFACE.into());
+    status.manifest = api::manifest_value(&facts.manifest);
+    // Compiling takes another time on every host; what the first one needed is as good as what the next one does.
+    let milliseconds = facts.compile_duration.as_millis() as u64;
+    status.compile_milliseconds = before.compile_milliseconds.or(Some(milliseconds));
+    status.checked_by = Some(HOST_VERSION.into());
+}
+
+/// The version of this host.
+const HOST_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether a Module's status says that this version of the host has compiled it and asked it for its manifest.
+pub(crate) fn was_checked(object: &api::Module) -> bool {
+    object.status.as_ref().is_some_and(|status| {
+        let ready = |condition: &Condition| {
+            condition.r#type == conditions::READY && condition.status == ConditionStatus::True
+        };
+        status.checked_by.as_deref() == Some(HOST_VERSION)
+            && status.observed_generation == object.metadata.generation
+            && status.manifest.is_some()
+            && status.conditions.iter().any(ready)
+    })
+}
+
+/// How far a module got that failed with this: nothing was wrong with the steps before.
 fn steps_before(failure: &Failure) -> usize {
     use pintle_wit::reasons as r;
     match failure.reason.as_str() {
+        source if source.starts_with("Source") => 0,
         r::MODULE_TOO_LARGE | r::DIGEST_MISMATCH => 1,
         r::NOT_WASM | r::CORE_MODULE | r::INVALID_WASM | r::IMPORTS | r::MISSING_EXPORT | r::WRONG_TYPE => 2,
+        r::COMPILE_TOO_EXPENSIVE | r::COMPILER_FAILED => 2,
         _ => STEPS.len(),
     }
 }
@@ -235,3 +268,6 @@ fn say(conditions: &mut [Condition], message: &str) {
         condition.message = message.into();
     }
 }
+
+#[cfg(test)]
+mod tests;

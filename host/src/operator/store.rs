@@ -157,7 +157,7 @@ pub(crate) struct ListMark {
 }
 
 /// A version as a number, or nought where it is none.
-fn comparable(version: Option<&str>) -> u64 {
+pub(super) fn comparable(version: Option<&str>) -> u64 {
     version.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 

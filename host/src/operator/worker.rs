@@ -1,28 +1,37 @@
 //! Carrying a pass out: each step that it asks for, against the API server and the engine.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use futures::future::join_all;
 use pintle_core::{
     ApiError, Applied, Apply, Binding, Done, EvictionWrite, FinalizerWrite, Finished, Observed, Outcome,
-    Pass, RootMemory, Snapshot, Step, account::Account, needs::LookUp, readiness, reconciler,
+    Pass, RootMemory, Snapshot, Step,
+    account::Account,
+    budget::Need,
+    needs::{self, Budget, LookUp},
+    readiness, reconciler,
 };
-use pintle_engine::{CallLimits, Module};
-use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select, Weight, reasons};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
 
 use super::{
     Shared,
+    budget::{Purpose, Reservation, TooLarge},
     metrics::{Ended, Metric},
-    needs::Looked,
+    needs::{FIELDS_KEPT_MAX, Looked},
     store::RootKey,
     watch::WatchState,
 };
 use crate::{
     clock,
     kubernetes::{Back, Cluster, Resource},
+    limits::Limit,
 };
 
 /// What a worker holds while it works on a root.
@@ -38,6 +47,14 @@ struct Work {
     binding: Arc<Binding>,
     root: Arc<Value>,
     resource: Resource,
+    held: Mutex<Option<Held>>,
+}
+
+/// The memory that the answer of a pass takes.
+struct Held {
+    reservation: Reservation,
+    /// How much of it the answer takes once it was judged, in bytes.
+    judged_bytes: u64,
 }
 
 /// Hands out keys to workers, until the operator stops. Then it waits for those in work.
@@ -77,6 +94,20 @@ const LIST_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it looks meanwhile whether the list has failed.
 const LIST_POLL: Duration = Duration::from_millis(200);
 
+/// How many look-ups follow one another before others have a turn on the thread: each may look at ten thousand objects.
+const LOOKS_AT_ONCE: usize = 16;
+
+/// How many objects are read live at once for one call: an object is at most 1.5 MiB.
+const READS_AT_ONCE: usize = 8;
+
+/// How many objects that a root's status names are read at once. There may be two thousand of them.
+const RECORDED_AT_ONCE: usize = 64;
+
+/// For how long a kind that only a root's status names, and that is not served, is not asked about again; and of how many that is
+/// remembered.
+const UNSERVED_FOR: Duration = Duration::from_secs(1);
+const UNSERVED_MAX: usize = 1024;
+
 /// How long passes in work may take to end when the operator stops. Kubernetes kills a Pod after 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -114,10 +145,16 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
     let mut pass = Pass::new(snapshot);
     let mut outcome = Outcome::Start;
     let done = loop {
-        outcome = match pass.step(outcome) {
+        let step = pass.step(outcome);
+        work.judged();
+        outcome = match step {
             Step::CallGuest(request) => Outcome::Answered(work.call_guest(*request).await),
             Step::Get(references) => {
-                Outcome::Got(join_all(references.iter().map(|reference| work.get(reference))).await)
+                let mut found = Vec::with_capacity(references.len());
+                for some in references.chunks(RECORDED_AT_ONCE) {
+                    found.extend(join_all(some.iter().map(|reference| work.get(reference))).await);
+                }
+                Outcome::Got(found)
             }
             Step::ReadRoot => Outcome::RootRead(work.read_root().await),
             Step::Look(lookups) => Outcome::Looked(work.look(&key, &lookups).await),
@@ -133,7 +170,11 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
             }
             Step::SetFinalizers(write) => Outcome::FinalizersSet(work.set_finalizers(&write).await),
             Step::Inspect(references) => {
-                Outcome::Inspected(join_all(references.iter().map(|reference| work.inspect(reference))).await)
+                let mut found = Vec::with_capacity(references.len());
+                for some in references.chunks(RECORDED_AT_ONCE) {
+                    found.extend(join_all(some.iter().map(|reference| work.inspect(reference))).await);
+                }
+                Outcome::Inspected(found)
             }
             Step::Claim(claims) => {
                 Outcome::Claimed(join_all(claims.iter().map(|claim| work.claim(claim))).await)
@@ -158,7 +199,7 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
 fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot, Work)> {
     let mut state = shared.state();
     let term = shared.term_of_work(&state)?;
-    let active = state.active.get(lane)?;
+    let active = state.in_force(lane, key.namespace.as_deref())?;
     let (module, binding, resource, account) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let Some(root) = state.roots.get_mut(&binding.root_kind(), key) else {
@@ -181,7 +222,17 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let account = account.and_then(|rule| rule.map(|rule| rule.account_for(&object)).transpose());
     Some((
         snapshot,
-        Work { shared: Arc::clone(shared), cluster, account, term, module, binding, root: object, resource },
+        Work {
+            shared: Arc::clone(shared),
+            cluster,
+            account,
+            term,
+            module,
+            binding,
+            root: object,
+            resource,
+            held: Mutex::default(),
+        },
     ))
 }
 
@@ -217,24 +268,63 @@ impl Work {
     async fn look(&self, key: &RootKey, lookups: &[LookUp]) -> Vec<Result<Vec<Value>, Failure>> {
         let asker = (self.binding.root_kind(), key.clone());
         let started = clock::monotonic();
-        let looked = loop {
+        loop {
             let listed = self.shared.needs_listed.notified();
-            let (looked, grew) = self.shared.state().needed.look(&asker, lookups);
-            if grew {
+            match self.shared.state().needed.ask(&asker, lookups) {
                 // More is to be kept of each object: the watch begins anew.
-                self.shared.control.notify_one();
+                Ok(true) => self.shared.control.notify_one(),
+                Ok(false) => {}
+                Err(kind) => return lookups.iter().map(|_| Err(too_many_fields(&kind))).collect(),
             }
             let left = LIST_PATIENCE.saturating_sub(clock::monotonic().saturating_sub(started));
-            let is_listing = |(look, looked): (&LookUp, &Looked)| {
-                *looked == Looked::NotYet && self.is_served(look) && self.watch_failure(look).is_none()
+            let is_listing = |look: &LookUp| {
+                reconciler::is_watchable(look.kind())
+                    && !self.shared.state().needed.is_known(look)
+                    && self.is_served(look)
+                    && self.watch_failure(look).is_none()
             };
-            if left.is_zero() || !lookups.iter().zip(&looked).any(is_listing) {
-                break looked;
+            if left.is_zero() || !lookups.iter().any(is_listing) {
+                break;
             }
             let _ = tokio::time::timeout(left.min(LIST_POLL), listed).await;
-        };
-        let answers = lookups.iter().zip(looked).map(|(look, looked)| self.answer(look, looked));
-        join_all(answers).await
+        }
+        // Each by itself: a look-up may look at every object of its kind, and others want the lock. What changes in between concerns
+        // the root, which comes again.
+        let (mut budget, mut followed) = (Budget::default(), Budget::default());
+        let mut looked = Vec::with_capacity(lookups.len());
+        for (index, look) in lookups.iter().enumerate() {
+            if index % LOOKS_AT_ONCE == LOOKS_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
+            let budget = if look.is_followed() { &mut followed } else { &mut budget };
+            looked.push(self.shared.state().needed.find(look, budget));
+            if !look.is_followed() && looked.last() == Some(&Looked::TooMuch) {
+                // Nothing of it is shown, and nothing is made of what was found before.
+                let failed = |at: usize, look: &LookUp| match at == index {
+                    true => Err(needs::too_large(look.kind(), look.select())),
+                    false => Ok(Vec::new()),
+                };
+                return lookups.iter().enumerate().map(|(at, look)| failed(at, look)).collect();
+            }
+        }
+        let mut answers = Vec::with_capacity(lookups.len());
+        let mut looked = lookups.iter().zip(looked);
+        // A few at a time, since what is read live may be large.
+        loop {
+            let some: Vec<(&LookUp, Looked)> = looked.by_ref().take(READS_AT_ONCE).collect();
+            if some.is_empty() {
+                return answers;
+            }
+            let kinds = some.iter().map(|(look, looked)| (*look, *looked == Looked::Live));
+            let kinds: Vec<(&LookUp, bool)> = kinds.collect();
+            let some = join_all(some.into_iter().map(|(look, looked)| self.answer(look, looked))).await;
+            for ((look, is_live), answer) in kinds.into_iter().zip(some) {
+                answers.push(answer.and_then(|found| match is_live {
+                    true => shown(look, found, &mut budget),
+                    false => Ok(found),
+                }));
+            }
+        }
     }
 
     fn is_served(&self, look: &LookUp) -> bool {
@@ -254,7 +344,15 @@ impl Work {
 
     /// The answer to one look-up, if the account may see it.
     async fn answer(&self, look: &LookUp, looked: Looked) -> Result<Vec<Value>, Failure> {
-        let Some(resource) = self.shared.state().resources.get(look.kind()).cloned() else {
+        let (resource, unclear) = {
+            let state = self.shared.state();
+            (state.resources.get(look.kind()).cloned(), state.unclear.contains_key(look.kind()))
+        };
+        let Some(resource) = resource else {
+            if unclear {
+                let message = format!("the API server does not say whether it serves {}", look.kind());
+                return Err(Failure::transient("NeedUnread", message));
+            }
             // Of a kind that is not served there is nothing to show.
             return Ok(Vec::new());
         };
@@ -262,7 +360,8 @@ impl Work {
             self.shared.access.may_see(&self.cluster, account, &resource, look).await?;
         }
         match (looked, look.select()) {
-            (Looked::Found(objects), _) => Ok(objects),
+            (Looked::Found(objects), _) => Ok(objects.iter().map(|kept| kept.value(look.fields())).collect()),
+            (Looked::TooMuch, select) => Err(needs::too_large(look.kind(), select)),
             (Looked::Live, Select::Name(name)) => {
                 let Kind { api_version, kind } = look.kind().clone();
                 let namespace = look.namespace().map(Into::into);
@@ -301,60 +400,146 @@ impl Work {
         reply
     }
 
+    /// The answer that the pass holds was judged: what making it took besides is free.
+    fn judged(&self) {
+        if let Some(held) = &mut *self.held() {
+            held.reservation.shrink(Purpose::Answer, held.judged_bytes);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
+        // The pass has dropped the answer that this one takes the place of. Nothing is held while a reservation is waited for.
+        drop(self.held().take());
         self.may_observe().await?;
         let Ok(text) = serde_json::to_string(&request) else {
             return Err(Failure::transient("RequestInvalid", "the request cannot be written as JSON"));
         };
-        let limits = &self.binding.limits;
-        let limits = CallLimits {
-            timeout: Duration::from_millis(limits.timeout_milliseconds.into()),
-            memory_bytes: (limits.memory_mebibytes as usize) << 20,
-            response: limits.response(),
-            ..CallLimits::default()
-        };
+        drop(request);
+        let text: Arc<str> = text.into();
         let Some(module) = self.module.clone() else {
             return Err(Failure::transient("ModuleMissing", "no module is in force"));
         };
-        let called = match (&self.shared.guests, module.reconcile_at_once(&text, &limits)) {
-            (Some(call), _) => Ok(call(&module, &text, &limits)),
-            (None, Some(answer)) => Ok(answer),
-            // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
-            (None, None) => self.shared.spawner.block(move || module.reconcile(&text, &limits)).await,
+        let (lane, budget, metrics) = (&self.binding.reconciler, &self.shared.budget, &self.shared.metrics);
+        let limits = self.call_limits();
+        let most = Need {
+            memory_bytes: limits.memory_bytes as u64,
+            text_bytes: limits.response.bytes as u64,
+            parsed_bytes: Weight::parsed_bytes_max(limits.response) as u64,
         };
-        let metrics = &self.shared.metrics;
-        match called {
-            Ok(Ok(answer)) => {
-                metrics.guest_called(
-                    &self.binding.reconciler,
-                    answer.stats.duration,
-                    answer.stats.peak_memory_bytes,
-                );
-                Ok(answer.response)
+        let mut grant = budget.grant(lane, most);
+        // What did not do.
+        let mut too_little = Need::default();
+        loop {
+            let reservation = self.reserve(&mut grant, too_little, text.len() as u64).await?;
+            let (called, reservation) =
+                self.call_within(&module, Arc::clone(&text), limits, grant, reservation).await?;
+            let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
+            if let Some(more) = called.as_ref().err().and_then(|error| more(error, grant, most)) {
+                // A guest is a pure function: what it began is begun anew, and what it had is given back first.
+                drop(reservation);
+                (too_little, grant) = (grant, more);
+                continue;
             }
-            Ok(Err(error)) => {
-                metrics.guest_called(
-                    &self.binding.reconciler,
-                    error.stats.duration,
-                    error.stats.peak_memory_bytes,
-                );
-                Err(error.into())
+            let need = need(stats);
+            budget.saw(lane, need);
+            metrics.guest_called(lane, stats.duration, stats.peak_memory_bytes);
+            if called.is_ok() {
+                *self.held() = Some(Held { reservation, judged_bytes: need.of_answer() });
             }
-            Err(error) => Err(Failure::transient("EngineFailed", error.to_string())),
+            return called.map(|answer| answer.response).map_err(Failure::from);
+        }
+    }
+
+    fn call_limits(&self) -> CallLimits {
+        let limits = &self.binding.limits;
+        CallLimits {
+            timeout: Duration::from_millis(limits.timeout_milliseconds.into()),
+            memory_bytes: ((limits.memory_mebibytes as usize) << 20)
+                .min(self.shared.engine.memory_bytes_max()),
+            response: limits.response(),
+            ..CallLimits::default()
+        }
+    }
+
+    /// Waits for the memory that a call is granted. Where there is never so much, it is granted less linear memory, if that is still more
+    /// than what did not do: most guests never use what they may have.
+    async fn reserve(
+        &self,
+        grant: &mut Need,
+        too_little: Need,
+        request_bytes: u64,
+    ) -> Result<Reservation, TooLarge> {
+        let (lane, budget) = (&self.binding.reconciler, &self.shared.budget);
+        let mut reserved = budget.reserve(lane, Purpose::Call, grant.of_call(request_bytes)).await;
+        if let Err(TooLarge { bytes, bytes_max }) = reserved {
+            let memory_bytes = grant.memory_bytes.saturating_sub(bytes.saturating_sub(bytes_max));
+            if memory_bytes > too_little.memory_bytes {
+                grant.memory_bytes = memory_bytes;
+                reserved = budget.reserve(lane, Purpose::Call, grant.of_call(request_bytes)).await;
+            }
+        }
+        if reserved.as_ref().is_ok_and(Reservation::waited) {
+            self.shared.metrics.limit_hit(lane, Limit::MemoryBudget);
+        }
+        reserved
+    }
+
+    /// Calls the guest with what it is granted. The reservation stays with the call, also where nobody waits for it any more.
+    async fn call_within(
+        &self,
+        module: &Module,
+        text: Arc<str>,
+        limits: CallLimits,
+        grant: Need,
+        reservation: Reservation,
+    ) -> Result<(Result<Answer, CallError>, Reservation), Failure> {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut limits = CallLimits { memory_bytes: bytes(grant.memory_bytes), ..limits };
+        limits.response.bytes = bytes(grant.text_bytes);
+        limits.response.parsed_bytes = bytes(grant.parsed_bytes);
+        match (&self.shared.guests, module.reconcile_at_once(&text, &limits)) {
+            (Some(call), _) => Ok((call(module, &text, &limits), reservation)),
+            (None, Some(answer)) => Ok((answer, reservation)),
+            // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
+            (None, None) => {
+                let module = module.clone();
+                let called =
+                    self.shared.spawner.block(move || (module.reconcile(&text, &limits), reservation));
+                called.await.map_err(|error| Failure::transient("EngineFailed", error.to_string()))
+            }
         }
     }
 
     /// How the API server serves a kind. It is asked about one that no Reconciler declares, since a root's status may name any.
     async fn resource_of(&self, reference: &ObjectRef) -> Result<Resource, ApiError> {
         let kind = reference.kind();
-        if let Some(known) = self.shared.state().resources.get(&kind) {
-            return Ok(known.clone());
-        }
-        let found = self.cluster.discover(&kind).await?;
-        found.ok_or_else(|| ApiError {
+        let now = clock::monotonic();
+        let not_served = || ApiError {
             reason: pintle_core::pass::KIND_MISSING.into(),
             message: format!("the API server does not serve {kind}"),
             ..ApiError::default()
+        };
+        {
+            let state = self.shared.state();
+            if let Some(known) = state.resources.get(&kind) {
+                return Ok(known.clone());
+            }
+            if state.unserved.get(&kind).is_some_and(|until| now < *until) {
+                return Err(not_served());
+            }
+        }
+        let found = self.cluster.discover(&kind).await?;
+        found.ok_or_else(|| {
+            let mut state = self.shared.state();
+            state.unserved.retain(|_, until| now < *until);
+            if state.unserved.len() < UNSERVED_MAX {
+                state.unserved.insert(kind.clone(), now + UNSERVED_FOR);
+            }
+            not_served()
         })
     }
 
@@ -512,6 +697,55 @@ impl Work {
     }
 }
 
+/// What a call was seen to need.
+fn need(stats: CallStats) -> Need {
+    Need {
+        memory_bytes: stats.peak_memory_bytes as u64,
+        text_bytes: stats.response_bytes as u64,
+        parsed_bytes: stats.parsed_bytes as u64,
+    }
+}
+
+/// What a call is to be granted that failed for want of more, where it may have more.
+fn more(error: &CallError, grant: Need, most: Need) -> Option<Need> {
+    if error.origin != Origin::Engine {
+        return None;
+    }
+    let seen = need(error.stats);
+    let more = match error.failure.reason.as_str() {
+        reasons::MEMORY => Need { memory_bytes: most.memory_bytes, ..grant },
+        reasons::TOO_LARGE => Need { text_bytes: most.text_bytes, ..grant },
+        // It says how much it is, unless somebody changed the answer on its way.
+        reasons::BEYOND_GRANT if seen.parsed_bytes > grant.parsed_bytes => {
+            Need { parsed_bytes: seen.parsed_bytes.min(most.parsed_bytes), ..grant }
+        }
+        reasons::BEYOND_GRANT => Need { parsed_bytes: most.parsed_bytes, ..grant },
+        _ => return None,
+    };
+    (more != grant).then_some(more)
+}
+
+/// What is shown of objects that were read live, if there is so much left.
+fn shown(look: &LookUp, found: Vec<Value>, budget: &mut Budget) -> Result<Vec<Value>, Failure> {
+    let mut all = Vec::with_capacity(found.len());
+    for live in found {
+        let shown = needs::project(&live, look.fields());
+        if !budget.take_object(&shown) {
+            return Err(needs::too_large(look.kind(), look.select()));
+        }
+        all.push(shown);
+    }
+    Ok(all)
+}
+
+fn too_many_fields(kind: &Kind) -> Failure {
+    let message = format!(
+        "the roots of this kind ask for more than {FIELDS_KEPT_MAX} different fields of {kind} together; ask for fields that hold them, \
+         for instance `spec`"
+    );
+    Failure::transient(reasons::TOO_MANY_FIELDS, message)
+}
+
 fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duration) {
     let ended = match (&done.error, done.retry) {
         (None, None) if done.again.is_none() => Ended::Success,
@@ -520,7 +754,11 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
         (Some(reason), None) => Ended::Terminal(reason),
     };
     shared.metrics.reconciled(lane, ended, took);
+    shared.metrics.hits(lane, done.hits);
     let counts = done.counts;
+    if counts.unlisted_violations > 0 {
+        shared.metrics.limit_hit(lane, Limit::Violations);
+    }
     match &done.error {
         Some(error) => {
             let next = match done.retry {

@@ -156,6 +156,8 @@ pub enum Fixture {
     BrokenJson,
     ImportsWasi,
     WithoutReconcile,
+    CompileBomb,
+    AsksAnew,
 }
 
 /// Bytes that are no guest.

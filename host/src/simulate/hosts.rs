@@ -18,7 +18,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 use super::seam::{self, Body, Impure, Seam, Seams};
 use crate::{
     clock,
-    operator::{Host, metrics::Metrics, server::Readiness},
+    operator::{Host, budget::Budget, metrics::Metrics, server::Readiness},
     spawner::Spawner,
 };
 
@@ -27,6 +27,9 @@ pub(super) const NAMESPACE: &str = crate::api::NAMESPACE;
 
 /// How many roots a simulated host works on at once: enough for passes to run beside each other.
 const WORKERS: usize = 4;
+
+/// How much memory a simulated host is told that it may take, in bytes: what `deploy/` gives one.
+const MEMORY_BYTES: u64 = 512 << 20;
 
 /// What can be done to a host from outside.
 #[derive(Debug)]
@@ -127,11 +130,13 @@ impl Running {
         let host = Host {
             client: kube::Client::new(transport, "default"),
             engine: start.engine.clone(),
+            compilers: None,
             metrics: Arc::new(Metrics::new()),
             identity: client.clone(),
             namespace: NAMESPACE.into(),
             leader_elect: start.elect,
             workers: WORKERS,
+            budget: Budget::fixed(MEMORY_BYTES),
             seed,
             spawner: spawner.clone(),
             guests: Some(seam::strictly(Arc::clone(start.impure), seam)),

@@ -36,7 +36,8 @@ pub enum Property {
     NoForeignHarm,
     /// O9: a status never speaks of a generation that is not there yet, nor of an older one than before.
     Monotone,
-    /// O10: the hosts come to rest, within so many requests.
+    /// O10: the hosts come to rest, within so many requests; and what they make of an answer takes no more memory than its call was
+    /// granted.
     Bounded,
     /// O11: nothing is deleted on the way that belongs to the end.
     SafeOnTheWay,

@@ -247,7 +247,9 @@ impl<'a> Simulation<'a> {
         // What happened at one step says more than what came of it in the end.
         let broken = properties::at_every_step(&world, plan, reference).or(broken);
         let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
-        let broken = impure.or(broken);
+        let beyond =
+            world.impure.beyond().map(|what| Broken { property: Property::Bounded, step: None, what });
+        let broken = impure.or(beyond).or(broken);
         let differing =
             broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
         world.arm(false);

@@ -12,8 +12,9 @@ use std::{
 
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use pintle_engine::{Answer, CallError, CallLimits, Module, Origin};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_simulator::Lost;
+use pintle_wit::Weight;
 use serde_json::Value;
 
 use crate::operator::CallGuest;
@@ -52,6 +53,11 @@ pub trait Seam: Send + Sync {
     /// What a guest is asked.
     fn question(&self, request: &mut Value) {
         let _ = request;
+    }
+
+    /// What a call is granted.
+    fn limits(&self, limits: &mut CallLimits) {
+        let _ = limits;
     }
 
     /// What a guest answers.
@@ -126,6 +132,7 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
 #[derive(Debug, Default)]
 pub(super) struct Impure {
     found: Mutex<Option<Caught>>,
+    beyond: Mutex<Option<String>>,
     asked: AtomicU64,
 }
 
@@ -141,6 +148,26 @@ pub(super) struct Caught {
 impl Impure {
     pub(super) fn caught(&self) -> Option<Caught> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was made of an answer that was more than its call was granted.
+    pub(super) fn beyond(&self) -> Option<String> {
+        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks whether what was made of an answer keeps to what its call was granted.
+    fn weigh(&self, answer: &Answer, limits: &CallLimits) {
+        let weight = Weight::of(&answer.text, limits.response).map(|weight| weight.parsed_bytes());
+        let granted = limits.response.parsed_bytes;
+        let what = match weight {
+            Ok(bytes) if bytes <= granted && answer.stats.peak_memory_bytes <= limits.memory_bytes => return,
+            Ok(bytes) => format!(
+                "of an answer values of up to {bytes} bytes were made, and the call was granted {granted}, and {} bytes of linear memory",
+                limits.memory_bytes
+            ),
+            Err(beyond) => format!("values were made of an answer that goes beyond its limits: {beyond:?}"),
+        };
+        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
     }
 
     /// How often hosts asked a guest.
@@ -164,6 +191,9 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
         impure.asked.fetch_add(1, Ordering::Relaxed);
         let call = |text: &str| ask(module, text, limits, seam.as_deref());
         let first = call(text);
+        if let Ok(answer) = &first {
+            impure.weigh(answer, limits);
+        }
         // What a sound host asked a guest before, in any run, has been looked at.
         if seam.is_none() && !is_new(module, text) {
             return first;
@@ -209,16 +239,18 @@ fn ask(
     seam: Option<&dyn Seam>,
 ) -> Result<Answer, CallError> {
     let Some(seam) = seam else { return module.reconcile(text, limits) };
+    let mut limits = *limits;
+    seam.limits(&mut limits);
     let mut request = serde_json::from_str(text).unwrap_or_default();
     seam.question(&mut request);
-    let answer = module.reconcile(&request.to_string(), limits)?;
+    let answer = module.reconcile(&request.to_string(), &limits)?;
     let mut value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     seam.answer(&request, &mut value);
     let text = value.to_string();
-    match pintle_wit::parse_response(&text, limits.response) {
-        Ok(response) => Ok(Answer { response, text, stats: answer.stats }),
-        Err(failure) => {
-            Err(CallError { failure: Box::new(failure), origin: Origin::Engine, stats: answer.stats })
-        }
+    let (weight, parsed) = pintle_wit::weigh_and_parse_response(&text, limits.response);
+    let stats = CallStats { parsed_bytes: weight.parsed_bytes(), response_bytes: text.len(), ..answer.stats };
+    match parsed {
+        Ok(response) => Ok(Answer { response, text, stats }),
+        Err(failure) => Err(CallError { failure: Box::new(failure), origin: Origin::Engine, stats }),
     }
 }

@@ -30,11 +30,34 @@ impl Host {
 
     /// Starts a host that has this name in Leases, Events and the audit log.
     pub(crate) fn start_as(kubeconfig: &Path, log: &Path, name: Option<&str>) -> anyhow::Result<Self> {
+        Self::start_by(&[], kubeconfig, log, &[], name)
+    }
+
+    /// Starts a host by way of a command that becomes it, with further flags.
+    pub(crate) fn start_through(
+        by: &[&str],
+        kubeconfig: &Path,
+        log: &Path,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        Self::start_by(by, kubeconfig, log, flags, None)
+    }
+
+    fn start_by(
+        by: &[&str],
+        kubeconfig: &Path,
+        log: &Path,
+        flags: &[&str],
+        name: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
         let (address, admin) = (free()?, free()?);
         let log = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .arg("operator")
+        let words: Vec<&str> = by.iter().copied().chain([env!("CARGO_BIN_EXE_pintle"), "operator"]).collect();
+        let (program, words) = words.split_first().context("a program")?;
+        let child = Command::new(program)
+            .args(words)
+            .args(flags)
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .arg("--bind")
@@ -42,6 +65,8 @@ impl Host {
             .arg("--admin-bind")
             .arg(admin.to_string())
             .env_remove("KUBECONFIG")
+            // More than it takes to be no longer fresh, and little enough for a test.
+            .env("PINTLE_COMPILE_CPU_SECONDS", "7")
             .envs(name.map(|name| ("POD_NAME", name)))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -59,9 +84,21 @@ impl Host {
         Ok(self.get("/readyz")?.starts_with("HTTP/1.1 200"))
     }
 
-    /// Whether it says that it leads.
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether its process has ended.
+    pub(crate) fn has_ended(&mut self) -> anyhow::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Whether it says that it leads, or that it is ready and has no rival.
     pub(crate) fn leads(&mut self) -> anyhow::Result<bool> {
-        Ok(self.is_ready()? && self.get("/readyz")?.ends_with("ok: this host leads"))
+        let said = if self.is_ready()? { self.get("/readyz")? } else { String::new() };
+        Ok(said.ends_with("ok: this host leads")
+            || said.ends_with("ok: this host works, without an election"))
     }
 
     /// What it replies to a request; nothing when it does not.
@@ -133,6 +170,12 @@ impl Drop for Host {
 /// Starts a host and waits until it leads: where the last one was killed, that is when its lease has expired.
 pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
     let mut host = Host::start(kubeconfig, log)?;
+    wait_until_it_leads(&mut host, log).await?;
+    Ok(host)
+}
+
+/// Waits until a host leads.
+pub(crate) async fn wait_until_it_leads(host: &mut Host, log: &Path) -> anyhow::Result<()> {
     let until = Instant::now() + PATIENCE;
     while !host.leads()? {
         ensure!(
@@ -142,7 +185,7 @@ pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    Ok(host)
+    Ok(())
 }
 
 /// The last lines of a log that contain one of these, or the last of all where none is given.

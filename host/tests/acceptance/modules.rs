@@ -65,6 +65,9 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
         }
         Fixture::ImportsWasi => fixtures::imports_wasi(&manifest),
         Fixture::WithoutReconcile => fixtures::without_reconcile(&manifest),
+        // Some 25 s of a processor's time where neither it nor the compiler is optimised, and a third of that where they are.
+        Fixture::CompileBomb => fixtures::compile_bomb(&manifest, 1500, 60, 60),
+        Fixture::AsksAnew => fixtures::asks_anew(&manifest),
     })
 }
 

@@ -132,6 +132,11 @@ impl<'a> Real<'a> {
             .collect())
     }
 
+    /// Where its hosts log.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.log.clone()
+    }
+
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use pintle::simulate::{Seam, Seams, Sent};
+use pintle_engine::CallLimits;
 use serde_json::{Value, json};
 
 /// A broken host or guest.
@@ -38,6 +39,7 @@ struct Broken {
     event: Option<fn(&Broken, &str, &mut Value) -> bool>,
     question: Option<fn(&Broken, &mut Value)>,
     answer: Option<fn(&Broken, &Value, &mut Value)>,
+    limits: Option<fn(&mut CallLimits)>,
     count: AtomicU32,
     memory: Mutex<BTreeMap<String, Value>>,
 }
@@ -74,6 +76,12 @@ impl Seam for Broken {
     fn question(&self, request: &mut Value) {
         if let Some(change) = self.question {
             change(self, request);
+        }
+    }
+
+    fn limits(&self, limits: &mut CallLimits) {
+        if let Some(change) = self.limits {
+            change(limits);
         }
     }
 
@@ -498,6 +506,27 @@ pub(crate) const ANIMALS: &[Animal] = &[
                     if sent.path.contains("/reconcilers") {
                         keep_grants(broken, body);
                         items(body).for_each(|item| keep_grants(broken, item));
+                    }
+                }),
+                ..Broken::default()
+            })
+        },
+    },
+    Animal {
+        name: "forgets-the-budget",
+        about: "Values are made of an answer however much memory they take, of which nothing was reserved for most",
+        scenario: "scenarios/darkroom.yaml",
+        seams: || {
+            Arc::new(Broken {
+                limits: Some(|limits| limits.response.parsed_bytes = usize::MAX),
+                // Sound hosts carry it out, with another call: it is a large answer, and no wrong one.
+                answer: Some(|_, _, answer| {
+                    if let Some(children) = answer["children"].as_array_mut() {
+                        let data: serde_json::Map<String, Value> =
+                            (0..4000).map(|number| (format!("k{number}"), "".into())).collect();
+                        children.push(json!({"id": "large", "object": {
+                            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": data,
+                        }}));
                     }
                 }),
                 ..Broken::default()

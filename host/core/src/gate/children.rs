@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_wit::{Child, Kind, names};
+use pintle_wit::{Child, Kind, bounded, names};
 use serde_json::{Map, Value, json};
 
-use super::{AllowedChild, GateContext, Violation, Violations, pods, reasons, services};
+use super::{AllowedChild, GateContext, Violations, pods, reasons, services};
 use crate::{desired::DesiredHash, object};
 
 /// The largest child in bytes. An object in etcd is at most 1.5 MiB, with managed fields about as large as itself.
@@ -45,7 +45,7 @@ pub(super) fn check(
 ) -> Vec<AllowedChild> {
     let limit = context.limits.children as usize;
     if children.len() > limit {
-        let message = format!("{} children, the limit is {limit}", children.len());
+        let message = format_args!("{} children, the limit is {limit}", children.len());
         found.add(reasons::TOO_MANY_CHILDREN, "children", message);
         return Vec::new();
     }
@@ -63,18 +63,18 @@ pub(super) fn check(
     let mut allowed = Vec::with_capacity(children.len());
     for (index, child) in children.into_iter().enumerate() {
         let at = format!("children[{index}]");
-        let before = found.0.len();
+        let before = found.count();
         let label = label(&child);
         if child.id.is_empty() || !ids.insert(child.id.clone()) {
             found.add(
                 reasons::DUPLICATE_CHILD,
-                format!("{at}.id"),
-                format!("the id {:?} is empty or stands twice", child.id),
+                format_args!("{at}.id"),
+                format_args!("the id {:?} is empty or stands twice", child.id),
             );
         }
         let path = format!("{at}.object");
         let Some(object) = shape(child.object, &path, found) else {
-            name_object(&label, &mut found.0[before..]);
+            found.name_since(before, &label);
             continue;
         };
         let kind = object::kind(&object);
@@ -84,20 +84,20 @@ pub(super) fn check(
         if !seen.insert(key) {
             found.add(
                 reasons::DUPLICATE_CHILD,
-                format!("{path}.metadata.name"),
-                format!("{name} stands twice"),
+                format_args!("{path}.metadata.name"),
+                format_args!("{name} stands twice"),
             );
         }
         kinds(context, &kind, name, &path, found);
         let place = place(context, &object, &path, found);
         services::check(context, &object, name, &path, found);
         let references = pods::check(context, &siblings, &object, name, &path, found);
-        name_object(name, &mut found.0[before..]);
-        if let Some(place) = place.filter(|_| found.0.len() == before) {
+        found.name_since(before, name);
+        if let Some(place) = place.filter(|_| found.count() == before) {
             allowed.push(complete(context, child.stage, child.readiness, references, object, place));
         }
     }
-    if found.0.is_empty() {
+    if found.is_empty() {
         references_in_order(&allowed, found);
     }
     allowed
@@ -118,11 +118,11 @@ fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
         });
         if let Some(later) = later {
             let (name, of) = (&child.reference, &later.reference);
-            let message = format!(
+            let message = format_args!(
                 "the pod template of {} {:?} refers to {} {:?}, which is of stage {}: it must be of the same stage or an earlier one",
                 name.kind, name.name, of.kind, of.name, later.stage
             );
-            found.add(reasons::REFERENCE_IN_LATER_STAGE, format!("children[{index}].stage"), message);
+            found.add(reasons::REFERENCE_IN_LATER_STAGE, format_args!("children[{index}].stage"), message);
         }
     }
 }
@@ -142,16 +142,16 @@ pub(super) fn namespace_of<'a>(context: &'a GateContext<'_>, child: &'a Value) -
 
 /// How messages name a child: by kind and name, or by the guest's id for it where it has none.
 fn label(child: &Child) -> String {
-    let kind = object::text(&child.object, &["kind"]).filter(|kind| !kind.is_empty()).unwrap_or("child");
     let name = Some(object::name(&child.object)).filter(|name| !name.is_empty()).unwrap_or(&child.id);
-    format!("{kind} {name:?}")
+    label_of(&child.object, "child", name)
 }
 
-/// A path names a child by its index alone; people look for its name.
-pub(super) fn name_object(label: &str, found: &mut [Violation]) {
-    for violation in found.iter_mut().filter(|violation| !violation.message.contains(label)) {
-        violation.message = format!("{label}: {}", violation.message);
-    }
+/// How messages name an object of this kind, or else what it is.
+pub(super) fn label_of(object: &Value, otherwise: &str, name: &str) -> String {
+    /// More than any name of Kubernetes has, and a kind.
+    const BYTES_MAX: usize = 320;
+    let kind = object::text(object, &["kind"]).filter(|kind| !kind.is_empty()).unwrap_or(otherwise);
+    bounded(format_args!("{kind} {name:?}"), BYTES_MAX)
 }
 
 /// The object's outer form: a map with kind, name and nothing in metadata that is not the guest's.
@@ -161,7 +161,7 @@ pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<
         found.add(
             reasons::OBJECT_TOO_LARGE,
             path,
-            format!("the object has {size} bytes, the limit is {OBJECT_BYTES_MAX}"),
+            format_args!("the object has {size} bytes, the limit is {OBJECT_BYTES_MAX}"),
         );
         return None;
     }
@@ -171,20 +171,24 @@ pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<
     };
     for key in ["apiVersion", "kind"] {
         if fields.get(key).and_then(Value::as_str).is_none_or(str::is_empty) {
-            found.add(reasons::OBJECT_INVALID, format!("{path}.{key}"), format!("the object has no {key}"));
+            found.add(
+                reasons::OBJECT_INVALID,
+                format_args!("{path}.{key}"),
+                format_args!("the object has no {key}"),
+            );
             return None;
         }
     }
     if fields.contains_key("status") {
         found.add(
             reasons::STATUS_FORBIDDEN,
-            format!("{path}.status"),
+            format_args!("{path}.status"),
             "a child's status is written by its controller",
         );
     }
     string_data(&mut fields, path, found);
     let Some(Value::Object(metadata)) = fields.get_mut("metadata") else {
-        found.add(reasons::OBJECT_INVALID, format!("{path}.metadata"), "the object has no metadata");
+        found.add(reasons::OBJECT_INVALID, format_args!("{path}.metadata"), "the object has no metadata");
         return None;
     };
     check_metadata(metadata, &format!("{path}.metadata"), found)?;
@@ -195,24 +199,24 @@ fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violati
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     if !object::is_name(name) {
         let message =
-            format!("{name:?} is no object name: lower-case letters, digits, '-' and '.', at most 253");
-        found.add(reasons::NAME_INVALID, format!("{path}.name"), message);
+            format_args!("{name:?} is no object name: lower-case letters, digits, '-' and '.', at most 253");
+        found.add(reasons::NAME_INVALID, format_args!("{path}.name"), message);
         return None;
     }
     for (key, value) in metadata.iter() {
         match key.as_str() {
             "name" => {}
             // It becomes a part of a path. Whether it is the right one depends on the kind.
-            "namespace" if value.as_str().is_some_and(is_namespace) => {}
+            "namespace" if value.as_str().is_some_and(object::is_namespace) => {}
             "namespace" => {
-                let message = format!("{value} is no namespace");
-                found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.namespace"), message);
+                let message = format_args!("{value} is no namespace");
+                found.add(reasons::NAMESPACE_FORBIDDEN, format_args!("{path}.namespace"), message);
             }
             "labels" | "annotations" => check_map(value, &format!("{path}.{key}"), found),
             _ => found.add(
                 reasons::METADATA_FORBIDDEN,
-                format!("{path}.{key}"),
-                format!("metadata.{key} is not a guest's to set; it may set name, namespace, labels and annotations"),
+                format_args!("{path}.{key}"),
+                format_args!("metadata.{key} is not a guest's to set; it may set name, namespace, labels and annotations"),
             ),
         }
     }
@@ -227,13 +231,13 @@ fn check_map(map: &Value, path: &str, found: &mut Violations) {
         if !value.is_string() {
             found.add(
                 reasons::OBJECT_INVALID,
-                format!("{path}[{key}]"),
+                format_args!("{path}[{key}]"),
                 "labels and annotations are strings",
             );
         }
         if names::is_ours(key) {
-            let message = format!("{key} belongs to the host: {} is reserved", names::DOMAIN);
-            found.add(reasons::METADATA_RESERVED, format!("{path}[{key}]"), message);
+            let message = format_args!("{key} belongs to the host: {} is reserved", names::DOMAIN);
+            found.add(reasons::METADATA_RESERVED, format_args!("{path}[{key}]"), message);
         }
     }
 }
@@ -249,13 +253,13 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
     let Value::Object(strings) = strings else {
         return found.add(
             reasons::OBJECT_INVALID,
-            format!("{path}.stringData"),
+            format_args!("{path}.stringData"),
             "stringData is a map of strings",
         );
     };
     let data = fields.entry("data").or_insert_with(|| Value::Object(Map::new()));
     let Some(data) = data.as_object_mut() else {
-        return found.add(reasons::OBJECT_INVALID, format!("{path}.data"), "data is a map");
+        return found.add(reasons::OBJECT_INVALID, format_args!("{path}.data"), "data is a map");
     };
     for (key, value) in strings {
         match value {
@@ -264,7 +268,7 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
             }
             _ => found.add(
                 reasons::OBJECT_INVALID,
-                format!("{path}.stringData[{key}]"),
+                format_args!("{path}.stringData[{key}]"),
                 "stringData is a map of strings",
             ),
         }
@@ -272,37 +276,35 @@ fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violatio
 }
 
 fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: &mut Violations) {
-    let at = format!("{path}.kind");
+    let at = format_args!("{path}.kind");
     if is_forbidden(kind) && object::namespace(context.root).is_some() {
         found.add(
             reasons::KIND_FORBIDDEN,
             at,
-            format!("{name}: no namespaced root may have a child of kind {kind}"),
+            format_args!("{name}: no namespaced root may have a child of kind {kind}"),
         );
     } else if !context.manifest.children.iter().any(|child| child.kind() == *kind) {
         found.add(
             reasons::KIND_NOT_DECLARED,
             at,
-            format!("{name}: the manifest does not declare children of kind {kind}"),
+            format_args!("{name}: the manifest does not declare children of kind {kind}"),
         );
     } else if !context.grants.allows_child(kind) {
         let message =
-            format!("{name}: Reconciler {} does not grant children of kind {kind}", context.reconciler);
+            format_args!("{name}: Reconciler {} does not grant children of kind {kind}", context.reconciler);
         found.add(reasons::KIND_NOT_GRANTED, at, message);
     } else {
         match context.kinds.get(kind) {
             Some(info) if !info.namespaced && object::namespace(context.root).is_some() => {
                 let message =
-                    format!("{name}: {kind} is of cluster scope, and a namespaced root cannot own it");
+                    format_args!("{name}: {kind} is of cluster scope, and a namespaced root cannot own it");
                 found.add(reasons::CLUSTER_SCOPED, at, message);
             }
             Some(_) => {}
-            None => found.0.push(Violation {
-                reason: reasons::KIND_MISSING,
-                path: at,
-                message: format!("{name}: the API server does not serve {kind}; install its CRD"),
-                retry: true,
-            }),
+            None => {
+                let message = format_args!("{name}: the API server does not serve {kind}; install its CRD");
+                found.add_for_now(reasons::KIND_MISSING, at, message);
+            }
         }
     }
 }
@@ -338,13 +340,8 @@ fn place(context: &GateContext<'_>, object: &Value, path: &str, found: &mut Viol
             context.reconciler
         ),
     };
-    found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.metadata.namespace"), refusal);
+    found.add(reasons::NAMESPACE_FORBIDDEN, format_args!("{path}.metadata.namespace"), refusal);
     None
-}
-
-/// A DNS label (RFC 1123), as namespaces are named.
-pub(super) fn is_namespace(name: &str) -> bool {
-    name.len() <= 63 && !name.contains('.') && object::is_name(name)
 }
 
 /// The object as it will be sent: in its namespace, owned by the root where it can be, labelled, and with its hash.
@@ -365,6 +362,10 @@ fn complete(
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         if let Some(namespace) = namespace {
             metadata.insert("namespace".into(), namespace.into());
+        }
+        // Nothing is cloned for the hash, which is blind to them.
+        if metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty) {
+            metadata.remove("annotations");
         }
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         labels[names::LABEL_RECONCILER] = context.reconciler.into();

@@ -1,6 +1,6 @@
 //! Pods that are to go.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use pintle_wit::{EvictionMode, Evictions};
 
@@ -13,7 +13,7 @@ pub(super) fn check(
     found: &mut Violations,
 ) -> Option<Evictions> {
     let evictions = evictions?;
-    let before = found.0.len();
+    let before = found.count();
     let limit = context.limits.children as usize;
     let granted = match evictions.mode {
         EvictionMode::Evict => context.grants.evictions,
@@ -28,7 +28,7 @@ pub(super) fn check(
             EvictionMode::Delete => ("deleted", "grants.podDeletions"),
         };
         let message =
-            format!("Reconciler {} does not grant that Pods are {what} ({grant})", context.reconciler);
+            format_args!("Reconciler {} does not grant that Pods are {what} ({grant})", context.reconciler);
         found.add(reasons::EVICTION_NOT_GRANTED, "evictions.mode", message);
     }
     if !context.status.takes_evicting() {
@@ -41,20 +41,20 @@ pub(super) fn check(
         found.add(reasons::EVICTION_INVALID, "evictions", message);
     }
     if evictions.pods.len() > limit {
-        let message = format!("{} Pods, the limit is that of children, {limit}", evictions.pods.len());
+        let message = format_args!("{} Pods, the limit is that of children, {limit}", evictions.pods.len());
         found.add(reasons::EVICTION_INVALID, "evictions.pods", message);
     }
     let mut seen = BTreeSet::new();
     for (index, pod) in evictions.pods.iter().enumerate() {
-        let mut invalid = |field: &str, message: String| {
-            found.add(reasons::EVICTION_INVALID, format!("evictions.pods[{index}].{field}"), message);
+        let mut invalid = |field: &str, message: fmt::Arguments<'_>| {
+            found.add(reasons::EVICTION_INVALID, format_args!("evictions.pods[{index}].{field}"), message);
         };
         if !object::is_name(&pod.name) {
-            invalid("name", format!("{:?} is no name of a Pod", pod.name));
+            invalid("name", format_args!("{:?} is no name of a Pod", pod.name));
         }
         if pod.uid.is_empty() || pod.uid.len() > 128 || !seen.insert(&pod.uid) {
-            invalid("uid", format!("Pod {:?} has no uid, or one that stands twice", pod.name));
+            invalid("uid", format_args!("Pod {:?} has no uid, or one that stands twice", pod.name));
         }
     }
-    (found.0.len() == before).then_some(evictions)
+    (found.count() == before).then_some(evictions)
 }

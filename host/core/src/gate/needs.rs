@@ -1,9 +1,11 @@
 //! What a guest asks to see.
 
-use jiff::Timestamp;
-use pintle_wit::{Kind, Need, ObjectsNeed, Select, SelectorOperator};
+use std::collections::HashSet;
 
-use super::{GateContext, Violation, Violations, reasons};
+use jiff::Timestamp;
+use pintle_wit::{Kind, LabelSelector, Need, ObjectsNeed, Select, SelectorOperator, syntax};
+
+use super::{GateContext, Violations, reasons};
 use crate::{
     needs::{ALL_NAMESPACES, LookUp},
     object,
@@ -12,18 +14,33 @@ use crate::{
 
 /// The most needs of one answer. Each is looked up with every pass; a guest that follows a hundred Pods to their owners is well
 /// within it.
-const NEEDS_MAX: usize = 256;
+pub const NEEDS_MAX: usize = 256;
+/// The most fields of one need: six times what the sample guests ask for.
+pub const FIELDS_MAX: usize = 32;
+/// The most labels, and the most requirements besides, of a selector. Those of Deployments have one or two of either. Each is
+/// compared with the labels of every object of the namespace.
+pub const REQUIREMENTS_MAX: usize = 16;
+/// The most values of a requirement.
+pub const REQUIREMENT_VALUES_MAX: usize = 32;
+/// The longest key of a label, in bytes: a prefix of 253, a slash, and a name of 63.
+const LABEL_KEY_BYTES_MAX: usize = 253 + 1 + 63;
+/// The longest value of a label, in bytes.
+const LABEL_VALUE_BYTES_MAX: usize = 63;
+/// The longest value of an indexed field, in bytes: four times a host name.
+const VALUE_BYTES_MAX: usize = 1024;
+/// The longest time, in bytes. With nanoseconds and an offset it has 35.
+const TIME_BYTES_MAX: usize = 64;
 /// The longest time that a change may be held back for to settle, in milliseconds: a minute, shown after five at the latest.
 const SETTLE_MILLISECONDS_MAX: u32 = 60_000;
 
 /// Passes what a guest asks to see: for each need the objects to be looked up, or nothing for time.
 ///
 /// # Errors
-/// Every violation found, in the order of the needs. Never empty.
-pub fn needs(context: &GateContext<'_>, needs: &[Need]) -> Result<Vec<Option<LookUp>>, Vec<Violation>> {
+/// What is wrong, in the order of the needs. Never empty.
+pub fn needs(context: &GateContext<'_>, needs: &[Need]) -> Result<Vec<Option<LookUp>>, Violations> {
     let mut found = Violations::default();
     let allowed = check(context, needs, &mut found);
-    if found.0.is_empty() { Ok(allowed) } else { Err(found.0) }
+    if found.is_empty() { Ok(allowed) } else { Err(found) }
 }
 
 pub(super) fn check(
@@ -32,25 +49,31 @@ pub(super) fn check(
     found: &mut Violations,
 ) -> Vec<Option<LookUp>> {
     if needs.len() > NEEDS_MAX {
-        let message = format!("{} needs, the limit is {NEEDS_MAX}", needs.len());
+        let message = format_args!("{} needs, the limit is {NEEDS_MAX}", needs.len());
         found.add(reasons::TOO_MANY_NEEDS, "needs", message);
         return Vec::new();
     }
+    let mut seen = HashSet::new();
     let each = needs.iter().enumerate().map(|(index, need)| {
         let at = format!("needs[{index}]");
-        if needs.iter().take(index).any(|other| other == need) {
+        if !seen.insert(need) {
             found.add(reasons::NEED_INVALID, &at, "the need stands twice");
         }
         match need {
             Need::Clock { step_seconds: 0 } => {
-                found.add(reasons::NEED_INVALID, format!("{at}.clock.stepSeconds"), "a step is at least 1 s");
+                found.add(
+                    reasons::NEED_INVALID,
+                    format_args!("{at}.clock.stepSeconds"),
+                    "a step is at least 1 s",
+                );
                 None
             }
             Need::Clock { .. } => None,
             Need::Deadline(time) => {
-                if time.parse::<Timestamp>().is_err() {
-                    let message = format!("{time:?} is no time of RFC 3339");
-                    found.add(reasons::NEED_INVALID, format!("{at}.deadline"), message);
+                if time.len() > TIME_BYTES_MAX || time.parse::<Timestamp>().is_err() {
+                    let begin: String = time.chars().take(TIME_BYTES_MAX).collect();
+                    let message = format_args!("{begin:?} is no time of RFC 3339");
+                    found.add(reasons::NEED_INVALID, format_args!("{at}.deadline"), message);
                 }
                 None
             }
@@ -66,25 +89,20 @@ fn objects(
     at: &str,
     found: &mut Violations,
 ) -> Option<LookUp> {
-    let before = found.0.len();
+    let before = found.count();
     let kind = Kind::new(&need.api_version, &need.kind);
     let is_kind = |api_version: &str, name: &str| *api_version == kind.api_version && *name == kind.kind;
     let declared = context.manifest.needs.iter().find(|one| is_kind(&one.api_version, &one.kind));
     if declared.is_none() {
-        let message = format!("the manifest does not declare that it needs {kind}");
-        found.add(reasons::NEED_NOT_DECLARED, format!("{at}.kind"), message);
+        let message = format_args!("the manifest does not declare that it needs {kind}");
+        found.add(reasons::NEED_NOT_DECLARED, format_args!("{at}.kind"), message);
         return None;
     }
     if need.settle_milliseconds > SETTLE_MILLISECONDS_MAX {
-        let message = format!("a change is held back for at most {SETTLE_MILLISECONDS_MAX} ms");
-        found.add(reasons::NEED_INVALID, format!("{at}.settleMilliseconds"), message);
+        let message = format_args!("a change is held back for at most {SETTLE_MILLISECONDS_MAX} ms");
+        found.add(reasons::NEED_INVALID, format_args!("{at}.settleMilliseconds"), message);
     }
-    for (index, path) in need.fields.iter().enumerate().filter(|(_, path)| !is_field(path)) {
-        let message = format!(
-            "{path:?} cannot be asked for: a field is a dotted path of maps, and of metadata only ownerReferences"
-        );
-        found.add(reasons::NEED_INVALID, format!("{at}.fields[{index}]"), message);
-    }
+    fields(need, at, found);
     select(context, declared.map_or(&[][..], |one| &one.indexes), need, at, found);
 
     let root = object::namespace(context.root);
@@ -94,25 +112,25 @@ fn objects(
     let namespace = match named {
         Some(ALL_NAMESPACES) => None,
         Some(name) if namespaced => {
-            if !super::children::is_namespace(name) {
+            if !object::is_namespace(name) {
                 found.add(
                     reasons::NEED_INVALID,
-                    format!("{at}.namespace"),
-                    format!("{name:?} is no namespace"),
+                    format_args!("{at}.namespace"),
+                    format_args!("{:?} is no namespace", begin(name)),
                 );
             }
             Some(name)
         }
         Some(_) => {
-            let message = format!("{kind} is of cluster scope: its objects have no namespace");
-            found.add(reasons::NEED_INVALID, format!("{at}.namespace"), message);
+            let message = format_args!("{kind} is of cluster scope: its objects have no namespace");
+            found.add(reasons::NEED_INVALID, format_args!("{at}.namespace"), message);
             None
         }
         None => root.filter(|_| namespaced),
     };
     if namespaced && namespace.is_none() && matches!(need.select, Select::Name(_)) {
         let message = "a name alone says nothing without a namespace";
-        found.add(reasons::NEED_INVALID, format!("{at}.namespace"), message);
+        found.add(reasons::NEED_INVALID, format_args!("{at}.namespace"), message);
     }
     let is_at_home = namespaced && namespace.is_some() && namespace == root;
     let mut granted = context
@@ -131,19 +149,42 @@ fn objects(
             Select::Name(_) => format!("; a grant of {kind} names those that may be seen, in `names`"),
             _ => format!("; no grant can: {kind} is seen by name alone"),
         };
-        let message = format!(
+        let message = format_args!(
             "Reconciler {} does not grant that the guest sees {kind} {} in {place}{remedy}",
             context.reconciler,
             what(&need.select)
         );
         found.add(reasons::NEED_NOT_GRANTED, at, message);
     }
-    (found.0.len() == before).then(|| LookUp {
+    (found.count() == before).then(|| LookUp {
         kind,
         namespace: namespace.map(Into::into),
         select: need.select.clone(),
         fields: need.fields.clone(),
     })
+}
+
+fn fields(need: &ObjectsNeed, at: &str, found: &mut Violations) {
+    if need.fields.len() > FIELDS_MAX {
+        let message = format!("{} fields, the limit is {FIELDS_MAX}", need.fields.len());
+        return found.add(reasons::NEED_TOO_COMPLEX, format!("{at}.fields"), message);
+    }
+    for (index, path) in need.fields.iter().enumerate() {
+        let at = format!("{at}.fields[{index}]");
+        if let Some(message) = syntax::path_excess(path) {
+            found.add(reasons::NEED_TOO_COMPLEX, at, message);
+        } else if !is_field(path) {
+            let message = format!(
+                "{path:?} cannot be asked for: a field is a dotted path of maps, and of metadata only ownerReferences"
+            );
+            found.add(reasons::NEED_INVALID, at, message);
+        }
+    }
+}
+
+/// What of a guest's text a message repeats.
+fn begin(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 fn grants(grant: &NeedGrant, kind: &Kind, select: &Select, is_at_home: bool) -> bool {
@@ -174,30 +215,71 @@ fn select(
 ) {
     match &need.select {
         Select::Name(name) if !object::is_name(name) => {
-            let message = format!("{name:?} is no object name");
-            found.add(reasons::NEED_INVALID, format!("{at}.select.name"), message);
+            let message = format_args!("{:?} is no object name", begin(name));
+            found.add(reasons::NEED_INVALID, format_args!("{at}.select.name"), message);
         }
         Select::Name(_) => {}
         Select::Labels(selector) => {
+            if let Some((message, path)) = excess(selector) {
+                return found.add(reasons::NEED_TOO_COMPLEX, format!("{at}.select.labels.{path}"), message);
+            }
             for (index, requirement) in selector.match_expressions.iter().enumerate() {
                 let takes_values =
                     matches!(requirement.operator, SelectorOperator::In | SelectorOperator::NotIn);
                 if takes_values == requirement.values.is_empty() {
                     let message = "In and NotIn need values, Exists and DoesNotExist take none";
-                    let path = format!("{at}.select.labels.matchExpressions[{index}].values");
+                    let path = format_args!("{at}.select.labels.matchExpressions[{index}].values");
                     found.add(reasons::NEED_INVALID, path, message);
                 }
             }
         }
         Select::Field(field) if !indexes.contains(&field.path) => {
-            let message = format!(
+            let message = format_args!(
                 "the manifest of guest {} declares no index of {} {} by {:?}",
-                context.manifest.name, need.api_version, need.kind, field.path
+                context.manifest.name,
+                need.api_version,
+                need.kind,
+                begin(&field.path)
             );
-            found.add(reasons::INDEX_NOT_DECLARED, format!("{at}.select.field.path"), message);
+            found.add(reasons::INDEX_NOT_DECLARED, format_args!("{at}.select.field.path"), message);
+        }
+        Select::Field(field) if field.equals.len() > VALUE_BYTES_MAX => {
+            let message = format!("a value of {} bytes, the limit is {VALUE_BYTES_MAX}", field.equals.len());
+            found.add(reasons::NEED_TOO_COMPLEX, format!("{at}.select.field.equals"), message);
         }
         Select::Field(_) => {}
     }
+}
+
+/// What of a selector is more than a look-up takes, and where.
+fn excess(selector: &LabelSelector) -> Option<(String, String)> {
+    let count = |found: usize, what: &str, limit: usize| {
+        (found > limit).then(|| format!("{found} {what}, the limit is {limit}"))
+    };
+    let long = |text: &str, what: &str, limit: usize| {
+        (text.len() > limit).then(|| format!("{what} of {} bytes, the limit is {limit}", text.len()))
+    };
+    let key = |text: &str| long(text, "the key of a label", LABEL_KEY_BYTES_MAX);
+    let value = |text: &str| long(text, "the value of a label", LABEL_VALUE_BYTES_MAX);
+    let (labels, expressions) = (&selector.match_labels, &selector.match_expressions);
+    if let Some(message) = count(labels.len(), "labels", REQUIREMENTS_MAX) {
+        return Some((message, "matchLabels".into()));
+    }
+    if let Some(message) = labels.iter().find_map(|(label, text)| key(label).or_else(|| value(text))) {
+        return Some((message, "matchLabels".into()));
+    }
+    if let Some(message) = count(expressions.len(), "requirements", REQUIREMENTS_MAX) {
+        return Some((message, "matchExpressions".into()));
+    }
+    expressions.iter().enumerate().find_map(|(index, requirement)| {
+        let values = || {
+            count(requirement.values.len(), "values", REQUIREMENT_VALUES_MAX)
+                .or_else(|| requirement.values.iter().find_map(|text| value(text)))
+                .map(|message| (message, "values"))
+        };
+        let (message, field) = key(&requirement.key).map(|message| (message, "key")).or_else(values)?;
+        Some((message, format!("matchExpressions[{index}].{field}")))
+    })
 }
 
 fn is_field(path: &str) -> bool {

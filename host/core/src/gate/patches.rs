@@ -1,6 +1,6 @@
 //! Patches of objects that the root does not own.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use pintle_wit::{Kind, OnRelease, Patch};
 use serde_json::Value;
@@ -15,37 +15,33 @@ pub(super) fn check(
 ) -> Vec<AllowedPatch> {
     let limit = context.limits.children as usize;
     if patches.len() > limit {
-        let message = format!("{} patches, the limit is that of children, {limit}", patches.len());
+        let message = format_args!("{} patches, the limit is that of children, {limit}", patches.len());
         found.add(reasons::TOO_MANY_PATCHES, "patches", message);
         return Vec::new();
     }
     let mut seen = BTreeSet::new();
     let mut allowed = Vec::with_capacity(patches.len());
     for (index, Patch { object, on_release }) in patches.into_iter().enumerate() {
-        let (before, path) = (found.0.len(), format!("patches[{index}].object"));
-        let label = format!(
-            "{} {:?}",
-            object::text(&object, &["kind"]).filter(|kind| !kind.is_empty()).unwrap_or("patch"),
-            object::name(&object)
-        );
+        let (before, path) = (found.count(), format!("patches[{index}].object"));
+        let label = children::label_of(&object, "patch", object::name(&object));
         if let Some(object) = children::shape(object, &path, found) {
             let kind = object::kind(&object);
             if !seen.insert((kind.group().to_owned(), kind.kind.clone(), object::name(&object).to_owned())) {
-                let message = format!("{label} is patched twice");
-                found.add(reasons::DUPLICATE_PATCH, format!("{path}.metadata.name"), message);
+                let message = format_args!("{label} is patched twice");
+                found.add(reasons::DUPLICATE_PATCH, format_args!("{path}.metadata.name"), message);
             }
             kinds(context, &kind, &path, found);
             if on_release == OnRelease::Remove && !context.status.takes_patched() {
-                let message = format!(
+                let message = format_args!(
                     "{label} is to be taken away in the end, and the root's CRD has no status.pintle.patched to name it in: add \
                      it (pintle crds DIR prints a guest's CRD with it), or let the patch stay (onRelease: Leave)"
                 );
-                found.add(reasons::STATUS_CANNOT_RECORD, format!("patches[{index}].onRelease"), message);
+                found.add(reasons::STATUS_CANNOT_RECORD, format_args!("patches[{index}].onRelease"), message);
             }
             let object = place(context, object, &path, found);
             fields(context, &kind, &object, &path, found);
             pods::check(context, &BTreeSet::new(), &object, &label, &path, found);
-            if found.0.len() == before {
+            if found.count() == before {
                 let mut grants = context.grants.patches.iter();
                 let force = grants.any(|one| one.force && is_kind(&kind, &one.api_version, &one.kind));
                 allowed.push(AllowedPatch {
@@ -56,20 +52,20 @@ pub(super) fn check(
                 });
             }
         }
-        children::name_object(&label, found.0.get_mut(before..).unwrap_or_default());
+        found.name_since(before, &label);
     }
     allowed
 }
 
 fn kinds(context: &GateContext<'_>, kind: &Kind, path: &str, found: &mut Violations) {
-    let at = format!("{path}.kind");
+    let at = format_args!("{path}.kind");
     if children::is_forbidden(kind) && object::namespace(context.root).is_some() {
-        found.add(reasons::KIND_FORBIDDEN, at, format!("no namespaced root may patch {kind}"));
+        found.add(reasons::KIND_FORBIDDEN, at, format_args!("no namespaced root may patch {kind}"));
     } else if !context.manifest.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
-        let message = format!("the manifest does not declare that it patches {kind}");
+        let message = format_args!("the manifest does not declare that it patches {kind}");
         found.add(reasons::PATCH_NOT_DECLARED, at, message);
     } else if !context.grants.patches.iter().any(|one| is_kind(kind, &one.api_version, &one.kind)) {
-        let message = format!("Reconciler {} does not grant patches of {kind}", context.reconciler);
+        let message = format_args!("Reconciler {} does not grant patches of {kind}", context.reconciler);
         found.add(reasons::PATCH_NOT_GRANTED, at, message);
     }
 }
@@ -94,7 +90,7 @@ fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut V
         (false, Some(_), _) => "a namespaced root may not patch what is of cluster scope",
         (false, None, Some(_)) => "the kind is of cluster scope: its objects have no namespace",
     };
-    found.add(reasons::NAMESPACE_FORBIDDEN, format!("{path}.metadata.namespace"), refusal);
+    found.add(reasons::NAMESPACE_FORBIDDEN, format_args!("{path}.metadata.namespace"), refusal);
     object
 }
 
@@ -104,25 +100,38 @@ fn fields(context: &GateContext<'_>, kind: &Kind, object: &Value, path: &str, fo
     let declared: Vec<&str> = declared.flat_map(|one| one.fields.iter().map(String::as_str)).collect();
     let granted = context.grants.patches.iter().filter(|one| is_kind(kind, &one.api_version, &one.kind));
     let granted: Vec<&str> = granted.flat_map(|one| one.fields.iter().map(String::as_str)).collect();
-    let mut leaves = Vec::new();
-    collect(object, &mut Vec::new(), &mut leaves);
-    leaves.retain(|leaf| !matches!(leaf[..], ["apiVersion" | "kind"] | ["metadata", "name" | "namespace"]));
-    if leaves.is_empty() {
-        found.add(reasons::PATCH_FIELD_NOT_GRANTED, path, "the patch sets nothing");
-    }
-    for leaf in leaves {
-        let covers = |paths: &[&str]| paths.iter().any(|path| is_below(&leaf, path));
-        let at = format!("{path}.{}", leaf.join("."));
+    let mut is_empty = true;
+    each_leaf(object, &mut Vec::new(), &mut |leaf| {
+        if matches!(leaf, ["apiVersion" | "kind"] | ["metadata", "name" | "namespace"]) {
+            return;
+        }
+        is_empty = false;
+        let covers = |paths: &[&str]| paths.iter().any(|path| is_below(leaf, path));
+        let at = format_args!("{path}.{}", Dotted(leaf));
         if !covers(&declared) {
-            found.add(
-                reasons::PATCH_NOT_DECLARED,
-                at,
-                "the manifest does not declare that it sets this field",
-            );
+            let message = "the manifest does not declare that it sets this field";
+            found.add(reasons::PATCH_NOT_DECLARED, at, message);
         } else if !covers(&granted) {
-            let message = format!("Reconciler {} does not grant that this field is set", context.reconciler);
+            let message =
+                format_args!("Reconciler {} does not grant that this field is set", context.reconciler);
             found.add(reasons::PATCH_FIELD_NOT_GRANTED, at, message);
         }
+    });
+    if is_empty {
+        found.add(reasons::PATCH_FIELD_NOT_GRANTED, path, "the patch sets nothing");
+    }
+}
+
+/// Keys, as a path has them.
+struct Dotted<'a>(&'a [&'a str]);
+
+impl fmt::Display for Dotted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, key) in self.0.iter().enumerate() {
+            f.write_str(if index > 0 { "." } else { "" })?;
+            f.write_str(key)?;
+        }
+        Ok(())
     }
 }
 
@@ -132,16 +141,16 @@ fn is_below(leaf: &[&str], path: &str) -> bool {
     path.split('.').all(|step| keys.next().is_some_and(|key| *key == step))
 }
 
-/// The keys of every field that a value sets. A list is one field.
-fn collect<'a>(value: &'a Value, at: &mut Vec<&'a str>, leaves: &mut Vec<Vec<&'a str>>) {
+/// Shows the keys of every field that a value sets. A list is one field.
+fn each_leaf<'a>(value: &'a Value, at: &mut Vec<&'a str>, see: &mut impl FnMut(&[&str])) {
     match value.as_object().filter(|fields| !fields.is_empty()) {
         Some(fields) => {
             for (key, value) in fields {
                 at.push(key);
-                collect(value, at, leaves);
+                each_leaf(value, at, see);
                 at.pop();
             }
         }
-        None => leaves.push(at.clone()),
+        None => see(at),
     }
 }

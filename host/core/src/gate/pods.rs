@@ -1,6 +1,6 @@
 //! Pod templates of every workload kind: Pod Security *baseline*, and what it leaves open (service accounts, references, nodes).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Display};
 
 use serde_json::Value;
 
@@ -116,11 +116,11 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn refuse(&mut self, rule: &'static str, path: String, what: impl std::fmt::Display) {
+    fn refuse(&mut self, rule: &'static str, path: impl Display, what: impl Display) {
         if self.context.grants.pod_templates.allow.iter().any(|allowed| allowed == rule) {
             return;
         }
-        let message = format!(
+        let message = format_args!(
             "{}: {what}; an administrator can except it with podTemplates.allow: [{rule}]",
             self.name
         );
@@ -149,13 +149,17 @@ impl Checker<'_> {
     fn pod(&mut self, spec: &Value, path: &str) {
         for key in ["hostNetwork", "hostPID", "hostIPC"] {
             if spec.get(key).is_some_and(is_set) {
-                self.refuse(reasons::HOST_NAMESPACES, format!("{path}.{key}"), format_args!("{key} is set"));
+                self.refuse(
+                    reasons::HOST_NAMESPACES,
+                    format_args!("{path}.{key}"),
+                    format_args!("{key} is set"),
+                );
             }
         }
         if spec.get("nodeName").is_some_and(is_set) {
             self.refuse(
                 reasons::NODE_NAME,
-                format!("{path}.nodeName"),
+                format_args!("{path}.nodeName"),
                 "a Pod is put onto a node by the scheduler",
             );
         }
@@ -164,7 +168,7 @@ impl Checker<'_> {
             if !matches!(account, "" | "default") {
                 self.refuse(
                     reasons::SERVICE_ACCOUNT,
-                    format!("{path}.{key}"),
+                    format_args!("{path}.{key}"),
                     format_args!("service account {account:?}"),
                 );
             }
@@ -177,14 +181,18 @@ impl Checker<'_> {
                 if !SYSCTLS.contains(&sysctl) {
                     self.refuse(
                         reasons::SYSCTLS,
-                        format!("{at}.sysctls[{index}].name"),
+                        format_args!("{at}.sysctls[{index}].name"),
                         format_args!("sysctl {sysctl:?}"),
                     );
                 }
             }
         }
         for (index, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
-            self.reference("Secret", secret.get("name"), format!("{path}.imagePullSecrets[{index}].name"));
+            self.reference(
+                "Secret",
+                secret.get("name"),
+                format_args!("{path}.imagePullSecrets[{index}].name"),
+            );
         }
         for key in ["initContainers", "containers", "ephemeralContainers"] {
             for (index, container) in list(spec, key).iter().enumerate() {
@@ -201,17 +209,21 @@ impl Checker<'_> {
         if object::at(security, &["windowsOptions", "hostProcess"]).is_some_and(is_set) {
             self.refuse(
                 reasons::HOST_PROCESS,
-                format!("{path}.windowsOptions.hostProcess"),
+                format_args!("{path}.windowsOptions.hostProcess"),
                 "a host process",
             );
         }
         if object::text(security, &["seccompProfile", "type"]) == Some("Unconfined") {
-            self.refuse(reasons::SECCOMP, format!("{path}.seccompProfile.type"), "seccomp is switched off");
+            self.refuse(
+                reasons::SECCOMP,
+                format_args!("{path}.seccompProfile.type"),
+                "seccomp is switched off",
+            );
         }
         if object::text(security, &["appArmorProfile", "type"]) == Some("Unconfined") {
             self.refuse(
                 reasons::APP_ARMOR,
-                format!("{path}.appArmorProfile.type"),
+                format_args!("{path}.appArmorProfile.type"),
                 "AppArmor is switched off",
             );
         }
@@ -221,7 +233,7 @@ impl Checker<'_> {
             {
                 self.refuse(
                     reasons::SELINUX,
-                    format!("{path}.seLinuxOptions"),
+                    format_args!("{path}.seLinuxOptions"),
                     "SELinux options beyond the baseline",
                 );
             }
@@ -233,10 +245,10 @@ impl Checker<'_> {
             let at = format!("{path}.securityContext");
             self.security(security, &at);
             if security.get("privileged").is_some_and(is_set) {
-                self.refuse(reasons::PRIVILEGED, format!("{at}.privileged"), "a privileged container");
+                self.refuse(reasons::PRIVILEGED, format_args!("{at}.privileged"), "a privileged container");
             }
             if !matches!(object::text(security, &["procMount"]), None | Some("" | "Default")) {
-                self.refuse(reasons::PROC_MOUNT, format!("{at}.procMount"), "an unmasked /proc");
+                self.refuse(reasons::PROC_MOUNT, format_args!("{at}.procMount"), "an unmasked /proc");
             }
             let added = object::at(security, &["capabilities", "add"]).and_then(Value::as_array);
             for (index, capability) in added.into_iter().flatten().enumerate() {
@@ -251,7 +263,7 @@ impl Checker<'_> {
             if port.get("hostPort").is_some_and(is_set) {
                 self.refuse(
                     reasons::HOST_PORTS,
-                    format!("{path}.ports[{index}].hostPort"),
+                    format_args!("{path}.ports[{index}].hostPort"),
                     "a port of the node",
                 );
             }
@@ -273,30 +285,30 @@ impl Checker<'_> {
             self.reference(
                 "Secret",
                 object::at(source, &["secretRef", "name"]),
-                format!("{at}.secretRef.name"),
+                format_args!("{at}.secretRef.name"),
             );
             self.reference(
                 "ConfigMap",
                 object::at(source, &["configMapRef", "name"]),
-                format!("{at}.configMapRef.name"),
+                format_args!("{at}.configMapRef.name"),
             );
         }
         for (index, variable) in list(container, "env").iter().enumerate() {
             let at = format!("{path}.env[{index}].valueFrom");
             let name = |key: &str| object::at(variable, &["valueFrom", key, "name"]);
-            self.reference("Secret", name("secretKeyRef"), format!("{at}.secretKeyRef.name"));
-            self.reference("ConfigMap", name("configMapKeyRef"), format!("{at}.configMapKeyRef.name"));
+            self.reference("Secret", name("secretKeyRef"), format_args!("{at}.secretKeyRef.name"));
+            self.reference("ConfigMap", name("configMapKeyRef"), format_args!("{at}.configMapKeyRef.name"));
         }
     }
 
     fn volume(&mut self, volume: &Value, path: &str) {
         for key in volume.as_object().into_iter().flat_map(|volume| volume.keys()) {
             if key == "hostPath" {
-                self.refuse(reasons::HOST_PATH, format!("{path}.hostPath"), "a path of the node");
+                self.refuse(reasons::HOST_PATH, format_args!("{path}.hostPath"), "a path of the node");
             } else if key != "name" && !VOLUMES.contains(&key.as_str()) {
                 self.refuse(
                     reasons::VOLUME_TYPE,
-                    format!("{path}.{key}"),
+                    format_args!("{path}.{key}"),
                     format_args!("a volume of type {key}"),
                 );
             }
@@ -305,14 +317,18 @@ impl Checker<'_> {
         self.reference(
             "Secret",
             name(&["secret", "secretName"]).as_ref(),
-            format!("{path}.secret.secretName"),
+            format_args!("{path}.secret.secretName"),
         );
-        self.reference("ConfigMap", name(&["configMap", "name"]).as_ref(), format!("{path}.configMap.name"));
+        self.reference(
+            "ConfigMap",
+            name(&["configMap", "name"]).as_ref(),
+            format_args!("{path}.configMap.name"),
+        );
         let claim = name(&["persistentVolumeClaim", "claimName"]);
         self.reference(
             "PersistentVolumeClaim",
             claim.as_ref(),
-            format!("{path}.persistentVolumeClaim.claimName"),
+            format_args!("{path}.persistentVolumeClaim.claimName"),
         );
         if let Some(spec) = object::at(volume, &["ephemeral", "volumeClaimTemplate", "spec"]) {
             self.claim(spec, &format!("{path}.ephemeral.volumeClaimTemplate.spec"));
@@ -322,14 +338,22 @@ impl Checker<'_> {
             let at = format!("{path}.projected.sources[{index}]");
             for key in ["serviceAccountToken", "podCertificate"] {
                 if source.get(key).is_some() {
-                    self.refuse(reasons::TOKEN_PROJECTION, format!("{at}.{key}"), "a projected credential");
+                    self.refuse(
+                        reasons::TOKEN_PROJECTION,
+                        format_args!("{at}.{key}"),
+                        "a projected credential",
+                    );
                 }
             }
-            self.reference("Secret", object::at(source, &["secret", "name"]), format!("{at}.secret.name"));
+            self.reference(
+                "Secret",
+                object::at(source, &["secret", "name"]),
+                format_args!("{at}.secret.name"),
+            );
             self.reference(
                 "ConfigMap",
                 object::at(source, &["configMap", "name"]),
-                format!("{at}.configMap.name"),
+                format_args!("{at}.configMap.name"),
             );
         }
     }
@@ -349,11 +373,11 @@ impl Checker<'_> {
                 namespace => format!("{namespace}/{}", text("name")),
             };
             if !self.is_granted(&kind, &name) {
-                let message = format!(
+                let message = format_args!(
                     "{}: a claim that is a copy of {kind} {name:?}, which podTemplates.references does not grant",
                     self.name
                 );
-                self.found.add(reasons::REFERENCE_NOT_GRANTED, format!("{path}.{key}"), message);
+                self.found.add(reasons::REFERENCE_NOT_GRANTED, format_args!("{path}.{key}"), message);
             }
         }
     }
@@ -371,18 +395,19 @@ impl Checker<'_> {
     }
 
     /// A Pod can read whatever it refers to, so a guest may refer to what its root owns and to what an administrator granted.
-    fn reference(&mut self, kind: &str, name: Option<&Value>, path: String) {
+    fn reference(&mut self, kind: &str, name: Option<&Value>, path: impl Display) {
         let Some(name) = name else { return };
         let name = name.as_str().unwrap_or_default();
         let sibling =
             Sibling { namespace: self.namespace.clone(), kind: kind.to_owned(), name: name.to_owned() };
         let is_child = self.siblings.contains(&sibling);
         let is_granted = self.is_granted(kind, name);
-        if is_child && !is_granted {
-            self.references.push((kind.to_owned(), name.to_owned()));
+        let reference = (kind.to_owned(), name.to_owned());
+        if is_child && !is_granted && !self.references.contains(&reference) {
+            self.references.push(reference);
         }
         if !is_child && !is_granted {
-            let message = format!(
+            let message = format_args!(
                 "{}: {kind} {name:?} is neither a child of this root nor granted in podTemplates.references",
                 self.name
             );

@@ -33,6 +33,8 @@ pub const STATUS_FORBIDDEN: &str = "ChildStatusForbidden";
 pub const TOO_MANY_NEEDS: &str = "TooManyNeeds";
 /// A need that means nothing: no name, no time, a wrong selector or field.
 pub const NEED_INVALID: &str = "NeedInvalid";
+/// A need with more fields, a longer path or a larger selector than a look-up takes.
+pub const NEED_TOO_COMPLEX: &str = "NeedTooComplex";
 /// The manifest does not declare this kind of need.
 pub const NEED_NOT_DECLARED: &str = "NeedNotDeclared";
 /// The manifest does not declare this index.

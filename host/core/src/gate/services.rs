@@ -29,13 +29,14 @@ fn service(context: &GateContext<'_>, child: &Value, name: &str, path: &str, fou
     let grants = &context.grants.services;
     let service_type = object::text(child, &["spec", "type"]).unwrap_or("ClusterIP");
     if !grants.types.iter().any(|granted| granted == service_type) {
-        let message = format!("{name} is of type {service_type}, granted are: {}", grants.types.join(", "));
-        found.add(reasons::SERVICE_TYPE_NOT_GRANTED, format!("{path}.spec.type"), message);
+        let message =
+            format_args!("{name} is of type {service_type}, granted are: {}", grants.types.join(", "));
+        found.add(reasons::SERVICE_TYPE_NOT_GRANTED, format_args!("{path}.spec.type"), message);
     }
     let external = object::at(child, &["spec", "externalIPs"]).and_then(Value::as_array);
     if external.is_some_and(|addresses| !addresses.is_empty()) && !grants.external_ips {
-        let message = format!("{name} has external IPs; grant services.externalIPs to allow it");
-        found.add(reasons::EXTERNAL_IPS_NOT_GRANTED, format!("{path}.spec.externalIPs"), message);
+        let message = format_args!("{name} has external IPs; grant services.externalIPs to allow it");
+        found.add(reasons::EXTERNAL_IPS_NOT_GRANTED, format_args!("{path}.spec.externalIPs"), message);
     }
 }
 
@@ -43,12 +44,12 @@ fn ingress(context: &GateContext<'_>, child: &Value, name: &str, path: &str, fou
     let annotations = object::at(child, &["metadata", "annotations"]).and_then(Value::as_object);
     for key in annotations.into_iter().flat_map(|annotations| annotations.keys()) {
         if key.to_ascii_lowercase().contains("snippet") && !context.grants.ingress_annotations.contains(key) {
-            let message = format!(
+            let message = format_args!(
                 "{name} carries {key}, which injects configuration; grant it in ingressAnnotations to allow it"
             );
             found.add(
                 reasons::INGRESS_ANNOTATION_NOT_GRANTED,
-                format!("{path}.metadata.annotations[{key}]"),
+                format_args!("{path}.metadata.annotations[{key}]"),
                 message,
             );
         }
@@ -59,7 +60,8 @@ fn secret(child: &Value, name: &str, path: &str, found: &mut Violations) {
     if let Some(secret_type) = object::text(child, &["type"])
         && CREDENTIAL_SECRETS.contains(&secret_type)
     {
-        let message = format!("{name} is of type {secret_type}, which hands out credentials of the cluster");
-        found.add(reasons::SECRET_TYPE_FORBIDDEN, format!("{path}.type"), message);
+        let message =
+            format_args!("{name} is of type {secret_type}, which hands out credentials of the cluster");
+        found.add(reasons::SECRET_TYPE_FORBIDDEN, format_args!("{path}.type"), message);
     }
 }

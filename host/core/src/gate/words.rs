@@ -20,27 +20,28 @@ const EVENTS_MAX: usize = 16;
 
 pub(super) fn conditions(conditions: &[GuestCondition], found: &mut Violations) {
     if conditions.len() > CONDITIONS_MAX {
-        let message = format!("{} conditions, the limit is {CONDITIONS_MAX}", conditions.len());
+        let message = format_args!("{} conditions, the limit is {CONDITIONS_MAX}", conditions.len());
         found.add(reasons::CONDITION_INVALID, "conditions", message);
     }
     let mut seen = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
-        let path = format!("conditions[{index}].type");
+        let path = format_args!("conditions[{index}].type");
         if HOST_CONDITIONS.contains(&condition.r#type.as_str()) {
-            let message = format!("condition {} is the host's to write", condition.r#type);
-            found.add(reasons::CONDITION_RESERVED, &path, message);
+            let message = format_args!("condition {} is the host's to write", condition.r#type);
+            found.add(reasons::CONDITION_RESERVED, path, message);
         } else if !seen.insert(&condition.r#type) {
             found.add(
                 reasons::CONDITION_RESERVED,
-                &path,
-                format!("condition {} stands twice", condition.r#type),
+                path,
+                format_args!("condition {} stands twice", condition.r#type),
             );
         } else if !is_word(&condition.r#type) {
-            found.add(reasons::CONDITION_INVALID, &path, "a condition's type is one CamelCase word");
+            found.add(reasons::CONDITION_INVALID, path, "a condition's type is one CamelCase word");
         }
         if !is_word(&condition.reason) {
-            let message = format!("the reason of condition {} is not one CamelCase word", condition.r#type);
-            found.add(reasons::CONDITION_INVALID, format!("conditions[{index}].reason"), message);
+            let message =
+                format_args!("the reason of condition {} is not one CamelCase word", condition.r#type);
+            found.add(reasons::CONDITION_INVALID, format_args!("conditions[{index}].reason"), message);
         }
     }
 }
@@ -50,21 +51,21 @@ pub(super) fn events(events: &[Event], found: &mut Violations) {
         found.add(
             reasons::EVENT_INVALID,
             "events",
-            format!("{} events, the limit is {EVENTS_MAX}", events.len()),
+            format_args!("{} events, the limit is {EVENTS_MAX}", events.len()),
         );
     }
     for (index, event) in events.iter().enumerate() {
         if !is_word(&event.reason) {
             found.add(
                 reasons::EVENT_INVALID,
-                format!("events[{index}].reason"),
+                format_args!("events[{index}].reason"),
                 "an event's reason is one CamelCase word",
             );
         }
         if event.message.trim().is_empty() {
             found.add(
                 reasons::EVENT_INVALID,
-                format!("events[{index}].message"),
+                format_args!("events[{index}].message"),
                 "an event says what happened",
             );
         }

@@ -2,14 +2,15 @@
 //! guest cannot make up its mind. It never drops the root.
 //!
 //! A bucket of time is filled at the pace of the clock and drawn on by passes that write. What people ask for (an edit of the root,
-//! another module or config) costs nothing and is never slowed, nor does a stage that comes for the first time.
+//! another module or config) costs nothing and is never slowed, nor does a stage that comes for the first time. What a guest asks for
+//! anew costs too: it can bring its root back by itself, without a write.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Event, EventType};
 
-use super::{Answer, Key, Pass, children::ChildState};
+use super::{Answer, Key, Pass, children::ChildState, needs::Anew};
 use crate::{conditions, gate::AllowedChild, managed};
 
 /// What a pass that changed children costs: a root is slowed down to one such pass in this time. Long enough for two fighting
@@ -20,6 +21,12 @@ const STATUS_COST: SignedDuration = SignedDuration::from_secs(1);
 /// What may be spent at once: twenty repairs of a child in a row. A person who edits a child by hand comes nowhere near; two
 /// controllers that fight are there within a second.
 const BURST: SignedDuration = SignedDuration::from_secs(200);
+/// What it costs that a guest asks to be brought back at another time, without anybody's edit: as often as a clock may step.
+pub const DEADLINE_COST: SignedDuration = SignedDuration::from_secs(1);
+/// What it costs that a guest asks to see other fields, without anybody's edit: a list of a kind is at least as much as a repair.
+const FIELDS_COST: SignedDuration = CHILD_COST;
+/// How many new deadlines in a row there may be: what may be spent at once is enough for them.
+pub const ASKING_BURST: i64 = BURST.as_secs() / DEADLINE_COST.as_secs();
 /// How much must have come back until a root that was slowed counts as calm: half a minute without a repair.
 const CALM: SignedDuration = SignedDuration::from_secs(30);
 
@@ -28,7 +35,7 @@ const CALM: SignedDuration = SignedDuration::from_secs(30);
 pub(super) struct Breaker {
     /// When all that was spent will have come back.
     paid: Option<Timestamp>,
-    /// Why the root is slowed, while it is.
+    /// Why the root is slowed, and to what, while it is.
     open: Option<String>,
     /// The last stage that was reached since somebody's edit.
     stage: Option<u32>,
@@ -129,9 +136,26 @@ impl Pass {
         }
         self.charged = true;
         let fight = self.fight.take();
-        self.memory
-            .breaker
-            .spend(self.now, CHILD_COST, || fight.unwrap_or_else(|| "its children keep changing".into()))
+        let why = || put_right(&fight.unwrap_or_else(|| "its children keep changing".into()));
+        self.memory.breaker.spend(self.now, CHILD_COST, why)
+    }
+
+    /// Takes what it costs that the guest asks for something that it did not ask for before, and nobody has edited the root: it may
+    /// do so with every pass, and bring each about by itself. A clock costs nothing, since it steps once a second at most.
+    pub(super) fn charge_asking(&mut self) -> bool {
+        if self.charged || self.edited {
+            return false;
+        }
+        let (cost, why) = match self.asks_anew() {
+            None => return false,
+            Some(Anew::Deadline) => (DEADLINE_COST, "its guest asks for one deadline after the other"),
+            Some(Anew::Fields) => (FIELDS_COST, "its guest keeps asking to see other fields"),
+        };
+        self.charged = true;
+        let message = || format!("{why}; it is now asked every {} s", cost.as_secs());
+        let slowed = self.memory.breaker.spend(self.now, cost, message);
+        self.hits.asking |= slowed;
+        slowed
     }
 
     /// Takes what the status costs that this pass is about to write.
@@ -140,7 +164,7 @@ impl Pass {
             return false;
         }
         self.charged = true;
-        self.memory.breaker.spend(self.now, STATUS_COST, || "its status keeps changing".into())
+        self.memory.breaker.spend(self.now, STATUS_COST, || put_right("its status keeps changing"))
     }
 
     /// Whether this pass got further in the stages than any since somebody's edit.
@@ -156,12 +180,7 @@ impl Pass {
 
     /// What a condition says of a root that is slowed.
     pub(super) fn slowed(&self) -> Option<String> {
-        let why = self.memory.breaker.open.as_ref()?;
-        Some(format!(
-            "{why}; this was put right {} times in short order, and is now tried every {} s",
-            BURST.as_secs() / CHILD_COST.as_secs(),
-            CHILD_COST.as_secs()
-        ))
+        self.memory.breaker.open.clone()
     }
 
     /// The event for a root that is slowed from now on.
@@ -174,4 +193,12 @@ impl Pass {
     pub(super) fn calm_at(&self) -> Option<Duration> {
         self.memory.breaker.until_calm(self.now)
     }
+}
+
+fn put_right(why: &str) -> String {
+    format!(
+        "{why}; this was put right {} times in short order, and is now tried every {} s",
+        BURST.as_secs() / CHILD_COST.as_secs(),
+        CHILD_COST.as_secs()
+    )
 }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Event, EventType, Eviction, EvictionMode, Evictions};
 use serde_json::Value;
 
-use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt};
+use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt, recorded};
 use crate::{conditions::Blocker, object};
 
 /// The reason while a PodDisruptionBudget says no.
@@ -24,7 +24,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 /// When it is looked again although nothing was seen to change.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// The most uids that a status names: ten answers' worth.
-const RECORDED_MAX: usize = 1000;
+const UIDS_MAX: usize = 1000;
 
 /// What is remembered of a root's evictions.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Pass {
 
     /// The uids that the root's status names.
     fn recorded_evictions(&self) -> Vec<String> {
-        super::say::entries::<String>(&self.root, "evicting").collect()
+        recorded::evicting(&self.root)
     }
 
     /// The uids that the status is to name: those of the answer; one at a time, also those before, so that their replacements can
@@ -69,7 +69,7 @@ impl Pass {
                 uids.push(pod.uid.clone());
             }
         }
-        uids.drain(..uids.len().saturating_sub(RECORDED_MAX));
+        uids.drain(..uids.len().saturating_sub(UIDS_MAX));
         uids
     }
 

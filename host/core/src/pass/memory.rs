@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use pintle_wit::{GuestCondition, Need, ObjectRef, Readiness, Refusal, names};
 use serde_json::{Map, Value};
 
-use super::{Binding, Key, breaker::Breaker, evictions::Evicted, labels::Unlabelled, needs::Settling};
+use super::{
+    Binding, Key, breaker::Breaker, events::Tokens, evictions::Evicted, labels::Unlabelled, needs::Settling,
+};
 use crate::{
     desired::{DesiredHash, hash_parts},
     gate::Allowed,
@@ -49,9 +51,13 @@ pub struct RootMemory {
     pub(super) patched: Vec<(ObjectRef, [u8; 32])>,
     /// What became of its evictions.
     pub(super) evicted: Evicted,
+    /// The Events that there have been.
+    pub(super) events: Tokens,
+    /// How many entries of its status were said to mean nothing.
+    pub(super) ignored: u32,
 }
 
-/// What refusals hold for: the root, its generation, and the hash of the Reconciler's generation and the module's digest.
+/// What refusals hold for: the root, its generation, and the hash of the Reconciler, its generation, and the module and config in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HoldsFor {
     root: Short,
@@ -246,15 +252,26 @@ impl RootMemory {
         let now = HoldsFor {
             root: short(&[object::uid(root).as_bytes()]),
             generation: object::generation(root),
-            binding: short(&[&binding.generation.to_le_bytes(), binding.digest.as_bytes()]),
+            binding: short(&[
+                binding.uid.as_bytes(),
+                &binding.generation.to_le_bytes(),
+                binding.digest.as_bytes(),
+                binding.config.hash(),
+            ]),
         };
         if self.holds_for.is_some_and(|before| before.root != now.root) {
-            *self = Self::default();
+            // Whoever may make roots is not to have Events without end for it.
+            *self = Self { events: self.events, ..Self::default() };
         }
         let asked = object::text(root, &["metadata", "annotations", names::ANNOTATION_RECONCILE_AT]);
         if asked != self.asked.as_deref() {
             // Everything is to be looked at as if for the first time.
-            *self = Self { warned: self.warned.take(), asked: asked.map(Into::into), ..Self::default() };
+            *self = Self {
+                warned: self.warned.take(),
+                asked: asked.map(Into::into),
+                events: self.events,
+                ..Self::default()
+            };
         }
         if self.holds_for.is_some_and(|before| before.generation != now.generation) {
             // Whoever edits a root expects it to be made true: what no watch shows is looked at again.

@@ -1,6 +1,6 @@
 //! What the guest asks to see: an answer counts only when the set that it asks for is the set that it was given.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Failure, Need, NeedAnswer, ObjectRef, Response, reasons};
@@ -10,8 +10,7 @@ use super::{Pass, Phase, RootMemory, Step};
 use crate::{
     desired::hash_parts,
     gate,
-    needs::{self, LookUp, SHOWN_BYTES_MAX},
-    object,
+    needs::{self, Budget, LookUp},
 };
 
 /// How often a guest is called in a row while it keeps asking for another set. Four for a chain such as ConfigMap and Pods,
@@ -30,6 +29,8 @@ pub(super) struct Needs {
     pub(super) answers: Vec<NeedAnswer>,
     /// The set is what the last pass left, and not what this one arrived at from nothing.
     remembered: bool,
+    /// What the guest asked to see before this pass, where it asks for something else now.
+    begun_with: Option<Vec<Need>>,
     /// Calls since the last answer that counted.
     calls: u32,
     /// When an answer will be another although nothing happens.
@@ -94,6 +95,7 @@ impl Pass {
             Err(_) if self.needs.remembered => self.begin_from_nothing(),
             Err(found) => {
                 self.answer = None;
+                self.counts.unlisted_violations += found.unlisted();
                 self.fail(gate::failure(&found))
             }
         }
@@ -108,23 +110,45 @@ impl Pass {
 
     pub(super) fn looked_up(&mut self, asked: Vec<Need>, found: Vec<Result<Vec<Value>, Failure>>) -> Step {
         let mut found = found.into_iter();
-        self.memory.needs.clone_from(&asked);
+        if self.memory.needs != asked {
+            let before = std::mem::replace(&mut self.memory.needs, asked.clone());
+            self.needs.begun_with.get_or_insert(before);
+        }
         self.needs.again = None;
-        let (mut answers, mut bytes) = (Vec::with_capacity(asked.len()), 0);
-        for need in &asked {
-            if let Some((answer, next)) = needs::time(need, self.now) {
-                self.come_back(next);
-                answers.push(answer);
-                continue;
-            }
-            let objects = match found.next() {
-                Some(Ok(objects)) => objects,
-                Some(Err(failure)) => return self.fail(failure),
-                None => Vec::new(),
+        let mut objects = Vec::with_capacity(asked.len());
+        let mut budget = Budget::default();
+        // All of it is there, and not more than may be shown, before anything of it counts.
+        for (index, need) in asked.iter().enumerate().filter(|(_, need)| matches!(need, Need::Objects(_))) {
+            let answer = match found.next() {
+                Some(Ok(found)) => needs::answer(need, found, &mut budget),
+                Some(Err(failure)) => Err(failure),
+                None => needs::answer(need, Vec::new(), &mut budget),
             };
-            let answer = needs::answer(need, objects);
-            bytes += answer.objects.iter().map(object::json_bytes).sum::<usize>();
-            answers.push(self.settled(need, answer));
+            match answer {
+                Ok(answer) => objects.push(answer),
+                // The guest may ask for less by now, or for something else since somebody edited its root.
+                Err(failure) if self.needs.remembered && (!failure.retry || self.edited) => {
+                    return self.begin_from_nothing();
+                }
+                Err(failure) if failure.reason == reasons::NEEDS_TOO_LARGE => {
+                    return self.fail(failure.at(format!("needs[{index}].objects")));
+                }
+                Err(failure) => return self.fail(failure),
+            }
+        }
+        let mut objects = objects.into_iter();
+        let mut answers = Vec::with_capacity(asked.len());
+        for need in &asked {
+            match needs::time(need, self.now) {
+                Some((answer, next)) => {
+                    self.come_back(next);
+                    answers.push(answer);
+                }
+                None => {
+                    let answer = objects.next().unwrap_or_default();
+                    answers.push(self.settled(need, answer));
+                }
+            }
         }
         let patched = std::mem::take(&mut self.memory.patched);
         for ((_, before), found) in patched.iter().zip(found) {
@@ -135,12 +159,6 @@ impl Pass {
             self.needs.patches_drifted |= now != Some(*before);
         }
         self.memory.patched = patched;
-        if bytes > SHOWN_BYTES_MAX {
-            let message = format!(
-                "what the guest asks to see has {bytes} bytes, the limit is {SHOWN_BYTES_MAX}; ask for fewer objects or fields"
-            );
-            return self.fail(Failure::terminal(reasons::NEEDS_TOO_LARGE, message));
-        }
         self.needs.given = asked;
         self.needs.answers = answers;
         if self.needs.called {
@@ -149,6 +167,21 @@ impl Pass {
             return self.call_guest(request);
         }
         self.ask()
+    }
+
+    /// What the guest asks for now and did not before this pass that costs the host something: how it is said, and whether a kind
+    /// has to be listed anew for it.
+    pub(super) fn asks_anew(&self) -> Option<Anew> {
+        let before = self.needs.begun_with.as_ref()?;
+        let now = &self.memory.needs;
+        let known: HashSet<(&str, &str, &str)> = before.iter().flat_map(fields).collect();
+        if now.iter().flat_map(fields).any(|field| !known.contains(&field)) {
+            return Some(Anew::Fields);
+        }
+        let known: HashSet<&str> = before.iter().filter_map(deadline).collect();
+        let is_ahead = |at: &&str| at.parse::<Timestamp>().is_ok_and(|at| at > self.now);
+        let mut deadlines = now.iter().filter_map(deadline).filter(is_ahead);
+        deadlines.any(|at| !known.contains(at)).then_some(Anew::Deadline)
     }
 
     fn come_back(&mut self, after: Option<Duration>) {
@@ -245,6 +278,37 @@ impl Pass {
     }
 }
 
+/// What a guest asks for that it did not ask for before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anew {
+    /// Fields that the host may not keep yet.
+    Fields,
+    /// Another time to be brought back at.
+    Deadline,
+}
+
+/// The fields that a need asks for, with their kind.
+fn fields(need: &Need) -> impl Iterator<Item = (&str, &str, &str)> {
+    let objects = match need {
+        Need::Objects(need) => Some(need),
+        _ => None,
+    };
+    objects.into_iter().flat_map(|need| {
+        need.fields.iter().map(|field| (need.api_version.as_str(), need.kind.as_str(), field.as_str()))
+    })
+}
+
+fn deadline(need: &Need) -> Option<&str> {
+    match need {
+        Need::Deadline(at) => Some(at),
+        _ => None,
+    }
+}
+
 fn is_same_set(one: &[Need], other: &[Need]) -> bool {
-    one.iter().all(|need| other.contains(need)) && other.iter().all(|need| one.contains(need))
+    if one == other {
+        return true;
+    }
+    let (one, other): (HashSet<&Need>, HashSet<&Need>) = (one.iter().collect(), other.iter().collect());
+    one == other
 }

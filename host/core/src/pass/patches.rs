@@ -10,7 +10,7 @@
 use pintle_wit::{ObjectRef, OnRelease};
 use serde_json::Value;
 
-use super::{ApiError, Apply, Binding, Pass, Phase, Step, adoption::Before, doubt};
+use super::{ApiError, Apply, Binding, Pass, Phase, Step, adoption::Before, doubt, recorded};
 use crate::{
     desired::{self, hash_parts, hex},
     gate::AllowedPatch,
@@ -50,11 +50,7 @@ pub(super) fn manager(binding: &Binding, root: &Value) -> String {
 impl Pass {
     /// The objects that the root's status names because they carry a patch that is to be taken away.
     pub(super) fn recorded_patches(&self) -> Vec<ObjectRef> {
-        let namespace = object::namespace(&self.root);
-        super::say::entries::<ObjectRef>(&self.root, "patched")
-            // Whoever may write the status may write anything there.
-            .filter(|entry| namespace.is_none() || entry.namespace.as_deref() == namespace)
-            .collect()
+        recorded::patched(&self.root)
     }
 
     fn patches(&self) -> &[AllowedPatch] {

@@ -105,6 +105,8 @@ pub struct Done {
     pub message: Option<String>,
     /// What it cost.
     pub counts: Counts,
+    /// The limits that it hit without failing for it.
+    pub hits: Hits,
     /// The children whose managed fields it judged: whoever keeps them may drop the fields for the verdict.
     pub judged: Vec<Judged>,
 }
@@ -150,6 +152,20 @@ pub struct Counts {
     pub patched: u32,
     /// Pods evicted or deleted.
     pub evicted: u32,
+    /// What the gate found wrong with answers beyond what it puts into words.
+    pub unlisted_violations: usize,
+}
+
+/// How often a pass hit limits that fail nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hits {
+    /// Events that were dropped, because the root has had too many.
+    pub events: u32,
+    /// Entries of the root's status that name no object, or too many of them.
+    pub records: u32,
+    /// Whether the root is slowed from now on because its guest has it come back by itself, or asks to see something else, again and
+    /// again.
+    pub asking: bool,
 }
 
 impl Counts {

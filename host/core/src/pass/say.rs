@@ -9,14 +9,14 @@ use pintle_wit::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    Blockers, Key, Pass, Phase, StatusWrite, Step, adoption::Before, api_error::is_word, children::ChildState,
+    Blockers, Key, Pass, Phase, StatusWrite, Step, adoption::Before, api_error::is_word,
+    children::ChildState, recorded,
 };
 use crate::{
     conditions::{self, Blocker},
     managed, object,
     observed::{Observed, status_conditions},
     readiness::{self, Ready},
-    reconciler,
     request::HOST_STATUS,
     status::StatusSchema,
 };
@@ -42,7 +42,7 @@ impl Pass {
         let status = self.status_on_the_way();
         let shown = json!({"status": status, "metadata": {"namespace": object::namespace(&self.root)}});
         let named = |child: &ObjectRef| {
-            recorded_unwatched(&shown).contains(child) || recorded_inventory(&shown).contains(child)
+            recorded::unwatched(&shown).contains(child) || recorded::inventory(&shown).contains(child)
         };
         if matches!(self.binding.status, StatusSchema::Nothing) || !children.iter().all(named) {
             // The CRD has no place for it, as `StatusSchemaIncomplete` on the Reconciler says.
@@ -92,9 +92,10 @@ impl Pass {
         if self.is_to_look_first() && self.said().is_news {
             return self.read_root(Before::Status);
         }
-        let mut slowed = self.charge_children();
+        let mut slowed = self.charge_children() | self.charge_asking();
         let mut said = self.said();
         let mut events = self.events(&said.blockers, said.did_change);
+        events.extend(self.ignored_event());
         if said.is_news {
             if let Some(wait) = self.merged_for().filter(|_| events.is_empty() && !slowed) {
                 self.again = Some(wait);
@@ -460,10 +461,11 @@ impl Pass {
 
     /// The guest's events, when the pass changed something, and the host's own when the root began or ceased to fail.
     fn events(&mut self, blockers: &[Blocker], did_change: bool) -> Vec<Event> {
-        let mut events = match &self.answer {
+        let events = match &self.answer {
             Some(answer) if did_change && self.failure.is_none() => answer.allowed.events().to_vec(),
             _ => Vec::new(),
         };
+        let mut events = self.few_enough(events);
         let before = self.root.get("status").map(status_conditions).unwrap_or_default();
         let find = |name: &str| before.iter().find(|condition| condition.r#type == name);
         let worth = |blocker: &&Blocker| {
@@ -508,37 +510,6 @@ impl Pass {
 fn was_ready(root: &Value) -> bool {
     let before = root.get("status").map(status_conditions).unwrap_or_default();
     before.iter().any(|ready| ready.r#type == conditions::READY && ready.status == ConditionStatus::True)
-}
-
-/// Children in the root's namespace that its status names because their kinds are not watched. Whoever may write the status may
-/// write anything there, so no other kind is looked for.
-pub(super) fn recorded_unwatched(root: &Value) -> Vec<ObjectRef> {
-    let namespace = object::namespace(root);
-    entries::<UnwatchedChild>(root, "unwatched")
-        .map(|entry| ObjectRef {
-            api_version: entry.api_version,
-            kind: entry.kind,
-            namespace: namespace.map(Into::into),
-            name: entry.name,
-        })
-        .filter(|entry| !reconciler::is_watchable(&entry.kind()))
-        .collect()
-}
-
-/// Children that the root's status names because they live elsewhere.
-pub(super) fn recorded_inventory(root: &Value) -> Vec<ObjectRef> {
-    let namespace = object::namespace(root);
-    entries::<ObjectRef>(root, "inventory")
-        .filter(|entry| namespace.is_none() || entry.namespace.as_deref() != namespace)
-        .collect()
-}
-
-pub(super) fn entries<'a, T: serde::de::DeserializeOwned + 'a>(
-    root: &'a Value,
-    list: &str,
-) -> impl Iterator<Item = T> + use<'a, T> {
-    let entries = object::at(root, &["status", "pintle", list]).and_then(Value::as_array);
-    entries.into_iter().flatten().filter_map(|entry| serde_json::from_value(entry.clone()).ok())
 }
 
 fn unwatched_child(reference: &ObjectRef) -> UnwatchedChild {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pintle_core::{
     Allowed, Binding, KindInfo, StatusSchema,
     desired::SealingKey,
-    gate::{self, Violation},
+    gate::{self, Violation, Violations},
     reconciler::{Grants, KindGrant, Limits, NeedGrant, NeedScope, PatchGrant},
 };
 use pintle_wit::{ChildKind, Kind, Manifest, NeedKind, PatchKind};
@@ -91,11 +91,12 @@ pub(crate) fn binding() -> Binding {
     powers(&mut manifest, &mut grants);
     Binding {
         reconciler: "shop".into(),
+        uid: "reconciler-uid".into(),
         generation: 1,
         field_manager: "pintle-shop".into(),
         grants,
         limits: Limits { children: 8, ..Limits::default() },
-        config: Value::Null,
+        config: Value::Null.into(),
         digest: "sha256:one".into(),
         manifest,
         kinds,
@@ -222,6 +223,11 @@ pub(crate) fn good() -> Value {
 
 /// What the gate says to an answer.
 pub(crate) fn judge(binding: &Binding, answer: Value) -> Result<Allowed, Vec<Violation>> {
+    judge_all(binding, answer).map_err(|found| found.listed().to_vec())
+}
+
+/// The same, with those that are counted alone.
+pub(crate) fn judge_all(binding: &Binding, answer: Value) -> Result<Allowed, Violations> {
     let root = root();
     gate::gate(&binding.context(&root), serde_json::from_value(answer).expect("the answer is a response"))
 }

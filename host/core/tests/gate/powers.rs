@@ -22,6 +22,10 @@ fn needs() -> Vec<Row> {
         need("ConfigMap", json!({"select": {"labels": {"matchExpressions": [expression]}}}))
     };
     let values = objects(".select.labels.matchExpressions[0].values");
+    let values_at = values.clone();
+    let exists = |key: &str| json!({"key": key, "operator": "Exists"});
+    let many_labels =
+        |count: usize| (0..count).map(|n| (format!("l{n}"), json!("x"))).collect::<serde_json::Map<_, _>>();
     let field = |path: &str| json!({"select": {"field": {"path": path, "equals": "x"}}});
     let rows = [
         (TOO_MANY_NEEDS, "needs".to_owned(), "257", json!(many)),
@@ -52,6 +56,62 @@ fn needs() -> Vec<Row> {
         (NEED_INVALID, objects(".namespace"), "\"a/b\"", need("Service", json!({"namespace": "a/b"}))),
         (NEED_INVALID, objects(".namespace"), "namespace", need("Service", json!({"namespace": "*"}))),
         (NEED_INVALID, objects(".namespace"), "Planet", need("Planet", json!({"namespace": "x"}))),
+        (NEED_INVALID, at(".deadline"), "no time", json!([{"deadline": " ".repeat(1 << 20)}])),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".fields"),
+            "33 fields, the limit is 32",
+            need("ConfigMap", json!({"fields": (0..33).map(|n| format!("data.k{n}")).collect::<Vec<_>>()})),
+        ),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".fields[1]"),
+            "the limit is 256",
+            need("ConfigMap", json!({"fields": ["data", format!("data.{}", "k".repeat(10 << 10))]})),
+        ),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".fields[0]"),
+            "17 steps, the limit is 16",
+            need("ConfigMap", json!({"fields": [format!("a{}", ".a".repeat(16))]})),
+        ),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".select.labels.matchLabels"),
+            "17 labels, the limit is 16",
+            need("ConfigMap", json!({"select": {"labels": {"matchLabels": many_labels(17)}}})),
+        ),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".select.labels.matchExpressions"),
+            "17 requirements, the limit is 16",
+            need("ConfigMap", json!({"select": {"labels": {"matchExpressions": vec![exists("a"); 17]}}})),
+        ),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".select.labels.matchExpressions[1].key"),
+            "the limit is 317",
+            need(
+                "ConfigMap",
+                json!({"select": {"labels": {"matchExpressions": [exists("a"), exists(&"k".repeat(318))]}}}),
+            ),
+        ),
+        (
+            NEED_TOO_COMPLEX,
+            values_at.clone(),
+            "33 values, the limit is 32",
+            labels("In", json!(vec!["a"; 33])),
+        ),
+        (NEED_TOO_COMPLEX, values_at, "64 bytes, the limit is 63", labels("In", json!(["a".repeat(64)]))),
+        (
+            NEED_TOO_COMPLEX,
+            objects(".select.field.equals"),
+            "the limit is 1024",
+            need(
+                "ConfigMap",
+                json!({"select": {"field": {"path": "data.host", "equals": "h".repeat(1025)}}}),
+            ),
+        ),
         (NEED_NOT_DECLARED, objects(".kind"), "v1 Pod", need("Pod", json!({}))),
         (
             INDEX_NOT_DECLARED,

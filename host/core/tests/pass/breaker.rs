@@ -63,8 +63,8 @@ fn a_slowed_root_is_tried_every_ten_seconds_and_never_dropped() {
         let wait = run.done.again.expect("it comes back");
         assert!(wait > Duration::from_secs(9) && wait <= Duration::from_secs(10), "{wait:?}");
         let run = world.pass_after(i64::try_from(wait.as_millis()).unwrap(), &page());
-        assert_eq!(run.steps, ["call", "update ConfigMap page", "emit"], "no status and no second warning");
-        assert!(run.events.iter().all(|event| event.reason != "Throttled"));
+        assert_eq!(run.steps, ["call", "update ConfigMap page"], "no status and no second warning");
+        assert_eq!(run.done.hits.events, 1, "there were too many Events of the guest's");
         assert!(run.done.throttled);
     }
 }
@@ -184,4 +184,63 @@ fn a_clock_that_is_set_back_slows_nobody_for_long() {
     assert!(run.done.again.unwrap() <= Duration::from_secs(10), "{:?}", run.done.again);
     world.pass_after(10_000, &page());
     assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
+}
+
+#[test]
+fn a_guest_that_says_something_new_each_time_has_twenty_events_and_then_one_in_five_minutes() {
+    let mut world = World::new();
+    let (mut published, mut dropped) = (0, 0);
+    for turn in 0..600 {
+        let mut answer = page();
+        answer.status = json!({"turn": turn}).as_object().unwrap().clone();
+        answer.events =
+            vec![Event::normal(format!("Turn{turn}"), "it turned"), Event::normal("Twice", "and again")];
+        let run = world.pass_after(1000, &answer);
+        published += run.events.len();
+        dropped += run.done.hits.events as usize;
+    }
+    assert_eq!(published, 21, "twenty, and one more after five minutes");
+    assert_eq!(published + dropped, 1200);
+}
+
+#[test]
+fn a_guest_that_says_much_does_not_keep_the_host_from_saying_that_it_failed() {
+    let mut world = World::new();
+    for turn in 0..30 {
+        let mut answer = page();
+        answer.status = json!({"turn": turn}).as_object().unwrap().clone();
+        world.pass_after(1000, &answer);
+    }
+    let run = world.pass_with(|_| Err(pintle_wit::Failure::terminal("Broken", "it is broken")));
+    assert_eq!(run.events.iter().map(|event| event.reason.as_str()).collect::<Vec<_>>(), ["Broken"]);
+    // Another failure each time is no way around it.
+    let mut published = 0;
+    for turn in 0..30 {
+        let failure = |turn| pintle_wit::Failure::terminal("Broken", format!("in another way: {turn}"));
+        world.now += 1000;
+        published += world.pass_now(|_| Err(failure(turn))).events.len();
+    }
+    assert_eq!(published, 4);
+}
+
+#[test]
+fn neither_a_new_root_nor_another_look_brings_events_back() {
+    let mut world = World::new();
+    let mut published = 0;
+    for turn in 0..60 {
+        let root = world.root.clone();
+        if turn % 10 == 9 {
+            world.api.objects.remove(&root);
+            world.root = world.add_root("shop");
+        }
+        let metadata = &mut world.api.objects.get_mut(&root).unwrap()["metadata"];
+        metadata["annotations"]["pintle.dev/reconcile-at"] = json!(turn.to_string());
+        if turn % 10 == 9 {
+            metadata["uid"] = json!(format!("uid-{turn}"));
+        }
+        let mut answer = page();
+        answer.status = json!({"turn": turn}).as_object().unwrap().clone();
+        published += world.pass_after(100, &answer).events.len();
+    }
+    assert!(published <= 25, "{published}");
 }

@@ -291,3 +291,120 @@ fn what_changes_back_was_no_change() {
     assert_eq!(world.says("Ready"), yes("Succeeded"));
     assert_ne!(world.says("Ready"), no("Succeeded"));
 }
+
+// === What may be shown ===
+
+#[test]
+fn a_need_that_matches_too_much_fails_by_its_name_and_leaves_nothing() {
+    let mut world = world();
+    add(&mut world, "first", "second");
+    world.api.create(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large", "namespace": "shops"},
+        "data": {"k": "x".repeat(2 << 20)}}),
+    );
+    let ask = |fields: &[&str]| {
+        let everything = Select::Labels(pintle_wit::LabelSelector::default());
+        let all = ObjectsNeed { select: everything, ..config_map("") }.with_fields(fields);
+        Response {
+            needs: vec![
+                Need::Clock { step_seconds: 60 },
+                Need::Objects(config_map("first")),
+                Need::Objects(all),
+            ],
+            ..Response::default()
+        }
+    };
+    let run = world.pass_with(|_| Ok(ask(&["data"])));
+    assert_eq!(world.says("Stalled"), yes("NeedsTooLarge"));
+    let ready = world.condition("Ready").unwrap();
+    let message = ready["message"].as_str().unwrap();
+    assert!(message.starts_with("needs[2].objects: with v1 ConfigMap by labels"), "{message}");
+    assert_eq!((calls(&run), run.done.retry), (1, None));
+    let run = world.pass_with(|_| Ok(ask(&["metadata.ownerReferences"])));
+    assert_eq!(run.done.error, None, "by their metadata they are few enough");
+}
+
+// === What a guest asks for again and again ===
+
+/// A guest that, whenever it is called for another reason than its own needs, asks to be brought back a moment later.
+fn restless(now: i64, request: &Request) -> Response {
+    let at = jiff::Timestamp::from_millisecond(now + 1).unwrap().to_string();
+    let ahead = request.needs.iter().find(|answer| answer.reached == Some(false));
+    let need = ahead.map_or(Need::Deadline(at), |answer| answer.need.clone());
+    Response { needs: vec![need], ..Response::default() }
+}
+
+fn pass_when_it_comes_back(
+    world: &mut World,
+    before: &Run,
+    guest: impl Fn(i64, &Request) -> Response,
+) -> Run {
+    let wait = before.done.again.expect("it comes back").max(Duration::from_millis(10));
+    world.now += i64::try_from(wait.as_millis()).unwrap();
+    let now = world.now;
+    world.pass_now(|request| Ok(guest(now, request)))
+}
+
+#[test]
+fn a_chain_of_deadlines_is_slowed_to_one_a_second_and_said_to_be() {
+    let mut world = world();
+    let now = world.now + 60_000;
+    let mut run = world.pass_with(|request| Ok(restless(now, request)));
+    let (mut passes, mut slowed) = (0, 0);
+    while !run.done.throttled {
+        run = pass_when_it_comes_back(&mut world, &run, restless);
+        passes += 1;
+        slowed += u32::from(run.done.hits.asking);
+        assert!(passes < 300, "it is never slowed");
+    }
+    assert!(passes > 150 && slowed == 1, "{passes} {slowed}");
+    assert_eq!(world.says("Reconciling"), yes("Throttled"));
+    let ready = world.condition("Ready").unwrap();
+    assert!(ready["message"].as_str().unwrap().contains("one deadline after the other"), "{ready}");
+    let (began, mut guest_calls) = (world.now, 0);
+    while world.now < began + 60_000 {
+        run = pass_when_it_comes_back(&mut world, &run, restless);
+        guest_calls += calls(&run);
+    }
+    assert!(guest_calls <= 2 * 62, "{guest_calls} calls in a minute");
+}
+
+#[test]
+fn a_clock_that_steps_once_a_second_is_never_slowed() {
+    let mut world = world();
+    let guest = |request: &Request| {
+        let mut response = Response { needs: vec![Need::Clock { step_seconds: 1 }], ..Response::default() };
+        let deadline = request.needs.first().and_then(|answer| answer.time.clone());
+        // And a deadline that stays the same costs nothing either.
+        response.needs.extend(deadline.map(|_| Need::Deadline("2100-01-01T00:00:00Z".into())));
+        Ok(response)
+    };
+    for _ in 0..2000 {
+        world.now += 1000;
+        let run = world.pass_now(guest);
+        assert!(!run.done.throttled && run.done.again <= Some(Duration::from_secs(1)));
+    }
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+}
+
+#[test]
+fn a_guest_that_asks_for_another_field_each_time_is_slowed_to_one_list_in_ten_seconds() {
+    let mut world = world();
+    let guest = |request: &Request| {
+        let clock = Need::Clock { step_seconds: 1 };
+        let mut needs = vec![clock];
+        if let Some(time) = request.needs.first().and_then(|answer| answer.time.clone()) {
+            let field = format!("data.t{}", time.replace(':', ""));
+            needs.push(Need::Objects(ObjectsNeed { fields: vec![field], ..config_map("first") }));
+        }
+        Ok(Response { needs, ..Response::default() })
+    };
+    let mut anew = 0;
+    for second in 0..300 {
+        world.now += 1000;
+        let run = world.pass_now(guest);
+        anew += usize::from(calls(&run) > 1);
+        assert!(second < 30 || run.done.throttled, "{second}");
+    }
+    assert!((45..60).contains(&anew), "{anew} times in five minutes");
+}

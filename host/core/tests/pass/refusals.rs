@@ -228,3 +228,35 @@ fn the_longest_time_that_the_api_server_asked_for_reaches_the_caller() {
     assert_eq!(run.done.retry, Some(Duration::from_secs(7)));
     assert_eq!(run.done.error.as_deref(), Some("InternalError"), "the first error is the one that is told");
 }
+
+#[test]
+fn nothing_that_was_met_under_one_reconciler_or_config_holds_for_the_next() {
+    type Change = fn(&mut World);
+    let changes: [Change; 4] = [
+        |world| world.binding.uid = "made again in the same generation".into(),
+        |world| world.binding.generation += 1,
+        |world| world.binding.config = json!({"size": 2}).into(),
+        |world| world.binding.digest = "sha256:other".into(),
+    ];
+    for change in changes {
+        let mut world = World::new();
+        world.api.fail("apply Service web", Fault::Refuse(invalid()));
+        world.pass(&shop(30010));
+        let same = world.pass(&shop(30010));
+        assert_eq!(count(&same.steps, "create Service web"), 0, "it stands: {:?}", same.steps);
+        change(&mut world);
+        let run = world.pass(&shop(30010));
+        assert!(run.requests[0].refusals.is_empty());
+        assert_eq!(count(&run.steps, "create Service web"), 1, "{:?}", run.steps);
+    }
+    let mut world = World::new();
+    world.settle(&shop(30010));
+    world.binding.uid = "made again in the same generation".into();
+    let run = world.pass(&shop(30010));
+    assert_eq!(
+        count(&run.steps, "call"),
+        1,
+        "the guest is asked, and its answer judged, anew: {:?}",
+        run.steps
+    );
+}

@@ -53,11 +53,12 @@ impl World {
         ];
         let binding = Binding {
             reconciler: "shop".into(),
+            uid: "reconciler-uid".into(),
             generation: 1,
             field_manager: MANAGER.into(),
             grants: Grants::as_declared(&manifest),
             limits: Limits::default(),
-            config: json!({"size": 1}),
+            config: json!({"size": 1}).into(),
             digest: "sha256:one".into(),
             kinds: manifest
                 .children

@@ -119,7 +119,7 @@ fn an_answer_as_large_as_its_limit_is_read() {
     let text = answer(r#""status":{"a":"bcd"}"#);
     let engine = engine(Meter::Deadline);
     let module = load(&engine, &fixtures::answers(&manifest(), &text));
-    let limits = |bytes| CallLimits { response: Limits { bytes, depth: 64 }, ..CallLimits::default() };
+    let limits = |bytes| CallLimits { response: Limits::of_bytes(bytes), ..CallLimits::default() };
     assert!(module.reconcile("{}", &limits(text.len())).is_ok());
     assert_eq!(call_error(&module, &limits(text.len() - 1)).failure.reason, reasons::TOO_LARGE);
     let module = load(&engine, &fixtures::fails(&manifest(), &text));
@@ -156,9 +156,62 @@ fn an_answer_that_breaks_the_contract_has_the_reason_of_the_contract() {
 }
 
 #[test]
+fn an_answer_of_too_many_values_is_refused_before_any_is_made() {
+    let begin = answer(r#""status":{"a":["#);
+    let begin = begin.trim_end_matches('}');
+    let bytes = fixtures::repeats(&manifest(), begin, r#"{"":0},"#, "0]}}", 1 << 20);
+    assert!(bytes.len() < 10_000);
+    let (failure, stats) = fails_with(&bytes, reasons::TOO_COMPLEX);
+    assert!(!failure.retry);
+    // The document, its version, its status and the list; two of each item.
+    assert_eq!(failure.path.as_deref(), Some("status.a[32766]"));
+    assert!(stats.response_bytes > 1_000_000 && stats.parsed_bytes == 0, "{stats:?}");
+}
+
+#[test]
+fn an_answer_that_takes_more_memory_than_its_call_was_granted_says_how_much_it_is() {
+    let text = answer(&format!(r#""status":{{"a":[{}]}}"#, vec![r#"{"":0}"#; 1000].join(",")));
+    let module = load(&engine(Meter::Deadline), &fixtures::answers(&manifest(), &text));
+    let granted = |parsed_bytes| CallLimits {
+        response: Limits { parsed_bytes, ..Limits::default() },
+        ..CallLimits::default()
+    };
+    let error = call_error(&module, &granted(100_000));
+    assert_eq!(error.failure.reason, reasons::BEYOND_GRANT);
+    let answer = module.reconcile("{}", &granted(error.stats.parsed_bytes)).unwrap();
+    assert_eq!(answer.stats.parsed_bytes, error.stats.parsed_bytes);
+}
+
+#[test]
+fn a_guest_may_write_to_all_the_memory_that_it_has() {
+    let module = load(&engine(Meter::Deadline), &fixtures::fills(&manifest(), 60 << 20, EMPTY_RESPONSE));
+    let answer = module.reconcile("{}", &CallLimits::default()).unwrap();
+    assert!(answer.stats.peak_memory_bytes >= 60 << 20, "{:?}", answer.stats);
+}
+
+#[test]
 fn a_message_that_a_guest_made_long_is_cut() {
     let text = answer(&format!(r#""{}":1"#, "x".repeat(100_000)));
     let (failure, _) = fails_with(&fixtures::answers(&manifest(), &text), reasons::UNKNOWN_FIELD);
     assert!(failure.message.len() <= 1024);
     assert!(failure.path.is_none_or(|path| path.len() <= 256));
+}
+
+#[test]
+fn a_guest_that_asks_anew_asks_for_another_field_with_each_time_that_it_is_told() {
+    let module = load(&engine(Meter::Deadline), &fixtures::asks_anew(&manifest()));
+    let asked = |request: &str| module.reconcile(request, &CallLimits::default()).unwrap().response.needs;
+    let first = asked(r#"{"object":{}}"#);
+    assert_eq!(first.len(), 1);
+    for time in ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"] {
+        let request = format!(
+            r#"{{"object":{{}},"needs":[{{"need":{{"clock":{{"stepSeconds":1}}}},"time":"{time}"}}]}}"#
+        );
+        let needs = asked(&request);
+        assert_eq!((needs.len(), &needs[0]), (1 + fixtures::NEEDS_ASKED_ANEW, &first[0]));
+        for need in &needs[1..] {
+            let pintle_wit::Need::Objects(need) = need else { panic!("{need:?}") };
+            assert_eq!(need.fields, [format!("data.t{time}")]);
+        }
+    }
 }

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_engine::{CallLimits, Engine, EngineConfig, Meter, TICK, fixtures};
+use pintle_engine::{CallLimits, Compiler, Engine, EngineConfig, Meter, TICK, fixtures};
 use pintle_wit::reasons;
 
 use crate::support::{EMPTY_RESPONSE, call_error, config, engine, load, manifest};
@@ -48,7 +48,7 @@ fn a_deadline_fires_right_after_rest() {
 #[test]
 fn every_engine_proves_that_its_limit_holds() {
     for meter in [Meter::Deadline, Meter::Fuel] {
-        engine(meter).self_test().unwrap();
+        engine(meter).self_test(Compiler::Here).unwrap();
     }
 }
 

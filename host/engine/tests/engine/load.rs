@@ -1,7 +1,15 @@
-use std::{str::FromStr, sync::Arc};
+use std::{
+    ptr,
+    str::FromStr,
+    sync::{Mutex, mpsc},
+    thread,
+};
 
-use pintle_engine::{Allocation, Compiler, Digest, Engine, EngineConfig, Meter, fixtures};
-use pintle_wit::reasons;
+use pintle_engine::{
+    Allocation, Compiler, Digest, Engine, EngineConfig, Excess, FUNCTION_BYTES_MAX, Job, LOCALS_MAX, Meter,
+    Module, Precompiler, Target, fixtures,
+};
+use pintle_wit::{Failure, reasons};
 
 use crate::support::{EMPTY_RESPONSE, config, engine, load, manifest, refused};
 
@@ -235,34 +243,123 @@ fn without_room_for_the_pool_calls_map_their_own_memory() {
     assert_eq!(engine(Meter::Deadline).allocation(), Allocation::Pool);
 }
 
-/// An engine whose modules another one compiles, as another process of the same program would.
-fn compiled_by(other: Engine) -> Engine {
-    let compiler = Compiler::Elsewhere(Arc::new(move |bytes| other.precompile(bytes)));
-    Engine::new(EngineConfig { compiler, ..config(Meter::Deadline) }).unwrap()
-}
-
-#[test]
-fn a_module_that_was_compiled_elsewhere_is_the_same_module() {
-    let engine = compiled_by(engine(Meter::Deadline));
-    engine.self_test().unwrap();
+/// A module that was compiled as another process of the same program would, for this target.
+fn load_compiled_for(engine: &Engine, target: Target) -> Result<Module, Failure> {
+    let elsewhere = Precompiler::new(&target).unwrap();
     let bytes = fixtures::answers(&manifest(), EMPTY_RESPONSE);
-    let module = load(&engine, &bytes);
-    assert_eq!((module.digest(), module.manifest_text()), (Digest::of(&bytes), manifest().as_str()));
+    engine.load_by(Compiler::Elsewhere(&|job| elsewhere.precompile(job.bytes)), &bytes, None)
 }
 
 #[test]
-fn what_was_compiled_for_another_engine_is_compiled_again() {
-    let engine = compiled_by(engine(Meter::Fuel));
-    engine.self_test().unwrap();
-    load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+fn what_is_compiled_elsewhere_fits_an_engine_with_a_pool_and_one_without() {
+    let without = EngineConfig { concurrent_calls: 100_000, ..config(Meter::Deadline) };
+    for (engine, allocation) in [
+        (engine(Meter::Deadline), Allocation::Pool),
+        (engine(Meter::Fuel), Allocation::Pool),
+        (Engine::new(without).unwrap(), Allocation::OnDemand),
+    ] {
+        assert_eq!(engine.target().allocation, allocation);
+        let elsewhere = Precompiler::new(&engine.target()).unwrap();
+        engine.self_test(Compiler::Elsewhere(&|job| elsewhere.precompile(job.bytes))).unwrap();
+        let module = load_compiled_for(&engine, engine.target()).unwrap();
+        assert_eq!(module.manifest_text(), manifest());
+        assert!(module.reconcile("{}", &Default::default()).is_ok());
+        assert!(module.code_bytes() > 0);
+    }
+}
+
+#[test]
+fn what_is_compiled_for_another_engine_is_not_compiled_here_instead() {
+    let engine = engine(Meter::Deadline);
+    let target = engine.target();
+    for other in [
+        Target { meter: Meter::Fuel, ..target },
+        Target { allocation: Allocation::OnDemand, ..target },
+        Target { allocation: Allocation::OnDemand, memory_bytes_max: 1 << 20, ..target },
+    ] {
+        let failure = load_compiled_for(&engine, other).unwrap_err();
+        assert_eq!((failure.reason.as_str(), failure.retry), (reasons::COMPILER_FAILED, true), "{failure}");
+    }
+    let cut = engine.load_by(
+        Compiler::Elsewhere(&|_| Ok(Vec::new())),
+        &fixtures::answers(&manifest(), EMPTY_RESPONSE),
+        None,
+    );
+    assert_eq!(cut.unwrap_err().reason, reasons::COMPILER_FAILED);
+}
+
+#[test]
+fn what_the_pool_has_no_room_for_is_the_modules_fault_wherever_it_was_compiled() {
+    let engine = engine(Meter::Deadline);
+    let instances = "(core instance (instantiate 0))".repeat(9);
+    let bytes = wat(&format!("(component (core module (memory 1)) {instances})"));
+    let elsewhere = Precompiler::new(&engine.target()).unwrap();
+    let there = engine.load_by(Compiler::Elsewhere(&|job| elsewhere.precompile(job.bytes)), &bytes, None);
+    for failure in [there.unwrap_err(), engine.load(&bytes, None).unwrap_err()] {
+        assert_eq!((failure.reason.as_str(), failure.retry), (reasons::INVALID_WASM, false), "{failure}");
+    }
 }
 
 #[test]
 fn a_compiler_that_ends_early_is_told_and_may_be_tried_again() {
-    let failure = pintle_wit::Failure::transient("CompilerFailed", "killed");
-    let told = failure.clone();
-    let compiler = Compiler::Elsewhere(Arc::new(move |_| Err(told.clone())));
-    let engine = Engine::new(EngineConfig { compiler, ..config(Meter::Deadline) }).unwrap();
-    let found = engine.load(&fixtures::answers(&manifest(), EMPTY_RESPONSE), None).unwrap_err();
-    assert_eq!(found, failure);
+    let engine = engine(Meter::Deadline);
+    let bytes = fixtures::answers(&manifest(), EMPTY_RESPONSE);
+    let told = Failure::transient(reasons::COMPILER_FAILED, "killed");
+    let found = engine.load_by(Compiler::Elsewhere(&|_| Err(told.clone())), &bytes, None).unwrap_err();
+    assert_eq!(found, told);
+    assert!(engine.loaded(&Digest::of(&bytes)).is_none());
+    let module = load(&engine, &bytes);
+    assert!(engine.loaded(&module.digest()).is_some());
+}
+
+#[test]
+fn a_module_that_takes_long_to_compile_holds_up_no_other_and_is_compiled_once() {
+    let engine = engine(Meter::Deadline);
+    let slow = fixtures::answers(&manifest(), EMPTY_RESPONSE);
+    let quick = fixtures::echoes(&manifest());
+    let elsewhere = Precompiler::new(&engine.target()).unwrap();
+    let (begun, begins) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let waits_for_go = Mutex::new((begun, may_go));
+    let stuck = |job: Job<'_>| {
+        let both = waits_for_go.lock().unwrap();
+        both.0.send(()).unwrap();
+        both.1.recv().unwrap();
+        elsewhere.precompile(job.bytes)
+    };
+    let never = |_: Job<'_>| Err(Failure::terminal("Again", "it is compiled again"));
+    thread::scope(|scope| {
+        let first = scope.spawn(|| engine.load_by(Compiler::Elsewhere(&stuck), &slow, None));
+        begins.recv().unwrap();
+        assert!(engine.loaded(&Digest::of(&slow)).is_none(), "nobody waits to be told that it is not there");
+        let second = scope.spawn(|| engine.load_by(Compiler::Elsewhere(&never), &slow, None));
+        // While the other is compiled, and before it can be done.
+        load(&engine, &quick);
+        go.send(()).unwrap();
+        let first = first.join().unwrap().unwrap();
+        // Where it came late enough to be second at all.
+        let second = second.join().unwrap().unwrap();
+        assert!(ptr::eq(first.manifest(), second.manifest()));
+    });
+}
+
+#[test]
+fn a_function_that_is_too_large_or_has_too_many_locals_is_not_compiled() {
+    let engine = engine(Meter::Deadline);
+    let code = |functions: &str| wat(&format!("(component (core module (func) {functions}))"));
+    let bytes = FUNCTION_BYTES_MAX;
+    let (nops, locals) = ("nop ".repeat(bytes), "i32 ".repeat(LOCALS_MAX as usize));
+    let (large, many) = (code(&format!("(func {nops})")), code(&format!("(func (local i64 {locals}))")));
+    for (module, excess, said) in [
+        (large, Excess::FunctionBytes, format!("has {} bytes, the limit is {bytes}", bytes + 2)),
+        (many, Excess::Locals, format!("has {} locals, the limit is {LOCALS_MAX}", LOCALS_MAX + 1)),
+    ] {
+        let refused = engine.verify(&module, None).unwrap_err();
+        assert_eq!(
+            (refused.failure.reason.as_str(), refused.excess),
+            (reasons::MODULE_TOO_LARGE, Some(excess))
+        );
+        assert!(refused.failure.message.contains(&said), "{}", refused.failure);
+    }
+    assert!(engine.verify(&code(&format!("(func (local {locals}))")), None).is_ok());
 }

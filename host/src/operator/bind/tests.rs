@@ -13,11 +13,14 @@ struct Scene {
     loads: BTreeMap<String, Load>,
     reconcilers: BTreeMap<String, api::Reconciler>,
     crds: BTreeMap<String, CrdInfo>,
+    configs: Configs,
+    /// Whether configs are checked as soon as they are there.
+    checks: bool,
 }
 
 impl Scene {
     fn new() -> Self {
-        let mut scene = Self::default();
+        let mut scene = Self { checks: true, ..Self::default() };
         scene.crds.insert("toys.x".into(), crd(true, "v1"));
         scene
     }
@@ -46,9 +49,15 @@ impl Scene {
             loads: &self.loads,
             reconcilers: &self.reconcilers,
             crds: &self.crds,
-            configs: &Configs::default(),
+            configs: &self.configs,
             now: Timestamp::UNIX_EPOCH,
         };
+        if self.checks {
+            for due in self.configs.due(&world) {
+                let outcome = due.run();
+                self.configs.found(&due, outcome);
+            }
+        }
         match decide(&world, name, before) {
             Verdict::Work(in_force) => Ok(*in_force),
             Verdict::Rest(failure, _) => Err((failure.reason, failure.retry)),
@@ -75,7 +84,21 @@ fn loaded(kind: &str) -> Progress {
     let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
     let manifest = fixtures::manifest("toy", "x/v1", kind, &[]);
     let answer = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
-    Progress::Loaded(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
+    with_schema(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
+}
+
+/// A module whose config has a number.
+fn loaded_with_number() -> Progress {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let schema = r#"{"configSchema":{"type":"object","properties":{"a":{"type":"integer"}}},"#;
+    let manifest = fixtures::manifest("toy", "x/v1", "Toy", &[]).replacen('{', schema, 1);
+    let answer = r#"{"apiVersion":"guest.pintle.dev/v1"}"#;
+    with_schema(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
+}
+
+fn with_schema(module: Module) -> Progress {
+    let schema = ConfigSchema::compile(module.manifest()).expect("the schema is taken");
+    Progress::Loaded(module, schema)
 }
 
 fn refused() -> Progress {
@@ -230,4 +253,75 @@ fn a_host_that_starts_rests_until_it_knows_what_becomes_of_the_module_that_was_i
     };
     assert_eq!(with(Progress::Loading), Err(("ModuleLoading".into(), true)));
     assert_eq!(with(refused()), Err(("ModuleNotReady".into(), false)));
+}
+
+#[test]
+fn while_a_config_is_being_checked_what_was_in_force_works_and_nobody_waits_for_it() {
+    let scene = |a: Value| {
+        let mut scene = Scene::new().module("one", loaded_with_number()).reconciler(
+            "r",
+            EARLY,
+            json!({"config": {"a": a}}),
+        );
+        scene.checks = false;
+        scene
+    };
+    let mut first = scene(json!(1));
+    assert_eq!(
+        first.decide("r", None).map(|_| ()),
+        Err(("ModuleLoading".into(), true)),
+        "it is not known yet"
+    );
+    first.checks = true;
+    let before = first.decide("r", None).expect("it fits").active;
+
+    let again = scene(json!(1));
+    let in_force = again.decide("r", Some(&before)).expect("what is in force was looked at before");
+    assert_eq!(
+        (in_force.active, in_force.candidate),
+        (before.clone(), None),
+        "a host that starts says nothing of it"
+    );
+
+    let mut second = scene(json!("x"));
+    let reason = |scene: &Scene| {
+        let in_force = scene.decide("r", Some(&before)).expect("the old config works");
+        assert_eq!(in_force.active, before);
+        (in_force.candidate.expect("a candidate").reason, in_force.candidate_stalled)
+    };
+    assert_eq!(reason(&second), ("ModuleLoading".into(), false));
+    second.checks = true;
+    assert_eq!(reason(&second), ("ConfigInvalid".into(), true));
+}
+
+#[test]
+fn a_config_is_checked_once_for_each_module_and_again_when_either_changes() {
+    let mut scene = Scene::new().module("one", loaded_with_number()).module("two", loaded("Toy")).reconciler(
+        "r",
+        EARLY,
+        json!({}),
+    );
+    let due = |scene: &Scene| {
+        let world = World {
+            modules: &scene.modules,
+            loads: &scene.loads,
+            reconcilers: &scene.reconcilers,
+            crds: &scene.crds,
+            configs: &scene.configs,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        scene.configs.due(&world)
+    };
+    let first = due(&scene);
+    assert_eq!((first.len(), due(&scene).len()), (1, 0), "it is under way");
+    scene.reconcilers.get_mut("r").expect("it is there").spec.config = json!({"a": 1});
+    assert_eq!(due(&scene).len(), 1, "another config");
+    for late in &first {
+        scene.configs.found(late, Err(Failure::terminal("Late", "")));
+    }
+    scene.checks = false;
+    assert_eq!(scene.reason("r"), "ModuleLoading", "what is found of the first says nothing of the second");
+    scene.reconcilers.get_mut("r").expect("it is there").spec.module = "two".into();
+    assert_eq!(due(&scene).len(), 0, "a module that takes no config needs no check");
+    assert_eq!(scene.reason("r"), "ConfigInvalid");
 }

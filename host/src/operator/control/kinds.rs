@@ -6,14 +6,18 @@ use std::{
     time::Duration,
 };
 
-use pintle_core::{readiness, reconciler};
-use pintle_wit::Kind;
+use pintle_core::{
+    object, readiness,
+    reconciler::{self, Grants},
+};
+use pintle_wit::{Kind, Manifest};
 use tracing::{info, warn};
 
 use super::{GATHER, Loop, ROUND_RETRY, Verdicts, resting, working};
 use crate::{
     clock,
     kubernetes::Resource,
+    limits::Limit,
     operator::{
         Shared, State,
         bind::InForce,
@@ -26,21 +30,44 @@ use crate::{
 /// APIs.
 const MISSING_RETRY: Duration = Duration::from_secs(30);
 
-/// The kinds of children of a Reconciler: those that its guest declares, and those that may have been left by the one before.
+/// Of how many kinds that a Reconciler's status names live objects are looked for: those of four manifests that declare as many as they
+/// may.
+const RECORDED_KINDS_MAX: usize = 4 * pintle_wit::manifest_limits::KINDS;
+
+/// The kinds of children of a Reconciler: those that its guest declares and its administrator grants, and those that may have been left
+/// by the guest before. What is not granted is no question to the API server and no watch.
 pub(super) fn kinds_of(state: &State, name: &str, in_force: &InForce) -> BTreeSet<Kind> {
-    let declared = in_force.module.manifest().children.iter().map(pintle_wit::ChildKind::kind);
-    let status = state.reconcilers.get(name).and_then(|object| object.status.as_ref());
-    let recorded = status.into_iter().flat_map(|status| status.child_kinds.iter().cloned());
-    declared.chain(recorded).collect()
+    let Some(object) = state.reconcilers.get(name) else { return BTreeSet::new() };
+    let recorded = object.status.as_ref().map_or(&[][..], |status| &status.child_kinds);
+    kinds_in_use(&object.spec.grants, in_force.module.manifest(), recorded)
 }
 
-/// The kinds of objects that a guest asks to see, patches, or has go.
-pub(super) fn other_kinds(in_force: &InForce) -> BTreeSet<Kind> {
-    let manifest = in_force.module.manifest();
-    let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+fn kinds_in_use(grants: &Grants, manifest: &Manifest, recorded: &[Kind]) -> BTreeSet<Kind> {
+    let declared = manifest.children.iter().map(pintle_wit::ChildKind::kind);
+    let granted = declared.filter(|kind| grants.allows_child(kind));
+    // Whoever may write the status may write anything there.
+    let recorded = recorded.iter().filter(|kind| object::is_kind(kind)).take(RECORDED_KINDS_MAX);
+    granted.chain(recorded.cloned()).collect()
+}
+
+/// The kinds of objects that a guest may ask to see, patch, or have go: declared and granted.
+pub(super) fn other_kinds(grants: &Grants, manifest: &Manifest) -> BTreeSet<Kind> {
+    let evicts = (manifest.evictions && grants.allows_evictions()).then(|| Kind::new("v1", "Pod"));
+    let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
+    needs.chain(patches_of(grants, manifest)).chain(evicts).collect()
+}
+
+/// The kinds that a guest may ask to see, with their indexes.
+fn needs_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = (Kind, &'a [String])> {
+    let needs = manifest.needs.iter();
+    let needs = needs.map(|need| (Kind::new(&need.api_version, &need.kind), need.indexes.as_slice()));
+    needs.filter(|(kind, _)| grants.allows_need(kind))
+}
+
+/// The kinds that a guest may patch.
+fn patches_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = Kind> {
     let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
-    let evicts = manifest.evictions.then(|| Kind::new("v1", "Pod"));
-    needs.chain(patches).chain(evicts).collect()
+    patches.filter(|kind| grants.allows_patch(kind))
 }
 
 /// Finds out how the API server serves the kinds that are in use.
@@ -49,7 +76,10 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
     let unknown: BTreeSet<Kind> = {
         let mut state = shared.state();
         let all = working(verdicts).flat_map(|(name, in_force)| {
-            kinds_of(&state, name, in_force).into_iter().chain(other_kinds(in_force))
+            let grants = state.reconcilers.get(name).map(|object| &object.spec.grants);
+            let others =
+                grants.map(|grants| other_kinds(grants, in_force.module.manifest())).unwrap_or_default();
+            kinds_of(&state, name, in_force).into_iter().chain(others)
         });
         let wanted: BTreeSet<Kind> = all.collect();
         for kind in &wanted {
@@ -63,6 +93,9 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
                 state.resources.insert(kind.clone(), resource);
             }
         }
+        // What nobody wants any more is asked for no more, and wakes nobody.
+        state.missing.retain(|kind, _| wanted.contains(kind));
+        state.unclear.retain(|kind, _| wanted.contains(kind));
         let is_open = |kind: &Kind| {
             !state.resources.contains_key(kind) && state.missing.get(kind).is_none_or(|at| *at <= now)
         };
@@ -71,7 +104,7 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
     for kind in unknown {
         let found = shared.cluster.discover(&kind).await;
         let mut state = shared.state();
-        state.unclear.remove(&kind);
+        let unclear_since = state.unclear.remove(&kind).unwrap_or(now);
         match found {
             Ok(Some(resource)) => {
                 state.missing.remove(&kind);
@@ -82,7 +115,7 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
             }
             Err(error) => {
                 warn!(%kind, %error, "The API server did not say how it serves a kind");
-                state.unclear.insert(kind.clone());
+                state.unclear.insert(kind.clone(), unclear_since);
                 state.missing.insert(kind, now + ROUND_RETRY);
             }
         }
@@ -95,7 +128,9 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
 pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<String, Vec<Kind>> {
     let state = shared.state();
     let keep = |name: &str, in_force: &InForce, kind: &Kind| {
-        let declared = in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
+        let granted = state.reconcilers.get(name).is_some_and(|object| object.spec.grants.allows_child(kind));
+        let declared =
+            granted && in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
         let synced = state.watches.iter().any(|(key, watch)| {
             key.kind == *kind && key.brings_children() && watch.state == WatchState::Synced
         });
@@ -136,13 +171,13 @@ pub(super) fn watched_needs(state: &State, name: &str) -> BTreeSet<String> {
     state.watches.iter().filter(of_needs).filter_map(|(key, _)| key.namespace.clone()).collect()
 }
 
-/// Starts the watches that are wanted and ends those that nobody claims any more.
+/// Starts the watches that are wanted and ends those that nobody claims any more. Returns when to look again although nothing changed.
 pub(super) fn claim_watches(
     shared: &Arc<Shared>,
     memory: &mut Loop,
     verdicts: &Verdicts,
     child_kinds: &BTreeMap<String, Vec<Kind>>,
-) {
+) -> Option<Duration> {
     let mut readings = BTreeMap::new();
     let mut wanted: BTreeMap<WatchKey, (Resource, BTreeSet<String>)> = BTreeMap::new();
     let mut state = shared.state();
@@ -154,18 +189,36 @@ pub(super) fn claim_watches(
         let key = WatchKey::roots(&left.resource.kind);
         wanted.insert(key, (left.resource.clone(), BTreeSet::from([name.clone()])));
     }
+    let roots: BTreeSet<Kind> =
+        working(verdicts).map(|(_, in_force)| in_force.module.manifest().reconciles.clone()).collect();
+    state.needed.keep_kinds_of_roots(&roots);
     // One index serves all who declare it.
     let mut paths: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
-    for need in working(verdicts).flat_map(|(_, in_force)| &in_force.module.manifest().needs) {
-        let of_kind = paths.entry(Kind::new(&need.api_version, &need.kind)).or_default();
-        of_kind.extend(need.indexes.iter().cloned());
+    for (name, in_force) in working(verdicts) {
+        let (manifest, Some(object)) = (in_force.module.manifest(), state.reconcilers.get(name)) else {
+            continue;
+        };
+        let grants = &object.spec.grants;
+        for (kind, indexes) in needs_of(grants, manifest) {
+            paths.entry(kind).or_default().extend(indexes.iter().cloned());
+        }
+        // What a root has patched is followed as if its guest had asked to see it.
+        for kind in patches_of(grants, manifest) {
+            paths.entry(kind).or_default();
+        }
     }
-    // What a root has patched is followed as if its guest had asked to see it.
-    for patch in working(verdicts).flat_map(|(_, in_force)| &in_force.module.manifest().patches) {
-        paths.entry(Kind::new(&patch.api_version, &patch.kind)).or_default();
+    let (mut needed, mut again) = (BTreeMap::new(), None);
+    for (kind, paths) in paths {
+        let (wanted, due) = state.needed.wanted(&kind, paths, clock::monotonic());
+        needed.insert(kind, wanted);
+        if let Some(due) = due {
+            again = again.into_iter().chain([due.after]).min();
+            if due.is_put_off {
+                // Nobody in particular is to blame: all who ask for the kind share its list.
+                shared.metrics.limit_hit("", Limit::Relists);
+            }
+        }
     }
-    let needed: BTreeMap<Kind, Wanted> =
-        paths.into_iter().map(|(kind, paths)| (kind.clone(), state.needed.wanted(&kind, paths))).collect();
     for (name, in_force) in working(verdicts) {
         let mut claim = |key: WatchKey, resource: &Resource| {
             let (_, claims) = wanted.entry(key).or_insert_with(|| (resource.clone(), BTreeSet::new()));
@@ -182,11 +235,13 @@ pub(super) fn claim_watches(
             .filter(|child| child.observe)
             .map(pintle_wit::ChildKind::kind);
         readings.insert(name.clone(), (manager, mine.collect::<BTreeSet<Kind>>()));
-        let namespaces = state.reconcilers.get(name).map(|object| &object.spec.watch_secrets_in);
-        let manifest = in_force.module.manifest();
-        let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
-        let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
-        for kind in needs.chain(patches) {
+        let Some(object) = state.reconcilers.get(name) else { continue };
+        // They become a part of a path.
+        let named = object.spec.watch_secrets_in.iter();
+        let namespaces: Vec<&String> = named.filter(|namespace| object::is_namespace(namespace)).collect();
+        let (grants, manifest) = (&object.spec.grants, in_force.module.manifest());
+        let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
+        for kind in needs.chain(patches_of(grants, manifest)) {
             let (Some(resource), Some(wanted)) = (state.resources.get(&kind), needed.get(&kind)) else {
                 continue;
             };
@@ -195,7 +250,7 @@ pub(super) fn claim_watches(
             } else {
                 // Their metadata tells that there is news; what it is, is read live.
                 let metadata = Wanted { whole: false, ..*wanted };
-                for namespace in namespaces.into_iter().flatten() {
+                for namespace in &namespaces {
                     claim(WatchKey::needs(&kind, Some(namespace), metadata), resource);
                 }
             }
@@ -207,7 +262,7 @@ pub(super) fn claim_watches(
                 let projection = if whole { Projection::Whole } else { Projection::Metadata };
                 claim(WatchKey::children(kind, None, projection), resource);
             } else {
-                for namespace in namespaces.into_iter().flatten() {
+                for namespace in &namespaces {
                     claim(WatchKey::children(kind, Some(namespace), Projection::Metadata), resource);
                 }
             }
@@ -258,4 +313,82 @@ pub(super) fn claim_watches(
     }
     drop(state);
     memory.readings = readings;
+    again
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_core::reconciler::{KindGrant, NeedGrant, NeedScope, PatchGrant};
+    use pintle_wit::{ChildKind, NeedKind, PatchKind};
+
+    use super::*;
+
+    fn kinds(names: &[(&str, &str)]) -> BTreeSet<Kind> {
+        names.iter().map(|(api_version, kind)| Kind::new(*api_version, *kind)).collect()
+    }
+
+    #[test]
+    fn what_is_declared_and_not_granted_is_neither_looked_up_nor_watched() {
+        let manifest = Manifest {
+            children: vec![ChildKind::new("v1", "ConfigMap"), ChildKind::new("apps/v1", "Deployment")],
+            needs: vec![
+                NeedKind::new("v1", "Pod").indexed_by("spec.nodeName"),
+                NeedKind::new("v1", "Service"),
+                NeedKind::new("v1", "Secret"),
+            ],
+            patches: vec![
+                PatchKind::new("apps/v1", "DaemonSet", &["spec"]),
+                PatchKind::new("apps/v1", "StatefulSet", &["spec"]),
+            ],
+            evictions: true,
+            ..Manifest::default()
+        };
+        let nothing = Grants::default();
+        assert!(kinds_in_use(&nothing, &manifest, &[]).is_empty());
+        assert!(other_kinds(&nothing, &manifest).is_empty());
+        let secrets = |names: &[&str]| NeedGrant {
+            api_version: "v1".into(),
+            kinds: vec!["Secret".into(), "Service".into()],
+            scope: NeedScope::Namespace,
+            names: names.iter().map(|name| (*name).into()).collect(),
+        };
+        let mut grants = Grants {
+            children: vec![KindGrant {
+                api_version: "apps/v1".into(),
+                kinds: vec!["Deployment".into(), "ReplicaSet".into()],
+                namespaces: vec![],
+            }],
+            needs: vec![secrets(&[])],
+            patches: vec![PatchGrant {
+                api_version: "apps/v1".into(),
+                kind: "StatefulSet".into(),
+                fields: vec!["spec".into()],
+                force: false,
+            }],
+            ..Grants::default()
+        };
+        assert_eq!(kinds_in_use(&grants, &manifest, &[]), kinds(&[("apps/v1", "Deployment")]));
+        let granted = kinds(&[("v1", "Service"), ("apps/v1", "StatefulSet")]);
+        assert_eq!(other_kinds(&grants, &manifest), granted, "Secrets are granted by name alone");
+        grants.needs = vec![secrets(&["keys"])];
+        grants.pod_deletions = true;
+        let granted =
+            kinds(&[("v1", "Service"), ("v1", "Secret"), ("v1", "Pod"), ("apps/v1", "StatefulSet")]);
+        assert_eq!(other_kinds(&grants, &manifest), granted);
+        let indexes: Vec<String> =
+            needs_of(&grants, &manifest).flat_map(|(_, indexes)| indexes.to_vec()).collect();
+        assert!(indexes.is_empty(), "Pods may go, and are not shown: {indexes:?}");
+    }
+
+    #[test]
+    fn what_may_have_live_objects_stays_in_use_and_what_is_no_kind_does_not() {
+        let recorded = [
+            Kind::new("v1", "ConfigMap"),
+            Kind::new("../../apis", "ConfigMap"),
+            Kind::new("v1", "a/b?c"),
+            Kind::new("v1", "A".repeat(10 << 10)),
+        ];
+        let used = kinds_in_use(&Grants::default(), &Manifest::default(), &recorded);
+        assert_eq!(used, kinds(&[("v1", "ConfigMap")]));
+    }
 }

@@ -223,8 +223,10 @@ pub(super) struct Settled {
 impl Settled {
     fn of(object: &api::Module, progress: Option<&Progress>, users: &[String]) -> Self {
         let progress = match progress {
-            Some(Progress::Loaded(module)) => module.digest().to_string(),
-            Some(Progress::Refused(failure) | Progress::NotFetched(failure, _)) => failure.to_string(),
+            Some(Progress::Loaded(module, _)) => module.digest().to_string(),
+            Some(Progress::Checked(Some(facts))) => facts.digest.to_string(),
+            Some(Progress::Checked(None)) => "Checked".into(),
+            Some(Progress::Refused(failure) | Progress::NotYet(failure, _)) => failure.to_string(),
             Some(Progress::Loading) => "Loading".into(),
             None => String::new(),
         };
@@ -240,15 +242,24 @@ struct Due {
     finalizers: Option<Vec<String>>,
 }
 
-/// The Modules of which there is something to write. A cluster has many, with long manifests, and nearly all stay as they are.
-fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
-    let state = shared.state();
-    let wanted = state.reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
-    let in_force = memory.in_force.iter().map(|(name, active)| (&active.module, name));
+/// The Reconcilers that want a Module or have it in force, by its name.
+pub(super) fn users<'a>(
+    reconcilers: &'a BTreeMap<String, api::Reconciler>,
+    in_force: &'a BTreeMap<String, api::ActiveModule>,
+) -> BTreeMap<&'a String, BTreeSet<&'a String>> {
+    let wanted = reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
+    let in_force = in_force.iter().map(|(name, active)| (&active.module, name));
     let mut users: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
     for (module, name) in wanted.chain(in_force) {
         users.entry(module).or_default().insert(name);
     }
+    users
+}
+
+/// The Modules of which there is something to write. A cluster has many, with long manifests, and nearly all stay as they are.
+fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
+    let state = shared.state();
+    let users = users(&state.reconcilers, &memory.in_force);
     memory.settled.retain(|name, _| state.modules.contains_key(name));
     let mut due = Vec::new();
     for (name, object) in &state.modules {

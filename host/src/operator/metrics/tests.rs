@@ -159,3 +159,21 @@ fn the_page_about_metrics_is_about_these() {
         "docs/metrics.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle --lib metrics"
     );
 }
+
+#[test]
+fn a_limit_is_counted_whether_a_pass_fails_for_it_or_not() {
+    let metrics = Metrics::new();
+    metrics.hits("shop", Hits { events: 3, records: 0, asking: true });
+    metrics.hits("shop", Hits { events: 2, records: 5, asking: false });
+    let took = Duration::from_millis(1);
+    metrics.reconciled("shop", Ended::Terminal("NeedTooComplex"), took);
+    metrics.reconciled("shop", Ended::Terminal("NeedsTooLarge"), took);
+    metrics.reconciled("shop", Ended::Failed("TooManyFields"), took);
+    let text = metrics.text(std::iter::empty());
+    for (limit, times) in
+        [("events", 5), ("records", 5), ("asking", 1), ("need-size", 1), ("shown", 1), ("need-fields", 1)]
+    {
+        let line = format!("pintle_limits_hit_total{{controller=\"shop\",limit=\"{limit}\"}} {times}\n");
+        assert!(text.contains(&line), "{line}{text}");
+    }
+}

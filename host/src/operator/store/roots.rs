@@ -297,6 +297,10 @@ impl Roots {
         }
     }
 
+    pub(crate) fn has(&self, kind: &Kind, key: &RootKey) -> bool {
+        self.table.by_name.contains_key(&name_hash(kind, key.namespace.as_deref(), &key.name))
+    }
+
     pub(crate) fn get_mut(&mut self, kind: &Kind, key: &RootKey) -> Option<&mut Root> {
         let name = name_hash(kind, key.namespace.as_deref(), &key.name);
         self.table.get_mut(*self.table.by_name.get(&name)?)

@@ -1,0 +1,168 @@
+//! What is wrong with an answer: the first of it in words, the rest as a number.
+
+use std::fmt::Display;
+
+use pintle_wit::{Failure, bounded};
+
+/// One reason why an answer is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// A stable CamelCase word, from [`reasons`](super::reasons).
+    pub reason: &'static str,
+    /// Where in the answer: `children[1].object.spec.template.spec.hostNetwork`.
+    pub path: String,
+    /// What is wrong, naming the object, and what could be done.
+    pub message: String,
+    /// Whether trying again can help: only for a kind that the API server does not serve yet.
+    pub retry: bool,
+}
+
+/// How many violations are put into words: more than anybody mends at a time. A guest makes hundreds of thousands of them as easily.
+pub const LISTED_MAX: usize = 16;
+
+/// The longest path and the longest message of a violation, in bytes: the guest wrote parts of both.
+const PATH_BYTES_MAX: usize = 256;
+const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// How long a failure's message may be, in bytes, for another violation to be put into it: with one more it still fits into a
+/// condition's, which has room for 4 KiB.
+const MESSAGE_BYTES_FULL: usize = 2560;
+
+/// Why an answer is refused: the first violations, and how many more there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    listed: Vec<Violation>,
+    /// Those that are not listed too.
+    count: usize,
+    /// Those among them that trying again does not help.
+    terminal: usize,
+}
+
+impl Violations {
+    /// The first of them, in the order of the answer.
+    pub fn listed(&self) -> &[Violation] {
+        &self.listed
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many there are that are not put into words.
+    pub fn unlisted(&self) -> usize {
+        self.count - self.listed.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What is not listed any more is counted, and never written.
+    pub(super) fn add(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
+        self.found(reason, path, message, false);
+    }
+
+    /// One that may end by itself.
+    pub(super) fn add_for_now(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
+        self.found(reason, path, message, true);
+    }
+
+    fn found(&mut self, reason: &'static str, path: impl Display, message: impl Display, retry: bool) {
+        self.count += 1;
+        self.terminal += usize::from(!retry);
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(Violation {
+                reason,
+                path: bounded(path, PATH_BYTES_MAX),
+                message: bounded(message, MESSAGE_BYTES_MAX),
+                retry,
+            });
+        }
+    }
+
+    /// Names an object in the violations found since there were so many: a path names it by its index alone, and people look for its
+    /// name.
+    pub(super) fn name_since(&mut self, count: usize, label: &str) {
+        for violation in self.listed.iter_mut().skip(count).filter(|one| !one.message.contains(label)) {
+            violation.message = bounded(format_args!("{label}: {}", violation.message), MESSAGE_BYTES_MAX);
+        }
+    }
+
+    /// The violations as one failure: reason and path of the first, and as many as a condition has room for in the message.
+    pub(super) fn failure(&self) -> Failure {
+        let Some(first) = self.listed.first() else { return Failure::default() };
+        let mut message = first.message.clone();
+        let mut told = 1;
+        for other in self.listed.iter().skip(1) {
+            if message.len() > MESSAGE_BYTES_FULL {
+                break;
+            }
+            message.push_str(&format!("; {}: {} ({})", other.path, other.message, other.reason));
+            told += 1;
+        }
+        if self.count > told {
+            message.push_str(&format!("; and {} more", self.count - told));
+        }
+        Failure {
+            reason: first.reason.into(),
+            message,
+            path: Some(first.path.clone()),
+            retry: self.terminal == 0,
+            ..Failure::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn of_very_many_the_first_are_listed_and_the_rest_is_counted_without_being_written() {
+        struct Written<'a>(&'a Cell<usize>);
+        impl Display for Written<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.set(self.0.get() + 1);
+                f.write_str("wrong")
+            }
+        }
+        let (mut found, written) = (Violations::default(), Cell::new(0));
+        for index in 0..350_000 {
+            found.add("EventInvalid", format_args!("events[{index}].message"), Written(&written));
+        }
+        assert_eq!(
+            (written.get(), found.listed().len(), found.unlisted()),
+            (LISTED_MAX, LISTED_MAX, 349_984)
+        );
+        let failure = found.failure();
+        assert!(failure.message.ends_with("; and 349984 more"), "{failure}");
+        assert_eq!(failure.path.as_deref(), Some("events[0].message"));
+    }
+
+    #[test]
+    fn the_number_of_the_rest_still_fits_into_a_condition() {
+        let mut found = Violations::default();
+        for _ in 0..100 {
+            found.add("A", "p".repeat(1 << 20), "m".repeat(1 << 20));
+        }
+        found.name_since(0, &"l".repeat(100));
+        let failure = found.failure();
+        assert!(failure.message.len() <= 4096 && failure.message.ends_with("; and 97 more"), "{failure}");
+        assert!(failure.path.is_some_and(|path| path.len() <= 256));
+    }
+
+    #[test]
+    fn trying_again_helps_where_it_helps_against_all() {
+        let mut found = Violations::default();
+        found.add_for_now("KindMissing", "a", "b");
+        assert!(found.failure().retry);
+        for _ in 0..20 {
+            found.add_for_now("KindMissing", "a", "b");
+        }
+        found.add("A", "a", "b");
+        assert!(!found.failure().retry, "also where the one that is for good is not listed");
+    }
+}

@@ -1,0 +1,112 @@
+//! What a root's status names: children that no watch shows, patches that are to be taken away, Pods that are to go.
+//!
+//! Whoever may write the status may write anything there. So an entry says where to look, and proves nothing; what cannot name an
+//! object is passed over as if it were not there, since a name becomes a part of a path, and a kind a question to the API server.
+
+use std::collections::BTreeSet;
+
+use pintle_wit::{Event, EventType, Kind, ObjectRef, UnwatchedChild};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Pass;
+use crate::{object, reconciler};
+
+/// The most entries of one list that count: twice the children that an answer may have at most, for those of an answer and of the
+/// one before it.
+pub const RECORDED_MAX: usize = 2048;
+/// The most kinds that they may be of: twice what a manifest may declare.
+const KINDS_MAX: usize = 2 * pintle_wit::manifest_limits::KINDS;
+/// The longest uid, in bytes, as the gate has it.
+const UID_BYTES_MAX: usize = 128;
+
+/// Children in the root's namespace that its status names because their kinds are not watched. No other kind is looked for.
+pub(super) fn unwatched(root: &Value) -> Vec<ObjectRef> {
+    let all = references(root, "unwatched", |entry: UnwatchedChild| ObjectRef {
+        api_version: entry.api_version,
+        kind: entry.kind,
+        namespace: object::namespace(root).map(Into::into),
+        name: entry.name,
+    });
+    all.into_iter().filter(|entry| !reconciler::is_watchable(&entry.kind())).collect()
+}
+
+/// Children that the root's status names because they live elsewhere.
+pub(super) fn inventory(root: &Value) -> Vec<ObjectRef> {
+    let namespace = object::namespace(root);
+    let all = references(root, "inventory", |entry: ObjectRef| entry).into_iter();
+    all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() != namespace).collect()
+}
+
+/// The objects that the root's status names because they carry a patch that is to be taken away.
+pub(super) fn patched(root: &Value) -> Vec<ObjectRef> {
+    let namespace = object::namespace(root);
+    let all = references(root, "patched", |entry: ObjectRef| entry).into_iter();
+    all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() == namespace).collect()
+}
+
+/// The uids of the Pods that the root's status names because they are to go.
+pub(super) fn evicting(root: &Value) -> Vec<String> {
+    let all = raw(root, "evicting").iter().take(RECORDED_MAX).filter_map(Value::as_str);
+    all.filter(|uid| !uid.is_empty() && uid.len() <= UID_BYTES_MAX).map(Into::into).collect()
+}
+
+/// How many entries count for nothing.
+fn ignored(root: &Value) -> usize {
+    let known = |list: &str| match list {
+        "unwatched" => references(root, list, |entry: UnwatchedChild| ObjectRef {
+            api_version: entry.api_version,
+            kind: entry.kind,
+            namespace: None,
+            name: entry.name,
+        })
+        .len(),
+        "evicting" => evicting(root).len(),
+        _ => references(root, list, |entry: ObjectRef| entry).len(),
+    };
+    let lists = ["unwatched", "inventory", "patched", "evicting"].into_iter();
+    lists
+        .map(|list| (list, raw(root, list).len()))
+        .filter(|(_, all)| *all > 0)
+        .map(|(list, all)| all - known(list).min(all))
+        .sum()
+}
+
+fn raw<'a>(root: &'a Value, list: &str) -> &'a [Value] {
+    let entries = object::at(root, &["status", "pintle", list]).and_then(Value::as_array);
+    entries.map_or(&[], Vec::as_slice)
+}
+
+fn references<T: DeserializeOwned>(
+    root: &Value,
+    list: &str,
+    reference: impl Fn(T) -> ObjectRef,
+) -> Vec<ObjectRef> {
+    let mut kinds: BTreeSet<Kind> = BTreeSet::new();
+    let entries = raw(root, list).iter().take(RECORDED_MAX);
+    let entries = entries.filter_map(|entry| T::deserialize(entry).ok()).map(reference);
+    entries
+        .filter(object::is_reference)
+        .filter(|entry| {
+            let kind = entry.kind();
+            kinds.contains(&kind) || kinds.len() < KINDS_MAX && kinds.insert(kind)
+        })
+        .collect()
+}
+
+impl Pass {
+    /// Says, once, that entries of the status count for nothing.
+    pub(super) fn ignored_event(&mut self) -> Option<Event> {
+        let ignored = u32::try_from(ignored(&self.root)).unwrap_or(u32::MAX);
+        let said = std::mem::replace(&mut self.memory.ignored, ignored);
+        if ignored == 0 || ignored == said {
+            return None;
+        }
+        self.hits.records += ignored;
+        let message = format!(
+            "{ignored} entries of status.pintle name no object, or are more than the {RECORDED_MAX} that count; they are passed \
+             over: the host has not written them"
+        );
+        Some(Event { r#type: EventType::Warning, reason: "StatusEntriesIgnored".into(), message })
+    }
+}

@@ -1,0 +1,65 @@
+//! Where one is in a schema or in a config. It is written out only when there is something to say.
+
+/// A place: each step lies in the frame of the call that took it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At<'a> {
+    parent: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Field(&'a str),
+    Index(usize),
+}
+
+/// The longest path that is shown, in characters.
+const SHOWN_MAX: usize = 512;
+
+impl<'a> At<'a> {
+    pub(super) fn root(name: &'a str) -> Self {
+        Self { parent: None, step: Step::Field(name) }
+    }
+
+    pub(super) fn field(&'a self, name: &'a str) -> Self {
+        Self { parent: Some(self), step: Step::Field(name) }
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self { parent: Some(self), step: Step::Index(index) }
+    }
+
+    /// As Kubernetes writes paths: `spec.config.ports[0].name`.
+    pub(super) fn path(&self) -> String {
+        let mut steps = vec![self.step];
+        let mut next = self.parent;
+        while let Some(at) = next {
+            steps.push(at.step);
+            next = at.parent;
+        }
+        let mut path = String::new();
+        for step in steps.into_iter().rev() {
+            match step {
+                Step::Index(index) => path.push_str(&format!("[{index}]")),
+                Step::Field(name) if path.is_empty() => path.push_str(name),
+                Step::Field(name) => {
+                    // A longer one is not shown whole anyway.
+                    let name: String = name.chars().take(SHOWN_MAX).collect();
+                    match name.contains(['.', '/']) {
+                        true => path.push_str(&format!("[{name}]")),
+                        false => path.push_str(&format!(".{name}")),
+                    }
+                }
+            }
+        }
+        shortened(path, SHOWN_MAX)
+    }
+}
+
+/// A text of at most so many characters; one that is longer ends with three dots.
+pub(super) fn shortened(text: String, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text,
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,128 @@
+use std::sync::mpsc;
+
+use pintle_engine::{Allocation, Meter, Target};
+
+use super::*;
+
+fn digest(n: u8) -> Digest {
+    Digest::of(&[n])
+}
+
+fn job(n: u8) -> Job<'static> {
+    let target = Target { allocation: Allocation::Pool, meter: Meter::Deadline, memory_bytes_max: 1 };
+    Job { bytes: b"", digest: digest(n), target }
+}
+
+fn compilers(run: impl Fn(&Job<'_>, &Limits, &Stop) -> Ended + Send + Sync + 'static) -> Arc<Compilers> {
+    Compilers::new(Limits::default(), Box::new(run), Arc::new(Metrics::new()))
+}
+
+/// Compilers that end like this.
+fn that_end(ended: fn() -> Ended) -> Arc<Compilers> {
+    compilers(move |_, _, _| ended())
+}
+
+fn hits(compilers: &Compilers, controller: &str, limit: &str) -> usize {
+    let text = compilers.metrics.text(std::iter::empty());
+    let line = format!("pintle_limits_hit_total{{controller=\"{controller}\",limit=\"{limit}\"}} ");
+    text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |hits| hits.parse().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_expensive_is_refused_for_good_and_counted() {
+    let compilers = that_end(|| Ended::TooExpensive);
+    let ticket = compilers.want(digest(1), true);
+    assert!(ticket.has_begun());
+    let failure = ticket.compile(&job(1), "r", usize::MAX).unwrap_err();
+    assert_eq!((failure.reason.as_str(), failure.retry), (reasons::COMPILE_TOO_EXPENSIVE, false));
+    assert!(failure.message.contains("more than 30 s"), "{failure}");
+    assert_eq!(compilers.refusal(&digest(1)), Some(failure));
+    assert_eq!(compilers.refusal(&digest(2)), None, "other bytes");
+    assert_eq!(hits(&compilers, "r", "compile-cpu"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_time_and_signals_are_tried_again_and_no_longer_where_cheap_ones_are() {
+    for (ended, limit) in [
+        (Ended::Killed("signal: 6".into()), Some("compile-memory")),
+        (Ended::TooLong, Some("compile-time")),
+        (Ended::Failed("no such file".into()), None),
+    ] {
+        let ended = Mutex::new(Some(ended));
+        let compilers = compilers(move |_, _, _| ended.lock().unwrap().take().unwrap());
+        let ticket = compilers.want(digest(1), true);
+        let failure = ticket.compile(&job(1), "r", usize::MAX).unwrap_err();
+        assert_eq!((failure.reason.as_str(), failure.retry), (reasons::COMPILER_FAILED, true), "{failure}");
+        assert_eq!(compilers.refusal(&digest(1)), None);
+        if let Some(limit) = limit {
+            assert_eq!(hits(&compilers, "r", limit), 1);
+        }
+        drop(ticket);
+        let again = compilers.want(digest(1), true);
+        let cheap = compilers.want(digest(2), false);
+        assert!(again.has_begun() && cheap.has_begun(), "each in a place of its own");
+    }
+    assert_eq!(retry_after(0), Duration::from_secs(2));
+    assert_eq!(retry_after(60), Duration::from_secs(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cheap_module_has_its_turn_while_bombs_have_theirs() {
+    let compilers = that_end(|| Ended::Stopped);
+    let bomb = compilers.want(digest(1), true);
+    let second = compilers.want(digest(2), true);
+    assert!(bomb.has_begun() && !second.has_begun());
+    // Whoever runs for longer than it is fresh makes room, without anything else happening.
+    second.begun().await;
+    let cheap = compilers.want(digest(3), true);
+    assert!(!cheap.has_begun());
+    while !second.was_stopped() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!bomb.was_stopped() && !cheap.has_begun(), "its compiler has not ended yet");
+    assert!(second.compile(&job(2), "", usize::MAX).unwrap_err().retry);
+    drop(second);
+    assert!(cheap.has_begun());
+    drop(cheap);
+    let second = compilers.want(digest(2), true);
+    assert!(!second.has_begun(), "it waits for the bomb");
+    drop(bomb);
+    assert!(second.has_begun());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_uses_comes_first_also_when_that_is_said_later() {
+    let compilers = that_end(|| Ended::TooLong);
+    let first = compilers.want(digest(1), false);
+    let unused = compilers.want(digest(2), false);
+    let used = compilers.want(digest(3), false);
+    compilers.uses(|| BTreeSet::from([digest(3)]));
+    drop(first);
+    assert!(used.has_begun() && !unused.has_begun());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_up_waiting_is_not_begun() {
+    let compilers = that_end(|| Ended::TooLong);
+    let first = compilers.want(digest(1), false);
+    drop(compilers.want(digest(2), false));
+    let third = compilers.want(digest(3), false);
+    drop(first);
+    assert!(third.has_begun());
+    assert_eq!(compilers.inner().tickets.len(), 1);
+}
+
+#[tokio::test]
+async fn a_compiler_that_runs_is_told_to_stop() {
+    let (stopped, stops) = mpsc::channel();
+    let stopped = Mutex::new(stopped);
+    let compilers = compilers(move |_, _, stop| {
+        stopped.lock().unwrap().send(stop.is_requested()).unwrap();
+        Ended::Stopped
+    });
+    let ticket = compilers.want(digest(1), false);
+    ticket.turn.stop.request();
+    assert!(ticket.was_stopped());
+    assert!(ticket.compile(&job(1), "", usize::MAX).is_err());
+    assert!(stops.recv().unwrap());
+}

@@ -1,0 +1,382 @@
+//! Guests whose answers take as much memory as they can make them take, and a host that is held to what `deploy/` gives it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use futures::future::join_all;
+use pintle::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop, push_objects};
+use pintle_engine::fixtures;
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+
+use crate::host::{self, Host};
+
+const LIMIT_BYTES: u64 = 512 << 20;
+
+/// In each of them there is a root of every kind: eighteen in all, more than there are workers.
+pub(crate) const NAMESPACES: [&str; 3] = ["memory-0", "memory-1", "memory-2"];
+
+/// How often the neighbour is edited, without the others and beside them.
+const EDITS: u32 = 20;
+
+/// How long an edit may take on a machine that does much else. Whether it is quick the ratio says, which is printed.
+const EDIT_WITHIN: Duration = Duration::from_secs(30);
+
+/// A kind whose roots have a bad guest.
+pub(crate) struct Bad {
+    kind: &'static str,
+    /// What `Ready` says in the end; nothing where it may be anything.
+    reason: Option<&'static str>,
+    limits: Value,
+    module: fn(&str) -> Vec<u8>,
+}
+
+const HEAD: &str = r#"{"apiVersion":"guest.pintle.dev/v1","#;
+
+fn bads() -> [Bad; 6] {
+    [
+        Bad {
+            kind: "Values",
+            reason: Some("ResponseTooComplex"),
+            limits: json!({}),
+            module: |manifest| {
+                fixtures::repeats(
+                    manifest,
+                    &format!(r#"{HEAD}"status":{{"a":["#),
+                    r#"{"":0},"#,
+                    "0]}}",
+                    1 << 20,
+                )
+            },
+        },
+        Bad {
+            kind: "Maps",
+            reason: Some("StatusTooLarge"),
+            limits: json!({}),
+            // As many values as there may be: of each two a map is made.
+            module: |manifest| {
+                fixtures::repeats(
+                    manifest,
+                    &format!(r#"{HEAD}"status":{{"a":["#),
+                    r#"{"":0},"#,
+                    "0]}}",
+                    229_000,
+                )
+            },
+        },
+        Bad {
+            kind: "Wrong",
+            reason: Some("EventInvalid"),
+            limits: json!({}),
+            module: |manifest| wrong(manifest, 680_000),
+        },
+        Bad {
+            kind: "Huge",
+            reason: Some("MemoryBudgetExceeded"),
+            limits: json!({"responseKibibytes": 16384, "memoryMebibytes": 128, "timeoutMilliseconds": 2000}),
+            module: |manifest| wrong(manifest, 10 << 20),
+        },
+        Bad {
+            kind: "Legal",
+            reason: None,
+            limits: json!({}),
+            // What is carried out in full: objects near their limit, with as many values as an answer may have.
+            module: |manifest| {
+                let data = |_| (0..14_000).map(|key| (format!("k{key:05}"), Value::from(""))).collect();
+                let child = |number: usize| {
+                    let data: serde_json::Map<String, Value> = data(number);
+                    json!({"id": number.to_string(), "object": {
+                        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("legal-{number}")}, "data": data}})
+                };
+                let children: Vec<Value> = (0..4).map(child).collect();
+                let answer = json!({"apiVersion": "guest.pintle.dev/v1", "children": children});
+                fixtures::answers(manifest, &answer.to_string())
+            },
+        },
+        Bad {
+            kind: "Fills",
+            reason: Some("Succeeded"),
+            limits: json!({"timeoutMilliseconds": 2000}),
+            module: |manifest| fixtures::fills(manifest, 62 << 20, r#"{"apiVersion":"guest.pintle.dev/v1"}"#),
+        },
+    ]
+}
+
+/// Answers with wrong events, so many bytes of them.
+fn wrong(manifest: &str, bytes: usize) -> Vec<u8> {
+    let event = r#"{"type":"Normal","reason":"","message":""}"#;
+    fixtures::repeats(
+        manifest,
+        &format!(r#"{HEAD}"events":["#),
+        &format!("{event},"),
+        &format!("{event}]}}"),
+        bytes,
+    )
+}
+
+/// The kind, its module and its Reconciler.
+pub(crate) async fn install(real: &impl Backend, bad: &Bad) -> anyhow::Result<()> {
+    let singular = bad.kind.to_lowercase();
+    let (plural, name) = (format!("{singular}all"), format!("memory-{singular}"));
+    let group = CUSTOM_API_VERSION.split('/').next().unwrap_or_default();
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    real.apply(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced",
+            "names": {"kind": bad.kind, "listKind": format!("{}List", bad.kind), "plural": plural, "singular": singular},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}]},
+    }))
+    .await?;
+    let manifest = fixtures::manifest(&name, CUSTOM_API_VERSION, bad.kind, &["v1/ConfigMap"]);
+    let bytes = (bad.module)(&manifest);
+    let digest = pintle_engine::Digest::of(&bytes).to_string();
+    for object in push_objects(&name, &bytes, &digest) {
+        real.apply(&object).await?;
+    }
+    real.apply(&json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": name},
+        "spec": {"for": {"apiVersion": CUSTOM_API_VERSION, "kind": bad.kind}, "module": name, "limits": bad.limits,
+            "grants": {"children": [{"apiVersion": "v1", "kinds": ["ConfigMap"]}]}},
+    }))
+    .await
+}
+
+/// Runs a host that is held to its limit beside the worst answers, and looks at what becomes of it and of their neighbour.
+pub(crate) async fn check(
+    real: &impl Backend,
+    kubeconfig: &Path,
+    log: &Path,
+    flags: &[&str],
+) -> anyhow::Result<()> {
+    for namespace in NAMESPACES {
+        real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+            .await?;
+    }
+    for bad in bads() {
+        install(real, &bad).await?;
+    }
+    let group = Group::make();
+    let limit = "--memory-budget=512Mi";
+    let mut host = match &group {
+        Some(group) => {
+            println!("        the host is in a control group of its own: {}", group.0.display());
+            let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
+            let path = group.0.to_str().context("a path that is not UTF-8")?;
+            Host::start_through(&["sh", "-c", join, path], kubeconfig, log, flags)?
+        }
+        None => {
+            println!(
+                "        no control group can be made here: the host is told its limit, and its peak is compared"
+            );
+            let flags: Vec<&str> = flags.iter().copied().chain([limit]).collect();
+            Host::start_through(&[], kubeconfig, log, &flags)?
+        }
+    };
+    let outcome = async {
+        host::wait_until_it_leads(&mut host, log).await?;
+        let budget = metric(&host, r#"pintle_memory_budget_bytes{of="process"}"#)?;
+        ensure!(budget == LIMIT_BYTES as f64, "it takes its limit to be {budget}");
+        worst(real, &host).await
+    }
+    .await;
+    let said = || host::tail(log, &[], 20).join("\n");
+    ensure!(!host.has_ended()?, "the host ended, after {:?}:\n{}", outcome.err(), said());
+    let peak = peak_bytes(host.pid())?;
+    println!("        the host's peak was {} MiB", peak >> 20);
+    if let Some(group) = &group {
+        ensure!(group.kills()? == 0, "something in the host's control group was killed for want of memory");
+    }
+    outcome.with_context(said)?;
+    host.stop(Stop::Gracefully)?;
+    ensure!(peak < LIMIT_BYTES, "the host's peak was {} MiB", peak >> 20);
+    Ok(())
+}
+
+/// Deletes what it made.
+pub(crate) async fn clean_up(real: &impl Backend) -> anyhow::Result<()> {
+    for bad in bads() {
+        for namespace in NAMESPACES {
+            real.delete(&root(bad.kind, namespace), Cascade::Background).await?;
+        }
+        let name = format!("memory-{}", bad.kind.to_lowercase());
+        real.delete(&own("Reconciler", &name), Cascade::Background).await?;
+    }
+    Ok(())
+}
+
+async fn worst(real: &impl Backend, host: &Host) -> anyhow::Result<()> {
+    let neighbour = json!({
+        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": "neighbour", "namespace": NAMESPACES[0]},
+        "spec": {"image": "nginx:1.23.1", "replicas": 0, "nodePort": 0},
+    });
+    real.apply(&neighbour).await?;
+    let neighbour = pintle_core::object::reference(&neighbour);
+    let child = deployment_of(&neighbour);
+    wait("the neighbour has its child", async || Ok(real.get(&child).await?.is_some())).await?;
+    let alone = edits(real, &neighbour, &[]).await?;
+
+    let mut roots = Vec::new();
+    for bad in bads() {
+        for namespace in NAMESPACES {
+            let root = root(bad.kind, namespace);
+            let metadata = json!({"name": root.name, "namespace": namespace});
+            real.apply(&json!({"apiVersion": CUSTOM_API_VERSION, "kind": bad.kind, "metadata": metadata, "spec": {}}))
+                .await?;
+            roots.push(root);
+        }
+    }
+    let beside = edits(real, &neighbour, &roots).await?;
+    println!(
+        "        an edit of the neighbour took {} ms without the others and {} ms beside them (medians), {} and {} at most: {:.1} times",
+        alone.0.as_millis(),
+        beside.0.as_millis(),
+        alone.1.as_millis(),
+        beside.1.as_millis(),
+        beside.0.as_secs_f64() / alone.0.as_secs_f64()
+    );
+    for bad in bads() {
+        let Some(reason) = bad.reason else { continue };
+        for namespace in NAMESPACES {
+            let root = root(bad.kind, namespace);
+            wait(&format!("{root} says {reason}"), async || {
+                let live = real.get(&root).await?.unwrap_or_default();
+                let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
+                let mut conditions = conditions.into_iter().flatten();
+                Ok(conditions.any(|one| one["type"] == "Ready" && one["reason"] == reason))
+            })
+            .await?;
+        }
+    }
+    // All of it was given back, and what was hit is counted.
+    wait("nothing is reserved any more", async || {
+        Ok(metric(host, r#"pintle_memory_reserved_bytes{purpose="call"}"#)? == 0.0)
+    })
+    .await?;
+    for (kind, limit) in [("values", "answer-values"), ("wrong", "violations"), ("huge", "memory-budget")] {
+        let hits = format!(r#"pintle_limits_hit_total{{controller="memory-{kind}",limit="{limit}"}}"#);
+        ensure!(metric(host, &hits)? > 0.0, "{hits} was not counted");
+    }
+    Ok(())
+}
+
+fn root(kind: &str, namespace: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: CUSTOM_API_VERSION.into(),
+        kind: kind.into(),
+        namespace: Some(namespace.into()),
+        name: "bad".into(),
+    }
+}
+
+fn own(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: kind.into(),
+        namespace: None,
+        name: name.into(),
+    }
+}
+
+fn deployment_of(root: &ObjectRef) -> ObjectRef {
+    ObjectRef { api_version: "apps/v1".into(), kind: "Deployment".into(), ..root.clone() }
+}
+
+async fn wait(what: &str, mut met: impl AsyncFnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let until = Instant::now() + EDIT_WITHIN;
+    while !met().await? {
+        ensure!(Instant::now() < until, "within {EDIT_WITHIN:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// Edits the neighbour, each time just after these were touched. The median and the longest time until its child showed it.
+async fn edits(
+    real: &impl Backend,
+    neighbour: &ObjectRef,
+    others: &[ObjectRef],
+) -> anyhow::Result<(Duration, Duration)> {
+    let child = deployment_of(neighbour);
+    let mut took = Vec::new();
+    for edit in 0..EDITS {
+        let touch = json!({"metadata": {"annotations": {"pintle.dev/reconcile-at": edit.to_string()}}});
+        for touched in join_all(others.iter().map(|other| real.patch(other, &touch))).await {
+            touched?;
+        }
+        let image = format!("nginx:1.{}.{}", 20 + edit, others.len());
+        let begun = Instant::now();
+        real.patch(neighbour, &json!({"spec": {"image": image}})).await?;
+        loop {
+            let live = real.get(&child).await?.unwrap_or_default();
+            if live.pointer("/spec/template/spec/containers/0/image") == Some(&json!(image)) {
+                break;
+            }
+            ensure!(
+                begun.elapsed() < EDIT_WITHIN,
+                "an edit of the neighbour does not arrive within {EDIT_WITHIN:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        took.push(begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    took.sort();
+    let median = took.get(took.len() / 2).copied().unwrap_or_default();
+    Ok((median, took.last().copied().unwrap_or_default()))
+}
+
+fn metric(host: &Host, series: &str) -> anyhow::Result<f64> {
+    let metrics = host.get("/metrics")?;
+    let value = metrics.lines().find_map(|line| line.strip_prefix(series));
+    Ok(value.unwrap_or("0").trim().parse()?)
+}
+
+/// The most that a process has taken, in bytes.
+fn peak_bytes(pid: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"));
+    Ok(peak.context("no VmHWM")?.trim().parse::<u64>()? << 10)
+}
+
+/// A control group that holds a host to its limit.
+struct Group(PathBuf);
+
+impl Group {
+    /// One of version 1 or 2, where this machine lets a test make one.
+    fn make() -> Option<Self> {
+        for (root, file) in
+            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
+        {
+            let path = Path::new(root).join(format!("pintle-test-{}", std::process::id()));
+            if fs::create_dir(&path).is_err() {
+                continue;
+            }
+            let group = Self(path);
+            if fs::write(group.0.join(file), LIMIT_BYTES.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    /// How many processes in it were killed for want of memory.
+    fn kills(&self) -> anyhow::Result<u64> {
+        let events =
+            ["memory.oom_control", "memory.events"].map(|file| fs::read_to_string(self.0.join(file)));
+        let events = events.into_iter().flatten().next().context("the control group does not say")?;
+        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        Ok(kills.context("the control group does not count kills")?.trim().parse()?)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It can go only when nothing is in it any more.
+        let _ = fs::remove_dir(&self.0);
+    }
+}

@@ -3,6 +3,8 @@
 //! [`Limit`] is the whole list. The table in `docs/operators.md` is made of it, and `pintle_limits_hit_total` counts by it. A value
 //! stands where it is enforced; here it is only shown, so that the page cannot say anything else than the code does.
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
 use pintle_core::{
     gate,
     needs::{SHOWN_BYTES_MAX, SHOWN_OBJECTS_MAX},
@@ -382,8 +384,15 @@ impl Limit {
 
     /// The limit that a failure of this reason hit, where the reason alone tells.
     pub(crate) fn of_reason(reason: &str) -> Option<Self> {
-        let mut hit = Self::ALL.into_iter().filter(|limit| limit.spec().reason == reason);
-        hit.next().filter(|_| hit.next().is_none())
+        // Made once: each pass that fails asks, and a spec is made of texts.
+        static ALONE: LazyLock<BTreeMap<&'static str, Option<Limit>>> = LazyLock::new(|| {
+            let mut alone = BTreeMap::new();
+            for limit in Limit::ALL {
+                alone.entry(limit.spec().reason).and_modify(|only| *only = None).or_insert(Some(limit));
+            }
+            alone
+        });
+        ALONE.get(reason).copied().flatten()
     }
 }
 

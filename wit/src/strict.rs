@@ -362,11 +362,12 @@ mod parse {
                     "{text}"
                 );
             }
-            let mebibyte = format!("{begin}{}", r#"{"":0},"#.repeat((1 << 20) / 7 - 20));
-            assert_eq!(refused(&mebibyte).0, reasons::TOO_COMPLEX);
+            let of_bytes = |bytes: usize| format!("{begin}{}", r#"{"":0},"#.repeat(bytes / 7 - 20));
+            assert_eq!(refused(&of_bytes(1 << 20)).0, reasons::TOO_COMPLEX);
+            let manifest = of_bytes(manifest_limits::BYTES);
             for parsed in [
-                parse_manifest(&mebibyte, Limits::default()).map(drop),
-                parse_failure(&mebibyte, Limits::default()).map(drop),
+                parse_manifest(&manifest, Limits::default()).map(drop),
+                parse_failure(&manifest, Limits::default()).map(drop),
             ] {
                 assert_eq!(parsed.map_err(|failure| failure.reason), Err(reasons::TOO_COMPLEX.to_owned()));
             }

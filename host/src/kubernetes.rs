@@ -31,6 +31,9 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest reply that is read, in bytes: one object is at most 1.5 MiB in etcd, and about as much again in managed fields.
 const REPLY_BYTES_MAX: usize = 8 << 20;
 
+/// What is accepted where a list's metadata are enough.
+const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
 /// An API server.
 #[derive(Clone)]
 pub struct Cluster {
@@ -157,9 +160,8 @@ impl Cluster {
         let mut next = String::new();
         loop {
             let path = format!("{}?limit={PAGE_OBJECTS}{next}", resource.path(None, None));
-            let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
             // With its kind every object is gone.
-            let Some(page) = self.read_unreduced(path, accept).await? else { return Ok(false) };
+            let Some(page) = self.read_unreduced(path, METADATA_OF_ALL).await? else { return Ok(false) };
             let mut items = page["items"].as_array().into_iter().flatten();
             if items.any(|item| pintle_core::object::has_finalizer(item, finalizers)) {
                 return Ok(true);
@@ -169,6 +171,24 @@ impl Cluster {
                 None => return Ok(false),
             }
         }
+    }
+
+    /// Whether any object of a kind has this label with this value: as the API server knows it now, and not as a watch that may be behind
+    /// has it.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn any_has_label(
+        &self,
+        resource: &Resource,
+        label: &str,
+        value: &str,
+    ) -> Result<bool, ApiError> {
+        let selector = escape(&format!("{label}={value}"));
+        let path = format!("{}?limit=1&labelSelector={selector}", resource.path(None, None));
+        // With its kind every object is gone.
+        let Some(page) = self.read_unreduced(path, METADATA_OF_ALL).await? else { return Ok(false) };
+        Ok(page["items"].as_array().is_some_and(|items| !items.is_empty()))
     }
 
     async fn read(
@@ -267,25 +287,29 @@ impl Cluster {
         Ok(self.server_side_apply(path, write.manager(), true, write.object(), Back::Whole).await?.object)
     }
 
-    /// Writes the status of one of the host's own resources.
+    /// Writes the status of one of the host's own resources, provided that it is still as it was read, and returns its version from then
+    /// on. A status is a memory too: one that follows from an old view must not take the place of what was recorded since.
     ///
     /// # Errors
-    /// As [`Cluster::apply`].
+    /// As [`Cluster::apply`]; 409 when it has changed meanwhile.
     pub async fn write_own_status(
         &self,
         resource: &Resource,
         name: &str,
+        version: &str,
         status: &Value,
-    ) -> Result<(), ApiError> {
+    ) -> Result<String, ApiError> {
         let object = json!({
             "apiVersion": resource.kind.api_version, "kind": resource.kind.kind,
-            "metadata": {"name": name}, "status": status,
+            "metadata": {"name": name, "resourceVersion": version}, "status": status,
         });
         let path = format!("{}/status", resource.path(None, Some(name)));
-        self.server_side_apply(path, "pintle", true, &object, Back::Metadata).await.map(|_| ())
+        let reply = self.server_side_apply(path, "pintle", true, &object, Back::Metadata).await?;
+        Ok(version_of(&reply.object))
     }
 
-    /// Sets or clears the host's finalizers on one of its own resources, provided that it is still as it was read.
+    /// Sets or clears the host's finalizers on one of its own resources, provided that it is still as it was read, and returns its version
+    /// from then on.
     ///
     /// # Errors
     /// As [`Cluster::apply`]; 409 or 422 when it has changed meanwhile.
@@ -295,9 +319,10 @@ impl Cluster {
         name: &str,
         version: &str,
         finalizers: &[String],
-    ) -> Result<(), ApiError> {
+    ) -> Result<String, ApiError> {
         let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
-        self.merge(resource.path(None, Some(name)), &patch).await.map(|_| ())
+        let object = self.merge(resource.path(None, Some(name)), &patch).await?;
+        Ok(version_of(&object))
     }
 
     /// Merges a patch into an object of the host's own, and returns it as it is now.
@@ -424,6 +449,10 @@ impl Cluster {
             parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
     }
+}
+
+fn version_of(object: &Value) -> String {
+    pintle_core::object::text(object, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned()
 }
 
 fn json_request(method: Method, path: String, body: &Value) -> Result<Request<Vec<u8>>, http::Error> {

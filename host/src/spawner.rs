@@ -62,7 +62,7 @@ impl Spawner {
         task
     }
 
-    /// Runs what computes for long, or waits without yielding.
+    /// Runs what computes for long, or waits without yielding, on a thread that gives way to those of the tasks.
     ///
     /// # Errors
     /// When it panicked.
@@ -71,7 +71,13 @@ impl Spawner {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         match &self.simulated {
-            None => tokio::task::spawn_blocking(work).await,
+            None => {
+                tokio::task::spawn_blocking(|| {
+                    give_way();
+                    work()
+                })
+                .await
+            }
             Some(_) => Ok(work()),
         }
     }
@@ -81,6 +87,24 @@ impl Spawner {
         let Some(simulated) = &self.simulated else { return };
         for task in simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
+        }
+    }
+}
+
+/// How much a thread that computes for long gives way to those that have I/O to do, as `nice` has it: where all processors are busy, it
+/// gets a tenth of what one of those does.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+
+/// Has this thread give way to all others, from now on. A runtime's thread for what blocks is never used for anything else.
+fn give_way() {
+    // On Linux, and there alone, it is of the one thread that asks.
+    #[cfg(target_os = "linux")]
+    {
+        thread_local!(static GIVES_WAY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+        if !GIVES_WAY.replace(true) {
+            // Where it may not be set, all threads are even.
+            let _ = rustix::process::nice(NICENESS);
         }
     }
 }
@@ -100,6 +124,15 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         spawner.end_all();
         assert!(outer.await.unwrap_err().is_cancelled());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_computes_for_long_gives_way_to_what_has_io_to_do() {
+        let niceness = || rustix::process::getpriority_process(None).unwrap();
+        let here = niceness();
+        let there = Spawner::default().block(niceness).await.unwrap();
+        assert_eq!((there, niceness()), ((here + NICENESS).min(19), here));
     }
 
     #[tokio::test(start_paused = true)]

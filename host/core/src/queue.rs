@@ -18,8 +18,11 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
 /// A lane may have this many times as many keys in work as there are workers free, where it is not the only one: 12 of 16, and of
-/// two that are greedy 7 each. Whoever comes then finds a free worker at once.
+/// two that are greedy 7 each.
 const SHARE: usize = 3;
+/// One in so many workers is only for lanes that have nothing in work, where there are others: so that whoever comes finds a free worker
+/// at once, however many lanes are greedy. 2 of 16.
+const FOR_WHO_COMES: usize = 8;
 /// One in so many workers, at least, is for edits alone. What a swap has in work at a time is what an edit finds before it at the
 /// API server, which 8 writes at a time keep as busy as 16 do.
 const FOR_EDITS: usize = 2;
@@ -228,7 +231,11 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
     /// whether a key of the background may be worked on.
     fn next_turn(&self, background: bool) -> Option<usize> {
         let free = self.workers.saturating_sub(self.in_work.all());
-        let share = if self.lanes.len() > 1 { free.saturating_mul(SHARE) } else { usize::MAX };
+        let share = match free {
+            _ if self.lanes.len() <= 1 => usize::MAX,
+            few if few <= self.workers / FOR_WHO_COMES => 1,
+            more => more.saturating_mul(SHARE),
+        };
         let lanes = self.turns.iter().enumerate();
         let open = lanes.filter_map(|(turn, lane)| {
             let slot = self.lanes.get(lane)?;
@@ -620,6 +627,21 @@ mod tests {
         let order = drain(&mut queue);
         let of = |name: &str| order.iter().filter(|(lane, _)| *lane == name).count();
         assert_eq!((of("a"), of("b")), (7, 7));
+    }
+
+    #[test]
+    fn whoever_comes_finds_a_free_worker_however_many_lanes_are_greedy() {
+        let mut queue: Queue<&str, u32> = Queue::new(7, 16);
+        for lane in ["a", "b", "c", "d", "e", "f"] {
+            (0..3).for_each(|key| queue.add(&lane, key, Priority::Edit));
+        }
+        assert_eq!(drain(&mut queue).len(), 14);
+        fill(&mut queue, "calm", 2);
+        queue.add(&"calm", 0, Priority::Edit);
+        assert_eq!(drain(&mut queue), [("calm", 0)]);
+        fill(&mut queue, "later", 1);
+        queue.add(&"later", 0, Priority::Edit);
+        assert_eq!(drain(&mut queue), [("later", 0)]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{api, clock};
 use follow::{follow, follow_crds, put};
-use kinds::{child_kinds, claim_watches, resolve_kinds};
+use kinds::{child_kinds, claim_watches, keep_what_is_left, resolve_kinds};
 use statuses::{hold_reconcilers, write_statuses, write_widened};
 
 /// Events come in bursts; the loop looks once for all that arrive within this time.
@@ -51,6 +51,8 @@ struct Loop {
     uids: BTreeMap<String, String>,
     /// How children are read, by Reconciler: the field manager and the observed kinds.
     readings: BTreeMap<String, (String, BTreeSet<Kind>)>,
+    /// Kinds of which children are left that no watch shows, by Reconciler, and when that was found out last.
+    left: BTreeMap<(String, Kind), Duration>,
     /// How often their counts may be written.
     counts_written: BTreeMap<String, pace::Pace>,
     /// Modules of which there was nothing to write, as they were then.
@@ -112,7 +114,13 @@ async fn round(shared: &Arc<Shared>, memory: &mut Loop) -> Option<Duration> {
         sooner(at);
     }
     // The kinds that may have children are written down before the first child of a kind can be made.
-    let widened = child_kinds(shared, &verdicts);
+    let mut widened = child_kinds(shared, &verdicts);
+    // A standby writes nothing, and so forgets nothing.
+    if term.is_some()
+        && let Some(at) = keep_what_is_left(shared, memory, &mut widened).await
+    {
+        sooner(at);
+    }
     let mut waiting = BTreeSet::new();
     // A standby writes nothing, and neither will its passes.
     for (name, kinds) in widened.iter().filter(|_| term.is_some()) {

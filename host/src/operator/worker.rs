@@ -17,7 +17,7 @@ use pintle_core::{
 use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select, Weight, reasons};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, task::JoinError};
 use tracing::{debug, error, info, warn};
 
 use super::{
@@ -108,6 +108,10 @@ const RECORDED_AT_ONCE: usize = 64;
 const UNSERVED_FOR: Duration = Duration::from_secs(1);
 const UNSERVED_MAX: usize = 1024;
 
+/// Up to this, in bytes that are reserved for it, an answer is judged where it came in: in a millisecond or two. Handing it to another
+/// thread and back takes a twentieth of one.
+const JUDGED_AT_ONCE_BYTES: u64 = 1 << 20;
+
 /// How long passes in work may take to end when the operator stops. Kubernetes kills a Pod after 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -145,7 +149,8 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
     let mut pass = Pass::new(snapshot);
     let mut outcome = Outcome::Start;
     let done = loop {
-        let step = pass.step(outcome);
+        let step;
+        (pass, step) = work.judge(pass, outcome).await;
         work.judged();
         outcome = match step {
             Step::CallGuest(request) => Outcome::Answered(work.call_guest(*request).await),
@@ -398,6 +403,28 @@ impl Work {
         let (pod, mode) = (eviction.reference(), eviction.mode());
         info!(reconciler = self.binding.reconciler, %pod, ?mode, accepted = reply.is_ok(), "Evicted");
         reply
+    }
+
+    /// The pass's next step. What follows from a large answer takes its time, and is not computed on a thread that has everybody's I/O
+    /// to do.
+    async fn judge(&self, mut pass: Pass, outcome: Outcome) -> (Pass, Step) {
+        let is_large = matches!(outcome, Outcome::Answered(Ok(_)))
+            && self.held().as_ref().is_some_and(|held| held.judged_bytes > JUDGED_AT_ONCE_BYTES);
+        if !is_large {
+            let step = pass.step(outcome);
+            return (pass, step);
+        }
+        let judged = self.shared.spawner.block(move || {
+            let step = pass.step(outcome);
+            (pass, step)
+        });
+        match judged.await.map_err(JoinError::try_into_panic) {
+            Ok(judged) => judged,
+            // It is this pass's, and is told as such.
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime is being shut down.
+            Err(Err(_)) => std::future::pending().await,
+        }
     }
 
     /// The answer that the pass holds was judged: what making it took besides is free.

@@ -634,6 +634,24 @@ pub(crate) const ANIMALS: &[Animal] = &[
         },
     },
     Animal {
+        name: "guest-asks-for-more",
+        about: "A guest that asks to see one field more each time it is shown what it asked for",
+        scenario: "scenarios/configmonitor.yaml",
+        seams: || {
+            answers(|_, request, answer| {
+                let is_more = |field: &&Value| field.as_str().is_some_and(|field| field.starts_with("more"));
+                let shown = request.pointer("/needs/0/need/objects/fields").and_then(Value::as_array);
+                let shown = shown.into_iter().flatten().filter(is_more).count();
+                let needs = answer.get_mut("needs").and_then(Value::as_array_mut);
+                for need in needs.into_iter().flatten() {
+                    if let Some(fields) = need.pointer_mut("/objects/fields").and_then(Value::as_array_mut) {
+                        fields.extend((0..=shown).map(|number| Value::from(format!("more{number}"))));
+                    }
+                }
+            })
+        },
+    },
+    Animal {
         name: "shows-needs-of-before",
         about: "What a guest asked to see once, it is shown in later calls as it was then",
         scenario: "scenarios/configmonitor.yaml",

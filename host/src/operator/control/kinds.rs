@@ -10,7 +10,7 @@ use pintle_core::{
     object, readiness,
     reconciler::{self, Grants},
 };
-use pintle_wit::{Kind, Manifest};
+use pintle_wit::{Kind, Manifest, names};
 use tracing::{info, warn};
 
 use super::{GATHER, Loop, ROUND_RETRY, Verdicts, resting, working};
@@ -149,6 +149,51 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
             (name.clone(), kinds.collect())
         })
         .collect()
+}
+
+/// Keeps the kinds that would be forgotten while there are children of them: that there are none must not be the word of a watch that is
+/// behind. What is forgotten is watched no more, and a child that is not wanted any more would stay. Returns when to look again.
+pub(super) async fn keep_what_is_left(
+    shared: &Shared,
+    memory: &mut Loop,
+    kinds: &mut BTreeMap<String, Vec<Kind>>,
+) -> Option<Duration> {
+    let now = clock::monotonic();
+    let dropped: Vec<(String, Kind, Option<Resource>)> = {
+        let state = shared.state();
+        let dropped = kinds.iter().flat_map(|(name, kept)| {
+            let status = state.reconcilers.get(name).and_then(|object| object.status.as_ref());
+            let recorded = status.into_iter().flat_map(|status| &status.child_kinds);
+            // Of kinds that are not watched, the roots' own statuses say what is left.
+            let is_dropped = |kind: &&Kind| !kept.contains(kind) && reconciler::is_watchable(kind);
+            let dropped = recorded.filter(is_dropped).filter(|kind| object::is_kind(kind));
+            dropped.map(|kind| (name.clone(), kind.clone(), state.resources.get(kind).cloned()))
+        });
+        dropped.collect()
+    };
+    memory.left.retain(|(name, kind), _| dropped.iter().any(|(other, one, _)| other == name && one == kind));
+    for (name, kind, resource) in dropped {
+        // Its watch had listed it; so it went with its CRD.
+        let Some(resource) = resource else { continue };
+        let key = (name, kind);
+        if memory.left.get(&key).is_none_or(|asked_at| now.saturating_sub(*asked_at) >= ROUND_RETRY) {
+            match shared.cluster.any_has_label(&resource, names::LABEL_RECONCILER, &key.0).await {
+                Ok(false) => {
+                    memory.left.remove(&key);
+                    continue;
+                }
+                Ok(true) => {
+                    info!(reconciler = key.0, kind = %key.1, "Its watch does not show its children yet")
+                }
+                Err(error) => {
+                    warn!(reconciler = key.0, kind = %key.1, %error, "Not known whether children are left");
+                }
+            }
+            memory.left.insert(key.clone(), now);
+        }
+        kinds.entry(key.0).or_default().push(key.1);
+    }
+    (!memory.left.is_empty()).then_some(ROUND_RETRY)
 }
 
 /// The namespaces in which the Secrets of a Reconciler's roots are watched: those that it lists, once a watch has shown what is there.

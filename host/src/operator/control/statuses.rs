@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use kube::api::ObjectMeta;
 use pintle_core::{ApiError, reconciler};
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
@@ -34,35 +35,48 @@ pub(super) fn module_resource() -> Resource {
 }
 
 /// Writes the child kinds of a Reconciler when there are new ones.
-pub(super) async fn write_widened(
-    shared: &Shared,
-    name: &str,
-    kinds: &[Kind],
-) -> Result<(), pintle_core::ApiError> {
-    let status = {
+pub(super) async fn write_widened(shared: &Shared, name: &str, kinds: &[Kind]) -> Result<(), ApiError> {
+    let (version, status) = {
         let state = shared.state();
-        let mut status =
-            state.reconcilers.get(name).and_then(|object| object.status.clone()).unwrap_or_default();
+        let Some(object) = state.reconcilers.get(name) else { return Ok(()) };
+        let mut status = object.status.clone().unwrap_or_default();
         if kinds.iter().all(|kind| status.child_kinds.contains(kind)) {
             return Ok(());
         }
         status.child_kinds = kinds.to_vec();
-        status
+        (version_of(&object.metadata), status)
     };
-    write_reconciler(shared, name, status).await
+    write_reconciler(shared, name, &version, status).await
 }
 
-pub(super) async fn write_reconciler(
+/// Writes the status of a Reconciler of which this version was read. Where it has another by now, an event that brings it is on its way,
+/// and the loop looks again.
+async fn write_reconciler(
     shared: &Shared,
     name: &str,
+    version: &str,
     status: api::ReconcilerStatus,
-) -> Result<(), pintle_core::ApiError> {
+) -> Result<(), ApiError> {
     let value = serde_json::to_value(&status).unwrap_or_default();
-    shared.cluster.write_own_status(&reconciler_resource(), name, &value).await?;
-    if let Some(object) = shared.state().reconcilers.get_mut(name) {
+    let now = shared.cluster.write_own_status(&reconciler_resource(), name, version, &value).await?;
+    if let Some(object) = as_read(&mut shared.state().reconcilers, name, version) {
+        object.metadata.resource_version = Some(now);
         object.status = Some(status);
     }
     Ok(())
+}
+
+/// An object of the host's own, where it is still the one of this version: an event may have brought a newer one while it was written.
+fn as_read<'a, K: kube::Resource>(
+    objects: &'a mut BTreeMap<String, K>,
+    name: &str,
+    version: &str,
+) -> Option<&'a mut K> {
+    objects.get_mut(name).filter(|object| version_of(object.meta()) == version)
+}
+
+fn version_of(metadata: &ObjectMeta) -> String {
+    metadata.resource_version.clone().unwrap_or_default()
 }
 
 /// Writes the statuses and finalizers of the host's own objects where they differ.
@@ -94,7 +108,7 @@ pub(super) async fn write_statuses(
             again = Some(again.map_or(wait, |before| before.min(wait)));
             continue;
         }
-        match write_reconciler(shared, name, status.clone()).await {
+        match write_reconciler(shared, name, &version_of(&object.metadata), status.clone()).await {
             Ok(()) => {
                 pace.wrote(now);
                 tell(
@@ -109,7 +123,9 @@ pub(super) async fn write_statuses(
             }
             Err(error) if error.code == 404 => {}
             Err(error) => {
-                warn!(reconciler = name, %error, "The status of a Reconciler cannot be written");
+                if error.code != 409 {
+                    warn!(reconciler = name, %error, "The status of a Reconciler cannot be written");
+                }
                 again = Some(again.map_or(ROUND_RETRY, |before| before.min(ROUND_RETRY)));
             }
         }
@@ -287,18 +303,26 @@ fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
 pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<Duration> {
     let mut again = None;
     for Due { name, object, status, finalizers } in due_modules(shared, memory) {
+        let mut version = version_of(&object.metadata);
         if let Some(status) = status {
             let value = serde_json::to_value(&status).unwrap_or_default();
-            match shared.cluster.write_own_status(&module_resource(), &name, &value).await {
-                Ok(()) => {
+            match shared.cluster.write_own_status(&module_resource(), &name, &version, &value).await {
+                Ok(now) => {
                     let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
                     let uid = object.metadata.uid.as_deref();
                     tell(shared, "Module", &name, uid, before, &status.conditions).await;
-                    if let Some(object) = shared.state().modules.get_mut(&name) {
+                    if let Some(object) = as_read(&mut shared.state().modules, &name, &version) {
+                        object.metadata.resource_version = Some(now.clone());
                         object.status = Some(status);
                     }
+                    version = now;
                 }
                 Err(error) if error.code == 404 => continue,
+                // The version that it has now is on its way here.
+                Err(error) if error.code == 409 => {
+                    again = Some(ROUND_RETRY);
+                    continue;
+                }
                 Err(error) => {
                     warn!(module = name, %error, "The status of a Module cannot be written");
                     again = Some(ROUND_RETRY);
@@ -306,10 +330,13 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
             }
         }
         if let Some(finalizers) = finalizers {
-            let version = object.metadata.resource_version.as_deref().unwrap_or_default();
-            // Written on the version that was read; when that is no longer the newest, the newest is on its way here.
-            match shared.cluster.set_finalizers(&module_resource(), &name, version, &finalizers).await {
-                Ok(()) => {}
+            match shared.cluster.set_finalizers(&module_resource(), &name, &version, &finalizers).await {
+                Ok(now) => {
+                    if let Some(object) = as_read(&mut shared.state().modules, &name, &version) {
+                        object.metadata.resource_version = Some(now);
+                        object.metadata.finalizers = Some(finalizers);
+                    }
+                }
                 Err(error) if matches!(error.code, 404 | 409 | 422) => again = Some(ROUND_RETRY),
                 Err(error) => {
                     warn!(module = name, %error, "The finalizer of a Module cannot be written");
@@ -348,7 +375,7 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
                 let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
                 finalizers.retain(|name| name != names::FINALIZER_ROOTS);
                 finalizers.extend(wanted.then(|| names::FINALIZER_ROOTS.to_owned()));
-                let version = object.metadata.resource_version.clone().unwrap_or_default();
+                let version = version_of(&object.metadata);
                 let roots = match verdict {
                     Verdict::Work(in_force) => Some(&in_force.resource),
                     Verdict::Rest(_, left) => left.as_ref().map(|left| &left.resource),
@@ -369,15 +396,14 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
             continue;
         }
         match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
-            Ok(()) => {}
-            Err(error) if error.code == 404 => {}
-            Err(error) => {
-                failed.push((name, error));
-                continue;
+            Ok(now) => {
+                if let Some(object) = as_read(&mut shared.state().reconcilers, &name, &version) {
+                    object.metadata.resource_version = Some(now);
+                    object.metadata.finalizers = Some(finalizers);
+                }
             }
-        }
-        if let Some(object) = shared.state().reconcilers.get_mut(&name) {
-            object.metadata.finalizers = Some(finalizers);
+            Err(error) if error.code == 404 => {}
+            Err(error) => failed.push((name, error)),
         }
     }
     failed

@@ -1,6 +1,10 @@
 //! What is built, and what is started once it is.
 
-use std::{ffi::OsString, io::Write, process::Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    io::Write,
+    process::Stdio,
+};
 
 use crate::{
     guests,
@@ -55,13 +59,14 @@ pub(crate) fn cluster() -> Result<()> {
     program(built("workbench"), ["cluster"]).replace()
 }
 
-/// Judges the licence of every dependency.
-pub(crate) fn licences(board: &Board) -> Result<()> {
+/// Judges every dependency by deny.toml.
+pub(crate) fn dependencies(board: &Board) -> Result<()> {
     binaries(board, "workbench", &["workbench"])?;
     let metadata = cargo(["metadata", "--format-version", "1", "--locked"]).output()?;
-    let mut judge = program(built("workbench"), ["licences"]);
+    let mut judge =
+        program(built("workbench"), [OsStr::new("dependencies"), "--workspace".as_ref(), root().as_ref()]);
     let mut child =
-        judge.0.stdin(Stdio::piped()).spawn().map_err(while_doing("the licences cannot be judged"))?;
+        judge.0.stdin(Stdio::piped()).spawn().map_err(while_doing("the dependencies cannot be judged"))?;
     // It reads all before it says anything. Dropping the pipe ends its input.
     child.stdin.take().map_or(Ok(()), |mut input| input.write_all(metadata.as_bytes()))?;
     let status = child.wait()?;

@@ -56,8 +56,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Check that the licence of every dependency allows our use
-    Licences,
+    /// Check each dependency by deny.toml: its licence, where it comes from, and what is not wanted
+    Dependencies,
     /// Measure: calls of guests, and the operator beside a raw client and an operator in Go; `bench -- --help` lists the phases
     Bench(bench::Flags),
 }
@@ -78,7 +78,7 @@ impl Command {
             Self::Cluster => vec![ControlPlane, Disk(4)],
             Self::Guests => vec![WasmTarget, Disk(6)],
             Self::Gen { .. } => vec![Disk(6)],
-            Self::Licences => Vec::new(),
+            Self::Dependencies => Vec::new(),
             Self::Bench(flags) if flags.is_engine_alone() => vec![WasmTarget, Disk(8)],
             Self::Bench(_) => vec![WasmTarget, Go, ControlPlane, Disk(12)],
         }
@@ -105,7 +105,7 @@ fn run(command: &Command) -> run::Result<()> {
         Command::Cluster => build::cluster(),
         Command::Guests => guests::build(&progress::Board::new()).map(drop),
         Command::Gen { check } => generate::run(&progress::Board::new(), *check),
-        Command::Licences => build::licences(&progress::Board::new()),
+        Command::Dependencies => build::dependencies(&progress::Board::new()),
         Command::Bench(flags) => bench::run(flags),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     if everything {
         steps.run("format", || cargo(["fmt", "--all", "--check"]).go())?;
         steps.run("lints", || lints(&board))?;
-        steps.run("licences", || build::licences(&board))?;
+        steps.run("dependencies", || build::dependencies(&board))?;
         steps.run("generated files", || generate::run(&board, true))?;
         steps.run("guests", || guests::build(&board).map(drop))?;
         steps.run("unit and engine tests", || units(&board))?;

@@ -7,7 +7,7 @@
 
 mod cluster;
 mod demo;
-mod licences;
+mod dependencies;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -42,8 +42,12 @@ enum Command {
         #[arg(long)]
         exit: bool,
     },
-    /// Judge the licence of every package in the output of `cargo metadata`, which is read from standard input
-    Licences,
+    /// Judge every package in the output of `cargo metadata`, which is read from standard input, by deny.toml
+    Dependencies {
+        /// The folder of the workspace
+        #[arg(long)]
+        workspace: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -61,7 +65,7 @@ fn run() -> anyhow::Result<()> {
         Command::ControlPlane => cluster::build(),
         Command::Cluster => cluster::run(),
         Command::Demo { workspace, pintle, guests, exit } => demo::run(&workspace, &pintle, guests, exit),
-        Command::Licences => licences::check(),
+        Command::Dependencies { workspace } => dependencies::check(&workspace),
     }
 }
 

@@ -263,7 +263,9 @@ impl Pass {
         let Snapshot { binding, root, root_listed_at, children, mut memory, now } = snapshot;
         let had_a_pass = memory.had_a_pass(&root);
         let edited = memory.forget_unless(&binding, &root);
-        let may_be_newer_than = root_listed_at.filter(|_| memory.memo.is_none());
+        // That a pass has come to an end says nothing: it may have had nothing to write.
+        let may_be_newer_than =
+            root_listed_at.filter(|version| memory.is_as_listed.as_ref() != Some(version));
         let finalizers = object::finalizers(&root).map(Into::into).collect();
         // What the snapshot shows is newer than what is remembered of kinds that no cache shows.
         let known = memory.take_unwatched().into_iter().chain(children);

@@ -701,6 +701,11 @@ impl Work {
         let mut state = self.shared.state();
         let state_term = state.term;
         let kind = self.binding.root_kind();
+        // While the pass waited for a reply, another Reconciler may have come to work on the root.
+        let active = state.active.get(&self.binding.reconciler);
+        if active.is_none_or(|active| active.binding.uid != self.binding.uid) {
+            return Finished::Gone;
+        }
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };
         if !root.is(pintle_core::object::uid(&self.root)) {
             return Finished::Settled;

@@ -85,7 +85,7 @@ pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
         }
     }
     for number in 1..=run.events {
-        plans.extend(OnEvent::ALL.iter().map(|what| Plan(vec![Fault::Event(number, *what)])));
+        plans.extend(writes.events().map(|what| Plan(vec![Fault::Event(number, what)])));
     }
     for number in 1..=run.requests {
         plans.extend(OnRequest::ALL.iter().map(|what| Plan(vec![Fault::Request(number, *what)])));
@@ -127,6 +127,12 @@ impl<'a> Writes<'a> {
 
     fn may_have_rivals(&self) -> bool {
         !self.without.iter().any(|word| word == RIVAL)
+    }
+
+    /// What may befall an event.
+    fn events(&self) -> impl Iterator<Item = OnEvent> {
+        let is_wanted = |what: &OnEvent| !self.without.iter().any(|word| word == what.word());
+        OnEvent::ALL.iter().copied().filter(is_wanted)
     }
 
     /// Whether something can come of a fault at a write: what people do, they do to roots and their children, not to the host's own
@@ -185,10 +191,10 @@ pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
                     writes.iter().filter(|what| known.may_befall(number, **what)).collect();
                 Fault::Write(number, *fitting[pick(&mut random, fitting.len())])
             }
-            1 => Fault::Event(
-                place(&mut random, run.events),
-                OnEvent::ALL[pick(&mut random, OnEvent::ALL.len())],
-            ),
+            1 => {
+                let fitting: Vec<OnEvent> = known.events().collect();
+                Fault::Event(place(&mut random, run.events), fitting[pick(&mut random, fitting.len())])
+            }
             _ => Fault::Request(
                 place(&mut random, run.requests),
                 OnRequest::ALL[pick(&mut random, OnRequest::ALL.len())],

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     differing::{self, Differing},
     hosts::NAMESPACE,
-    plan::{Fault, OnWrite, Plan, RIVAL},
+    plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
     script::{Step, is_host},
     seam::Seams,
@@ -188,8 +188,9 @@ impl<'a> Simulation<'a> {
         let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
         let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
         for word in scenario.without.iter().flat_map(|without| &without.faults) {
-            let is_known = word == RIVAL || word.parse::<OnWrite>().is_ok();
-            ensure!(is_known, "{file}: without: {word:?} is no fault of writes, and not {RIVAL}");
+            let is_known =
+                word == RIVAL || word.parse::<OnWrite>().is_ok() || word.parse::<OnEvent>().is_ok();
+            ensure!(is_known, "{file}: without: {word:?} is no fault of writes or events, and not {RIVAL}");
         }
         let files: Vec<Vec<u8>> =
             scenario.modules.values().filter_map(|module| resolve(module).ok()).collect();

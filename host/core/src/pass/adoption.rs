@@ -27,6 +27,8 @@ pub(super) enum Before {
     Children,
     /// Writing patches.
     Patches,
+    /// Deleting what the answer no longer has: it may be an answer to a spec of before.
+    Prune,
     /// Writing the status: the guest's memory, which an answer to an older one would set back.
     Status,
 }
@@ -66,9 +68,11 @@ impl Pass {
                     && (self.may_be_newer_than.is_none() || self.may_be_newer_than == version(&live)) =>
             {
                 self.root_stays = true;
+                self.memory.is_as_listed = self.may_be_newer_than.clone();
                 match before {
                     Before::Children => self.apply_children(),
                     Before::Patches => self.apply_patches(),
+                    Before::Prune => self.prune(),
                     Before::Status => self.write_status(),
                 }
             }

@@ -23,6 +23,8 @@ use crate::{
 pub struct RootMemory {
     /// What the last pass without error saw and decided.
     pub(super) memo: Option<Memo>,
+    /// The resourceVersion of a list in which a live read has shown the root since.
+    pub(super) is_as_listed: Option<String>,
     /// What the API server refuses, sorted by child.
     standing: Vec<Standing>,
     /// What the refusals hold for.

@@ -213,10 +213,11 @@ impl Pass {
             Some(pending) => Pending { hash, last: now, ..pending },
             None => Pending { hash, first: now, last: now },
         };
+        // When the clock was set back, it was seen now at the latest.
+        let pending = Pending { first: pending.first.min(now), last: pending.last.min(now), ..pending };
         let quiet = settle - now.duration_since(pending.last);
         let latest = settle * i32::try_from(SETTLE_FACTOR).unwrap_or(1) - now.duration_since(pending.first);
-        // A clock that was set back makes nobody wait longer.
-        let left = quiet.min(latest).min(settle);
+        let left = quiet.min(latest);
         if left <= SignedDuration::ZERO {
             known.shown = text.into();
             known.pending = None;

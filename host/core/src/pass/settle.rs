@@ -2,7 +2,10 @@
 
 use pintle_wit::{Failure, ObjectRef, reasons};
 
-use super::{Answer, ChildState, GUEST_CALLS_MAX, Judged, Key, Memo, Pass, Step, deletions::Goes, memory};
+use super::{
+    Answer, ChildState, GUEST_CALLS_MAX, Judged, Key, Memo, Pass, Step, adoption::Before, deletions::Goes,
+    memory,
+};
 use crate::desired;
 
 impl Pass {
@@ -52,6 +55,7 @@ impl Pass {
     pub(super) fn prune(&mut self) -> Step {
         match self.prunable() {
             prunable if prunable.is_empty() => self.converged(),
+            _ if self.is_to_look_first() => self.read_root(Before::Prune),
             prunable => self.read_doomed(Goes::Unwanted, prunable),
         }
     }

@@ -29,6 +29,8 @@ struct Driver {
     free: Vec<(ObjectRef, String)>,
     /// This pass has read that the root is not going.
     root_stays: bool,
+    /// Of the root there is an old list's word alone, so that nothing is to be written before it was read.
+    looks_first: bool,
     /// What the last Get showed as the root's.
     last_read: BTreeMap<ObjectRef, String>,
     /// The uids that the last status named.
@@ -186,6 +188,17 @@ impl Driver {
     }
 
     fn carry_out(&mut self, step: Step) -> Outcome {
+        // A change of the finalizers tests what it replaces.
+        let writes = matches!(
+            step,
+            Step::Apply(_)
+                | Step::Patch(_)
+                | Step::Claim(_)
+                | Step::Delete(_)
+                | Step::Evict(_)
+                | Step::WriteStatus(_)
+        );
+        assert!(!(writes && self.looks_first) || self.root_stays, "on an old list's word: {step:?}");
         match step {
             Step::Look(lookups) => {
                 let found = lookups.iter().map(|_| match self.choose(4) {
@@ -355,6 +368,7 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
         owned: vec![],
         free: vec![],
         root_stays: false,
+        looks_first: false,
         last_read: BTreeMap::new(),
         evicting: vec![],
     };
@@ -373,10 +387,14 @@ fn run(choices: Vec<u8>, root: &Value, world: &World) {
             children.push(driver.live(&elsewhere("ConfigMap", "shelf"), None));
         }
         let now = jiff::Timestamp::from_second(now).unwrap();
+        let root_listed_at = (driver.choose(4) == 0).then(|| "1".to_owned());
+        // A host that remembers has seen what it did itself; and what is being deleted stays so.
+        driver.looks_first =
+            root_listed_at.is_some() && now == jiff::Timestamp::UNIX_EPOCH && !object::is_deleting(root);
         let snapshot = Snapshot {
             binding: Arc::clone(&binding),
             root: Arc::new(root.clone()),
-            root_listed_at: (driver.choose(4) == 0).then(|| "1".to_owned()),
+            root_listed_at,
             children,
             memory,
             now,

@@ -120,6 +120,38 @@ fn a_root_that_was_listed_is_read_once_before_anything_is_written_for_it() {
 }
 
 #[test]
+fn nothing_is_pruned_on_the_word_of_an_old_list() {
+    let mut world = World::new();
+    world.settle(&answer(vec![config_map("page", "a"), config_map("more", "b")]));
+    world.root_was_listed = true;
+    world.restart();
+    let root = world.root.clone();
+    let run = world.pass_between(&page(), move |api, step| {
+        if step == "read Shop shop" {
+            // The spec that the answer is to is one of before.
+            api.edit(&root, "spec.more", json!(true));
+        }
+    });
+    assert_eq!(run.steps, ["call", "read Shop shop"]);
+    assert!(world.live("ConfigMap", "more").is_some());
+}
+
+#[test]
+fn a_pass_that_had_nothing_to_write_does_not_make_an_old_list_new() {
+    let mut world = World::new();
+    world.settle(&page());
+    world.root_was_listed = true;
+    world.restart();
+    assert_eq!(world.pass(&page()).steps, ["call"]);
+    let reference = reference("ConfigMap", "page");
+    world.api.edit(&reference, "data", json!({"v": "newer"}));
+    let run = world.pass(&page());
+    assert_eq!(run.steps[..3], ["call", "read Shop shop", "update ConfigMap page"], "it may be newer");
+    world.api.edit(&reference, "data", json!({"v": "again"}));
+    assert_eq!(world.pass(&page()).steps[..2], ["call", "update ConfigMap page"], "once");
+}
+
+#[test]
 fn what_a_guest_remembers_is_not_set_back_by_an_answer_to_an_older_status() {
     let mut world = World::new();
     let remembers = |count: u32| Response {

@@ -260,6 +260,19 @@ fn a_change_is_shown_when_it_has_been_quiet_for_long_enough() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_makes_a_change_settle_anew_and_once() {
+    let mut world = world();
+    let first = add(&mut world, "first", "a");
+    settle(&mut world, 4_000_000);
+    world.api.edit(&first, "data.next", "b".into());
+    settle(&mut world, 1000);
+    let run = settle(&mut world, -3_600_000);
+    assert_eq!((calls(&run), run.done.again), (0, Some(Duration::from_secs(1))));
+    settle(&mut world, 1000);
+    assert_eq!(end(&world), "b");
+}
+
+#[test]
 fn a_restless_object_is_shown_after_five_times_its_settling_time() {
     let mut world = world();
     let first = add(&mut world, "first", "a");

@@ -31,7 +31,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// A way to the API server with a client like the host's (host/src/kubernetes/connect.rs): same crate, same TLS, no retry.
+    /// A way to the API server with a client like the host's (host/kubernetes/src/connect.rs): same crate, same TLS, no retry.
     pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self> {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;

@@ -14,6 +14,10 @@ mod problem;
 mod push;
 mod rbac;
 mod render;
+#[cfg(feature = "simulation")]
+mod simulate;
+#[cfg(not(feature = "simulation"))]
+#[path = "cli/without_simulator.rs"]
 mod simulate;
 mod swap;
 mod test;

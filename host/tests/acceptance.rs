@@ -39,8 +39,9 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Ins
 
 use anyhow::{Context, ensure};
 use futures::{StreamExt, stream};
-use pintle::scenario::{Failed, Names, OnlyOn, Runner, Scenario};
+use pintle_simulation::scenario::{Failed, Names, OnlyOn, Runner, Scenario};
 use pintle_testbed::{Options, Source};
+
 use real::Real;
 
 /// How many scenarios run at once. They mostly wait, for kwok and for garbage collection.

@@ -10,11 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle::{
-    clock,
-    operator::compile::child::{self, Ended, Limits, Stop},
-};
 use pintle_engine::{Allocation, Compiler, Digest, Engine, EngineConfig, Job, Meter, fixtures};
+use pintle_operator::compile::child::{self, Ended, Limits, Stop};
+use pintle_runtime::clock;
 use pintle_wit::Failure;
 
 const PINTLE: &str = env!("CARGO_BIN_EXE_pintle");

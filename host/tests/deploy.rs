@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle::{api, offline::documents};
+use pintle_api as api;
+use pintle_offline::documents;
 use serde_json::{Value, json};
 
 fn repository() -> PathBuf {

@@ -13,12 +13,12 @@ use std::{
     },
 };
 
-use pintle::{
-    offline::documents,
-    scenario::{Guest, ModuleFile},
-    simulate::{Plan, Seam, Setting, Simulation},
-};
 use pintle_engine::CallLimits;
+use pintle_offline::documents;
+use pintle_simulation::{
+    Plan, Seam, Setting, Simulation,
+    scenario::{Guest, ModuleFile},
+};
 use serde_json::Value;
 
 const SCENARIO: &str = r#"

@@ -17,12 +17,10 @@ use std::{fs, path::Path, time::Duration};
 use anyhow::{Context, bail};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use pintle::{
-    api,
-    kubernetes::Cluster,
-    offline::documents,
-    scenario::{Backend, Call, Cascade, Guest, Mark, ModuleFile, Seen, Stop, push_objects},
-};
+use pintle_api::{self as api, module_objects};
+use pintle_kubernetes::Cluster;
+use pintle_offline::documents;
+use pintle_simulation::scenario::{Backend, Call, Cascade, Guest, Mark, ModuleFile, Seen, Stop};
 use pintle_simulator::{ApiServer, Options};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
@@ -130,7 +128,7 @@ async fn a_host_of_512_mib_lives_through_the_worst_answers_and_serves_their_neig
     }
     let module = ModuleFile { guest: Some(Guest::Webserver), ..ModuleFile::default() };
     let bytes = modules::resolve(&module).unwrap();
-    let pushed = push_objects("webserver-0.1.0", &bytes, &pintle_engine::Digest::of(&bytes).to_string());
+    let pushed = module_objects("webserver-0.1.0", &bytes, &pintle_engine::Digest::of(&bytes).to_string());
     for object in pushed.iter().chain(&objects("deploy/samples/reconciler-webserver.yaml")) {
         user.apply(object).await.unwrap();
     }

@@ -17,10 +17,10 @@ use std::{
     },
 };
 
-use pintle::{
-    offline::documents,
+use pintle_offline::documents;
+use pintle_simulation::{
+    Plan, Seam, Setting, Simulation,
     scenario::{Guest, ModuleFile},
-    simulate::{Plan, Seam, Setting, Simulation},
 };
 use serde_json::Value;
 

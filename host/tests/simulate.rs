@@ -21,16 +21,15 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use pintle::{
-    offline::{self, documents},
-    scenario::{Guest, ModuleFile},
-    simulate::{
-        NamedModule, Outcome, Plan, Replay, Setting, Simulation,
-        choice::{self, Effort, Menu, Subject},
-        search::{self, Tally},
-    },
-};
 use pintle_engine::fixtures;
+use pintle_offline as offline;
+use pintle_offline::documents;
+use pintle_simulation::{
+    NamedModule, Outcome, Plan, Replay, Setting, Simulation,
+    choice::{self, Effort, Menu, Subject},
+    scenario::{Guest, ModuleFile},
+    search::{self, Tally},
+};
 use serde_json::Value;
 
 /// What runs here is made of small objects that come and go; the allocator of the host takes a third less time for them than libc's.

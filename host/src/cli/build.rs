@@ -6,6 +6,8 @@ use std::{
 
 use clap::Args;
 use pintle_engine::Module;
+use pintle_offline as offline;
+use pintle_schema::config_schema;
 use pintle_wit::Failure;
 
 use super::{
@@ -13,7 +15,6 @@ use super::{
     output,
     problem::{Problem, Verdict},
 };
-use crate::{config_schema, offline};
 
 /// Build a guest in Rust: its module, its CRD and the schema of its config
 ///

@@ -3,21 +3,21 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pintle_core::object;
 use pintle_engine::{CallStats, Engine, EngineConfig, Meter, Module};
+use pintle_offline as offline;
+use pintle_offline::{
+    case,
+    documents::{self, Document},
+    run::{self, Blame, Report},
+    setting::{Setting, SettingError},
+};
+use pintle_runtime::clock;
+use pintle_schema::config_schema;
 use pintle_wit::{Failure, INTERFACE, Manifest};
 use serde_json::{Value, json};
 
 use super::{
     output::{self, Format},
     problem::{Problem, Verdict},
-};
-use crate::{
-    clock, config_schema,
-    offline::{
-        self, case,
-        documents::{self, Document},
-        run::{self, Blame, Report},
-        setting::{Setting, SettingError},
-    },
 };
 
 /// Tell whether a module is a sound guest, and what it declares and costs

@@ -5,10 +5,10 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use pintle_engine::{Allocation, EngineConfig, Meter, Precompiler, Target};
+use pintle_runtime::clock;
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 use super::problem::{Problem, Verdict};
-use crate::clock;
 
 /// Compile a module for the operator that started this process
 ///

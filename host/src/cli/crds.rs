@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pintle_api as api;
+use pintle_offline::documents;
 
 use super::{
     output,
     problem::{Problem, Verdict},
 };
-use crate::{api, offline::documents};
 
 /// Print the CRDs of Pintle, or of a guest
 #[derive(Debug, Args)]

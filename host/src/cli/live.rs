@@ -4,10 +4,11 @@ use std::{fmt, future::Future, time::Duration};
 
 use kube::{Client, Error};
 use pintle_core::conditions::{READY, STALLED};
+use pintle_kubernetes::connect::Connect;
+use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus};
 
 use super::problem::Problem;
-use crate::{clock, kubernetes::connect::Connect};
 
 /// The name under which the command line writes.
 pub(super) const FIELD_MANAGER: &str = "pintle-cli";

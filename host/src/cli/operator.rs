@@ -1,10 +1,10 @@
 use clap::Args;
+use pintle_operator as operator;
 
 use super::{
     live,
     problem::{Problem, Verdict, in_one_line},
 };
-use crate::operator;
 
 /// Run the operator
 ///

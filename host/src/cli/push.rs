@@ -1,27 +1,24 @@
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::Args;
-use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams, PostParams},
 };
+use pintle_api::{self as api, ConfigMapSource, Module, ModuleSource, ModuleSpec};
+use pintle_kubernetes::connect::Connect;
+use pintle_offline as offline;
+use pintle_schema::config_schema;
 use serde_json::json;
 
 use super::{
     live::{self, FIELD_MANAGER, Progress},
     output,
     problem::{Problem, Verdict},
-};
-use crate::{
-    api::{self, ConfigMapSource, Module, ModuleSource, ModuleSpec},
-    config_schema,
-    kubernetes::connect::Connect,
-    offline,
 };
 
 /// Upload a guest as a Module
@@ -62,15 +59,6 @@ pub(super) struct Push {
     #[command(flatten)]
     connect: Connect,
 }
-
-/// The key in the ConfigMaps.
-const KEY: &str = "module.wasm";
-
-/// How much of a module goes into one ConfigMap, in bytes: it holds at most 1 MiB, keys and names included.
-const PART_BYTES: usize = 900 << 10;
-
-/// The label on the ConfigMaps: the Module that they belong to. Only for people, who look for them.
-const LABEL_MODULE: &str = "pintle.dev/module";
 
 impl Push {
     pub(super) fn run(self) -> Result<Verdict, Problem> {
@@ -137,13 +125,7 @@ impl Push {
     }
 
     fn source(&self, bytes: &[u8]) -> ConfigMapSource {
-        ConfigMapSource {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            key: KEY.into(),
-            // At most 64 parts, as the CRD has it: the engine takes no module as large.
-            parts: u32::try_from(bytes.len().div_ceil(PART_BYTES).max(1)).unwrap_or(u32::MAX),
-        }
+        ConfigMapSource::of_module(&self.namespace, &self.name, bytes.len())
     }
 
     /// Whether a Module's source is laid out as this command would do it.
@@ -154,9 +136,9 @@ impl Push {
     async fn upload(&self, client: &Client, source: &ConfigMapSource, bytes: &[u8]) -> Result<(), Problem> {
         let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &source.namespace);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-        for (name, part) in source.names().into_iter().zip(bytes.chunks(PART_BYTES)) {
+        for wanted in source.config_maps(&self.name, bytes) {
+            let name = wanted.metadata.name.clone().unwrap_or_default();
             let about = format!("ConfigMap {}/{name}", source.namespace);
-            let wanted = self.config_map(&name, source, part);
             match config_maps.create(&params, &wanted).await {
                 Ok(_) => {}
                 Err(error) if live::is(&error, 404) => {
@@ -180,22 +162,6 @@ impl Push {
             }
         }
         Ok(())
-    }
-
-    fn config_map(&self, name: &str, source: &ConfigMapSource, part: &[u8]) -> ConfigMap {
-        // A label's value is shorter than a name may be.
-        let label = (self.name.len() <= 63).then(|| (LABEL_MODULE.to_owned(), self.name.clone()));
-        ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(name.into()),
-                namespace: Some(source.namespace.clone()),
-                labels: label.map(|label| BTreeMap::from([label])),
-                ..ObjectMeta::default()
-            },
-            binary_data: Some(BTreeMap::from([(source.key.clone(), ByteString(part.to_vec()))])),
-            immutable: Some(true),
-            ..ConfigMap::default()
-        }
     }
 
     /// Makes the Module the owner of its ConfigMaps, so that they go with it.

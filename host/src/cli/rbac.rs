@@ -2,6 +2,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
 use pintle_core::reconciler;
+use pintle_offline as offline;
 use pintle_wit::{Kind, Manifest};
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ use super::{
     plural,
     problem::{Problem, Verdict},
 };
-use crate::offline;
 
 /// Print the ClusterRole that a guest's Reconciler needs
 ///

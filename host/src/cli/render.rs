@@ -1,16 +1,17 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
+use pintle_offline as offline;
+use pintle_offline::{
+    case, documents, run,
+    setting::{NOW, Setting, SettingError},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
     output::{self, Data},
     problem::{Problem, Verdict},
-};
-use crate::offline::{
-    self, case, documents, run,
-    setting::{NOW, Setting, SettingError},
 };
 
 /// Print what a guest answers, without a cluster

@@ -8,6 +8,16 @@ use std::{
 
 use clap::Args;
 use pintle_engine::Module;
+use pintle_offline as offline;
+use pintle_offline::{documents, setting::default_spec};
+use pintle_runtime::clock;
+use pintle_simulation::{
+    Differing, Outcome, Plan, Replay, Setting, Simulation, Step,
+    choice::{self, Effort, Menu, Subject},
+    scenario::ModuleFile,
+    search::{self, Failure, Tally},
+    words,
+};
 use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};
 
@@ -15,17 +25,6 @@ use super::{
     output::{self, Colours, Format},
     plural::plural,
     problem::{Problem, Verdict},
-};
-use crate::{
-    clock,
-    offline::{self, documents, setting::default_spec},
-    scenario::ModuleFile,
-    simulate::{
-        Differing, Outcome, Plan, Replay, Setting, Simulation, Step,
-        choice::{self, Effort, Menu, Subject},
-        search::{self, Failure, Tally},
-        words,
-    },
 };
 
 /// Search for crashes, lost replies and stale views that a guest does not survive, without a cluster
@@ -492,8 +491,8 @@ mod tests {
         let object =
             "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a, namespace: n, uid: u}\nspec: {}\n";
         let text = scenario_of(Path::new("sample.yaml"), object, "Thing").expect("a scenario");
-        let scenario =
-            crate::scenario::Scenario::read("sample.yaml", &text).expect("a scenario that can be read");
+        let scenario = pintle_simulation::scenario::Scenario::read("sample.yaml", &text)
+            .expect("a scenario that can be read");
         assert_eq!(scenario.steps.len(), 3);
         assert_eq!(scenario.objects[0]["metadata"], json!({"name": "a"}));
         let steps = "about: it\nsteps: [{name: nothing}]\n";

@@ -5,16 +5,14 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
+use pintle_api::{Module, Reconciler};
+use pintle_kubernetes::connect::Connect;
 use serde_json::json;
 
 use super::{
     live::{self, FIELD_MANAGER, Progress},
     output,
     problem::{Problem, Verdict},
-};
-use crate::{
-    api::{Module, Reconciler},
-    kubernetes::connect::Connect,
 };
 
 /// Put another module in force

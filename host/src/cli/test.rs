@@ -2,17 +2,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pintle_engine::Module;
+use pintle_offline as offline;
+use pintle_offline::{
+    case::{self, Shown},
+    documents,
+};
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
     output::{self, Colours, Data, Format},
     problem::{Problem, Verdict},
-};
-use crate::offline::{
-    self,
-    case::{self, Shown},
-    documents,
 };
 
 /// Run golden cases against a guest, without a cluster

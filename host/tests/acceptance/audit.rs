@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use pintle::scenario::{Call, Mark};
+use pintle_simulation::scenario::{Call, Mark};
 use serde_json::Value;
 
 /// The user that the host is.

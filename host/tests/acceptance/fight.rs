@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use pintle::scenario::Backend;
+use pintle_simulation::scenario::Backend;
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use pintle::scenario::Stop;
+use pintle_simulation::scenario::Stop;
 
 /// How long the host may take to become ready, or to end, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(40);

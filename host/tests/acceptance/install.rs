@@ -6,10 +6,9 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use pintle::{
-    offline::documents,
-    scenario::{Backend, ModuleFile, Stop, push_objects},
-};
+use pintle_api::module_objects;
+use pintle_offline::documents;
+use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
 use serde_json::Value;
@@ -75,7 +74,7 @@ pub(crate) async fn a_host_waits_for_its_crds(plane: &ControlPlane) -> anyhow::R
 
 /// Uploads the guests, and hangs each on its kind.
 pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
-    use pintle::scenario::Guest;
+    use pintle_simulation::scenario::Guest;
     let guests = [
         ("darkroom", Guest::Darkroom),
         ("webserver", Guest::Webserver),
@@ -84,7 +83,7 @@ pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
     for (name, guest) in guests {
         let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
         let digest = pintle_engine::Digest::of(&bytes).to_string();
-        for object in push_objects(&format!("{name}-0.1.0"), &bytes, &digest) {
+        for object in module_objects(&format!("{name}-0.1.0"), &bytes, &digest) {
             real.apply(&object).await?;
         }
     }

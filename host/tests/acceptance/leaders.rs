@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use pintle::scenario::{Backend, Mark, Stop};
+use pintle_simulation::scenario::{Backend, Mark, Stop};
 use serde_json::json;
 
 use crate::{

@@ -3,8 +3,8 @@
 use std::{env, fs, path::PathBuf};
 
 use anyhow::Context;
-use pintle::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
 use pintle_engine::fixtures;
+use pintle_simulation::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
 use serde_json::{Map, Value};
 
 /// A custom section of a component, called `note` and empty.

@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kube::{Client, client::Body};
-use pintle::kubernetes::connect::Connect;
+use pintle_kubernetes::connect::Connect;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},

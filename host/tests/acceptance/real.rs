@@ -10,10 +10,8 @@ use std::{
 use anyhow::{Context, ensure};
 use http::{Method, Request, header};
 use kube::Client;
-use pintle::{
-    kubernetes::{Cluster, Resource, connect::Connect},
-    scenario::{Backend, Call, Cascade, Mark, Seen, Stop},
-};
+use pintle_kubernetes::{Cluster, Resource, connect::Connect};
+use pintle_simulation::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -271,7 +269,7 @@ impl Backend for Real<'_> {
     }
 
     fn mark(&self) -> Mark {
-        audit::mark_of(pintle::clock::now())
+        audit::mark_of(pintle_runtime::clock::now())
     }
 
     async fn calls_since(&self, mark: Mark, seen: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>> {

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use pintle::scenario::{Backend, Cascade, push_objects};
+use pintle_api::module_objects;
 use pintle_engine::{Digest, fixtures};
+use pintle_simulation::scenario::{Backend, Cascade};
 use pintle_wit::ObjectRef;
 use serde_json::{Map, Value, json};
 
@@ -50,7 +51,7 @@ pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
             serde_json::from_str(&fixtures::manifest("worst", "schemas.example.com/v1", "Worst", &[]))?;
         manifest["configSchema"] = schema;
         let bytes = fixtures::answers(&manifest.to_string(), r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
-        for object in push_objects(&name, &bytes, &Digest::of(&bytes).to_string()) {
+        for object in module_objects(&name, &bytes, &Digest::of(&bytes).to_string()) {
             real.apply(&object).await?;
         }
         let reconciler = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": name},

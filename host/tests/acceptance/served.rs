@@ -1,8 +1,7 @@
 //! What the host says of itself over HTTP.
 
 use anyhow::{Context, ensure};
-
-use pintle::scenario::Backend;
+use pintle_simulation::scenario::Backend;
 
 use crate::real::Real;
 

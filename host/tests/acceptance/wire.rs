@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use pintle::scenario::{Backend, Cascade, Stop};
+use pintle_simulation::scenario::{Backend, Cascade, Stop};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 

@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::{Context, ensure};
 use futures::future::join_all;
-use pintle::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop, push_objects};
+use pintle_api::module_objects;
 use pintle_engine::fixtures;
+use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
@@ -135,7 +136,7 @@ pub(crate) async fn install(real: &impl Backend, bad: &Bad) -> anyhow::Result<()
     let manifest = fixtures::manifest(&name, CUSTOM_API_VERSION, bad.kind, &["v1/ConfigMap"]);
     let bytes = (bad.module)(&manifest);
     let digest = pintle_engine::Digest::of(&bytes).to_string();
-    for object in push_objects(&name, &bytes, &digest) {
+    for object in module_objects(&name, &bytes, &digest) {
         real.apply(&object).await?;
     }
     real.apply(&json!({

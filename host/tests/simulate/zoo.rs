@@ -8,8 +8,8 @@ use std::{
     },
 };
 
-use pintle::simulate::{Seam, Seams, Sent};
 use pintle_engine::CallLimits;
+use pintle_simulation::{Seam, Seams, Sent};
 use serde_json::{Value, json};
 
 /// A broken host or guest.

@@ -1,0 +1,489 @@
+//! The host's own custom resources: `Module` and `Reconciler` of group `pintle.dev`, both of cluster scope.
+
+#![allow(unreachable_pub, reason = "KubeSchema writes each struct once more, inside a block of its own")]
+
+mod layout;
+
+pub use layout::module_objects;
+
+use kube::{CustomResource, KubeSchema};
+use pintle_core::{
+    account::{Account, AccountRule},
+    reconciler::{Grants, Limits},
+};
+use pintle_wit::{Condition, Failure, Kind, Manifest, reasons};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// The namespace that the host lives in.
+pub const NAMESPACE: &str = "pintle-system";
+
+/// One immutable guest binary, known by its digest.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "pintle.dev",
+    version = "v1alpha1",
+    kind = "Module",
+    status = "ModuleStatus",
+    shortname = "pmod",
+    category = "pintle",
+    doc = "One immutable guest binary, known by its digest.",
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
+    printcolumn(name = "Guest", type_ = "string", json_path = ".status.manifest.name"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.manifest.version"),
+    printcolumn(name = "Size", type_ = "integer", json_path = ".status.size", priority = 1),
+    printcolumn(name = "Digest", type_ = "string", json_path = ".spec.digest", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.spec == oldSelf.spec").message("a Module is immutable: push the new bytes under another name, and swap")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ModuleSpec {
+    /// The digest of the bytes: `sha256:` and 64 hex digits. They are checked against it at every load.
+    #[schemars(regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    pub digest: String,
+    /// Where the bytes are.
+    pub source: ModuleSource,
+}
+
+/// Where a module's bytes are. Exactly one of its fields is set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.configMap)").message("a source is needed: configMap"))]
+pub struct ModuleSource {
+    /// In a ConfigMap, or in several when they are large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapSource>,
+}
+
+/// Bytes in the `binaryData` of ConfigMaps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapSource {
+    /// The namespace of the ConfigMap; the host may read those in its own.
+    pub namespace: String,
+    /// The name of the ConfigMap. Further parts are in `<name>.1`, `<name>.2`, and so on.
+    pub name: String,
+    /// The key that holds the bytes.
+    pub key: String,
+    /// How many ConfigMaps the bytes are spread over: one holds at most 1 MiB.
+    #[serde(default = "one_part", skip_serializing_if = "is_one_part")]
+    #[schemars(range(min = 1, max = 64))]
+    pub parts: u32,
+}
+
+fn one_part() -> u32 {
+    1
+}
+
+fn is_one_part(parts: &u32) -> bool {
+    *parts == 1
+}
+
+impl ConfigMapSource {
+    /// The names of the ConfigMaps, in the order of their bytes.
+    pub fn names(&self) -> Vec<String> {
+        (0..self.parts)
+            .map(|part| if part == 0 { self.name.clone() } else { format!("{}.{part}", self.name) })
+            .collect()
+    }
+}
+
+/// What the host found out about a module.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModuleStatus {
+    /// The generation that the status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The size of the bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The contract that the component exports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<String>,
+    /// What the guest declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub manifest: Option<Value>,
+    /// How long compiling took, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_milliseconds: Option<u64>,
+    /// The version of the host that compiled the module and asked it for its manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_by: Option<String>,
+    /// Fetched, Verified, Compiled and Ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// The binding of one kind of custom resource to a module, with what its guest may do.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "pintle.dev",
+    version = "v1alpha1",
+    kind = "Reconciler",
+    status = "ReconcilerStatus",
+    shortname = "prec",
+    category = "pintle",
+    doc = "The binding of one kind of custom resource to a module, with what its guest may do.",
+    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.for.kind"),
+    printcolumn(name = "Module", type_ = "string", json_path = ".status.active.module"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
+    printcolumn(name = "Roots", type_ = "integer", json_path = ".status.roots.total"),
+    printcolumn(name = "Failing", type_ = "integer", json_path = ".status.roots.failing"),
+    printcolumn(name = "Wanted", type_ = "string", json_path = ".spec.module", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("size(self.metadata.name) <= 63").message("a Reconciler's name becomes a label on every child, so it has at most 63 characters")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.fieldManager) == has(oldSelf.fieldManager) && (!has(self.fieldManager) || self.fieldManager == oldSelf.fieldManager)")
+        .message("fieldManager is immutable: under another name every field that was set would be left behind")
+)]
+pub struct ReconcilerSpec {
+    /// The kind of custom resource that is reconciled: the kind of the roots.
+    #[x_kube(validation = Rule::new("self == oldSelf").message("for is immutable: make another Reconciler"))]
+    pub r#for: Kind,
+    /// The Module that is wanted. It comes into force when it is ready; until then the one before stays.
+    #[schemars(length(min = 1))]
+    pub module: String,
+    /// The namespaces whose roots are reconciled: `All`, or a list.
+    #[serde(default)]
+    pub namespaces: Namespaces,
+    /// Namespaces in which Secrets that are children are watched, so that what others change there is put right at once. The host
+    /// must be allowed to list and watch Secrets there: kubectl apply -n NAMESPACE -f deploy/namespace/secrets.yaml
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch_secrets_in: Vec<String>,
+    /// What the guest may do.
+    #[serde(default)]
+    pub grants: Grants,
+    /// The limits of the guest's calls and answers.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How a new module comes into force.
+    #[serde(default)]
+    pub rollout: Rollout,
+    /// The account that children are read and written as; the host's own when left out. The status of roots and Events stay the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<ServiceAccountRef>,
+    /// The field manager of the children; default `pintle-<name>`. It may not be shared with another Reconciler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub field_manager: Option<String>,
+    /// The guest's config, as its module's manifest has the schema of.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "any_object")]
+    pub config: Value,
+    /// Stop working, and leave everything as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+}
+
+/// The namespaces whose roots are reconciled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Namespaces {
+    /// Every namespace.
+    #[default]
+    All,
+    /// These.
+    Listed(Vec<String>),
+    /// Neither: refused when the Reconciler is looked at. A schema cannot say "a string or a list", and an object that could not
+    /// be read at all would hide every other one from the watch.
+    Invalid(Value),
+}
+
+impl Serialize for Namespaces {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str("All"),
+            Self::Listed(names) => names.serialize(serializer),
+            Self::Invalid(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Namespaces {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if value == "All" {
+            return Ok(Self::All);
+        }
+        Ok(match serde_json::from_value::<Vec<String>>(value.clone()) {
+            Ok(names) if !names.is_empty() => Self::Listed(names),
+            _ => Self::Invalid(value),
+        })
+    }
+}
+
+impl schemars::JsonSchema for Namespaces {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Namespaces".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+    }
+}
+
+impl Namespaces {
+    /// Whether roots of this namespace are reconciled.
+    pub fn includes(&self, namespace: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(names) => {
+                namespace.is_some_and(|namespace| names.iter().any(|name| name == namespace))
+            }
+            Self::Invalid(_) => false,
+        }
+    }
+}
+
+/// How a new module comes into force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    /// Immediate: for all roots at once, as soon as it is ready.
+    #[serde(default)]
+    pub strategy: RolloutStrategy,
+}
+
+/// The ways in which a new module can come into force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum RolloutStrategy {
+    /// For all roots at once.
+    #[default]
+    Immediate,
+    /// It is evaluated for all roots and only reported.
+    Shadow,
+    /// For a share of the roots first.
+    Canary,
+}
+
+/// A ServiceAccount: by namespace and name, or by a field of the root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.fromRoot) ? !has(self.namespace) && !has(self.name) : has(self.namespace) && has(self.name)")
+    .message("a service account is named by namespace and name, or by fromRoot"))]
+pub struct ServiceAccountRef {
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub namespace: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub name: Option<String>,
+    /// The field of the root that names it, in the root's namespace: `spec.serviceAccountName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub from_root: Option<String>,
+}
+
+impl ServiceAccountRef {
+    /// The rule that this says.
+    ///
+    /// # Errors
+    /// `SpecInvalid`, when it says none, or two.
+    pub fn rule(&self) -> Result<AccountRule, Failure> {
+        let invalid = |message: String| Failure::terminal("SpecInvalid", message).at("spec.serviceAccount");
+        match (self.namespace.as_deref(), self.name.as_deref(), self.from_root.as_deref()) {
+            (Some(namespace), Some(name), None) => {
+                Account::new(namespace, name).map(AccountRule::Named).map_err(invalid)
+            }
+            (None, None, Some(path)) if !path.is_empty() => Ok(AccountRule::FromRoot(path.into())),
+            _ => Err(invalid("a service account is named by namespace and name, or by fromRoot".into())),
+        }
+    }
+}
+
+impl ReconcilerSpec {
+    /// The field manager of every write for this Reconciler.
+    pub fn manager(&self, name: &str) -> String {
+        self.field_manager.clone().unwrap_or_else(|| format!("pintle-{name}"))
+    }
+
+    /// As whom children are read and written; nothing means as the host.
+    ///
+    /// # Errors
+    /// `SpecInvalid`, when the account is not named as it must be.
+    pub fn account_rule(&self) -> Result<Option<AccountRule>, Failure> {
+        self.service_account.as_ref().map(ServiceAccountRef::rule).transpose()
+    }
+
+    /// Whether this host can do what the Reconciler asks for. What it cannot is refused by name, never passed over.
+    ///
+    /// # Errors
+    /// `CapabilityMissing`, or `SpecInvalid` for what the schema cannot rule out, with the field's path.
+    pub fn supported(&self) -> Result<(), Failure> {
+        if let Namespaces::Invalid(value) = &self.namespaces {
+            let message = format!("namespaces is All, or a list of at least one name, not {value}");
+            return Err(Failure::terminal("SpecInvalid", message).at("spec.namespaces"));
+        }
+        let missing = |used: bool, path: &str, what: &str| match used {
+            true => {
+                let message = format!("this host does not honour {what}");
+                Err(Failure::terminal(reasons::CAPABILITY_MISSING, message).at(path))
+            }
+            false => Ok(()),
+        };
+        self.account_rule()?;
+        let other_rollout = self.rollout.strategy != RolloutStrategy::Immediate;
+        missing(other_rollout, "spec.rollout.strategy", "a rollout other than Immediate")
+    }
+}
+
+/// What the host made of a Reconciler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReconcilerStatus {
+    /// The generation that the status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveModule>,
+    /// What is wanted and not in force yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<CandidateModule>,
+    /// Every kind that may have live children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_kinds: Vec<Kind>,
+    /// How the roots are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roots: Option<RootCounts>,
+    /// Ready, and what else is to be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// The module and config in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveModule {
+    /// The Module's name.
+    pub module: String,
+    /// Its digest.
+    pub digest: String,
+    /// The config in force with it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "any_object")]
+    pub config: Value,
+    /// Since when (RFC 3339).
+    #[schemars(extend("format" = "date-time"))]
+    pub since: String,
+}
+
+/// A module that is wanted and not in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateModule {
+    /// The Module's name.
+    pub module: String,
+    /// Why it is not in force, in one CamelCase word.
+    pub reason: String,
+    /// Why it is not in force, for a person.
+    pub message: String,
+}
+
+/// How many roots there are, and how they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RootCounts {
+    /// All of them.
+    pub total: u32,
+    /// Those whose Ready is True.
+    pub ready: u32,
+    /// Those whose last pass ended with an error or a refusal.
+    pub failing: u32,
+}
+
+fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// The manifest as a Module's status shows it. The API server allows no `$schema` or such to be pruned: the field is open.
+pub fn manifest_value(manifest: &Manifest) -> Option<Value> {
+    serde_json::to_value(manifest).ok()
+}
+
+/// The host's CRDs, in the order in which they are applied.
+pub fn crds() -> Vec<Value> {
+    use kube::CustomResourceExt;
+    let mut crds: Vec<Value> = [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())]
+        .into_iter()
+        .flatten()
+        .collect();
+    crds.iter_mut().for_each(without_rust_formats);
+    crds
+}
+
+/// The API server warns of formats that it does not know; Rust's unsigned integers have such.
+fn without_rust_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(without_rust_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_rust_formats),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn namespaces_are_all_or_a_list() {
+        let read = |value: Value| serde_json::from_value::<Namespaces>(value);
+        assert_eq!(read(json!("All")).unwrap(), Namespaces::All);
+        assert_eq!(read(json!(["a"])).unwrap(), Namespaces::Listed(vec!["a".into()]));
+        for wrong in [json!("Some"), json!([]), json!([1]), json!({})] {
+            assert_eq!(read(wrong.clone()).unwrap(), Namespaces::Invalid(wrong));
+        }
+        assert_eq!(serde_json::to_value(Namespaces::All).unwrap(), json!("All"));
+        assert!(Namespaces::Listed(vec!["a".into()]).includes(Some("a")));
+        assert!(!Namespaces::Listed(vec!["a".into()]).includes(Some("b")));
+    }
+
+    #[test]
+    fn what_this_host_cannot_do_is_refused_with_the_fields_path() {
+        let spec = |extra: Value| {
+            let mut spec = json!({"for": {"apiVersion": "x/v1", "kind": "X"}, "module": "m"});
+            spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            serde_json::from_value::<ReconcilerSpec>(spec)
+                .unwrap()
+                .supported()
+                .map_err(|f| (f.reason, f.path.unwrap()))
+        };
+        assert_eq!(spec(json!({})), Ok(()));
+        let missing = |path: &str| Err(("CapabilityMissing".to_owned(), path.to_owned()));
+        for account in [json!({"name": "a", "namespace": "b"}), json!({"fromRoot": "spec.account"})] {
+            assert_eq!(spec(json!({"serviceAccount": account})), Ok(()));
+        }
+        for account in [
+            json!({}),
+            json!({"name": "a"}),
+            json!({"name": "", "namespace": "b"}),
+            json!({"name": "a", "namespace": "b:c"}),
+            json!({"fromRoot": ""}),
+            json!({"name": "a", "namespace": "b", "fromRoot": "spec.account"}),
+        ] {
+            let invalid = Err(("SpecInvalid".to_owned(), "spec.serviceAccount".to_owned()));
+            assert_eq!(spec(json!({"serviceAccount": account.clone()})), invalid, "{account}");
+        }
+        assert_eq!(spec(json!({"rollout": {"strategy": "Canary"}})), missing("spec.rollout.strategy"));
+        let grants = json!({"evictions": true, "podDeletions": true, "needs": [{"apiVersion": "v1", "kinds": ["Pod"]}],
+            "patches": [{"apiVersion": "apps/v1", "kind": "Deployment", "fields": ["spec.replicas"], "force": true}]});
+        assert_eq!(spec(json!({"grants": grants})), Ok(()));
+    }
+}

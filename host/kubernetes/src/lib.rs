@@ -1,0 +1,649 @@
+//! The way to the API server.
+//!
+//! Every request of the operator that is not a watch goes through [`Cluster`]: JSON in, JSON out, one deadline each, and no retry.
+//! What is retried, and when, is decided in `pintle-core`; a client that retries by itself could park a pass for minutes.
+//! Whatever changes something also passes [`Hold`], so that a host which is not, or no longer, the one that leads writes nothing.
+
+pub mod connect;
+mod discover;
+mod hold;
+pub mod observed;
+mod reduced;
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use kube::{Client, client::Body};
+use pintle_core::{
+    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite, account::Account,
+};
+use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
+use serde_json::{Value, json};
+
+pub use discover::Resource;
+pub use hold::{Held, Hold, Lapsed};
+pub use reduced::Reduced;
+
+/// How long one request may take. The API server itself gives up on a write after 34 s; an operator that waits longer than ten is
+/// better off asking again.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest reply that is read, in bytes: one object is at most 1.5 MiB in etcd, and about as much again in managed fields.
+const REPLY_BYTES_MAX: usize = 8 << 20;
+
+/// What is accepted where a list's metadata are enough.
+const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// An API server.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    hold: Hold,
+    account: Option<Arc<Account>>,
+}
+
+/// How much of an object is to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// All of it.
+    Whole,
+    /// Its metadata: the rest, a Secret's data for instance, does not leave the API server.
+    Metadata,
+}
+
+impl Back {
+    fn accept(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        }
+    }
+}
+
+/// What the API server replied to a request that it accepted.
+#[derive(Debug)]
+pub struct Reply {
+    /// The object, without what [`Reduced`] leaves out.
+    pub object: Value,
+    /// Whether it was created by the request.
+    pub created: bool,
+}
+
+impl Cluster {
+    /// The API server that a client talks to. Its own retry must be off.
+    pub fn new(client: Client) -> Self {
+        Self { client, hold: Hold::always(), account: None }
+    }
+
+    /// The same API server, which is written to only as long as this gives the right to.
+    pub fn with_hold(&self, hold: Hold) -> Self {
+        Self { hold, ..self.clone() }
+    }
+
+    /// The same API server, asked as this account instead of as the host. It is the same pool of connections: who asks is a header
+    /// of each request. The groups are not sent, since the API server knows those of a ServiceAccount, and would want to see a
+    /// right to take on each of them.
+    pub fn acting_as(&self, account: Account) -> Self {
+        Self { account: Some(Arc::new(account)), ..self.clone() }
+    }
+
+    /// What gives the right to write.
+    pub fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// The client, for watches.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Reads an object; `None` when it is not there.
+    ///
+    /// # Errors
+    /// Whatever the API server says but 404.
+    pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
+        self.read(resource, reference, Back::Whole).await
+    }
+
+    /// Reads an object with all that [`Reduced`] leaves out: what others set on it.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn get_whole(
+        &self,
+        resource: &Resource,
+        reference: &ObjectRef,
+    ) -> Result<Option<Value>, ApiError> {
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        self.read_unreduced(path, Back::Whole.accept()).await
+    }
+
+    async fn read_unreduced(&self, path: String, accept: &str) -> Result<Option<Value>, ApiError> {
+        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, accept);
+        let request = self.as_whom(request.body(Vec::new()))?;
+        let asked = tokio::time::timeout(REQUEST_TIMEOUT, self.ask(request)).await;
+        match asked.unwrap_or_else(|_| Err(too_late())) {
+            Ok((_, bytes)) => serde_json::from_slice(&bytes).map(Some).map_err(no_json),
+            Err(error) if error.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads an object's metadata alone: the rest, a Secret's data for instance, does not leave the API server.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn get_metadata(
+        &self,
+        resource: &Resource,
+        reference: &ObjectRef,
+    ) -> Result<Option<Value>, ApiError> {
+        let found = self.read(resource, reference, Back::Metadata).await?;
+        Ok(found.map(|mut object| {
+            object["apiVersion"] = reference.api_version.as_str().into();
+            object["kind"] = reference.kind.as_str().into();
+            object
+        }))
+    }
+
+    /// Whether any object of a kind has one of these finalizers: as the API server knows it now, and not as a watch that may be behind
+    /// has it.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn any_has_finalizer(
+        &self,
+        resource: &Resource,
+        finalizers: &[&str],
+    ) -> Result<bool, ApiError> {
+        const PAGE_OBJECTS: u32 = 500;
+        let mut next = String::new();
+        loop {
+            let path = format!("{}?limit={PAGE_OBJECTS}{next}", resource.path(None, None));
+            // With its kind every object is gone.
+            let Some(page) = self.read_unreduced(path, METADATA_OF_ALL).await? else { return Ok(false) };
+            let mut items = page["items"].as_array().into_iter().flatten();
+            if items.any(|item| pintle_core::object::has_finalizer(item, finalizers)) {
+                return Ok(true);
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => next = format!("&continue={}", escape(token)),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Whether any object of a kind has this label with this value: as the API server knows it now, and not as a watch that may be behind
+    /// has it.
+    ///
+    /// # Errors
+    /// As [`Cluster::get`].
+    pub async fn any_has_label(
+        &self,
+        resource: &Resource,
+        label: &str,
+        value: &str,
+    ) -> Result<bool, ApiError> {
+        let selector = escape(&format!("{label}={value}"));
+        let path = format!("{}?limit=1&labelSelector={selector}", resource.path(None, None));
+        // With its kind every object is gone.
+        let Some(page) = self.read_unreduced(path, METADATA_OF_ALL).await? else { return Ok(false) };
+        Ok(page["items"].as_array().is_some_and(|items| !items.is_empty()))
+    }
+
+    async fn read(
+        &self,
+        resource: &Resource,
+        reference: &ObjectRef,
+        back: Back,
+    ) -> Result<Option<Value>, ApiError> {
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, back.accept());
+        match self.send(request.body(Vec::new())).await {
+            Ok(reply) => Ok(Some(reply.object)),
+            Err(error) if error.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Carries out an apply that a pass decided. Of the object as it then is, so much comes back.
+    ///
+    /// # Errors
+    /// Whatever the API server says, or that it says nothing; 409 or 422 when the object is another than the one that it is for.
+    pub async fn apply(&self, resource: &Resource, apply: &Apply, back: Back) -> Result<Reply, ApiError> {
+        let reference = apply.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        self.server_side_apply(path, apply.manager(), apply.force(), apply.object(), back).await
+    }
+
+    /// Carries out a claim that a pass decided, and returns the child as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 or 422 when it has changed since it was read.
+    pub async fn claim(&self, resource: &Resource, claim: &Claim) -> Result<Value, ApiError> {
+        let reference = claim.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager={}", escape(claim.manager())))
+            .header(header::CONTENT_TYPE, "application/json-patch+json")
+            .header(header::ACCEPT, "application/json")
+            .body(bytes_of(claim.patch()));
+        Ok(self.send(request).await?.object)
+    }
+
+    /// Has a Pod go, as a pass decided.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 429 while a PodDisruptionBudget does not allow it, 404 when it is gone.
+    pub async fn evict(&self, eviction: &EvictionWrite) -> Result<(), ApiError> {
+        let reference = eviction.reference();
+        let pods = builtin("v1", "Pod", "pods", true);
+        let path = pods.path(reference.namespace.as_deref(), Some(&reference.name));
+        let preconditions = json!({"uid": eviction.uid()});
+        let request = match eviction.mode() {
+            EvictionMode::Evict => {
+                let body = json!({
+                    "apiVersion": "policy/v1", "kind": "Eviction",
+                    "metadata": {"name": reference.name, "namespace": reference.namespace},
+                    "deleteOptions": {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions},
+                });
+                json_request(Method::POST, format!("{path}/eviction"), &body)
+            }
+            EvictionMode::Delete => {
+                let body =
+                    json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+                json_request(Method::DELETE, path, &body)
+            }
+        };
+        self.send(request).await.map(|_| ())
+    }
+
+    /// Carries out a deletion that a pass decided. An object that is not there counts as deleted.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`].
+    pub async fn delete(&self, resource: &Resource, deletion: &Deletion) -> Result<(), ApiError> {
+        let reference = deletion.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+            "preconditions": {"uid": deletion.uid(), "resourceVersion": deletion.resource_version()},
+        });
+        match self.send(json_request(Method::DELETE, path, &options)).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.code == 404 => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a status that a pass decided, and returns the root as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`].
+    pub async fn write_status(&self, resource: &Resource, write: &StatusWrite) -> Result<Value, ApiError> {
+        let reference = pintle_core::object::reference(write.object());
+        let path = format!("{}/status", resource.path(reference.namespace.as_deref(), Some(&reference.name)));
+        Ok(self.server_side_apply(path, write.manager(), true, write.object(), Back::Whole).await?.object)
+    }
+
+    /// Writes the status of one of the host's own resources, provided that it is still as it was read, and returns its version from then
+    /// on. A status is a memory too: one that follows from an old view must not take the place of what was recorded since.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 when it has changed meanwhile.
+    pub async fn write_own_status(
+        &self,
+        resource: &Resource,
+        name: &str,
+        version: &str,
+        status: &Value,
+    ) -> Result<String, ApiError> {
+        let object = json!({
+            "apiVersion": resource.kind.api_version, "kind": resource.kind.kind,
+            "metadata": {"name": name, "resourceVersion": version}, "status": status,
+        });
+        let path = format!("{}/status", resource.path(None, Some(name)));
+        let reply = self.server_side_apply(path, "pintle", true, &object, Back::Metadata).await?;
+        Ok(version_of(&reply.object))
+    }
+
+    /// Sets or clears the host's finalizers on one of its own resources, provided that it is still as it was read, and returns its version
+    /// from then on.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 or 422 when it has changed meanwhile.
+    pub async fn set_finalizers(
+        &self,
+        resource: &Resource,
+        name: &str,
+        version: &str,
+        finalizers: &[String],
+    ) -> Result<String, ApiError> {
+        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+        let object = self.merge(resource.path(None, Some(name)), &patch).await?;
+        Ok(version_of(&object))
+    }
+
+    /// Merges a patch into an object of the host's own, and returns it as it is now.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 when the patch names another resourceVersion than the object has.
+    pub async fn merge(&self, path: String, patch: &Value) -> Result<Value, ApiError> {
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager=pintle"))
+            .header(header::CONTENT_TYPE, "application/merge-patch+json")
+            .header(header::ACCEPT, "application/json")
+            .body(bytes_of(patch));
+        Ok(self.send(request).await?.object)
+    }
+
+    /// Changes a root's finalizers, provided that they are still as they were seen.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 422 when they have changed meanwhile.
+    pub async fn patch_finalizers(
+        &self,
+        resource: &Resource,
+        write: &FinalizerWrite,
+    ) -> Result<Value, ApiError> {
+        let reference = write.reference();
+        let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager=pintle"))
+            .header(header::CONTENT_TYPE, "application/json-patch+json")
+            .header(header::ACCEPT, "application/json")
+            .body(bytes_of(&write.patch()));
+        Ok(self.send(request).await?.object)
+    }
+
+    /// Creates an object of the host's own.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`]; 409 when it exists.
+    pub async fn create(&self, resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+        let path = resource.path(pintle_core::object::namespace(object), None);
+        Ok(self.send(json_request(Method::POST, format!("{path}?fieldManager=pintle"), object)).await?.object)
+    }
+
+    async fn server_side_apply(
+        &self,
+        path: String,
+        manager: &str,
+        force: bool,
+        object: &Value,
+        back: Back,
+    ) -> Result<Reply, ApiError> {
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
+            .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
+            .header(header::ACCEPT, back.accept())
+            .body(bytes_of(object));
+        self.send(request).await
+    }
+
+    async fn send(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Reply, ApiError> {
+        let request = self.as_whom(request)?;
+        // Whatever is not plainly a read needs the right to write.
+        let reads = request.method() == Method::GET;
+        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request));
+        let reply = match reads {
+            true => Ok(exchange.await),
+            false => self.hold.guard(exchange).await,
+        };
+        match reply {
+            Ok(Ok(reply)) => reply.map_err(with_remedy),
+            Ok(Err(_)) => Err(too_late()),
+            Err(Lapsed::Before) => Err(ApiError::not_leading()),
+            Err(Lapsed::During) => Err(no_reply("the lease lapsed before a reply came".into())),
+        }
+    }
+
+    fn as_whom(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Request<Body>, ApiError> {
+        let mut request = request.map_err(|error| no_reply(error.to_string()))?.map(Body::from);
+        if !is_sound(request.uri().path()) {
+            return Err(not_sent());
+        }
+        if let Some(account) = &self.account {
+            // A header that could not be made must not leave a request that is the host's own.
+            let user = HeaderValue::try_from(account.user()).map_err(|error| no_reply(error.to_string()))?;
+            request.headers_mut().insert("impersonate-user", user);
+        }
+        Ok(request)
+    }
+
+    /// Has the API server say whether somebody may do something. It changes nothing, so that nobody has to lead for it.
+    ///
+    /// # Errors
+    /// When it did not say.
+    pub async fn review(&self, review: &Value) -> Result<Value, ApiError> {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
+        let request = self.as_whom(json_request(Method::POST, path, review))?;
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).await {
+            Ok(reply) => Ok(reply?.object),
+            Err(_) => Err(too_late()),
+        }
+    }
+
+    async fn exchange(&self, request: Request<Body>) -> Result<Reply, ApiError> {
+        let (status, bytes) = self.ask(request).await?;
+        let Reduced(object) = serde_json::from_slice(&bytes).map_err(no_json)?;
+        Ok(Reply { object, created: status.as_u16() == 201 })
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Result<(StatusCode, bytes::Bytes), ApiError> {
+        let response = self.client.send(request).await.map_err(|error| no_reply(chain(&error)))?;
+        let (parts, body) = response.into_parts();
+        let body = http_body_util::Limited::new(body, REPLY_BYTES_MAX);
+        let bytes = http_body_util::BodyExt::collect(body)
+            .await
+            .map_err(|error| no_reply(error.to_string()))?
+            .to_bytes();
+        if parts.status.is_success() {
+            return Ok((parts.status, bytes));
+        }
+        let retry_after =
+            parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        Err(refused(parts.status.as_u16(), &bytes, retry_after.map(Duration::from_secs)))
+    }
+}
+
+fn version_of(object: &Value) -> String {
+    pintle_core::object::text(object, &["metadata", "resourceVersion"]).unwrap_or_default().to_owned()
+}
+
+fn json_request(method: Method, path: String, body: &Value) -> Result<Request<Vec<u8>>, http::Error> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json")
+        .body(bytes_of(body))
+}
+
+fn bytes_of(body: &Value) -> Vec<u8> {
+    // Plain data with string keys: writing it as JSON cannot fail.
+    serde_json::to_vec(body).unwrap_or_default()
+}
+
+fn too_late() -> ApiError {
+    no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))
+}
+
+/// The API server names the right to act as an account by a verb that no role of ours has as it stands there.
+fn with_remedy(mut error: ApiError) -> ApiError {
+    if error.code == 403 && error.message.contains("cannot impersonate") {
+        error.message.push_str("; apply deploy/namespace/impersonate.yaml in the account's namespace");
+    }
+    error
+}
+
+fn no_json(error: serde_json::Error) -> ApiError {
+    no_reply(format!("the reply is no JSON object: {error}"))
+}
+
+/// Whether each part of a path is a name as it stands: a proxy, or the API server, may read `..` or an escaped slash as another path.
+/// Names are judged where they come from; nothing that gets past that is sent.
+fn is_sound(path: &str) -> bool {
+    let is_name = |part: &str| {
+        let escapes = part.match_indices('%').map(|(at, _)| part.get(at + 1..at + 3).unwrap_or_default());
+        !matches!(part, "" | "." | "..") && escapes.into_iter().all(|escape| escape == "3A")
+    };
+    path.strip_prefix('/').is_some_and(|path| path.split('/').all(is_name))
+}
+
+fn not_sent() -> ApiError {
+    ApiError {
+        code: 400,
+        reason: "NameInvalid".into(),
+        message: "a name is none that an object can have: nothing was sent".into(),
+        ..ApiError::default()
+    }
+}
+
+fn no_reply(message: String) -> ApiError {
+    ApiError { message, ..ApiError::default() }
+}
+
+/// An error with its causes: hyper's own words rarely say what happened.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// A reply that is not a success, as the Status that it usually is.
+fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
+    let status: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut message = text(&status, "message");
+    if message.is_empty() {
+        message = String::from_utf8_lossy(body).chars().take(500).collect();
+    }
+    let causes = status.pointer("/details/causes").and_then(Value::as_array);
+    let causes = causes.into_iter().flatten().map(|cause| Cause {
+        field: text(cause, "field"),
+        reason: text(cause, "reason"),
+        message: text(cause, "message"),
+    });
+    // A PodDisruptionBudget says it in the body alone.
+    let in_body =
+        || status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64).map(Duration::from_secs);
+    let retry_after = retry_after.or_else(in_body);
+    ApiError { code, reason: text(&status, "reason"), message, causes: causes.collect(), retry_after }
+}
+
+/// A value in a query: whatever is not plainly harmless is escaped.
+fn escape(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// The kinds of the host itself and of the core group that it uses by name.
+pub fn builtin(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
+    Resource { kind: Kind::new(api_version, kind), plural: plural.into(), namespaced }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read_with_its_causes() {
+        let body = json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": [
+            {"field": "spec.ports[0].nodePort", "reason": "FieldValueInvalid", "message": "provided port is already allocated"}]}});
+        let error = refused(422, body.to_string().as_bytes(), None);
+        assert_eq!((error.code, error.reason.as_str(), error.message.as_str()), (422, "Invalid", "m"));
+        assert_eq!(error.causes[0].field, "spec.ports[0].nodePort");
+        assert_eq!(refused(502, b"bad gateway", None).message, "bad gateway");
+    }
+
+    #[test]
+    fn who_may_not_act_as_an_account_is_told_what_to_apply() {
+        let forbidden = |message: &str| {
+            with_remedy(refused(403, json!({"message": message}).to_string().as_bytes(), None))
+        };
+        assert!(
+            forbidden("User u cannot impersonate resource x").message.ends_with("in the account's namespace")
+        );
+        assert_eq!(forbidden("User u cannot patch resource x").message, "User u cannot patch resource x");
+    }
+
+    /// An API server that writes down what it is asked, and says that nothing is there.
+    fn asked() -> (Cluster, Arc<std::sync::Mutex<Vec<String>>>) {
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(request.uri().to_string());
+            let body =
+                json!({"kind": "Status", "reason": "NotFound", "code": 404, "message": "m"}).to_string();
+            let mut response = http::Response::new(Body::from(body.into_bytes()));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            async move { Ok::<_, std::convert::Infallible>(response) }
+        });
+        (Cluster::new(Client::new(service, "default")), asked)
+    }
+
+    #[tokio::test]
+    async fn a_name_that_would_reach_another_path_is_never_sent() {
+        let (cluster, asked) = asked();
+        let config_maps = builtin("v1", "ConfigMap", "configmaps", true);
+        let reference = |namespace: &str, name: &str| ObjectRef {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        };
+        let long = format!("../{}", "a".repeat(10 << 10));
+        let hostile = [
+            "..",
+            ".",
+            "",
+            "../secrets/x",
+            "a/b",
+            "a?watch=true",
+            "a#b",
+            "a%2fb",
+            "a\r\nX-Y: z",
+            "a b",
+            "\0",
+            &long,
+        ];
+        for hostile in hostile {
+            for reference in [reference("team", hostile), reference(hostile, "a")] {
+                let found = cluster.get(&config_maps, &reference).await;
+                let reason = found.map_err(|error| error.reason);
+                assert_eq!(reason, Err("NameInvalid".to_owned()), "{hostile:.20?}");
+                assert!(cluster.get_metadata(&config_maps, &reference).await.is_err(), "{hostile:.20?}");
+                assert!(cluster.get_whole(&config_maps, &reference).await.is_err(), "{hostile:.20?}");
+            }
+            for kind in
+                [Kind::new(hostile, "X"), Kind::new(format!("{hostile}/v1"), "X"), Kind::new("v1", hostile)]
+            {
+                if kind.api_version != "a/b" {
+                    assert_eq!(cluster.discover(&kind).await.ok(), Some(None), "{kind:.40?}");
+                }
+            }
+        }
+        assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(cluster.get(&config_maps, &reference("team", "a.b-c")).await.ok(), Some(None));
+        let roles = builtin("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false);
+        let role = ObjectRef { namespace: None, ..reference("", "system:node") };
+        assert_eq!(cluster.get(&roles, &role).await.ok(), Some(None));
+        let paths = asked.lock().unwrap().clone();
+        assert!(paths[0].ends_with("/api/v1/namespaces/team/configmaps/a.b-c"), "{paths:?}");
+        assert!(paths[1].ends_with("/clusterroles/system%3Anode"), "{paths:?}");
+    }
+
+    #[test]
+    fn what_goes_into_a_query_cannot_leave_it() {
+        assert_eq!(escape("a-b.c&force=true"), "a-b.c%26force%3Dtrue");
+    }
+}

@@ -1,0 +1,439 @@
+//! What a run is about: the documents told apart by kind.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use pintle_api::{self as api, ReconcilerSpec};
+use pintle_core::{
+    Binding, Duty, KindInfo, SealingKey, StatusSchema, desired, object,
+    reconciler::{self, Grants, Limits},
+};
+use pintle_engine::{CallLimits, Module};
+use pintle_schema::{
+    config_schema::{self, ConfigSchema},
+    openapi::CrdVersion,
+};
+use pintle_wit::{Failure, Kind, Manifest, names};
+use serde_json::{Map, Value, json};
+
+use super::{cluster::CaseRefusal, documents::Document};
+
+/// The clock of a run that names no other time.
+pub const NOW: &str = "2000-01-01T00:00:00Z";
+
+/// What a run is about.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The root, as an API server would hand it out.
+    pub root: Value,
+    /// The objects: the root's children, what stands in their way, and what answers needs.
+    pub observed: Vec<Value>,
+    /// What the API server refuses.
+    pub refusals: Vec<CaseRefusal>,
+    /// The clock.
+    pub now: Timestamp,
+    /// Documents that play no part.
+    pub unused: Vec<String>,
+    /// The reconciler.
+    pub binding: Arc<Binding>,
+    /// What each call may use.
+    pub call_limits: CallLimits,
+}
+
+/// Why there is nothing to run.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// The files are not what a run needs.
+    #[error("{0}")]
+    Documents(String),
+    /// The API server or the host would refuse one of them.
+    #[error("{source_name}: {failure}")]
+    Refused {
+        /// Where it was read.
+        source_name: String,
+        /// Why.
+        failure: Failure,
+    },
+}
+
+impl Setting {
+    /// Tells documents apart by kind: the root (exactly one of the kind that the manifest reconciles), at most one Reconciler, the
+    /// CRD of the root's kind, and observed objects.
+    ///
+    /// # Errors
+    /// When there is no root or more than one, or a document would not be accepted.
+    pub fn new(
+        module: &Module,
+        documents: Vec<Document>,
+        refusals: Vec<CaseRefusal>,
+        now: Timestamp,
+    ) -> Result<Self, SettingError> {
+        let manifest = module.manifest();
+        let parts = Parts::of(manifest, documents)?;
+        let refused = |source: &str| {
+            let source_name = source.to_owned();
+            move |failure| SettingError::Refused { source_name, failure }
+        };
+        let mut root = parts.root.value;
+        if let Some(crd) = &parts.crd {
+            crd.admit(&mut root).map_err(refused(&parts.root.source))?;
+        }
+        let namespaced = parts.crd.as_ref().is_none_or(|crd| crd.namespaced);
+        complete_root(&mut root, namespaced, now);
+        if manifest.finalizer && object::is_deleting(&root) {
+            // It is there because of the guest's finalizer, or it would be gone.
+            root["metadata"]["finalizers"] = json!([names::FINALIZER_GUEST]);
+        }
+
+        let schema =
+            config_schema::supports(manifest).map_err(Failure::from).map_err(refused("the manifest"))?;
+        let (name, generation, spec) = match &parts.reconciler {
+            Some(document) => {
+                read_reconciler(manifest, &schema, document).map_err(refused(&document.source))?
+            }
+            None => (manifest.name.clone(), 1, default_spec(manifest)),
+        };
+        if !spec.namespaces.includes(object::namespace(&root)) && namespaced {
+            let namespace = object::namespace(&root).unwrap_or_default();
+            return Err(SettingError::Documents(format!(
+                "Reconciler {name} leaves out namespace {namespace}, which the {} is in",
+                manifest.reconciles.kind
+            )));
+        }
+        let binding = Binding {
+            field_manager: spec.manager(&name),
+            generation,
+            config: spec.config.clone().into(),
+            // Of a run on files there is one Reconciler alone.
+            uid: String::new(),
+            digest: module.digest().to_string(),
+            manifest: manifest.clone(),
+            kinds: kinds(manifest, &spec.grants, &parts.scopes),
+            status: parts
+                .crd
+                .as_ref()
+                .map_or(StatusSchema::Anything, |crd| StatusSchema::of_crd_version(&crd.version)),
+            // Nobody sees the hashes of a run on files.
+            key: SealingKey::new([0; 32]),
+            duty: Duty::Full,
+            watched_namespaces: BTreeSet::new(),
+            grants: spec.grants,
+            limits: spec.limits,
+            reconciler: name,
+        };
+        let mut unused = parts.unused;
+        // Of a kind that is a child's and that is asked for, what lies in another namespace is not the root's.
+        let (elsewhere, here): (Vec<_>, Vec<_>) = parts.observed.into_iter().partition(|document| {
+            let namespace = object::namespace(&document.value);
+            namespace.is_some()
+                && namespace != object::namespace(&root)
+                && is_needed(manifest, &object::kind(&document.value))
+        });
+        let mut observed = observed(&mut root, &binding, here, &mut unused);
+        let others = parts.needed.into_iter().chain(elsewhere).collect();
+        observed.extend(needed(&root, &binding, others, &mut unused));
+        let call_limits = call_limits(&binding.limits);
+        Ok(Self { root, observed, refusals, now, unused, binding: Arc::new(binding), call_limits })
+    }
+}
+
+/// The documents by the part that they play.
+struct Parts {
+    root: Document,
+    reconciler: Option<Document>,
+    crd: Option<CrdVersion>,
+    /// The scope of kinds whose CRDs are there: whether they are namespaced.
+    scopes: BTreeMap<Kind, bool>,
+    observed: Vec<Document>,
+    /// What is neither the root nor of a kind of its children: it answers needs.
+    needed: Vec<Document>,
+    unused: Vec<String>,
+}
+
+impl Parts {
+    fn of(manifest: &Manifest, documents: Vec<Document>) -> Result<Self, SettingError> {
+        let (mut roots, mut reconcilers, mut unused) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut observed, mut needed) = (Vec::new(), Vec::new());
+        let (mut crd, mut scopes) = (None, BTreeMap::new());
+        for document in documents {
+            let kind = object::kind(&document.value);
+            let is_needed = is_needed(manifest, &kind);
+            if kind == manifest.reconciles && (!is_needed || roots.is_empty()) {
+                roots.push(document);
+            } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
+                reconcilers.push(document);
+            } else if kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition" {
+                if object::text(&document.value, &["spec", "names", "kind"])
+                    == Some(&manifest.reconciles.kind)
+                {
+                    crd = CrdVersion::of(&document.value, &manifest.reconciles.api_version).or(crd);
+                }
+                scopes.extend(scopes_of(&document.value));
+            } else if manifest
+                .children
+                .iter()
+                .any(|child| child.kind().group() == kind.group() && child.kind == kind.kind)
+            {
+                observed.push(document);
+            } else if is_needed {
+                needed.push(document);
+            } else {
+                let at = object::reference(&document.value);
+                unused.push(format!(
+                    "{}: {at} plays no part: guest {} has no children of its kind, and does not ask to see it",
+                    document.source, manifest.name
+                ));
+            }
+        }
+        let error = |message: String| Err(SettingError::Documents(message));
+        let Kind { api_version, kind } = &manifest.reconciles;
+        if reconcilers.len() > 1 {
+            return error(format!("{} Reconcilers in the files, there may be one", reconcilers.len()));
+        }
+        let mut roots = roots.into_iter();
+        match (roots.next(), roots.next()) {
+            (Some(root), None) if !object::name(&root.value).is_empty() => {
+                Ok(Self { root, reconciler: reconcilers.pop(), crd, scopes, observed, needed, unused })
+            }
+            (Some(root), None) => error(format!("{}: the {kind} has no metadata.name", root.source)),
+            (Some(first), Some(second)) => error(format!(
+                "two objects of kind {kind}, in {} and {}; a run is about one",
+                first.source, second.source
+            )),
+            (None, _) => error(format!(
+                "no {kind} ({api_version}) in the files, which guest {} reconciles",
+                manifest.name
+            )),
+        }
+    }
+}
+
+/// Whether the guest may ask to see, patch or evict what is of this kind.
+fn is_needed(manifest: &Manifest, kind: &Kind) -> bool {
+    let is = |api_version: &str, name: &str| {
+        Kind::new(api_version, "").group() == kind.group() && name == kind.kind
+    };
+    manifest.needs.iter().any(|need| is(&need.api_version, &need.kind))
+        || manifest.patches.iter().any(|patch| is(&patch.api_version, &patch.kind))
+        || manifest.evictions && is("v1", "Pod")
+}
+
+fn scopes_of(crd: &Value) -> Vec<(Kind, bool)> {
+    let (Some(group), Some(kind)) =
+        (object::text(crd, &["spec", "group"]), object::text(crd, &["spec", "names", "kind"]))
+    else {
+        return Vec::new();
+    };
+    let namespaced = object::text(crd, &["spec", "scope"]) != Some("Cluster");
+    let versions = object::at(crd, &["spec", "versions"]).and_then(Value::as_array);
+    let names = versions.into_iter().flatten().filter_map(|version| object::text(version, &["name"]));
+    names.map(|name| (Kind::new(format!("{group}/{name}"), kind), namespaced)).collect()
+}
+
+fn read_reconciler(
+    manifest: &Manifest,
+    schema: &ConfigSchema,
+    document: &Document,
+) -> Result<(String, i64, ReconcilerSpec), Failure> {
+    let mut value = document.value.clone();
+    let crds = api::crds();
+    let api_version = object::text(&value, &["apiVersion"]).unwrap_or_default();
+    let crd = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some("Reconciler"));
+    let Some(version) = crd.filter_map(|crd| CrdVersion::of(crd, api_version)).next() else {
+        return Err(Failure::terminal("Invalid", format!("this host knows no Reconciler of {api_version}"))
+            .at("apiVersion"));
+    };
+    version.admit(&mut value)?;
+    let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
+    let spec: ReconcilerSpec = serde_json::from_value(spec)
+        .map_err(|error| Failure::terminal("Invalid", error.to_string()).at("spec"))?;
+    spec.supported()?;
+    if spec.r#for != manifest.reconciles {
+        let message = format!(
+            "the Reconciler is for {}, and guest {} reconciles {}",
+            spec.r#for, manifest.name, manifest.reconciles
+        );
+        return Err(Failure::terminal("KindMismatch", message).at("spec.for"));
+    }
+    schema.check(&spec.config)?;
+    let generation = object::generation(&value).unwrap_or(1);
+    Ok((object::name(&value).to_owned(), generation, spec))
+}
+
+/// Without a Reconciler: the default config and limits, and the grants that the manifest declares.
+pub fn default_spec(manifest: &Manifest) -> ReconcilerSpec {
+    ReconcilerSpec {
+        r#for: manifest.reconciles.clone(),
+        module: manifest.name.clone(),
+        namespaces: api::Namespaces::All,
+        watch_secrets_in: Vec::new(),
+        grants: Grants::as_declared(manifest),
+        limits: Limits::default(),
+        rollout: api::Rollout::default(),
+        service_account: None,
+        field_manager: None,
+        config: Value::Null,
+        suspend: false,
+    }
+}
+
+/// The limits of calls. The fuel grows with the time that the Reconciler gives.
+fn call_limits(limits: &Limits) -> CallLimits {
+    let defaults = CallLimits::default();
+    let share = u64::from(limits.timeout_milliseconds);
+    let default_share = u64::from(Limits::default().timeout_milliseconds);
+    CallLimits {
+        fuel: defaults.fuel.saturating_mul(share) / default_share,
+        memory_bytes: limits.memory_mebibytes as usize * 1024 * 1024,
+        response: limits.response(),
+        ..defaults
+    }
+}
+
+/// Kinds of Kubernetes itself that are of cluster scope and that a guest may name. The gate forbids most of them by name.
+const CLUSTER_SCOPED: [(&str, &str); 5] = [
+    ("", "Namespace"),
+    ("", "Node"),
+    ("", "PersistentVolume"),
+    ("networking.k8s.io", "IngressClass"),
+    ("policy", "PodSecurityPolicy"),
+];
+
+fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) -> BTreeMap<Kind, KindInfo> {
+    let granted = grants
+        .children
+        .iter()
+        .flat_map(|grant| grant.kinds.iter().map(|kind| Kind::new(&grant.api_version, kind)));
+    let declared = manifest.children.iter().map(|child| child.kind());
+    let needed = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+    let patched = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+    declared
+        .chain(granted)
+        .chain(needed)
+        .chain(patched)
+        .map(|kind| {
+            let built_in = CLUSTER_SCOPED.contains(&(kind.group(), kind.kind.as_str()));
+            let namespaced = scopes.get(&kind).copied().unwrap_or(!built_in);
+            (kind, KindInfo { namespaced })
+        })
+        .collect()
+}
+
+/// What an API server adds to an object, and the fixed uid and generation of a root that has none.
+fn complete_root(root: &mut Value, namespaced: bool, now: Timestamp) {
+    let uid = uid(root);
+    let Some(metadata) = root.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let mut add = |key: &str, value: Value| {
+        metadata.entry(key).or_insert(value);
+    };
+    if namespaced {
+        add("namespace", "default".into());
+    }
+    add("uid", uid.into());
+    add("generation", 1.into());
+    add("resourceVersion", "1".into());
+    add("creationTimestamp", pintle_core::conditions::time(now).into());
+}
+
+/// A uid that depends on nothing but the object's names.
+pub(super) fn uid(object: &Value) -> String {
+    let reference = object::reference(object).to_string();
+    let hex = desired::hex(&desired::hash_parts(&[reference.as_bytes()]));
+    format!("00000000-0000-4000-8000-{}", hex.get(..12).unwrap_or_default())
+}
+
+/// The observed objects as they stand in the cluster. One that says nothing of its owners is the root's own child; one that does,
+/// if only by an empty list, is taken at its word.
+fn observed(
+    root: &mut Value,
+    binding: &Binding,
+    documents: Vec<Document>,
+    unused: &mut Vec<String>,
+) -> Vec<Value> {
+    let namespace = object::namespace(root).map(ToOwned::to_owned);
+    let mut objects = Vec::new();
+    for document in documents {
+        let mut live = document.value;
+        let at = live.get_mut("metadata").and_then(Value::as_object_mut);
+        let Some(metadata) = at.filter(|metadata| metadata.get("name").is_some_and(Value::is_string)) else {
+            unused.push(format!("{}: the object has no metadata.name", document.source));
+            continue;
+        };
+        if let Some(namespace) = &namespace {
+            metadata.entry("namespace").or_insert_with(|| namespace.as_str().into());
+        }
+        if object::namespace(&live) != namespace.as_deref() {
+            let reference = object::reference(&live);
+            unused.push(format!(
+                "{}: {reference} plays no part: it is not in the root's namespace",
+                document.source
+            ));
+            continue;
+        }
+        adopt(root, binding, &mut live);
+        objects.push(live);
+    }
+    objects
+}
+
+/// Objects that are not the root's, as they stand in the cluster.
+fn needed(root: &Value, binding: &Binding, documents: Vec<Document>, unused: &mut Vec<String>) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for document in documents {
+        let mut live = document.value;
+        let namespaced = binding.kinds.get(&object::kind(&live)).is_none_or(|info| info.namespaced);
+        let at = live.get_mut("metadata").and_then(Value::as_object_mut);
+        let Some(metadata) = at.filter(|metadata| metadata.get("name").is_some_and(Value::is_string)) else {
+            unused.push(format!("{}: the object has no metadata.name", document.source));
+            continue;
+        };
+        if let Some(namespace) = object::namespace(root).filter(|_| namespaced) {
+            metadata.entry("namespace").or_insert_with(|| namespace.into());
+        }
+        metadata.entry("resourceVersion").or_insert_with(|| "1".into());
+        let uid = uid(&live);
+        if live["metadata"].get("uid").is_none() {
+            live["metadata"]["uid"] = uid.into();
+        }
+        objects.push(live);
+    }
+    objects
+}
+
+fn adopt(root: &mut Value, binding: &Binding, live: &mut Value) {
+    let uid = uid(live);
+    let owner = object::reference(root);
+    let reference = object::reference(live);
+    let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.entry("uid").or_insert_with(|| uid.into());
+    metadata.entry("resourceVersion").or_insert_with(|| "1".into());
+    if metadata.contains_key("ownerReferences") {
+        return;
+    }
+    metadata.insert(
+        "ownerReferences".into(),
+        json!([{
+            "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": object::uid(root),
+            "controller": true, "blockOwnerDeletion": true,
+        }]),
+    );
+    let labels = metadata.entry("labels").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(names::LABEL_RECONCILER.into(), binding.reconciler.as_str().into());
+        labels.insert(names::LABEL_ROOT.into(), object::uid(root).into());
+    }
+    if !reconciler::is_watchable(&reference.kind()) {
+        // A host knows of such a child because the root's status names it.
+        let entry =
+            json!({"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name});
+        let list = &mut root["status"]["pintle"]["unwatched"];
+        match list.as_array_mut() {
+            Some(entries) if entries.contains(&entry) => {}
+            Some(entries) => entries.push(entry),
+            None => *list = json!([entry]),
+        }
+    }
+}

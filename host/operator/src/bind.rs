@@ -1,0 +1,294 @@
+//! Which module and config are in force for a Reconciler, or why none is. A decision without I/O.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use pintle_api as api;
+use pintle_core::{Duty, StatusSchema, conditions};
+use pintle_engine::Module;
+use pintle_kubernetes::Resource;
+use pintle_schema::config_schema::ConfigSchema;
+use pintle_wit::{Failure, names};
+
+use super::{
+    CrdInfo,
+    configs::Configs,
+    load::{Load, Progress},
+};
+
+/// What the decision is made of.
+pub(crate) struct World<'a> {
+    pub(crate) modules: &'a BTreeMap<String, api::Module>,
+    pub(crate) loads: &'a BTreeMap<String, Load>,
+    pub(crate) reconcilers: &'a BTreeMap<String, api::Reconciler>,
+    pub(crate) crds: &'a BTreeMap<String, CrdInfo>,
+    pub(crate) configs: &'a Configs,
+    pub(crate) now: Timestamp,
+}
+
+/// What a Reconciler is to do.
+#[derive(Clone)]
+pub(crate) enum Verdict {
+    /// Work, with this.
+    Work(Box<InForce>),
+    /// Nothing for this reason, but for what is left to do for roots that have finalizers of ours.
+    Rest(Failure, Option<Box<Left>>),
+}
+
+/// What a Reconciler does without a module.
+#[derive(Clone)]
+pub(crate) struct Left {
+    /// The Reconciler's.
+    pub(crate) uid: String,
+    pub(crate) duty: Duty,
+    pub(crate) resource: Resource,
+    pub(crate) status: StatusSchema,
+}
+
+/// The module and config in force.
+#[derive(Clone)]
+pub(crate) struct InForce {
+    /// The uid of the Reconciler that this was decided for.
+    pub(crate) uid: String,
+    pub(crate) active: api::ActiveModule,
+    pub(crate) module: Module,
+    pub(crate) resource: Resource,
+    pub(crate) status: StatusSchema,
+    /// What is wanted instead, and why it is not in force.
+    pub(crate) candidate: Option<api::CandidateModule>,
+    /// Only a change can bring the candidate into force: it is not merely being fetched or loaded.
+    pub(crate) candidate_stalled: bool,
+}
+
+/// Decides for the Reconciler `name`; `before` is what was in force until now.
+pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Verdict {
+    match try_decide(world, name, before) {
+        Ok(in_force) => Verdict::Work(Box::new(in_force)),
+        Err(failure) => Verdict::Rest(failure, left(world, name).map(Box::new)),
+    }
+}
+
+/// What is left to do for a Reconciler that rests, if its roots may have finalizers of ours: they must be able to go without a module.
+fn left(world: &World<'_>, name: &str) -> Option<Left> {
+    let reconciler = world.reconcilers.get(name).filter(|reconciler| may_hold_roots(reconciler))?;
+    is_first(world, name, reconciler).ok()?;
+    let duty = match reconciler.metadata.deletion_timestamp {
+        Some(_) => Duty::Release,
+        None => Duty::CleanUp,
+    };
+    let (resource, status) = root_kind(world, &reconciler.spec).ok()?;
+    Some(Left { uid: uid(reconciler), duty, resource, status })
+}
+
+/// A Reconciler's uid.
+pub(crate) fn uid(reconciler: &api::Reconciler) -> String {
+    reconciler.metadata.uid.clone().unwrap_or_default()
+}
+
+/// Whether roots of a Reconciler may have finalizers of ours: it is written on the Reconciler before the first one is.
+pub(crate) fn may_hold_roots(reconciler: &api::Reconciler) -> bool {
+    let finalizers = reconciler.metadata.finalizers.as_deref().unwrap_or_default();
+    finalizers.iter().any(|name| name == names::FINALIZER_ROOTS)
+}
+
+fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, Failure> {
+    let Some(reconciler) = world.reconcilers.get(name) else {
+        return Err(Failure::transient("NotFound", "there is no such Reconciler"));
+    };
+    let spec = &reconciler.spec;
+    if reconciler.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::transient("Deleting", "its roots are let go; their children stay"));
+    }
+    if spec.suspend {
+        return Err(Failure::terminal(
+            "Suspended",
+            "spec.suspend is set: children and statuses stay as they are",
+        ));
+    }
+    spec.supported()?;
+    is_first(world, name, reconciler)?;
+    let mut candidate_stalled = false;
+    let (active, module, candidate) = match ready_module(world, &spec.module, reconciler, before) {
+        Ok(module) => {
+            let digest = module.digest().to_string();
+            let same = |active: &&api::ActiveModule| {
+                active.module == spec.module && active.digest == digest && active.config == spec.config
+            };
+            let since = before
+                .filter(same)
+                .map_or_else(|| conditions::time(world.now), |active| active.since.clone());
+            (
+                api::ActiveModule { module: spec.module.clone(), digest, config: spec.config.clone(), since },
+                module,
+                None,
+            )
+        }
+        Err(failure) => {
+            if let Some(active) = before.filter(|active| is_loading(world, &active.module)) {
+                // A host that starts. What is wrong with the wanted module may matter less than that the last one works.
+                let message = format!("Module {}, which was in force, is being loaded", active.module);
+                return Err(Failure::transient("ModuleLoading", message).at("spec.module"));
+            }
+            let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else {
+                return Err(failure);
+            };
+            candidate_stalled = !failure.retry;
+            let candidate = api::CandidateModule {
+                module: spec.module.clone(),
+                reason: failure.reason.clone(),
+                message: said(&failure),
+            };
+            (active.clone(), module, Some(candidate))
+        }
+    };
+    let (resource, status) = root_kind(world, spec)?;
+    Ok(InForce { uid: uid(reconciler), active, module, resource, status, candidate, candidate_stalled })
+}
+
+/// A failure for a message: with its path.
+pub(crate) fn said(failure: &Failure) -> String {
+    match &failure.path {
+        Some(path) => format!("{path}: {}", failure.message),
+        None => failure.message.clone(),
+    }
+}
+
+/// Of two Reconcilers for one kind, or with one field manager, the older works; the other takes over when it goes.
+fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Result<(), Failure> {
+    let age = |reconciler: &api::Reconciler| {
+        (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
+    };
+    let older = world.reconcilers.iter().filter(|(other, found)| {
+        let is_there = found.metadata.deletion_timestamp.is_none() || may_hold_roots(found);
+        *other != name && is_there && age(found) < age(reconciler)
+    });
+    for (other, found) in older {
+        let (mine, theirs) = (&reconciler.spec.r#for, &found.spec.r#for);
+        if mine.kind == theirs.kind && mine.group() == theirs.group() {
+            let message = format!(
+                "Reconciler {other} is older and already reconciles {mine}; this one takes over when it is deleted"
+            );
+            return Err(Failure::terminal("KindTaken", message).at("spec.for"));
+        }
+        let manager = reconciler.spec.manager(name);
+        if manager == found.spec.manager(other) {
+            let message = format!(
+                "Reconciler {other} already writes as field manager {manager}; two would undo each other's fields"
+            );
+            return Err(Failure::terminal("FieldManagerTaken", message).at("spec.fieldManager"));
+        }
+    }
+    Ok(())
+}
+
+/// The wanted module, if it can come into force: loaded, for this kind, and with a config that it takes.
+fn ready_module(
+    world: &World<'_>,
+    name: &str,
+    reconciler: &api::Reconciler,
+    before: Option<&api::ActiveModule>,
+) -> Result<Module, Failure> {
+    let (module, _) = loaded_module(world, name, reconciler)?;
+    let spec = &reconciler.spec;
+    match world.configs.outcome(reconciler, &module.digest()) {
+        Some(outcome) => outcome?,
+        // It was looked at before it came into force.
+        None if before.is_some_and(|active| {
+            active.module == *name
+                && active.config == spec.config
+                && active.digest == module.digest().to_string()
+        }) => {}
+        None => {
+            let message = format!("the config is being checked against the schema of Module {name}");
+            return Err(Failure::transient("ModuleLoading", message).at("spec.config"));
+        }
+    }
+    Ok(module.clone())
+}
+
+/// The wanted module and the schema of its config, if it is loaded and for this kind.
+pub(crate) fn loaded_module<'a>(
+    world: &World<'a>,
+    name: &str,
+    reconciler: &api::Reconciler,
+) -> Result<(&'a Module, &'a ConfigSchema), Failure> {
+    let at = "spec.module";
+    let Some(object) = world.modules.get(name) else {
+        let message = format!("there is no Module {name}; push it with: pintle push {name} FILE");
+        return Err(Failure::transient("ModuleMissing", message).at(at));
+    };
+    let load = world.loads.get(name).filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
+    let (module, schema) = match load.map(|load| &load.progress) {
+        Some(Progress::Loaded(module, schema)) => (module, schema),
+        Some(Progress::Refused(failure)) => {
+            let message = format!("Module {name} cannot be loaded: {failure}");
+            return Err(Failure::terminal("ModuleNotReady", message).at(at));
+        }
+        Some(Progress::NotYet(failure, _)) => {
+            let message = format!("Module {name} cannot be loaded yet: {failure}");
+            return Err(Failure::transient("ModuleNotReady", message).at(at));
+        }
+        Some(Progress::Loading | Progress::Checked(_)) | None => {
+            return Err(Failure::transient("ModuleLoading", format!("Module {name} is being loaded")).at(at));
+        }
+    };
+    let (reconciles, wanted) = (&module.manifest().reconciles, &reconciler.spec.r#for);
+    if reconciles != wanted {
+        let message = format!("Module {name} reconciles {reconciles}, not {wanted}");
+        return Err(Failure::terminal("KindMismatch", message).at(at));
+    }
+    Ok((module, schema))
+}
+
+/// Whether nobody knows yet what becomes of a module.
+fn is_loading(world: &World<'_>, name: &str) -> bool {
+    let progress = world.loads.get(name).map(|load| &load.progress);
+    world.modules.contains_key(name)
+        && matches!(progress, None | Some(Progress::Loading | Progress::Checked(_)))
+}
+
+/// What was in force, if its module is still there with the same bytes.
+fn last_good<'a>(
+    world: &World<'_>,
+    active: &'a api::ActiveModule,
+    spec: &api::ReconcilerSpec,
+) -> Option<(&'a api::ActiveModule, Module)> {
+    match &world.loads.get(&active.module)?.progress {
+        Progress::Loaded(module, _)
+            if module.digest().to_string() == active.digest && module.manifest().reconciles == spec.r#for =>
+        {
+            Some((active, module.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// How the API server serves the roots, and what their status may say.
+fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource, StatusSchema), Failure> {
+    let wanted = &spec.r#for;
+    let missing = |message: String| Failure::transient("KindMissing", message).at("spec.for");
+    let found = world.crds.values().find(|crd| crd.group == wanted.group() && crd.kind == wanted.kind);
+    let Some(crd) = found else {
+        return Err(missing(format!(
+            "the API server does not serve {wanted}; apply its CRD (pintle crds DIR prints a guest's)"
+        )));
+    };
+    let Some(status) = crd.versions.get(wanted.version()).filter(|_| crd.established) else {
+        let served: Vec<&str> = crd.versions.keys().map(String::as_str).collect();
+        return Err(missing(format!(
+            "the CRD of {} does not serve version {}, only {}",
+            wanted.kind,
+            wanted.version(),
+            served.join(", ")
+        )));
+    };
+    if !crd.namespaced && spec.namespaces != api::Namespaces::All {
+        let message = format!("{wanted} is of cluster scope, so that its objects are in no namespace");
+        return Err(Failure::terminal("SpecInvalid", message).at("spec.namespaces"));
+    }
+    let resource = Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: crd.namespaced };
+    Ok((resource, status.clone()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Whether configs fit the schemas of modules. A schema comes from a guest: a check runs on a thread that may wait, and what it finds is
+//! a value that decisions read.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use pintle_api as api;
+use pintle_engine::Digest;
+use pintle_schema::config_schema::ConfigSchema;
+use pintle_wit::{Failure, reasons};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::{
+    Shared,
+    bind::{self, World},
+};
+use crate::limits::Limit;
+
+/// How many checks run at once. Nearly all take microseconds.
+const AT_ONCE: usize = 2;
+/// How long the control loop waits for checks, so that an ordinary one costs it no round.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What is known of the config that each Reconciler wants.
+#[derive(Debug)]
+pub(crate) struct Configs {
+    known: Mutex<BTreeMap<String, Checked>>,
+    turns: Semaphore,
+}
+
+impl Default for Configs {
+    fn default() -> Self {
+        Self { known: Mutex::default(), turns: Semaphore::new(AT_ONCE) }
+    }
+}
+
+/// A config, for which module it was looked at, and what was found; nothing while it is being looked at.
+#[derive(Debug)]
+struct Checked {
+    digest: Digest,
+    config: Value,
+    outcome: Option<Result<(), Failure>>,
+}
+
+/// A check that is to be made.
+pub(crate) struct Due {
+    reconciler: String,
+    digest: Digest,
+    schema: ConfigSchema,
+    config: Value,
+}
+
+impl Due {
+    /// Makes it: half a second in the worst case.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        self.schema.check(&self.config)
+    }
+}
+
+impl Configs {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Checked>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found of the config that a Reconciler wants, for the module that it wants.
+    pub(crate) fn outcome(
+        &self,
+        reconciler: &api::Reconciler,
+        digest: &Digest,
+    ) -> Option<Result<(), Failure>> {
+        let known = self.known();
+        let checked = known.get(reconciler.metadata.name.as_deref().unwrap_or_default())?;
+        let is_about = checked.digest == *digest && checked.config == reconciler.spec.config;
+        checked.outcome.clone().filter(|_| is_about)
+    }
+
+    /// The checks that nobody has begun yet; they count as begun. What no Reconciler wants any more is forgotten.
+    pub(crate) fn due(&self, world: &World<'_>) -> Vec<Due> {
+        let mut known = self.known();
+        known.retain(|name, _| world.reconcilers.contains_key(name));
+        let mut due = Vec::new();
+        for (name, object) in world.reconcilers {
+            let Ok((module, schema)) = bind::loaded_module(world, &object.spec.module, object) else {
+                continue;
+            };
+            let (digest, config) = (module.digest(), &object.spec.config);
+            if known.get(name).is_some_and(|known| known.digest == digest && known.config == *config) {
+                continue;
+            }
+            // Without a schema there is nothing to look at.
+            let outcome = schema.takes_none().then(|| schema.check(config));
+            if outcome.is_none() {
+                let (schema, config) = (schema.clone(), config.clone());
+                due.push(Due { reconciler: name.clone(), digest, schema, config });
+            }
+            known.insert(name.clone(), Checked { digest, config: config.clone(), outcome });
+        }
+        due
+    }
+
+    /// Takes what a check found, unless something else is wanted by now.
+    pub(crate) fn found(&self, due: &Due, outcome: Result<(), Failure>) {
+        if let Some(checked) = self.known().get_mut(&due.reconciler)
+            && checked.digest == due.digest
+            && checked.config == due.config
+        {
+            checked.outcome = Some(outcome);
+        }
+    }
+
+    /// Makes checks, and waits for them for a moment; the control loop is told of those that take longer.
+    pub(crate) async fn check(self: &Arc<Self>, shared: &Arc<Shared>, due: Vec<Due>) {
+        if due.is_empty() {
+            return;
+        }
+        let late = Arc::new(AtomicBool::new(false));
+        let checks: Vec<_> = due
+            .into_iter()
+            .map(|due| {
+                let (configs, shared, late) = (Arc::clone(self), Arc::clone(shared), Arc::clone(&late));
+                let spawner = shared.spawner.clone();
+                spawner.spawn(async move {
+                    let turn = configs.turns.acquire().await;
+                    let due = Arc::new(due);
+                    let there = Arc::clone(&due);
+                    let made = shared.spawner.block(move || there.run()).await;
+                    drop(turn);
+                    // A panic is a mistake of the host's, and says nothing for the config.
+                    let outcome = made.unwrap_or_else(|error| {
+                        let message = format!("the config could not be checked: {error}");
+                        Err(Failure::terminal(reasons::CONFIG_INVALID, message).at("spec.config"))
+                    });
+                    if matches!(&outcome, Err(failure) if failure.reason == reasons::CONFIG_TOO_EXPENSIVE) {
+                        shared.metrics.limit_hit(&due.reconciler, Limit::ConfigSteps);
+                    }
+                    configs.found(&due, outcome);
+                    // Who set it looks at what is known after that.
+                    if late.load(Ordering::SeqCst) {
+                        shared.control.notify_one();
+                    }
+                })
+            })
+            .collect();
+        let all = futures::future::join_all(checks);
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            late.store(true, Ordering::SeqCst);
+        }
+    }
+}

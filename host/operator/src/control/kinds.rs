@@ -1,0 +1,437 @@
+//! The kinds of children: how the API server serves them, which may have live objects, and the watches that follow from both.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use pintle_core::{
+    object, readiness,
+    reconciler::{self, Grants},
+};
+use pintle_kubernetes::Resource;
+use pintle_runtime::clock;
+use pintle_wit::{Kind, Manifest, names};
+use tracing::{info, warn};
+
+use super::{GATHER, Loop, ROUND_RETRY, Verdicts, resting, working};
+use crate::{
+    Shared, State,
+    bind::InForce,
+    limits::Limit,
+    needs::Wanted,
+    watch::{self, Projection, WatchKey, WatchState},
+};
+
+/// When the API server is asked again about a kind that it did not serve. A CRD's arrival is seen by watch; this is for aggregated
+/// APIs.
+const MISSING_RETRY: Duration = Duration::from_secs(30);
+
+/// Of how many kinds that a Reconciler's status names live objects are looked for: those of four manifests that declare as many as they
+/// may.
+const RECORDED_KINDS_MAX: usize = 4 * pintle_wit::manifest_limits::KINDS;
+
+/// The kinds of children of a Reconciler: those that its guest declares and its administrator grants, and those that may have been left
+/// by the guest before. What is not granted is no question to the API server and no watch.
+pub(super) fn kinds_of(state: &State, name: &str, in_force: &InForce) -> BTreeSet<Kind> {
+    let Some(object) = state.reconcilers.get(name) else { return BTreeSet::new() };
+    let recorded = object.status.as_ref().map_or(&[][..], |status| &status.child_kinds);
+    kinds_in_use(&object.spec.grants, in_force.module.manifest(), recorded)
+}
+
+fn kinds_in_use(grants: &Grants, manifest: &Manifest, recorded: &[Kind]) -> BTreeSet<Kind> {
+    let declared = manifest.children.iter().map(pintle_wit::ChildKind::kind);
+    let granted = declared.filter(|kind| grants.allows_child(kind));
+    // Whoever may write the status may write anything there.
+    let recorded = recorded.iter().filter(|kind| object::is_kind(kind)).take(RECORDED_KINDS_MAX);
+    granted.chain(recorded.cloned()).collect()
+}
+
+/// The kinds of objects that a guest may ask to see, patch, or have go: declared and granted.
+pub(super) fn other_kinds(grants: &Grants, manifest: &Manifest) -> BTreeSet<Kind> {
+    let evicts = (manifest.evictions && grants.allows_evictions()).then(|| Kind::new("v1", "Pod"));
+    let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
+    needs.chain(patches_of(grants, manifest)).chain(evicts).collect()
+}
+
+/// The kinds that a guest may ask to see, with their indexes.
+fn needs_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = (Kind, &'a [String])> {
+    let needs = manifest.needs.iter();
+    let needs = needs.map(|need| (Kind::new(&need.api_version, &need.kind), need.indexes.as_slice()));
+    needs.filter(|(kind, _)| grants.allows_need(kind))
+}
+
+/// The kinds that a guest may patch.
+fn patches_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = Kind> {
+    let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+    patches.filter(|kind| grants.allows_patch(kind))
+}
+
+/// Finds out how the API server serves the kinds that are in use.
+pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Option<Duration> {
+    let now = clock::monotonic();
+    let unknown: BTreeSet<Kind> = {
+        let mut state = shared.state();
+        let all = working(verdicts).flat_map(|(name, in_force)| {
+            let grants = state.reconcilers.get(name).map(|object| &object.spec.grants);
+            let others =
+                grants.map(|grants| other_kinds(grants, in_force.module.manifest())).unwrap_or_default();
+            kinds_of(&state, name, in_force).into_iter().chain(others)
+        });
+        let wanted: BTreeSet<Kind> = all.collect();
+        for kind in &wanted {
+            let crd = state
+                .crds
+                .values()
+                .find(|crd| crd.group == kind.group() && crd.kind == kind.kind && crd.established);
+            if let Some(crd) = crd.filter(|crd| crd.versions.contains_key(kind.version())) {
+                let resource =
+                    Resource { kind: kind.clone(), plural: crd.plural.clone(), namespaced: crd.namespaced };
+                state.resources.insert(kind.clone(), resource);
+            }
+        }
+        // What nobody wants any more is asked for no more, and wakes nobody.
+        state.missing.retain(|kind, _| wanted.contains(kind));
+        state.unclear.retain(|kind, _| wanted.contains(kind));
+        let is_open = |kind: &Kind| {
+            !state.resources.contains_key(kind) && state.missing.get(kind).is_none_or(|at| *at <= now)
+        };
+        wanted.into_iter().filter(is_open).collect()
+    };
+    for kind in unknown {
+        let found = shared.cluster.discover(&kind).await;
+        let mut state = shared.state();
+        let unclear_since = state.unclear.remove(&kind).unwrap_or(now);
+        match found {
+            Ok(Some(resource)) => {
+                state.missing.remove(&kind);
+                state.resources.insert(kind, resource);
+            }
+            Ok(None) => {
+                state.missing.insert(kind, now + MISSING_RETRY);
+            }
+            Err(error) => {
+                warn!(%kind, %error, "The API server did not say how it serves a kind");
+                state.unclear.insert(kind.clone(), unclear_since);
+                state.missing.insert(kind, now + ROUND_RETRY);
+            }
+        }
+    }
+    let state = shared.state();
+    state.missing.values().min().map(|at| at.saturating_sub(clock::monotonic()).max(GATHER))
+}
+
+/// Every kind that may have live children, by Reconciler: what is declared, and what was, until nothing is left of it.
+pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<String, Vec<Kind>> {
+    let state = shared.state();
+    let keep = |name: &str, in_force: &InForce, kind: &Kind| {
+        let granted = state.reconcilers.get(name).is_some_and(|object| object.spec.grants.allows_child(kind));
+        let declared =
+            granted && in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
+        let synced = state.watches.iter().any(|(key, watch)| {
+            key.kind == *kind && key.brings_children() && watch.state == WatchState::Synced
+        });
+        let left = if reconciler::is_watchable(kind) {
+            !synced || state.children.any_of(kind, name)
+        } else {
+            state.roots.any_unwatched(&in_force.resource.kind, &kind.kind)
+                || state.children.any_of(kind, name)
+        };
+        declared || left
+    };
+    working(verdicts)
+        .map(|(name, in_force)| {
+            let kinds =
+                kinds_of(&state, name, in_force).into_iter().filter(|kind| keep(name, in_force, kind));
+            (name.clone(), kinds.collect())
+        })
+        .collect()
+}
+
+/// Keeps the kinds that would be forgotten while there are children of them: that there are none must not be the word of a watch that is
+/// behind. What is forgotten is watched no more, and a child that is not wanted any more would stay. Returns when to look again.
+pub(super) async fn keep_what_is_left(
+    shared: &Shared,
+    memory: &mut Loop,
+    kinds: &mut BTreeMap<String, Vec<Kind>>,
+) -> Option<Duration> {
+    let now = clock::monotonic();
+    let dropped: Vec<(String, Kind, Option<Resource>)> = {
+        let state = shared.state();
+        let dropped = kinds.iter().flat_map(|(name, kept)| {
+            let status = state.reconcilers.get(name).and_then(|object| object.status.as_ref());
+            let recorded = status.into_iter().flat_map(|status| &status.child_kinds);
+            // Of kinds that are not watched, the roots' own statuses say what is left.
+            let is_dropped = |kind: &&Kind| !kept.contains(kind) && reconciler::is_watchable(kind);
+            let dropped = recorded.filter(is_dropped).filter(|kind| object::is_kind(kind));
+            dropped.map(|kind| (name.clone(), kind.clone(), state.resources.get(kind).cloned()))
+        });
+        dropped.collect()
+    };
+    memory.left.retain(|(name, kind), _| dropped.iter().any(|(other, one, _)| other == name && one == kind));
+    for (name, kind, resource) in dropped {
+        // Its watch had listed it; so it went with its CRD.
+        let Some(resource) = resource else { continue };
+        let key = (name, kind);
+        if memory.left.get(&key).is_none_or(|asked_at| now.saturating_sub(*asked_at) >= ROUND_RETRY) {
+            match shared.cluster.any_has_label(&resource, names::LABEL_RECONCILER, &key.0).await {
+                Ok(false) => {
+                    memory.left.remove(&key);
+                    continue;
+                }
+                Ok(true) => {
+                    info!(reconciler = key.0, kind = %key.1, "Its watch does not show its children yet")
+                }
+                Err(error) => {
+                    warn!(reconciler = key.0, kind = %key.1, %error, "Not known whether children are left");
+                }
+            }
+            memory.left.insert(key.clone(), now);
+        }
+        kinds.entry(key.0).or_default().push(key.1);
+    }
+    (!memory.left.is_empty()).then_some(ROUND_RETRY)
+}
+
+/// The namespaces in which the Secrets of a Reconciler's roots are watched: those that it lists, once a watch has shown what is there.
+/// One that fails for a while afterwards is like any other watch that does.
+pub(super) fn watched_namespaces(state: &State, name: &str) -> BTreeSet<String> {
+    let mut namespaces = BTreeSet::new();
+    for (key, watch) in &state.watches {
+        if key.brings_children() && watch.listed && watch.claims.contains(name) {
+            namespaces.extend(key.namespace.clone());
+        }
+    }
+    namespaces
+}
+
+/// The namespaces in which changes are seen of objects that guests ask to see and that are watched nowhere else.
+pub(super) fn watched_needs(state: &State, name: &str) -> BTreeSet<String> {
+    let of_needs = |(key, watch): &(&WatchKey, &watch::Watch)| {
+        key.needs.is_some() && watch.listed && watch.claims.contains(name)
+    };
+    state.watches.iter().filter(of_needs).filter_map(|(key, _)| key.namespace.clone()).collect()
+}
+
+/// Starts the watches that are wanted and ends those that nobody claims any more. Returns when to look again although nothing changed.
+pub(super) fn claim_watches(
+    shared: &Arc<Shared>,
+    memory: &mut Loop,
+    verdicts: &Verdicts,
+    child_kinds: &BTreeMap<String, Vec<Kind>>,
+) -> Option<Duration> {
+    let mut readings = BTreeMap::new();
+    let mut wanted: BTreeMap<WatchKey, (Resource, BTreeSet<String>)> = BTreeMap::new();
+    let mut state = shared.state();
+    let observed: BTreeSet<Kind> = working(verdicts)
+        .flat_map(|(_, in_force)| in_force.module.manifest().children.iter().filter(|child| child.observe))
+        .map(pintle_wit::ChildKind::kind)
+        .collect();
+    for (name, left) in resting(verdicts) {
+        let key = WatchKey::roots(&left.resource.kind);
+        wanted.insert(key, (left.resource.clone(), BTreeSet::from([name.clone()])));
+    }
+    let roots: BTreeSet<Kind> =
+        working(verdicts).map(|(_, in_force)| in_force.module.manifest().reconciles.clone()).collect();
+    state.needed.keep_kinds_of_roots(&roots);
+    // One index serves all who declare it.
+    let mut paths: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
+    for (name, in_force) in working(verdicts) {
+        let (manifest, Some(object)) = (in_force.module.manifest(), state.reconcilers.get(name)) else {
+            continue;
+        };
+        let grants = &object.spec.grants;
+        for (kind, indexes) in needs_of(grants, manifest) {
+            paths.entry(kind).or_default().extend(indexes.iter().cloned());
+        }
+        // What a root has patched is followed as if its guest had asked to see it.
+        for kind in patches_of(grants, manifest) {
+            paths.entry(kind).or_default();
+        }
+    }
+    let (mut needed, mut again) = (BTreeMap::new(), None);
+    for (kind, paths) in paths {
+        let (wanted, due) = state.needed.wanted(&kind, paths, clock::monotonic());
+        needed.insert(kind, wanted);
+        if let Some(due) = due {
+            again = again.into_iter().chain([due.after]).min();
+            if due.is_put_off {
+                // Nobody in particular is to blame: all who ask for the kind share its list.
+                shared.metrics.limit_hit("", Limit::Relists);
+            }
+        }
+    }
+    for (name, in_force) in working(verdicts) {
+        let mut claim = |key: WatchKey, resource: &Resource| {
+            let (_, claims) = wanted.entry(key).or_insert_with(|| (resource.clone(), BTreeSet::new()));
+            claims.insert(name.clone());
+        };
+        claim(WatchKey::roots(&in_force.resource.kind), &in_force.resource);
+        let manager =
+            state.reconcilers.get(name).map_or_else(String::new, |object| object.spec.manager(name));
+        let mine = in_force
+            .module
+            .manifest()
+            .children
+            .iter()
+            .filter(|child| child.observe)
+            .map(pintle_wit::ChildKind::kind);
+        readings.insert(name.clone(), (manager, mine.collect::<BTreeSet<Kind>>()));
+        let Some(object) = state.reconcilers.get(name) else { continue };
+        // They become a part of a path.
+        let named = object.spec.watch_secrets_in.iter();
+        let namespaces: Vec<&String> = named.filter(|namespace| object::is_namespace(namespace)).collect();
+        let (grants, manifest) = (&object.spec.grants, in_force.module.manifest());
+        let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
+        for kind in needs.chain(patches_of(grants, manifest)) {
+            let (Some(resource), Some(wanted)) = (state.resources.get(&kind), needed.get(&kind)) else {
+                continue;
+            };
+            if reconciler::is_watchable(&kind) {
+                claim(WatchKey::needs(&kind, None, *wanted), resource);
+            } else {
+                // Their metadata tells that there is news; what it is, is read live.
+                let metadata = Wanted { whole: false, ..*wanted };
+                for namespace in &namespaces {
+                    claim(WatchKey::needs(&kind, Some(namespace), metadata), resource);
+                }
+            }
+        }
+        for kind in child_kinds.get(name).into_iter().flatten() {
+            let Some(resource) = state.resources.get(kind) else { continue };
+            if reconciler::is_watchable(kind) {
+                let whole = readiness::needs_status(kind) || observed.contains(kind);
+                let projection = if whole { Projection::Whole } else { Projection::Metadata };
+                claim(WatchKey::children(kind, None, projection), resource);
+            } else {
+                for namespace in &namespaces {
+                    claim(WatchKey::children(kind, Some(namespace), Projection::Metadata), resource);
+                }
+            }
+        }
+    }
+    // Children are read by the eyes of their Reconciler; where those changed, they are read anew.
+    let changed: BTreeSet<&String> = readings
+        .iter()
+        .filter(|(name, reading)| memory.readings.get(*name) != Some(reading))
+        .map(|(name, _)| name)
+        .collect();
+    let reread: BTreeSet<Kind> =
+        changed.iter().flat_map(|name| child_kinds.get(*name).into_iter().flatten().cloned()).collect();
+    let ended: Vec<WatchKey> = state
+        .watches
+        .keys()
+        .filter(|key| !wanted.contains_key(key) || key.brings_children() && reread.contains(&key.kind))
+        .cloned()
+        .collect();
+    for key in ended {
+        state.watches.remove(&key);
+        let same = |other: &WatchKey| {
+            other.kind == key.kind
+                && other.namespace == key.namespace
+                && other.label == key.label
+                && other.needs.is_some() == key.needs.is_some()
+        };
+        if wanted.keys().any(same) {
+            continue;
+        }
+        if key.needs.is_some() {
+            state.needed.remove_kind(&key.kind);
+        } else if key.brings_children() {
+            state.children.remove_kind(&key.kind, key.namespace.as_deref());
+        } else {
+            state.roots.remove_kind(&key.kind);
+        }
+    }
+    state.readings = readings.clone();
+    for (key, (resource, claims)) in wanted {
+        if let Some(watch) = state.watches.get_mut(&key) {
+            watch.claims = claims;
+            continue;
+        }
+        info!(watch = %key, projection = ?key.projection, "Starting a watch");
+        let watch = watch::start(Arc::clone(shared), key.clone(), &resource, claims);
+        state.watches.insert(key, watch);
+    }
+    drop(state);
+    memory.readings = readings;
+    again
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_core::reconciler::{KindGrant, NeedGrant, NeedScope, PatchGrant};
+    use pintle_wit::{ChildKind, NeedKind, PatchKind};
+
+    use super::*;
+
+    fn kinds(names: &[(&str, &str)]) -> BTreeSet<Kind> {
+        names.iter().map(|(api_version, kind)| Kind::new(*api_version, *kind)).collect()
+    }
+
+    #[test]
+    fn what_is_declared_and_not_granted_is_neither_looked_up_nor_watched() {
+        let manifest = Manifest {
+            children: vec![ChildKind::new("v1", "ConfigMap"), ChildKind::new("apps/v1", "Deployment")],
+            needs: vec![
+                NeedKind::new("v1", "Pod").indexed_by("spec.nodeName"),
+                NeedKind::new("v1", "Service"),
+                NeedKind::new("v1", "Secret"),
+            ],
+            patches: vec![
+                PatchKind::new("apps/v1", "DaemonSet", &["spec"]),
+                PatchKind::new("apps/v1", "StatefulSet", &["spec"]),
+            ],
+            evictions: true,
+            ..Manifest::default()
+        };
+        let nothing = Grants::default();
+        assert!(kinds_in_use(&nothing, &manifest, &[]).is_empty());
+        assert!(other_kinds(&nothing, &manifest).is_empty());
+        let secrets = |names: &[&str]| NeedGrant {
+            api_version: "v1".into(),
+            kinds: vec!["Secret".into(), "Service".into()],
+            scope: NeedScope::Namespace,
+            names: names.iter().map(|name| (*name).into()).collect(),
+        };
+        let mut grants = Grants {
+            children: vec![KindGrant {
+                api_version: "apps/v1".into(),
+                kinds: vec!["Deployment".into(), "ReplicaSet".into()],
+                namespaces: vec![],
+            }],
+            needs: vec![secrets(&[])],
+            patches: vec![PatchGrant {
+                api_version: "apps/v1".into(),
+                kind: "StatefulSet".into(),
+                fields: vec!["spec".into()],
+                force: false,
+            }],
+            ..Grants::default()
+        };
+        assert_eq!(kinds_in_use(&grants, &manifest, &[]), kinds(&[("apps/v1", "Deployment")]));
+        let granted = kinds(&[("v1", "Service"), ("apps/v1", "StatefulSet")]);
+        assert_eq!(other_kinds(&grants, &manifest), granted, "Secrets are granted by name alone");
+        grants.needs = vec![secrets(&["keys"])];
+        grants.pod_deletions = true;
+        let granted =
+            kinds(&[("v1", "Service"), ("v1", "Secret"), ("v1", "Pod"), ("apps/v1", "StatefulSet")]);
+        assert_eq!(other_kinds(&grants, &manifest), granted);
+        let indexes: Vec<String> =
+            needs_of(&grants, &manifest).flat_map(|(_, indexes)| indexes.to_vec()).collect();
+        assert!(indexes.is_empty(), "Pods may go, and are not shown: {indexes:?}");
+    }
+
+    #[test]
+    fn what_may_have_live_objects_stays_in_use_and_what_is_no_kind_does_not() {
+        let recorded = [
+            Kind::new("v1", "ConfigMap"),
+            Kind::new("../../apis", "ConfigMap"),
+            Kind::new("v1", "a/b?c"),
+            Kind::new("v1", "A".repeat(10 << 10)),
+        ];
+        let used = kinds_in_use(&Grants::default(), &Manifest::default(), &recorded);
+        assert_eq!(used, kinds(&[("v1", "ConfigMap")]));
+    }
+}

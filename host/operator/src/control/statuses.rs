@@ -1,0 +1,467 @@
+//! Writing the statuses, finalizers and Events of the host's own objects.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use kube::api::ObjectMeta;
+use pintle_api as api;
+use pintle_core::{ApiError, reconciler};
+use pintle_kubernetes::{Resource, builtin};
+use pintle_runtime::clock;
+use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
+use tracing::warn;
+
+use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace};
+use crate::{
+    Shared, State,
+    bind::{self, Verdict},
+    load::Progress,
+    metrics::Metric,
+    own,
+    own_status::{self, Findings},
+    store::FINALIZERS_OF_ROOTS,
+    watch::{WatchKey, WatchState},
+};
+
+pub(super) fn reconciler_resource() -> Resource {
+    builtin("pintle.dev/v1alpha1", "Reconciler", "reconcilers", false)
+}
+
+pub(super) fn module_resource() -> Resource {
+    builtin("pintle.dev/v1alpha1", "Module", "modules", false)
+}
+
+/// Writes the child kinds of a Reconciler when there are new ones.
+pub(super) async fn write_widened(shared: &Shared, name: &str, kinds: &[Kind]) -> Result<(), ApiError> {
+    let (version, status) = {
+        let state = shared.state();
+        let Some(object) = state.reconcilers.get(name) else { return Ok(()) };
+        let mut status = object.status.clone().unwrap_or_default();
+        if kinds.iter().all(|kind| status.child_kinds.contains(kind)) {
+            return Ok(());
+        }
+        status.child_kinds = kinds.to_vec();
+        (version_of(&object.metadata), status)
+    };
+    write_reconciler(shared, name, &version, status).await
+}
+
+/// Writes the status of a Reconciler of which this version was read. Where it has another by now, an event that brings it is on its way,
+/// and the loop looks again.
+async fn write_reconciler(
+    shared: &Shared,
+    name: &str,
+    version: &str,
+    status: api::ReconcilerStatus,
+) -> Result<(), ApiError> {
+    let value = serde_json::to_value(&status).unwrap_or_default();
+    let now = shared.cluster.write_own_status(&reconciler_resource(), name, version, &value).await?;
+    if let Some(object) = as_read(&mut shared.state().reconcilers, name, version) {
+        object.metadata.resource_version = Some(now);
+        object.status = Some(status);
+    }
+    Ok(())
+}
+
+/// An object of the host's own, where it is still the one of this version: an event may have brought a newer one while it was written.
+fn as_read<'a, K: kube::Resource>(
+    objects: &'a mut BTreeMap<String, K>,
+    name: &str,
+    version: &str,
+) -> Option<&'a mut K> {
+    objects.get_mut(name).filter(|object| version_of(object.meta()) == version)
+}
+
+fn version_of(metadata: &ObjectMeta) -> String {
+    metadata.resource_version.clone().unwrap_or_default()
+}
+
+/// Writes the statuses and finalizers of the host's own objects where they differ.
+pub(super) async fn write_statuses(
+    shared: &Shared,
+    memory: &mut Loop,
+    verdicts: &Verdicts,
+    child_kinds: &BTreeMap<String, Vec<Kind>>,
+) -> Option<Duration> {
+    let mut again: Option<Duration> = None;
+    let now = clock::monotonic();
+    memory.counts_written.retain(|name, _| verdicts.contains_key(name));
+    for (name, verdict) in verdicts {
+        // Before it is counted: what changes after that must wake the loop again.
+        shared.state().counts_changed.remove(name);
+        let Some((object, status)) = reconciler_status(shared, memory, name, verdict, child_kinds) else {
+            continue;
+        };
+        let before = object.status.clone().unwrap_or_default();
+        if before == status || is_only_starting(&object, &before, &status) {
+            continue;
+        }
+        let only_counts = api::ReconcilerStatus { roots: before.roots, ..status.clone() } == before;
+        let pace = memory.counts_written.entry(name.clone()).or_insert_with(|| Pace::new(now));
+        let wait = pace.wait(now);
+        if only_counts && !wait.is_zero() {
+            // Until then it counts as changed, so that nothing wakes the loop for it.
+            shared.state().counts_changed.insert(name.clone());
+            again = Some(again.map_or(wait, |before| before.min(wait)));
+            continue;
+        }
+        match write_reconciler(shared, name, &version_of(&object.metadata), status.clone()).await {
+            Ok(()) => {
+                pace.wrote(now);
+                tell(
+                    shared,
+                    "Reconciler",
+                    name,
+                    object.metadata.uid.as_deref(),
+                    &before.conditions,
+                    &status.conditions,
+                )
+                .await;
+            }
+            Err(error) if error.code == 404 => {}
+            Err(error) => {
+                if error.code != 409 {
+                    warn!(reconciler = name, %error, "The status of a Reconciler cannot be written");
+                }
+                again = Some(again.map_or(ROUND_RETRY, |before| before.min(ROUND_RETRY)));
+            }
+        }
+    }
+    if let Some(at) = write_modules(shared, memory).await {
+        again = Some(again.map_or(at, |before| before.min(at)));
+    }
+    again
+}
+
+/// Whether a status says no more than that a host is starting, about a Reconciler of which something was said already: it will be so
+/// again in a moment, and nobody needs to be told of a restart.
+pub(super) fn is_only_starting(
+    object: &api::Reconciler,
+    before: &api::ReconcilerStatus,
+    after: &api::ReconcilerStatus,
+) -> bool {
+    let starting = ready(&after.conditions).is_some_and(|ready| is_passing(&ready.reason));
+    let was_said = ready(&before.conditions).is_some_and(|ready| !is_passing(&ready.reason));
+    starting && was_said && before.observed_generation == object.metadata.generation
+}
+
+pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY)
+}
+
+/// Reasons that pass by themselves within moments.
+pub(super) fn is_passing(reason: &str) -> bool {
+    matches!(reason, "Progressing" | "Loading" | "ModuleLoading")
+}
+
+pub(super) fn reconciler_status(
+    shared: &Shared,
+    memory: &Loop,
+    name: &str,
+    verdict: &Verdict,
+    child_kinds: &BTreeMap<String, Vec<Kind>>,
+) -> Option<(api::Reconciler, api::ReconcilerStatus)> {
+    let state = shared.state();
+    let object = state.reconcilers.get(name)?.clone();
+    let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
+    let kinds_of = child_kinds.get(name).cloned().unwrap_or_else(recorded);
+    let mut findings = Findings {
+        child_kinds: kinds_of.clone(),
+        missing: Vec::new(),
+        failing: Vec::new(),
+        starting: Vec::new(),
+        unwatched: Vec::new(),
+        watched_namespaces: BTreeSet::new(),
+        unwatched_needs: Vec::new(),
+        watched_needs: BTreeSet::new(),
+        roots: api::RootCounts::default(),
+    };
+    let in_force = match verdict {
+        Verdict::Rest(failure, _) => Err(failure),
+        Verdict::Work(in_force) => {
+            findings.missing =
+                kinds_of.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
+            let granted =
+                |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
+            findings.unwatched = kinds_of.iter().filter(granted).cloned().collect();
+            findings.watched_namespaces = kinds::watched_namespaces(&state, name);
+            let needs = in_force.module.manifest().needs.iter();
+            let needs = needs.map(|need| Kind::new(&need.api_version, &need.kind));
+            let granted = |kind: &Kind| {
+                let mut grants = object.spec.grants.needs.iter();
+                grants.any(|one| one.api_version == kind.api_version && one.kinds.contains(&kind.kind))
+            };
+            findings.unwatched_needs =
+                needs.filter(|kind| !reconciler::is_watchable(kind) && granted(kind)).collect();
+            findings.watched_needs = kinds::watched_needs(&state, name);
+            for (key, watch) in state.watches.iter().filter(|(_, watch)| watch.claims.contains(name)) {
+                match &watch.state {
+                    WatchState::Failing(message) => findings.failing.push((key.clone(), message.clone())),
+                    WatchState::Starting => findings.starting.push(key.kind.clone()),
+                    WatchState::Synced => {}
+                }
+            }
+            let recorded = object.status.as_ref().and_then(|status| status.roots);
+            findings.roots = match recorded {
+                // What a host that starts has not listed yet is not gone, and what it has not looked at yet is as it was.
+                Some(recorded)
+                    if findings.starting.contains(&in_force.resource.kind)
+                        || state.roots.any_unjudged(&in_force.resource.kind, &object.spec.namespaces) =>
+                {
+                    recorded
+                }
+                _ => state.roots.counts(&in_force.resource.kind, &object.spec.namespaces),
+            };
+            let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
+            let roots = findings.roots;
+            gauge("ready", roots.ready);
+            gauge("failing", roots.failing);
+            gauge("other", roots.total.saturating_sub(roots.ready + roots.failing));
+            Ok(in_force.as_ref())
+        }
+    };
+    let status =
+        own_status::of_reconciler(&object, in_force, memory.in_force.get(name), &findings, clock::now());
+    Some((object, status))
+}
+
+/// What is to be written of a Module follows from this: while it is the same, and there was nothing to write, there is nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    version: Option<String>,
+    users: Vec<String>,
+    progress: String,
+}
+
+impl Settled {
+    fn of(object: &api::Module, progress: Option<&Progress>, users: &[String]) -> Self {
+        let progress = match progress {
+            Some(Progress::Loaded(module, _)) => module.digest().to_string(),
+            Some(Progress::Checked(Some(facts))) => facts.digest.to_string(),
+            Some(Progress::Checked(None)) => "Checked".into(),
+            Some(Progress::Refused(failure) | Progress::NotYet(failure, _)) => failure.to_string(),
+            Some(Progress::Loading) => "Loading".into(),
+            None => String::new(),
+        };
+        Self { version: object.metadata.resource_version.clone(), users: users.to_vec(), progress }
+    }
+}
+
+/// A Module of which there is something to write.
+struct Due {
+    name: String,
+    object: api::Module,
+    status: Option<api::ModuleStatus>,
+    finalizers: Option<Vec<String>>,
+}
+
+/// The Reconcilers that want a Module or have it in force, by its name.
+pub(super) fn users<'a>(
+    reconcilers: &'a BTreeMap<String, api::Reconciler>,
+    in_force: &'a BTreeMap<String, api::ActiveModule>,
+) -> BTreeMap<&'a String, BTreeSet<&'a String>> {
+    let wanted = reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
+    let in_force = in_force.iter().map(|(name, active)| (&active.module, name));
+    let mut users: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
+    for (module, name) in wanted.chain(in_force) {
+        users.entry(module).or_default().insert(name);
+    }
+    users
+}
+
+/// The Modules of which there is something to write. A cluster has many, with long manifests, and nearly all stay as they are.
+fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
+    let state = shared.state();
+    let users = users(&state.reconcilers, &memory.in_force);
+    memory.settled.retain(|name, _| state.modules.contains_key(name));
+    let mut due = Vec::new();
+    for (name, object) in &state.modules {
+        let users: Vec<String> = users.get(name).into_iter().flatten().map(|name| (*name).clone()).collect();
+        let load = state.loads.get(name);
+        let load = load.filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
+        let progress = load.map(|load| &load.progress);
+        let now = Settled::of(object, progress, &users);
+        if memory.settled.get(name) == Some(&now) {
+            continue;
+        }
+        let status = own_status::of_module(object, progress, &users, clock::now());
+        let status = (object.status.as_ref() != Some(&status)).then_some(status);
+        let finalizers = finalizers(object, !users.is_empty());
+        if status.is_none() && finalizers.is_none() {
+            memory.settled.insert(name.clone(), now);
+        } else {
+            memory.settled.remove(name);
+            due.push(Due { name: name.clone(), object: object.clone(), status, finalizers });
+        }
+    }
+    due
+}
+
+pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<Duration> {
+    let mut again = None;
+    for Due { name, object, status, finalizers } in due_modules(shared, memory) {
+        let mut version = version_of(&object.metadata);
+        if let Some(status) = status {
+            let value = serde_json::to_value(&status).unwrap_or_default();
+            match shared.cluster.write_own_status(&module_resource(), &name, &version, &value).await {
+                Ok(now) => {
+                    let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
+                    let uid = object.metadata.uid.as_deref();
+                    tell(shared, "Module", &name, uid, before, &status.conditions).await;
+                    if let Some(object) = as_read(&mut shared.state().modules, &name, &version) {
+                        object.metadata.resource_version = Some(now.clone());
+                        object.status = Some(status);
+                    }
+                    version = now;
+                }
+                Err(error) if error.code == 404 => continue,
+                // The version that it has now is on its way here.
+                Err(error) if error.code == 409 => {
+                    again = Some(ROUND_RETRY);
+                    continue;
+                }
+                Err(error) => {
+                    warn!(module = name, %error, "The status of a Module cannot be written");
+                    again = Some(ROUND_RETRY);
+                }
+            }
+        }
+        if let Some(finalizers) = finalizers {
+            match shared.cluster.set_finalizers(&module_resource(), &name, &version, &finalizers).await {
+                Ok(now) => {
+                    if let Some(object) = as_read(&mut shared.state().modules, &name, &version) {
+                        object.metadata.resource_version = Some(now);
+                        object.metadata.finalizers = Some(finalizers);
+                    }
+                }
+                Err(error) if matches!(error.code, 404 | 409 | 422) => again = Some(ROUND_RETRY),
+                Err(error) => {
+                    warn!(module = name, %error, "The finalizer of a Module cannot be written");
+                    again = Some(ROUND_RETRY);
+                }
+            }
+        }
+    }
+    again
+}
+
+/// The finalizers that a Module should have, where they are others than it has: ours while a Reconciler uses it, so that what is in
+/// force cannot be deleted.
+pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>> {
+    let now = object.metadata.finalizers.clone().unwrap_or_default();
+    let has = now.iter().any(|name| name == names::FINALIZER_IN_USE);
+    match (has, used, object.metadata.deletion_timestamp.is_some()) {
+        (false, true, false) => Some(now.into_iter().chain([names::FINALIZER_IN_USE.to_owned()]).collect()),
+        (true, false, _) => Some(now.into_iter().filter(|name| name != names::FINALIZER_IN_USE).collect()),
+        _ => None,
+    }
+}
+
+/// Writes our finalizer on the Reconcilers of whose roots some may have finalizers, before the first of them does, and takes it off
+/// when none has any more: a root that nobody works on must not be kept from going.
+/// Returns those for which that failed.
+pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Vec<(String, ApiError)> {
+    let mut failed = Vec::new();
+    let due: Vec<(String, String, Vec<String>, Option<Resource>)> = {
+        let state = shared.state();
+        verdicts
+            .iter()
+            .filter_map(|(name, verdict)| {
+                let object = state.reconcilers.get(name)?;
+                let (has, wanted) = (bind::may_hold_roots(object), holds_roots(&state, object, verdict)?);
+                let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
+                finalizers.retain(|name| name != names::FINALIZER_ROOTS);
+                finalizers.extend(wanted.then(|| names::FINALIZER_ROOTS.to_owned()));
+                let version = version_of(&object.metadata);
+                let roots = match verdict {
+                    Verdict::Work(in_force) => Some(&in_force.resource),
+                    Verdict::Rest(_, left) => left.as_ref().map(|left| &left.resource),
+                };
+                let roots = roots.filter(|_| !wanted).cloned();
+                (has != wanted).then(|| (name.clone(), version, finalizers, roots))
+            })
+            .collect()
+    };
+    for (name, version, finalizers, roots) in due {
+        // Without the Reconciler nobody would take them off: that there are none must not be an old view's word.
+        let held = match &roots {
+            Some(roots) => shared.cluster.any_has_finalizer(roots, &FINALIZERS_OF_ROOTS).await,
+            None => Ok(false),
+        };
+        if let Some(error) = held.map_or_else(Some, |held| held.then(roots_are_held)) {
+            failed.push((name, error));
+            continue;
+        }
+        match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
+            Ok(now) => {
+                if let Some(object) = as_read(&mut shared.state().reconcilers, &name, &version) {
+                    object.metadata.resource_version = Some(now);
+                    object.metadata.finalizers = Some(finalizers);
+                }
+            }
+            Err(error) if error.code == 404 => {}
+            Err(error) => failed.push((name, error)),
+        }
+    }
+    failed
+}
+
+fn roots_are_held() -> ApiError {
+    let message = "its roots have finalizers that their watch has not shown yet".into();
+    ApiError { reason: "RootsHeld".into(), message, ..ApiError::default() }
+}
+
+/// Whether a Reconciler is to have our finalizer; nothing while that is not known.
+fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Option<bool> {
+    let is_deleting = object.metadata.deletion_timestamp.is_some();
+    match verdict {
+        Verdict::Work(in_force)
+            if in_force.module.manifest().finalizer
+                || !in_force.module.manifest().patches.is_empty()
+                || object.spec.grants.reaches_elsewhere() =>
+        {
+            Some(true)
+        }
+        _ if !bind::may_hold_roots(object) => Some(false),
+        // It may work again, and its roots may go meanwhile.
+        Verdict::Rest(..) if !is_deleting => Some(true),
+        _ => {
+            let kind = &object.spec.r#for;
+            if !state.crds.values().any(|crd| crd.group == kind.group() && crd.kind == kind.kind) {
+                // With their CRD all roots are gone.
+                return Some(false);
+            }
+            let watch = state.watches.get(&WatchKey::roots(kind));
+            let synced = watch.is_some_and(|watch| watch.state == WatchState::Synced);
+            synced.then(|| state.roots.any_held(kind))
+        }
+    }
+}
+
+/// Publishes an Event when the Ready of one of the host's own objects turned, or gave another reason that is worth one.
+pub(super) async fn tell(
+    shared: &Shared,
+    kind: &str,
+    name: &str,
+    uid: Option<&str>,
+    before: &[Condition],
+    after: &[Condition],
+) {
+    let Some(now) = ready(after) else { return };
+    let before = ready(before);
+    let changed = before.is_none_or(|before| before.status != now.status || before.reason != now.reason);
+    // That a Reconciler works for the first time is told with its module.
+    let first = kind == "Reconciler" && before.is_none_or(|before| is_passing(&before.reason));
+    if !changed || is_passing(&now.reason) || first && now.status == ConditionStatus::True {
+        return;
+    }
+    let is_ready = now.status == ConditionStatus::True;
+    let event = Event {
+        r#type: if is_ready { EventType::Normal } else { EventType::Warning },
+        reason: if is_ready { "Ready".into() } else { now.reason.clone() },
+        message: now.message.clone(),
+    };
+    shared.recorder.emit(&own(kind, name), uid.unwrap_or_default(), None, &[event]).await;
+}

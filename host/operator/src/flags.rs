@@ -1,0 +1,100 @@
+//! The flags of `pintle operator`.
+
+use std::{net::SocketAddr, time::Duration};
+
+use pintle_api as api;
+use pintle_kubernetes::connect::Connect;
+use pintle_runtime::clock;
+use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
+
+use super::{admin::LogLevel, compile::child};
+use crate::memory_limit;
+
+/// The flags of `pintle operator`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Flags {
+    /// Address for /healthz, /readyz and /metrics
+    #[arg(long, env = "PINTLE_BIND", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    pub(crate) bind: SocketAddr,
+    /// Loopback address on which the log level can be changed (PUT /loglevel); none by default
+    #[arg(long, env = "PINTLE_ADMIN_BIND", value_name = "ADDRESS")]
+    pub(crate) admin_bind: Option<SocketAddr>,
+    /// The namespace of the host: its key and the ConfigMaps of modules are there
+    #[arg(long, env = "PINTLE_NAMESPACE", default_value = api::NAMESPACE, value_name = "NAME")]
+    pub(crate) namespace: String,
+    /// Write only while holding the Lease `pintle` in the host's namespace, so that several hosts can run; false when there is one
+    // A host that is run by hand may have a rival in the cluster without anybody thinking of it.
+    #[arg(long, env = "PINTLE_LEADER_ELECT", value_name = "BOOL", default_value_t = true)]
+    #[arg(action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) leader_elect: bool,
+    /// How many roots are worked on at once
+    // Sixteen passes keep an API server busy that needs 2 ms a write; more only queue there.
+    #[arg(long, env = "PINTLE_WORKERS", default_value_t = 16, value_name = "N", value_parser = positive)]
+    pub(crate) workers: usize,
+    /// How much memory this process may take in all, such as 512Mi; by default what its control group allows, or half of the machine's
+    #[arg(long, env = "PINTLE_MEMORY_BUDGET", value_name = "AMOUNT", value_parser = memory_limit::quantity)]
+    pub(crate) memory_budget: Option<u64>,
+    /// What is logged: a level (error, warn, info, debug, trace) or tracing directives
+    #[arg(long, env = "PINTLE_LOG", default_value = "info", value_name = "LEVEL")]
+    pub(crate) log: String,
+    /// How it is logged
+    #[arg(long, env = "PINTLE_LOG_FORMAT", default_value = "json", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+    /// How much of a processor's time compiling one module may take, in seconds
+    #[arg(long, env = "PINTLE_COMPILE_CPU_SECONDS", default_value_t = child::CPU.as_secs(), value_name = "N", hide = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) compile_cpu_seconds: u64,
+    // Last, since its heading is taken to be that of every flag after it.
+    #[command(flatten)]
+    pub(crate) connect: Connect,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=1024).contains(number))
+        .ok_or_else(|| "a number from 1 to 1024".into())
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line
+    Json,
+    /// For people
+    Text,
+}
+
+impl Flags {
+    /// What each compiler may use.
+    pub(crate) fn compile_limits(&self) -> child::Limits {
+        child::Limits { cpu: Duration::from_secs(self.compile_cpu_seconds), ..child::Limits::default() }
+    }
+
+    /// The name of this process in Leases, Events and audit logs: the Pod's or the machine's, and eight digits that it has to itself.
+    /// A container that was restarted has its Pod's name in common with the one before.
+    ///
+    /// # Errors
+    /// When the operating system has no random bytes to give.
+    pub(crate) fn identity(&self) -> std::io::Result<String> {
+        let from_env = |name| std::env::var(name).ok().filter(|name: &String| !name.is_empty());
+        let name = from_env("POD_NAME").or_else(|| from_env("HOSTNAME")).unwrap_or_else(|| "pintle".into());
+        // With the digits it must fit into the 128 characters that an Event has for it.
+        let name: String = name.chars().take(100).collect();
+        Ok(format!("{name}_{:08x}", u32::from_le_bytes(clock::random()?)))
+    }
+
+    /// Starts logging, and returns what changes its level.
+    pub(crate) fn start_logging(&self) -> LogLevel {
+        let filter = EnvFilter::try_new(&self.log).unwrap_or_else(|_| EnvFilter::new("info"));
+        let (filter, level) = reload::Layer::new(filter);
+        let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let registry = Registry::default().with(filter);
+        // A second initialisation is a test that runs two operators in one process; the first one's format stays.
+        let started = match self.log_format {
+            LogFormat::Json => registry.with(logs.json().flatten_event(true)).try_init(),
+            LogFormat::Text => registry.with(logs).try_init(),
+        };
+        LogLevel(started.is_ok().then_some(level))
+    }
+}

@@ -1,0 +1,271 @@
+use std::{collections::BTreeMap, sync::Mutex};
+
+use pintle_api as api;
+use pintle_engine::{Engine, EngineConfig, Job, Meter, Precompiler, fixtures};
+use pintle_runtime::Spawner;
+use pintle_simulator::{Act, ApiServer, Options};
+use serde_json::Value;
+use tokio::{sync::Notify, task::JoinHandle};
+
+use super::*;
+use crate::{
+    Host,
+    budget::Budget,
+    compile::child::{Ended, Limits},
+    metrics::Metrics,
+    server::Readiness,
+};
+
+fn module(name: &str) -> Module {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let manifest = fixtures::manifest(name, "x/v1", "Toy", &[]);
+    engine
+        .load(&fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#), None)
+        .expect("a module")
+}
+
+/// A module that is loaded.
+fn progress() -> Progress {
+    let module = module("toy");
+    let schema = config_schema::supports(module.manifest()).expect("it has no schema");
+    Progress::Loaded(module, schema)
+}
+
+fn loaded(at: u64) -> Load {
+    let progress = progress();
+    Load { used_at: Duration::from_secs(at), ..Load::at("u", progress) }
+}
+
+/// How far each load is, in a letter.
+fn letters(loads: &[Load]) -> String {
+    loads
+        .iter()
+        .map(|load| match load.progress {
+            Progress::Loaded(..) => 'L',
+            Progress::Checked(Some(_)) => 'C',
+            Progress::Checked(None) => 'c',
+            _ => '?',
+        })
+        .collect()
+}
+
+#[test]
+fn only_what_is_used_and_the_last_that_was_stay_compiled() {
+    let needs = [Need::Loaded, Need::Checked, Need::Verified, Need::Checked, Need::Verified, Need::Loaded];
+    let mut loads: Vec<Load> = [9, 1, 2, 7, 8, 3].map(loaded).into();
+    let gone = let_go(loads.iter_mut().zip(needs), Duration::from_secs(10));
+    assert_eq!((letters(&loads).as_str(), gone.len()), ("LCcLLL", 2));
+    assert_eq!(loads[5].used_at, Duration::from_secs(10), "what is used now was used last");
+    // What its status says by now need not be remembered.
+    let gone = let_go(loads.iter_mut().map(|load| (load, Need::Verified)), Duration::from_secs(11));
+    assert_eq!((letters(&loads).as_str(), gone.len()), ("LccccL", 2));
+}
+
+#[test]
+fn a_module_is_loaded_again_where_more_is_needed_than_was_kept() {
+    let facts = || Some(Arc::new(Facts::of(&module("toy"))));
+    let due = |progress: Progress, need| {
+        Load::is_due(Some(&Load::at("u", progress)), "u", need, Duration::from_secs(5))
+    };
+    for (facts, need, expected) in [
+        (facts(), Need::Loaded, true),
+        (facts(), Need::Checked, false),
+        (facts(), Need::Verified, false),
+        (None, Need::Loaded, true),
+        (None, Need::Checked, true),
+        (None, Need::Verified, false),
+    ] {
+        assert_eq!(due(Progress::Checked(facts), need), expected, "{need:?}");
+    }
+    assert!(!due(progress(), Need::Loaded));
+    assert!(!due(Progress::Refused(Failure::default()), Need::Loaded));
+    let failed = |at| Progress::NotYet(Failure::default(), Duration::from_secs(at));
+    assert!(due(failed(5), Need::Checked) && !due(failed(6), Need::Checked));
+    assert!(Load::is_due(Some(&loaded(0)), "another", Need::Verified, Duration::ZERO));
+}
+
+/// A cluster in memory with a host whose compilers are asked in this process, and counted.
+struct Cluster {
+    server: ApiServer,
+    engine: Engine,
+    /// How often each module was compiled.
+    compiled: Arc<Mutex<BTreeMap<Digest, u32>>>,
+    /// How compilers end of modules that are not just compiled.
+    ends: Arc<Mutex<BTreeMap<Digest, Vec<Ended>>>>,
+}
+
+/// A host that runs.
+struct Running {
+    task: JoinHandle<anyhow::Result<()>>,
+    stop: Arc<Notify>,
+    metrics: Arc<Metrics>,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let server = ApiServer::new(Options::default());
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": api::NAMESPACE}});
+        for object in api::crds().into_iter().chain([namespace]) {
+            server.act("test", &Act::Create(object)).expect("it is created");
+        }
+        let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).expect("an engine");
+        Self { server, engine, compiled: Arc::default(), ends: Arc::default() }
+    }
+
+    fn create(&self, object: Value) {
+        self.server.act("test", &Act::Create(object)).expect("it is created");
+    }
+
+    /// Pushes a module, whose first compilers end like this.
+    fn push(&self, name: &str, ends: Vec<Ended>) -> Digest {
+        let manifest = fixtures::manifest(name, "x/v1", "Toy", &[]);
+        let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
+        let digest = Digest::of(&bytes);
+        self.ends.lock().unwrap().insert(digest, ends);
+        for object in pintle_api::module_objects(name, &bytes, &digest.to_string()) {
+            self.create(object);
+        }
+        digest
+    }
+
+    fn start(&self) -> Running {
+        let metrics = Arc::new(Metrics::new());
+        let elsewhere = Precompiler::new(&self.engine.target()).expect("a compiler");
+        let (compiled, ends) = (Arc::clone(&self.compiled), Arc::clone(&self.ends));
+        let run = move |job: &Job<'_>, _: &Limits, _: &compile::child::Stop| {
+            *compiled.lock().unwrap().entry(job.digest).or_default() += 1;
+            let end = ends.lock().unwrap().get_mut(&job.digest).and_then(Vec::pop);
+            end.unwrap_or_else(|| Ended::Made(elsewhere.precompile(job.bytes).expect("it compiles")))
+        };
+        let host = Host {
+            client: kube::Client::new(self.server.service("host"), "default"),
+            engine: self.engine.clone(),
+            budget: Budget::fixed(512 << 20),
+            compilers: Some(Compilers::new(Limits::default(), Box::new(run), Arc::clone(&metrics))),
+            metrics: Arc::clone(&metrics),
+            identity: "host".into(),
+            namespace: api::NAMESPACE.into(),
+            leader_elect: false,
+            workers: 2,
+            seed: 1,
+            spawner: Spawner::default(),
+            guests: None,
+            readiness: Readiness::default(),
+        };
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        let task = tokio::spawn(host.work_until(async move { stopped.notified().await }));
+        Running { task, stop, metrics }
+    }
+
+    fn compiled(&self, digest: &Digest) -> u32 {
+        self.compiled.lock().unwrap().get(digest).copied().unwrap_or_default()
+    }
+
+    fn module(&self, name: &str) -> Option<Arc<Value>> {
+        self.server.object(&super::super::own("Module", name))
+    }
+
+    /// Waits until a Module's Ready says this.
+    async fn says(&self, name: &str, reason: &str) {
+        let says = || {
+            let module = self.module(name)?;
+            let conditions = module.pointer("/status/conditions")?.as_array()?.clone();
+            let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready")?;
+            Some(ready["reason"].as_str()?.to_owned())
+        };
+        let met = async {
+            while says().as_deref() != Some(reason) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let within = tokio::time::timeout(Duration::from_secs(30), met).await;
+        assert!(within.is_ok(), "{name}: {:?}, not {reason}", says());
+    }
+}
+
+impl Running {
+    async fn stop(self) {
+        self.stop.notify_one();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_nobody_uses_is_compiled_once_and_again_when_somebody_does() {
+    let cluster = Cluster::new();
+    let host = cluster.start();
+    let digests: Vec<Digest> =
+        ["a", "b", "c", "d"].map(|name| cluster.push(name, Vec::new())).into_iter().collect();
+    for name in ["a", "b", "c", "d"] {
+        cluster.says(name, "Succeeded").await;
+        assert_eq!(cluster.module(name).unwrap()["status"]["manifest"]["name"], name);
+    }
+    assert!(digests.iter().all(|digest| cluster.compiled(digest) == 1), "{:?}", cluster.compiled);
+    host.stop().await;
+    // Tasks that were ended may hold the last of it for a moment.
+    let let_go = async {
+        while digests.iter().any(|digest| cluster.engine.loaded(digest).is_some()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), let_go).await.expect("nothing of the host is left");
+
+    let before: Vec<_> = ["a", "b", "c", "d"].map(|name| cluster.module(name)).into();
+    let reconciler = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r"},
+        "spec": {"for": {"apiVersion": "x/v1", "kind": "Toy"}, "module": "b"}});
+    cluster.create(reconciler);
+    let host = cluster.start();
+    let loaded = async {
+        while cluster.engine.loaded(&digests[1]).is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), loaded).await.expect("what is used is compiled");
+    host.stop().await;
+    assert_eq!(digests.iter().map(|digest| cluster.compiled(digest)).collect::<Vec<_>>(), [1, 2, 1, 1]);
+    let after: Vec<_> = ["a", "b", "c", "d"].map(|name| cluster.module(name)).into();
+    let statuses = |modules: &[Option<Arc<Value>>]| -> Vec<Value> {
+        modules.iter().flatten().map(|module| module["status"].clone()).collect()
+    };
+    assert_eq!(statuses(&before), statuses(&after), "a restart is no news");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_expensive_is_told_beside_what_is_not_and_what_failed_is_tried_again() {
+    let cluster = Cluster::new();
+    let bomb = cluster.push("bomb", vec![Ended::TooExpensive]);
+    let hungry = cluster.push("hungry", vec![Ended::Killed("signal: 6".into())]);
+    let cheap = cluster.push("cheap", Vec::new());
+    let host = cluster.start();
+    cluster.says("bomb", reasons::COMPILE_TOO_EXPENSIVE).await;
+    cluster.says("cheap", "Succeeded").await;
+    cluster.says("hungry", "Succeeded").await;
+    // The same bytes under another name.
+    for object in pintle_api::module_objects("again", &bytes_of(&cluster, "bomb"), &bomb.to_string()) {
+        cluster.create(object);
+    }
+    cluster.says("again", reasons::COMPILE_TOO_EXPENSIVE).await;
+    assert_eq!([bomb, hungry, cheap].map(|digest| cluster.compiled(&digest)), [1, 2, 1]);
+    let metrics = host.metrics.text(std::iter::empty());
+    for line in [
+        r#"pintle_limits_hit_total{controller="",limit="compile-cpu"} 1"#,
+        r#"pintle_limits_hit_total{controller="",limit="compile-memory"} 1"#,
+        r#"pintle_compile_seconds_count{outcome="made"} 2"#,
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    host.stop().await;
+}
+
+fn bytes_of(cluster: &Cluster, name: &str) -> Vec<u8> {
+    let reference = ObjectRef {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some(api::NAMESPACE.into()),
+        name: name.into(),
+    };
+    let object = cluster.server.object(&reference).expect("it was pushed");
+    BASE64_STANDARD.decode(object["binaryData"]["module.wasm"].as_str().expect("bytes")).expect("base64")
+}

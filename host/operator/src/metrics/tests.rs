@@ -1,0 +1,179 @@
+use super::*;
+
+/// Metrics of which every one has a sample of two controllers.
+fn full() -> Metrics {
+    let metrics = Metrics::new();
+    for controller in ["darkroom", "web\"server\\\n"] {
+        for metric in Metric::ALL {
+            let spec = metric.spec();
+            let values: Vec<&str> = spec
+                .labels
+                .iter()
+                .map(|label| if *label == "controller" { controller } else { "x" })
+                .collect();
+            match spec.sort {
+                Sort::Counter => metrics.count(metric, &values),
+                Sort::Gauge => metrics.set(metric, &values, 1.5),
+                Sort::Histogram(_) => metrics.observe(metric, &values, Duration::from_millis(3)),
+            }
+        }
+    }
+    metrics
+}
+
+/// A sample line: its name, its labels as they stand there, and its value.
+fn sample(line: &str) -> (&str, &str, f64) {
+    let (series, value) = line.rsplit_once(' ').unwrap();
+    let (name, labels) =
+        series.split_once('{').map_or((series, ""), |(name, rest)| (name, rest.strip_suffix('}').unwrap()));
+    (name, labels, value.parse().unwrap_or_else(|_| panic!("{line}")))
+}
+
+/// Reads OpenMetrics text as strictly as its specification asks a scraper to; returns the families.
+fn parse(text: &str) -> BTreeMap<String, String> {
+    let body = text.strip_suffix("# EOF\n").expect("it ends with EOF");
+    let mut families = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let mut family = String::new();
+    let mut buckets: Vec<(String, f64)> = Vec::new();
+    for line in body.lines() {
+        if let Some(rest) = line.strip_prefix("# ") {
+            let mut words = rest.splitn(3, ' ');
+            let (word, name, value) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            family = name.to_owned();
+            let legal = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            assert!(name.chars().all(legal) && !name.ends_with("_total"), "{line}");
+            match word {
+                "HELP" => assert!(!families.contains_key(name) && !value.is_empty(), "{line}"),
+                "TYPE" => assert!(families.insert(name.to_owned(), value.to_owned()).is_none(), "{line}"),
+                other => panic!("{other}: {line}"),
+            }
+            continue;
+        }
+        let (name, labels, value) = sample(line);
+        assert!(seen.insert((name, labels)), "twice: {line}");
+        let suffix = name.strip_prefix(family.as_str()).unwrap_or_else(|| panic!("{line} in {family}"));
+        let allowed: &[&str] = match families[&family].as_str() {
+            "counter" => &["_total"],
+            "gauge" => &[""],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            other => panic!("{other}"),
+        };
+        assert!(allowed.contains(&suffix), "{line}");
+        match suffix {
+            "_bucket" => {
+                if let Some((_, before)) = buckets.last() {
+                    assert!(*before <= value, "buckets add up: {line}");
+                }
+                buckets.push((labels.to_owned(), value));
+                if labels.contains(r#"le="+Inf""#) {
+                    buckets.clear();
+                }
+            }
+            _ => assert!(buckets.is_empty(), "a histogram ends with +Inf: {line}"),
+        }
+    }
+    families
+}
+
+#[test]
+fn a_scraper_can_read_it() {
+    let text = full().text(std::iter::empty());
+    let families = parse(&text);
+    assert_eq!(families.len(), Metric::ALL.len(), "each has a family of its own");
+    assert!(text.contains(r#"web\"server\\\n"#), "what is in a label cannot leave it");
+}
+
+#[test]
+fn passes_are_counted_under_controller_runtimes_names() {
+    let metrics = Metrics::new();
+    let took = Duration::from_millis(3);
+    metrics.reconciled("darkroom", Ended::Success, took);
+    metrics.reconciled("darkroom", Ended::RequeueAfter, took);
+    metrics.reconciled("darkroom", Ended::Failed("DeadlineExceeded"), took);
+    metrics.reconciled("darkroom", Ended::Terminal("KindNotGranted"), took);
+    let id = metrics.began("darkroom", Some(took));
+    let running = metrics.began("darkroom", None);
+    metrics.ended(id, true);
+    let controllers = ["darkroom".to_owned()];
+    let text = metrics.text(controllers.iter());
+    for line in [
+        r#"controller_runtime_reconcile_total{controller="darkroom",result="success"} 1"#,
+        r#"controller_runtime_reconcile_total{controller="darkroom",result="requeue_after"} 1"#,
+        r#"controller_runtime_reconcile_total{controller="darkroom",result="error"} 2"#,
+        r#"controller_runtime_reconcile_errors_total{controller="darkroom"} 2"#,
+        r#"controller_runtime_terminal_reconcile_errors_total{controller="darkroom"} 1"#,
+        r#"controller_runtime_reconcile_time_seconds_count{controller="darkroom"} 4"#,
+        r#"controller_runtime_active_workers{controller="darkroom"} 1"#,
+        r#"workqueue_queue_duration_seconds_count{name="darkroom",controller="darkroom"} 1"#,
+        r#"workqueue_work_duration_seconds_count{name="darkroom",controller="darkroom"} 1"#,
+        r#"workqueue_retries_total{name="darkroom",controller="darkroom"} 1"#,
+        r#"pintle_reconcile_errors_total{controller="darkroom",reason="DeadlineExceeded"} 1"#,
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    metrics.ended(running, false);
+    let text = metrics.text(controllers.iter());
+    assert!(text.contains(r#"controller_runtime_active_workers{controller="darkroom"} 0"#), "{text}");
+}
+
+#[test]
+fn the_series_of_a_reconciler_go_with_it_and_no_others() {
+    let metrics = full();
+    metrics.forget("darkroom");
+    let text = metrics.text(std::iter::empty());
+    assert!(!text.contains("darkroom"), "{text}");
+    assert_eq!(parse(&text).len(), Metric::ALL.len());
+}
+
+#[test]
+fn a_guest_that_makes_reasons_up_does_not_fill_the_memory() {
+    let metrics = Metrics::new();
+    for number in 0..1000 {
+        metrics.reconciled("darkroom", Ended::Terminal(&format!("Reason{number}")), Duration::ZERO);
+    }
+    let text = metrics.text(std::iter::empty());
+    let lines = text.lines().filter(|line| line.starts_with("pintle_reconcile_errors_total"));
+    assert_eq!(lines.count(), REASONS_MAX + 1);
+    assert!(text.contains(r#"reason="Other"} 936"#), "{text}");
+}
+
+#[test]
+fn nothing_is_labelled_by_object() {
+    for metric in Metric::ALL {
+        for label in metric.spec().labels {
+            assert!(!["root", "object", "namespace", "uid", "child"].contains(label), "{metric:?}");
+        }
+    }
+}
+
+#[test]
+fn the_page_about_metrics_is_about_these() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    if std::env::var_os("PINTLE_WRITE_DOCS").is_some() {
+        std::fs::write(&path, Metric::page()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == Metric::page(),
+        "docs/metrics.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle --lib metrics"
+    );
+}
+
+#[test]
+fn a_limit_is_counted_whether_a_pass_fails_for_it_or_not() {
+    let metrics = Metrics::new();
+    metrics.hits("shop", Hits { events: 3, records: 0, asking: true });
+    metrics.hits("shop", Hits { events: 2, records: 5, asking: false });
+    let took = Duration::from_millis(1);
+    metrics.reconciled("shop", Ended::Terminal("NeedTooComplex"), took);
+    metrics.reconciled("shop", Ended::Terminal("NeedsTooLarge"), took);
+    metrics.reconciled("shop", Ended::Failed("TooManyFields"), took);
+    let text = metrics.text(std::iter::empty());
+    for (limit, times) in
+        [("events", 5), ("records", 5), ("asking", 1), ("need-size", 1), ("shown", 1), ("need-fields", 1)]
+    {
+        let line = format!("pintle_limits_hit_total{{controller=\"shop\",limit=\"{limit}\"}} {times}\n");
+        assert!(text.contains(&line), "{line}{text}");
+    }
+}

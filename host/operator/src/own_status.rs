@@ -1,0 +1,273 @@
+//! What the statuses of Modules and Reconcilers say. Values in, values out; writing them is the control loop's.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use pintle_api::{self as api, ModuleStatus, ReconcilerStatus, RootCounts};
+use pintle_core::{
+    StatusSchema,
+    conditions::{self, Blocker},
+};
+use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
+
+use super::{
+    bind::{self, InForce},
+    load::{Facts, Progress},
+    watch::WatchKey,
+};
+
+/// The steps that a module takes, in order. Each is a condition.
+const STEPS: [&str; 3] = ["Fetched", "Verified", "Compiled"];
+
+/// What a Module's status says. `users` are the Reconcilers that want it or have it in force.
+pub(crate) fn of_module(
+    object: &api::Module,
+    progress: Option<&Progress>,
+    users: &[String],
+    now: Timestamp,
+) -> ModuleStatus {
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let mut status = ModuleStatus { observed_generation: generation, ..ModuleStatus::default() };
+    // How many steps were taken, and why the next one was not.
+    let (taken, failure) = match progress {
+        Some(Progress::Loaded(module, _)) => {
+            found(&mut status, &before, &Facts::of(module));
+            (STEPS.len(), None)
+        }
+        Some(Progress::Checked(Some(facts))) => {
+            found(&mut status, &before, facts);
+            (STEPS.len(), None)
+        }
+        // It says so already.
+        Some(Progress::Checked(None)) => {
+            status = ModuleStatus { observed_generation: generation, ..before.clone() };
+            (STEPS.len(), None)
+        }
+        Some(Progress::NotYet(failure, _) | Progress::Refused(failure)) => {
+            (steps_before(failure), Some(failure.clone()))
+        }
+        // What was found out before stands until there is news: a host that restarts loads everything anew.
+        Some(Progress::Loading) | None
+            if before.observed_generation == generation && !before.conditions.is_empty() =>
+        {
+            return before;
+        }
+        Some(Progress::Loading) | None => {
+            (0, Some(Failure::transient("Loading", "the module is being loaded")))
+        }
+    };
+    let step = |(index, name): (usize, &&str)| match (&failure, index.cmp(&taken)) {
+        (_, std::cmp::Ordering::Less) => condition(name, ConditionStatus::True, "Succeeded", ""),
+        (Some(failure), std::cmp::Ordering::Equal) => {
+            condition(name, ConditionStatus::False, &failure.reason, &bind::said(failure))
+        }
+        _ => condition(name, ConditionStatus::Unknown, "Waiting", "an earlier step is not done"),
+    };
+    let mut steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
+    if object.metadata.deletion_timestamp.is_some() && !users.is_empty() {
+        let message = format!(
+            "the Module goes when no Reconciler uses it any more: swap {} to another module",
+            users.join(", ")
+        );
+        steps.push(condition("InUse", ConditionStatus::True, "UsedByReconciler", &message));
+    }
+    let blockers: Vec<Blocker> = failure.iter().map(blocker).collect();
+    status.conditions = conditions::compute(&blockers, &steps, generation, &before.conditions, now);
+    if failure.is_none() {
+        say(&mut status.conditions, "the module can be put in force");
+    }
+    status
+}
+
+fn found(status: &mut ModuleStatus, before: &ModuleStatus, facts: &Facts) {
+    status.size = Some(facts.size_bytes as u64);
+    status.contract = Some(pintle_wit::INTERFACE.into());
+    status.manifest = api::manifest_value(&facts.manifest);
+    // Compiling takes another time on every host; what the first one needed is as good as what the next one does.
+    let milliseconds = facts.compile_duration.as_millis() as u64;
+    status.compile_milliseconds = before.compile_milliseconds.or(Some(milliseconds));
+    status.checked_by = Some(HOST_VERSION.into());
+}
+
+/// The version of this host.
+const HOST_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether a Module's status says that this version of the host has compiled it and asked it for its manifest.
+pub(crate) fn was_checked(object: &api::Module) -> bool {
+    object.status.as_ref().is_some_and(|status| {
+        let ready = |condition: &Condition| {
+            condition.r#type == conditions::READY && condition.status == ConditionStatus::True
+        };
+        status.checked_by.as_deref() == Some(HOST_VERSION)
+            && status.observed_generation == object.metadata.generation
+            && status.manifest.is_some()
+            && status.conditions.iter().any(ready)
+    })
+}
+
+/// How far a module got that failed with this: nothing was wrong with the steps before.
+fn steps_before(failure: &Failure) -> usize {
+    use pintle_wit::reasons as r;
+    match failure.reason.as_str() {
+        source if source.starts_with("Source") => 0,
+        r::MODULE_TOO_LARGE | r::DIGEST_MISMATCH => 1,
+        r::NOT_WASM | r::CORE_MODULE | r::INVALID_WASM | r::IMPORTS | r::MISSING_EXPORT | r::WRONG_TYPE => 2,
+        r::COMPILE_TOO_EXPENSIVE | r::COMPILER_FAILED => 2,
+        _ => STEPS.len(),
+    }
+}
+
+/// What is to be said of a Reconciler besides what is in force.
+pub(crate) struct Findings {
+    /// Kinds that may have live children.
+    pub(crate) child_kinds: Vec<Kind>,
+    /// Kinds of children that the API server does not serve.
+    pub(crate) missing: Vec<Kind>,
+    /// Watches that fail, or that have not listed everything yet.
+    pub(crate) failing: Vec<(WatchKey, String)>,
+    pub(crate) starting: Vec<Kind>,
+    /// Kinds of children whose drift is not seen.
+    pub(crate) unwatched: Vec<Kind>,
+    /// The namespaces in which it is seen nevertheless.
+    pub(crate) watched_namespaces: BTreeSet<String>,
+    /// Kinds that the guest may ask to see, and whose changes are not seen.
+    pub(crate) unwatched_needs: Vec<Kind>,
+    /// The namespaces in which they are seen nevertheless.
+    pub(crate) watched_needs: BTreeSet<String>,
+    pub(crate) roots: RootCounts,
+}
+
+/// What a Reconciler's status says.
+pub(crate) fn of_reconciler(
+    object: &api::Reconciler,
+    in_force: Result<&InForce, &Failure>,
+    active: Option<&api::ActiveModule>,
+    findings: &Findings,
+    now: Timestamp,
+) -> ReconcilerStatus {
+    let before = object.status.clone().unwrap_or_default();
+    let mut blockers = Vec::new();
+    let mut extra = Vec::new();
+    match in_force {
+        Err(failure) => blockers.push(blocker(failure)),
+        Ok(in_force) => {
+            if let Some(candidate) = &in_force.candidate {
+                let message =
+                    format!("{}; module {} keeps working", candidate.message, in_force.active.module);
+                let terminal = in_force.candidate_stalled;
+                blockers.push(Blocker { reason: candidate.reason.clone(), message, terminal });
+            }
+            schema_findings(&in_force.status, &mut extra);
+        }
+    }
+    let mut wait = |reason: &str, message: String| {
+        blockers.push(Blocker { reason: reason.into(), message, terminal: false })
+    };
+    for kind in &findings.missing {
+        wait(
+            "ChildKindMissing",
+            format!("the API server does not serve children of kind {kind}; install its CRD"),
+        );
+    }
+    for (watch, error) in &findings.failing {
+        let hint = match &watch.namespace {
+            _ if !error.contains("is forbidden") => String::new(),
+            Some(namespace) => {
+                format!(
+                    "; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml"
+                )
+            }
+            None => "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -".into(),
+        };
+        wait("WatchFailing", format!("{watch} cannot be watched: {error}{hint}"));
+    }
+    if !findings.starting.is_empty() {
+        let kinds: Vec<String> = findings.starting.iter().map(ToString::to_string).collect();
+        wait("Progressing", format!("not listed yet: {}", kinds.join(", ")));
+    }
+    if in_force.is_ok() {
+        let drift = unseen(object, &findings.unwatched, &findings.watched_namespaces).map(|kinds| {
+            let message = format!(
+                "the host may not watch {kinds}: what others change there is put right when the root changes, not at once"
+            );
+            condition("DriftUnwatched", ConditionStatus::True, "KindNotWatched", &message)
+        });
+        let needs = unseen(object, &findings.unwatched_needs, &findings.watched_needs).map(|kinds| {
+            let message = format!(
+                "the host may not watch {kinds}: a change of one that the guest asks to see is noticed with the next pass over the \
+                 root, not at once; where spec.watchSecretsIn names the namespace it is"
+            );
+            condition("NeedsUnwatched", ConditionStatus::True, "KindNotWatched", &message)
+        });
+        extra.extend(drift.into_iter().chain(needs));
+    }
+    let mut conditions =
+        conditions::compute(&blockers, &extra, object.metadata.generation, &before.conditions, now);
+    if let (Ok(in_force), true) = (in_force, blockers.is_empty()) {
+        say(&mut conditions, &format!("module {} is in force", in_force.active.module));
+    }
+    ReconcilerStatus {
+        observed_generation: object.metadata.generation,
+        active: active.cloned(),
+        candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
+        child_kinds: findings.child_kinds.clone(),
+        roots: Some(findings.roots),
+        conditions,
+    }
+}
+
+/// The kinds whose changes are not seen, and the namespaces where they are; nothing where they are in every namespace of the
+/// Reconciler's.
+fn unseen(object: &api::Reconciler, kinds: &[Kind], watched: &BTreeSet<String>) -> Option<String> {
+    let all_watched = matches!(&object.spec.namespaces, api::Namespaces::Listed(names)
+        if names.iter().all(|name| watched.contains(name)));
+    if kinds.is_empty() || all_watched {
+        return None;
+    }
+    let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+    let except: Vec<&str> = watched.iter().map(String::as_str).collect();
+    let but = if except.is_empty() { String::new() } else { format!(" but in {}", except.join(", ")) };
+    Some(format!("{}{but}", kinds.join(", ")))
+}
+
+fn schema_findings(status: &StatusSchema, extra: &mut Vec<GuestCondition>) {
+    if matches!(status, StatusSchema::Nothing) {
+        let message = "the CRD has no status subresource: nothing but Events can be said of its objects";
+        extra.push(condition("StatusSubresourceMissing", ConditionStatus::True, "NoSubresource", message));
+    } else if !status.lacks().is_empty() {
+        let message = format!(
+            "the CRD's status does not declare {}; that part is not written",
+            status.lacks().join(", ")
+        );
+        extra.push(condition("StatusSchemaIncomplete", ConditionStatus::True, "FieldsUndeclared", &message));
+    }
+}
+
+fn blocker(failure: &Failure) -> Blocker {
+    Blocker {
+        reason: failure.reason.clone(),
+        message: conditions::message(&bind::said(failure)),
+        terminal: !failure.retry,
+    }
+}
+
+fn condition(name: &str, status: ConditionStatus, reason: &str, message: &str) -> GuestCondition {
+    GuestCondition {
+        r#type: name.into(),
+        status,
+        reason: reason.into(),
+        message: message.into(),
+        blocks_ready: false,
+    }
+}
+
+/// The message of a Ready that is True, in words that fit the object.
+fn say(conditions: &mut [Condition], message: &str) {
+    for condition in conditions.iter_mut().filter(|condition| condition.r#type == conditions::READY) {
+        condition.message = message.into();
+    }
+}
+
+#[cfg(test)]
+mod tests;

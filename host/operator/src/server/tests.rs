@@ -1,0 +1,143 @@
+use std::sync::mpsc;
+
+use axum::{body::Body, http::Request};
+use http_body_util::BodyExt;
+use pintle_core::SealingKey;
+use pintle_engine::{Engine, EngineConfig, Meter};
+use pintle_kubernetes::Cluster;
+use pintle_runtime::{Spawner, heartbeat};
+use tower::ServiceExt;
+
+use super::*;
+use crate::{Host, budget::Budget, metrics::Metrics};
+
+/// Longer than anything may take.
+const LONG: Duration = Duration::from_millis(31_500);
+
+/// A host whose API server never answers.
+fn host() -> (Host, Health) {
+    let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
+    });
+    let spawner = Spawner::default();
+    let health = Health { beats: spawner.heartbeats().clone(), readiness: Readiness::default() };
+    let host = Host {
+        client: kube::Client::new(silent, "default"),
+        engine: Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).unwrap(),
+        budget: Budget::fixed(512 << 20),
+        compilers: None,
+        metrics: Arc::new(Metrics::new()),
+        identity: "host".into(),
+        namespace: "pintle-system".into(),
+        leader_elect: false,
+        workers: 2,
+        seed: 0,
+        spawner,
+        guests: None,
+        readiness: health.readiness.clone(),
+    };
+    (host, health)
+}
+
+fn shared(host: Host) -> Arc<Shared> {
+    let cluster = Cluster::new(host.client.clone());
+    host.share(cluster, SealingKey::new([0; 32]), None)
+}
+
+/// Runs a task on this thread, which is no runtime's.
+fn run<F: Future>(task: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(task)
+}
+
+async fn ask(health: &Health, path: &str) -> (u16, String) {
+    let request = Request::get(path).body(Body::empty()).unwrap();
+    let reply = health.routes().oneshot(request).await.unwrap();
+    let (head, body) = reply.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+}
+
+fn ok() -> (u16, String) {
+    (200, "ok".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_waits_for_an_api_server_that_does_not_answer_is_healthy() {
+    let (host, health) = host();
+    let spawner = host.spawner.clone();
+    let working = tokio::spawn(host.work_until(std::future::pending()));
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    assert_eq!(ask(&health, "/readyz").await.0, 503);
+    working.abort();
+
+    // The same later: once it had a key.
+    let (host, health) = self::host();
+    let shared = shared(host);
+    let control = spawner.spawn_as(heartbeat::CONTROL, crate::control::run(Arc::clone(&shared)));
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(!control.is_finished());
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    control.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_idle_is_healthy() {
+    let (host, health) = host();
+    let _shared = shared(host);
+    tokio::time::advance(LONG * 100).await;
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    assert_eq!(ask(&health, "/livez").await, ok());
+}
+
+/// Holds a task of this name up, and hears what is said of it.
+async fn holding_up(name: &'static str) -> String {
+    let (host, health) = host();
+    let (go_on, held_up) = mpsc::channel::<()>();
+    let (is_busy, busy) = mpsc::channel();
+    let task = host.spawner.heartbeats().watch(name, async move {
+        is_busy.send(()).unwrap();
+        held_up.recv().unwrap();
+    });
+    // Its time is the one that was before the clock was stopped.
+    let held = std::thread::spawn(move || run(task));
+    busy.recv().unwrap();
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    tokio::time::advance(LONG).await;
+    let (code, text) = ask(&health, "/healthz").await;
+    go_on.send(()).unwrap();
+    held.join().unwrap();
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    format!("{code} {text}")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_loop_that_does_not_get_on_is_told() {
+    let said = holding_up(heartbeat::CONTROL).await;
+    assert_eq!(said, "503 the control loop makes no progress for 31 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_does_not_get_on_is_told() {
+    let said = holding_up("worker::reconcile").await;
+    assert_eq!(said, "503 a worker thread makes no progress for 31 s, in worker::reconcile");
+}
+
+#[tokio::test(start_paused = true)]
+#[allow(clippy::await_holding_lock, reason = "that is what must hold up no answer")]
+async fn a_lock_that_is_never_let_go_of_is_told_and_holds_up_no_answer() {
+    let (host, health) = host();
+    let shared = shared(host);
+    let state = shared.state();
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    tokio::time::advance(LONG).await;
+    let (code, text) = ask(&health, "/healthz").await;
+    assert_eq!((code, text.as_str()), (503, "the lock of what the host knows has been held for 31 s"));
+    for path in ["/readyz", "/metrics"] {
+        let (code, text) = ask(&health, path).await;
+        assert!(code == 503 && text.contains("is held"), "{path}: {code} {text}");
+    }
+    drop(state);
+    assert_eq!(ask(&health, "/healthz").await, ok());
+    assert_eq!(ask(&health, "/metrics").await.0, 200);
+}

@@ -1,0 +1,500 @@
+//! Roots: each as the bytes of its JSON, with what the last pass over it left.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    mem::size_of,
+    sync::Arc,
+};
+
+use pintle_api::{Namespaces, RootCounts};
+use pintle_core::{Names, RootMemory, Uid, object};
+use pintle_wit::{Kind, names};
+use serde_json::Value;
+
+use super::{Head, ListMark, NameHash, Number, RootKey, Table, comparable, name_hash};
+
+/// A root, what the last pass over it left, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Root {
+    kind: Arc<Kind>,
+    namespace: Option<Arc<str>>,
+    name: Box<str>,
+    uid: Uid,
+    version: u64,
+    /// The JSON of the root, without what neither a guest nor a pass looks at.
+    object: Box<[u8]>,
+    pub(crate) memory: RootMemory,
+    /// The kinds in `status.pintle.unwatched`.
+    unwatched: Box<[Arc<str>]>,
+    /// The last of the operator's writes that it shows.
+    written: u64,
+    /// The last list that showed it.
+    listed: u32,
+    ready: bool,
+    /// It has a finalizer of ours.
+    held: bool,
+    failing: bool,
+    /// Whether it fails is not known: a list showed it, and no pass has ended since.
+    unjudged: bool,
+    /// A list showed it, and nothing since.
+    listed_alone: bool,
+}
+
+impl Root {
+    /// The root, as a pass works with it.
+    pub(crate) fn object(&self) -> Value {
+        // It was written as JSON from a value.
+        serde_json::from_slice(&self.object).unwrap_or_default()
+    }
+
+    /// The resourceVersion in which a list showed it, where nothing has since.
+    pub(crate) fn listed_at(&self) -> Option<String> {
+        self.listed_alone.then(|| self.version.to_string())
+    }
+
+    pub(crate) fn is(&self, uid: &str) -> bool {
+        self.uid == Uid::new(uid)
+    }
+
+    pub(crate) fn kind(&self) -> Arc<Kind> {
+        Arc::clone(&self.kind)
+    }
+
+    pub(crate) fn key(&self) -> RootKey {
+        RootKey { namespace: self.namespace.as_deref().map(Into::into), name: self.name.as_ref().into() }
+    }
+
+    fn name_hash(&self) -> NameHash {
+        name_hash(&self.kind, self.namespace.as_deref(), &self.name)
+    }
+
+    /// The memory that it takes beside its row, in bytes.
+    fn heap_bytes(&self) -> usize {
+        self.name.len() + self.uid.heap_bytes() + self.object.len() + self.memory.bytes()
+            - size_of::<RootMemory>()
+            + self.unwatched.len() * size_of::<Arc<str>>()
+    }
+}
+
+/// Whether a root says of itself that it is ready; a host that just started need not have looked.
+fn is_ready(root: &Value) -> bool {
+    let conditions = object::at(root, &["status", "conditions"]).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        object::text(condition, &["type"]) == Some(pintle_core::conditions::READY)
+            && object::text(condition, &["status"]) == Some("True")
+    })
+}
+
+/// The finalizers that we put on roots.
+pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
+    [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
+
+/// The kinds of the children that a root's status names because they are not watched.
+fn unwatched_kinds(root: &Value) -> BTreeSet<&str> {
+    let recorded = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
+    recorded.into_iter().flatten().filter_map(|entry| object::text(entry, &["kind"])).collect()
+}
+
+/// Every root, by kind.
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    table: Table<Root>,
+    by_uid: HashMap<Uid, Number>,
+    names: Names,
+    kinds: BTreeMap<Kind, OfKind>,
+    writes: u64,
+    lists: u32,
+}
+
+/// What is known of the roots of a kind as a whole, kept up to date with each of them.
+#[derive(Debug, Default)]
+struct OfKind {
+    all: RootCounts,
+    by_namespace: BTreeMap<Option<Arc<str>>, RootCounts>,
+    /// How many roots have a finalizer of ours.
+    held: u32,
+    /// How many roots name children of a kind that is not watched.
+    unwatched: BTreeMap<Arc<str>, u32>,
+    /// How many roots there are in each namespace of which is not known whether they fail.
+    unjudged: BTreeMap<Option<Arc<str>>, u32>,
+    counts_changed: bool,
+}
+
+impl OfKind {
+    fn count(&mut self, root: &Root, by: i32) {
+        self.counts_changed = true;
+        let in_namespace = self.by_namespace.entry(root.namespace.clone()).or_default();
+        for counts in [&mut self.all, in_namespace] {
+            let add = |count: &mut u32, is: bool| {
+                if is {
+                    *count = count.saturating_add_signed(by);
+                }
+            };
+            add(&mut counts.total, true);
+            add(&mut counts.ready, root.ready);
+            add(&mut counts.failing, root.failing);
+        }
+        if in_namespace.total == 0 {
+            self.by_namespace.remove(&root.namespace);
+        }
+        if root.held {
+            self.held = self.held.saturating_add_signed(by);
+        }
+        if root.unjudged {
+            let count = self.unjudged.entry(root.namespace.clone()).or_default();
+            *count = count.saturating_add_signed(by);
+            if *count == 0 {
+                self.unjudged.remove(&root.namespace);
+            }
+        }
+        for kind in &root.unwatched {
+            let count = self.unwatched.entry(Arc::clone(kind)).or_default();
+            *count = count.saturating_add_signed(by);
+            if *count == 0 {
+                self.unwatched.remove(kind);
+            }
+        }
+    }
+}
+
+impl Roots {
+    /// Whether a root is known in this version or a later one.
+    pub(crate) fn knows(&self, kind: &Kind, head: &Head) -> bool {
+        let known = self.table.find(&head.name_hash(kind));
+        known.is_some_and(|(_, root)| {
+            root.uid == head.uid && root.version == head.version && head.version != 0
+        })
+    }
+
+    /// Takes in a root as a watch showed it. False when something newer is known, or when it is the same.
+    pub(crate) fn saw(&mut self, kind: &Kind, live: Value, list: Option<ListMark>) -> bool {
+        self.put(kind, live, None, list)
+    }
+
+    /// Takes in a root as the operator's own write left it. False as with [`Roots::saw`].
+    pub(crate) fn wrote(&mut self, kind: &Kind, live: Value) -> bool {
+        self.writes += 1;
+        self.put(kind, live, Some(self.writes), None)
+    }
+
+    fn put(&mut self, kind: &Kind, mut live: Value, written: Option<u64>, list: Option<ListMark>) -> bool {
+        reduce(&mut live);
+        let namespace = object::namespace(&live).map(|namespace| self.names.text(namespace));
+        let name = name_hash(kind, namespace.as_deref(), object::name(&live));
+        let uid = Uid::new(object::uid(&live));
+        let version = version(&live);
+        let known = self.table.by_name.get(&name).copied();
+        let same = known.and_then(|number| self.table.get_mut(number)).filter(|root| root.uid == uid);
+        if let Some(root) = same {
+            if let Some(list) = list {
+                root.listed = list.list;
+            }
+            // A list that began after this was known shows what holds, also where the API server went back to an older state.
+            let holds = list.is_some_and(|list| root.written <= list.writes);
+            if version == root.version || version < root.version && !holds {
+                return false;
+            }
+        }
+        let unwatched = unwatched_kinds(&live).into_iter().map(|kind| self.names.text(kind)).collect();
+        let mut root = Root {
+            kind: self.names.kind(kind.clone()),
+            namespace,
+            name: object::name(&live).into(),
+            version,
+            object: serde_json::to_vec(&live).unwrap_or_default().into(),
+            memory: RootMemory::default(),
+            unwatched,
+            written: written.unwrap_or(0),
+            listed: list.map_or(0, |list| list.list),
+            ready: is_ready(&live),
+            held: object::has_finalizer(&live, &FINALIZERS_OF_ROOTS),
+            failing: false,
+            unjudged: list.is_some(),
+            listed_alone: list.is_some(),
+            uid,
+        };
+        drop(live);
+        let of_kind = self.kinds.entry(kind.clone()).or_default();
+        if let Some((number, known)) = known.and_then(|number| Some((number, self.table.get_mut(number)?))) {
+            let same_counts = known.uid == root.uid && known.ready == root.ready && known.held == root.held;
+            let changed = of_kind.counts_changed || !same_counts;
+            of_kind.count(known, -1);
+            if known.uid == root.uid {
+                root.memory = std::mem::take(&mut known.memory);
+                root.failing = known.failing;
+                root.unjudged = known.unjudged;
+                root.written = root.written.max(known.written);
+                root.listed = root.listed.max(known.listed);
+            } else {
+                self.by_uid.remove(&known.uid);
+                self.by_uid.insert(root.uid.clone(), number);
+            }
+            of_kind.count(&root, 1);
+            of_kind.counts_changed = changed;
+            *known = root;
+        } else {
+            of_kind.count(&root, 1);
+            let uid = root.uid.clone();
+            let number = self.table.insert(name, root);
+            self.by_uid.insert(uid, number);
+        }
+        true
+    }
+
+    /// Forgets a root that was deleted, unless another has taken its name.
+    pub(crate) fn remove(&mut self, kind: &Kind, live: &Value) {
+        let name = name_hash(kind, object::namespace(live), object::name(live));
+        let uid = Uid::new(object::uid(live));
+        if self.table.find(&name).is_some_and(|(_, root)| root.uid == uid) {
+            self.forget(&name);
+        }
+    }
+
+    fn forget(&mut self, name: &NameHash) -> Option<Uid> {
+        let (_, root) = self.table.remove(name)?;
+        self.by_uid.remove(&root.uid);
+        if let Some(of_kind) = self.kinds.get_mut(&*root.kind) {
+            of_kind.count(&root, -1);
+        }
+        Some(root.uid)
+    }
+
+    pub(crate) fn list_begins(&mut self) -> ListMark {
+        self.lists += 1;
+        ListMark { writes: self.writes, list: self.lists }
+    }
+
+    /// Forgets every root of a kind that a complete list did not show; returns their uids.
+    pub(crate) fn list_ended(&mut self, kind: &Kind, mark: ListMark) -> Vec<Uid> {
+        self.forget_where(|root| {
+            *root.kind == *kind && root.listed != mark.list && root.written <= mark.writes
+        })
+    }
+
+    /// Forgets a whole kind.
+    pub(crate) fn remove_kind(&mut self, kind: &Kind) {
+        self.forget_where(|root| *root.kind == *kind);
+        self.kinds.remove(kind);
+    }
+
+    fn forget_where(&mut self, is_gone: impl Fn(&Root) -> bool) -> Vec<Uid> {
+        let gone: Vec<NameHash> = self
+            .table
+            .rows
+            .iter()
+            .filter(|(_, root)| is_gone(root))
+            .map(|(_, root)| root.name_hash())
+            .collect();
+        let gone = gone.iter().filter_map(|name| self.forget(name)).collect();
+        self.names.forget_unused();
+        gone
+    }
+
+    /// Forgets what passes left, of every root.
+    pub(crate) fn forget_memories(&mut self) {
+        for (_, root) in &mut self.table.rows {
+            root.memory = RootMemory::default();
+        }
+    }
+
+    pub(crate) fn has(&self, kind: &Kind, key: &RootKey) -> bool {
+        self.table.by_name.contains_key(&name_hash(kind, key.namespace.as_deref(), &key.name))
+    }
+
+    pub(crate) fn get_mut(&mut self, kind: &Kind, key: &RootKey) -> Option<&mut Root> {
+        let name = name_hash(kind, key.namespace.as_deref(), &key.name);
+        self.table.get_mut(*self.table.by_name.get(&name)?)
+    }
+
+    /// Keeps what a pass over a root left.
+    pub(crate) fn remember(&mut self, kind: &Kind, key: &RootKey, memory: RootMemory, failing: bool) {
+        let name = name_hash(kind, key.namespace.as_deref(), &key.name);
+        let Some(root) =
+            self.table.by_name.get(&name).and_then(|number| self.table.rows.get_mut(*number as usize))
+        else {
+            return;
+        };
+        root.memory = memory;
+        if (root.failing != failing || root.unjudged)
+            && let Some(of_kind) = self.kinds.get_mut(kind)
+        {
+            of_kind.count(root, -1);
+            root.failing = failing;
+            root.unjudged = false;
+            of_kind.count(root, 1);
+        }
+    }
+
+    pub(crate) fn of_kind<'a>(&'a self, kind: &'a Kind) -> impl Iterator<Item = &'a Root> {
+        self.table.rows.iter().map(|(_, root)| root).filter(move |root| *root.kind == *kind)
+    }
+
+    pub(crate) fn by_uid(&self, uid: &Uid) -> Option<&Root> {
+        self.table.get(*self.by_uid.get(uid)?)
+    }
+
+    /// How many roots of a kind there are in these namespaces. It costs nothing per root.
+    pub(crate) fn counts(&self, kind: &Kind, namespaces: &Namespaces) -> RootCounts {
+        let Some(of_kind) = self.kinds.get(kind) else { return RootCounts::default() };
+        if *namespaces == Namespaces::All {
+            return of_kind.all;
+        }
+        let counted = of_kind.by_namespace.iter().filter(|(name, _)| namespaces.includes(name.as_deref()));
+        counted.fold(RootCounts::default(), |sum, (_, counts)| RootCounts {
+            total: sum.total + counts.total,
+            ready: sum.ready + counts.ready,
+            failing: sum.failing + counts.failing,
+        })
+    }
+
+    /// Whether some roots of a kind in these namespaces were listed, and no pass has said yet whether they fail.
+    pub(crate) fn any_unjudged(&self, kind: &Kind, namespaces: &Namespaces) -> bool {
+        let of_kind = self.kinds.get(kind).into_iter();
+        let mut unjudged = of_kind.flat_map(|of_kind| of_kind.unjudged.keys());
+        unjudged.any(|namespace| namespaces.includes(namespace.as_deref()))
+    }
+
+    /// Whether the counts of a kind changed since this was last asked.
+    pub(crate) fn take_counts_changed(&mut self, kind: &Kind) -> bool {
+        self.kinds.get_mut(kind).is_some_and(|of_kind| std::mem::take(&mut of_kind.counts_changed))
+    }
+
+    /// Whether any root of a kind has a finalizer of ours.
+    pub(crate) fn any_held(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|of_kind| of_kind.held > 0)
+    }
+
+    /// Whether the status of any root of a kind names children of this kind, which is not watched.
+    pub(crate) fn any_unwatched(&self, kind: &Kind, child_kind: &str) -> bool {
+        self.kinds.get(kind).is_some_and(|of_kind| of_kind.unwatched.contains_key(child_kind))
+    }
+
+    /// How many roots are kept, and the memory that they take, in bytes. It looks at each of them.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let heap: usize = self.table.rows.iter().map(|(_, root)| root.heap_bytes()).sum();
+        let by_uid = self.by_uid.capacity() * (size_of::<(Uid, Number)>() + 1);
+        (self.table.rows.len(), self.table.bytes() + by_uid + heap)
+    }
+}
+
+/// Leaves of a root's managed fields only the status entries, which say what the last status apply set.
+fn reduce(root: &mut Value) {
+    if let Some(entries) = root.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
+        entries.retain(|entry| {
+            object::text(entry, &["subresource"]) == Some("status")
+                && object::text(entry, &["operation"]) == Some("Apply")
+        });
+    }
+}
+
+/// The version of an object, as far as it can be compared (KEP 5504).
+fn version(live: &Value) -> u64 {
+    comparable(object::text(live, &["metadata", "resourceVersion"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shop() -> Kind {
+        Kind::new("x/v1", "X")
+    }
+
+    fn root(name: &str, uid: &str, version: &str) -> Value {
+        json!({"metadata": {"name": name, "namespace": "n", "uid": uid, "resourceVersion": version}})
+    }
+
+    #[test]
+    fn a_root_of_the_same_name_is_another_root() {
+        let mut roots = Roots::default();
+        let kind = shop();
+        assert!(roots.saw(&kind, root("a", "u1", "1"), None));
+        assert!(!roots.saw(&kind, root("a", "u1", "1"), None), "nothing new");
+        assert!(roots.saw(&kind, root("a", "u2", "5"), None));
+        assert!(roots.by_uid(&Uid::new("u1")).is_none());
+        roots.remove(&kind, &root("a", "u1", "4"));
+        assert!(roots.by_uid(&Uid::new("u2")).is_some(), "the predecessor's deletion came late");
+        let mark = roots.list_begins();
+        assert_eq!(roots.list_ended(&kind, mark), [Uid::new("u2")]);
+        assert_eq!(roots.of_kind(&kind).count(), 0);
+    }
+
+    #[test]
+    fn a_root_keeps_its_memory_from_version_to_version_and_what_a_list_shows_holds() {
+        let mut roots = Roots::default();
+        let (kind, key) = (shop(), RootKey { namespace: Some("n".into()), name: "a".into() });
+        roots.saw(&kind, root("a", "u", "900"), None);
+        roots.remember(&kind, &key, RootMemory::default(), true);
+        let mark = roots.list_begins();
+        assert!(
+            roots.saw(&kind, root("a", "u", "500"), Some(mark)),
+            "the API server went back to an older state"
+        );
+        assert!(roots.list_ended(&kind, mark).is_empty());
+        assert_eq!(roots.counts(&kind, &Namespaces::All).failing, 1);
+        roots.wrote(&kind, root("a", "u", "700"));
+        assert!(!roots.saw(&kind, root("a", "u", "600"), Some(mark)), "it was written since the list began");
+        assert_eq!(roots.get_mut(&kind, &key).map(|root| root.object()), Some(root("a", "u", "700")));
+    }
+
+    #[test]
+    fn whether_a_listed_root_fails_is_not_known_before_its_first_pass() {
+        let mut roots = Roots::default();
+        let (kind, key) = (shop(), RootKey { namespace: Some("n".into()), name: "a".into() });
+        let mark = roots.list_begins();
+        roots.saw(&kind, root("a", "u", "1"), Some(mark));
+        roots.saw(&kind, root("came by watch", "v", "2"), None);
+        let elsewhere = Namespaces::Listed(vec!["other".into()]);
+        assert!(roots.any_unjudged(&kind, &Namespaces::All) && !roots.any_unjudged(&kind, &elsewhere));
+        roots.remember(&kind, &key, RootMemory::default(), false);
+        assert!(!roots.any_unjudged(&kind, &Namespaces::All));
+        assert!(roots.take_counts_changed(&kind));
+    }
+
+    #[test]
+    fn that_the_last_finalizer_is_off_is_a_change_of_the_counts() {
+        let mut roots = Roots::default();
+        let kind = shop();
+        let with = |version: &str, finalizers: Value| {
+            let mut root = root("a", "a", version);
+            root["metadata"]["finalizers"] = finalizers;
+            root
+        };
+        roots.saw(&kind, with("1", json!(["example.com/theirs", names::FINALIZER_GUEST])), None);
+        assert!(roots.take_counts_changed(&kind) && roots.any_held(&kind));
+        roots.saw(&kind, with("2", json!(["example.com/theirs"])), None);
+        assert!(roots.take_counts_changed(&kind) && !roots.any_held(&kind));
+    }
+
+    #[test]
+    fn counts_follow_each_root_and_change_only_with_them() {
+        let mut roots = Roots::default();
+        let kind = shop();
+        let with = |name: &str, version: &str, ready: &str, unwatched: Value| {
+            let mut root = root(name, name, version);
+            root["status"] = json!({"conditions": [{"type": "Ready", "status": ready}], "pintle": {"unwatched": unwatched}});
+            root
+        };
+        roots.saw(&kind, with("a", "1", "True", json!([{"kind": "Secret"}])), None);
+        roots.saw(&kind, with("b", "1", "False", json!([])), None);
+        assert!(roots.take_counts_changed(&kind) && !roots.take_counts_changed(&kind));
+        assert_eq!(roots.counts(&kind, &Namespaces::All), RootCounts { total: 2, ready: 1, failing: 0 });
+        assert_eq!(roots.counts(&kind, &Namespaces::Listed(vec!["other".into()])), RootCounts::default());
+        assert!(roots.any_unwatched(&kind, "Secret"));
+
+        roots.saw(&kind, with("a", "2", "True", json!([])), None);
+        assert!(!roots.take_counts_changed(&kind), "another version of a ready root is one ready root");
+        assert!(!roots.any_unwatched(&kind, "Secret"));
+        roots.saw(&kind, with("b", "2", "True", json!([])), None);
+        assert!(roots.take_counts_changed(&kind));
+        assert_eq!(
+            roots.counts(&kind, &Namespaces::Listed(vec!["n".into()])),
+            RootCounts { total: 2, ready: 2, failing: 0 }
+        );
+        roots.remove(&kind, &root("a", "a", "3"));
+        roots.remove(&kind, &root("b", "b", "3"));
+        assert_eq!(roots.counts(&kind, &Namespaces::All), RootCounts::default());
+        assert!(roots.kinds[&kind].by_namespace.is_empty());
+    }
+}

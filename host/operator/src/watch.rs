@@ -1,0 +1,520 @@
+//! Watches: one for each kind, scope, selector and projection that is needed, shared by all who claim it, each with its own back-off.
+
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt, stream};
+use kube::{
+    Api,
+    core::{ApiResource, DynamicResourceScope, ObjectMeta},
+    runtime::{WatchStreamExt, watcher},
+};
+use pintle_kubernetes::{Reduced, Resource};
+use pintle_runtime::clock::{self, Random};
+use pintle_wit::{Kind, names};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Value, value::RawValue};
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use super::{Marks, Shared, needs::Wanted, store::Head};
+
+/// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
+/// section 3), and kube takes a connection that is silent for longer than this as dead.
+const WATCH_SECONDS: u32 = 200;
+
+/// How many objects of a list are asked for at once. A page is held as text and as values while it is read: a hundred objects of some
+/// 5 KB are about 2 MiB for that moment, and a page costs the API server about 3 ms.
+const PAGE_OBJECTS: u32 = 100;
+
+/// How much of each object a watch brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Projection {
+    /// All of it.
+    Whole,
+    /// Its metadata alone: enough to see drift, and all that may be seen of a Secret.
+    Metadata,
+}
+
+/// What a watch brings. Whoever needs the same shares one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WatchKey {
+    pub(crate) kind: Kind,
+    /// One namespace, or all of them.
+    pub(crate) namespace: Option<String>,
+    /// The label that objects must have.
+    pub(crate) label: Option<&'static str>,
+    pub(crate) projection: Projection,
+    /// It brings what guests ask to see; another number brings more of each object.
+    pub(crate) needs: Option<u32>,
+}
+
+impl WatchKey {
+    /// Every object of a kind.
+    pub(crate) fn roots(kind: &Kind) -> Self {
+        Self { kind: kind.clone(), namespace: None, label: None, projection: Projection::Whole, needs: None }
+    }
+
+    /// The objects of a kind that carry our label.
+    pub(crate) fn children(kind: &Kind, namespace: Option<&str>, projection: Projection) -> Self {
+        let namespace = namespace.map(Into::into);
+        Self { kind: kind.clone(), namespace, label: Some(names::LABEL_RECONCILER), projection, needs: None }
+    }
+
+    /// The objects of a kind that guests ask to see.
+    pub(crate) fn needs(kind: &Kind, namespace: Option<&str>, wanted: Wanted) -> Self {
+        let projection = if wanted.whole { Projection::Whole } else { Projection::Metadata };
+        let namespace = namespace.map(Into::into);
+        Self { kind: kind.clone(), namespace, label: None, projection, needs: Some(wanted.round) }
+    }
+
+    pub(crate) fn brings_children(&self) -> bool {
+        self.label.is_some()
+    }
+}
+
+impl std::fmt::Display for WatchKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} in namespace {namespace}", self.kind),
+            None => self.kind.fmt(f),
+        }
+    }
+}
+
+/// How a watch is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WatchState {
+    /// Its first list is under way.
+    #[default]
+    Starting,
+    /// It has listed everything, and brings changes.
+    Synced,
+    /// The last attempt failed.
+    Failing(String),
+}
+
+/// A running watch, and who needs it. Dropping it ends the watch.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    task: JoinHandle<()>,
+    pub(crate) state: WatchState,
+    /// When it was started.
+    pub(crate) started: Duration,
+    /// It has listed everything at least once: what it shows is known, if perhaps no longer up to date.
+    pub(crate) listed: bool,
+    /// The names of those who need it.
+    pub(crate) claims: BTreeSet<String>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Starts a watch that brings what it sees into the shared state.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    key: WatchKey,
+    resource: &Resource,
+    claims: BTreeSet<String>,
+) -> Watch {
+    let task = match key.projection {
+        Projection::Whole => spawn::<false>(shared, key, resource),
+        Projection::Metadata => spawn::<true>(shared, key, resource),
+    };
+    Watch { task, state: WatchState::Starting, started: clock::monotonic(), listed: false, claims }
+}
+
+fn spawn<const METADATA: bool>(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> JoinHandle<()> {
+    let (client, resource) = (shared.cluster.client(), resource.api_resource());
+    let api: Api<Seen<METADATA>> = match &key.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE_OBJECTS);
+    let config = match key.label {
+        Some(label) => config.labels(label),
+        None => config,
+    };
+    let spawner = shared.spawner.clone();
+    spawner.spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
+}
+
+/// An object as a watch brings it: still as text, since most of what a watch brings is what the operator's own writes already showed
+/// it, and that is told from the head alone.
+#[derive(Clone, Debug)]
+struct Seen<const METADATA: bool> {
+    /// Nothing but what the watch itself needs.
+    meta: ObjectMeta,
+    head: Head,
+    text: Box<RawValue>,
+}
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let (head, version) = Head::read(&text).map_err(D::Error::custom)?;
+        Ok(Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, head, text })
+    }
+}
+
+impl<const METADATA: bool> kube::Resource for Seen<METADATA> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
+    }
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+    fn metadata_api() -> bool {
+        METADATA
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+impl<const METADATA: bool> Seen<METADATA> {
+    fn news(self, key: &Arc<WatchKey>, what: What) -> News {
+        News { key: Arc::clone(key), what, head: self.head, text: self.text }
+    }
+}
+
+/// What a watch says of one object.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) key: Arc<WatchKey>,
+    pub(crate) what: What,
+    pub(crate) head: Head,
+    text: Box<RawValue>,
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It is there.
+    Seen,
+    /// It is gone; this is how it was last.
+    Gone,
+}
+
+impl News {
+    /// The object with the kind that it was watched as: items of a list do not carry theirs, and metadata carries another.
+    /// Nothing where it cannot be read as an object, for instance because it is too deep.
+    pub(crate) fn read(&self) -> Option<Value> {
+        let kind = &self.key.kind;
+        match serde_json::from_str(self.text.get()) {
+            Ok(Reduced(mut live)) => {
+                if let Some(fields) = live.as_object_mut() {
+                    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
+                    fields.insert("kind".into(), kind.kind.as_str().into());
+                }
+                Some(live)
+            }
+            Err(error) => {
+                warn!(%kind, object = %self.head, %error, "An object cannot be read; it is passed over");
+                None
+            }
+        }
+    }
+}
+
+async fn follow<const METADATA: bool, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
+where
+    S: Stream<Item = Result<watcher::Event<Seen<METADATA>>, watcher::Error>> + Send,
+{
+    let key = Arc::new(key);
+    let mut list: Option<Marks> = None;
+    let mut stream = std::pin::pin!(persistent(shared.backoff(), begin));
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => take(&shared, &key, event, &mut list),
+            Err(error) => shared.watch_is(&key, WatchState::Failing(describe(&error))),
+        }
+    }
+}
+
+/// How long a watch waits after a failure: twice as long each time, as client-go does, and less by up to a half, so that the watches
+/// of many hosts do not come back at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    random: Random,
+    failures: u32,
+}
+
+/// How long it waits at first and at most, in milliseconds.
+const BACKOFF_FIRST: u64 = 800;
+const BACKOFF_MAX: u64 = 30_000;
+
+impl Backoff {
+    /// A back-off whose chance comes from this seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { random: Random::new(seed), failures: 0 }
+    }
+}
+
+impl Iterator for Backoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let longest = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        self.failures += 1;
+        Some(Duration::from_millis(longest - self.random.below(longest / 2 + 1)))
+    }
+}
+
+impl kube::runtime::utils::Backoff for Backoff {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// How often in a row a watch may fail to go on before it begins anew with a list.
+const FAILURES_MAX: u32 = 3;
+
+/// A watch with its back-off, whose errors are those of its lists alone. A dropped connection is made up for silently; a kind that
+/// is gone, or that may no longer be watched, is told by the list that the watch begins anew with. So is what an event said that
+/// cannot be read, for instance because its object stands before its type: the stream would go on behind it.
+pub(crate) fn persistent<K, S>(
+    backoff: Backoff,
+    begin: impl Fn() -> S,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>>
+where
+    S: Stream<Item = Result<watcher::Event<K>, watcher::Error>>,
+{
+    let first = Box::pin(begin().backoff(backoff.clone()));
+    stream::unfold((first, 0, begin, backoff), |(mut stream, mut failures, begin, mut backoff)| async move {
+        loop {
+            match stream.next().await? {
+                Ok(event) => return Some((Ok(event), (stream, 0, begin, backoff))),
+                Err(error @ (watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion)) => {
+                    return Some((Err(error), (stream, 0, begin, backoff)));
+                }
+                Err(watcher::Error::WatchFailed(
+                    error @ (kube::Error::SerdeError(_) | kube::Error::Api(_)),
+                )) => {
+                    warn!(%error, "An event of a watch cannot be read; everything is listed anew");
+                    tokio::time::sleep(backoff.clone().next().unwrap_or_default()).await;
+                    stream = Box::pin(begin().backoff(backoff.clone()));
+                    failures = 0;
+                }
+                Err(error) => {
+                    failures += 1;
+                    debug!(failures, %error, "A watch was interrupted");
+                    if failures >= FAILURES_MAX {
+                        backoff.random = Random::new(backoff.random.next_u64());
+                        stream = Box::pin(begin().backoff(backoff.clone()));
+                        failures = 0;
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn take<const METADATA: bool>(
+    shared: &Shared,
+    key: &Arc<WatchKey>,
+    event: watcher::Event<Seen<METADATA>>,
+    list: &mut Option<Marks>,
+) {
+    match event {
+        watcher::Event::Init => *list = Some(shared.list_begins()),
+        watcher::Event::InitApply(object) => {
+            if let Some(live) = object.news(key, What::Seen).read() {
+                shared.saw(key, live, *list);
+            }
+        }
+        watcher::Event::InitDone => {
+            if let Some(marks) = list.take() {
+                shared.list_ended(key, marks);
+            }
+            shared.watch_is(key, WatchState::Synced);
+        }
+        watcher::Event::Apply(object) => shared.news(object.news(key, What::Seen)),
+        watcher::Event::Delete(object) => shared.news(object.news(key, What::Gone)),
+    }
+}
+
+/// What is wrong with a watch, for a condition.
+fn describe(error: &watcher::Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn interrupted() -> Result<watcher::Event<u8>, watcher::Error> {
+        Err(watcher::Error::WatchError(Box::default()))
+    }
+
+    #[test]
+    fn a_watch_waits_longer_with_each_failure_and_at_most_half_a_minute() {
+        let waited: Vec<u128> = Backoff::new(7).take(8).map(|wait| wait.as_millis()).collect();
+        for (index, wait) in waited.iter().enumerate() {
+            let longest = (800_u128 << index).min(30_000);
+            assert!((longest / 2..=longest).contains(wait), "{waited:?}");
+        }
+        assert_ne!(waited, Backoff::new(8).take(8).map(|wait| wait.as_millis()).collect::<Vec<_>>());
+    }
+
+    /// The events of a watch whose streams, one after the other, bring these.
+    async fn events(streams: Vec<Vec<Result<watcher::Event<u8>, watcher::Error>>>) -> (Vec<String>, usize) {
+        let begun = AtomicUsize::new(0);
+        let streams: Vec<std::sync::Mutex<Option<Vec<_>>>> =
+            streams.into_iter().map(|stream| std::sync::Mutex::new(Some(stream))).collect();
+        let begin = || {
+            let index = begun.fetch_add(1, Ordering::Relaxed);
+            stream::iter(streams[index].lock().unwrap().take().unwrap())
+        };
+        let seen = persistent(Backoff::new(0), begin).map(|event| match event {
+            Ok(watcher::Event::Apply(number)) => number.to_string(),
+            Ok(_) => "other".into(),
+            Err(_) => "error".into(),
+        });
+        (seen.collect().await, begun.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interruption_is_made_up_for_silently() {
+        let stream =
+            vec![Ok(watcher::Event::Apply(1)), interrupted(), interrupted(), Ok(watcher::Event::Apply(2))];
+        assert_eq!(events(vec![stream]).await, (vec!["1".into(), "2".into()], 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_cannot_go_on_begins_anew_with_a_list() {
+        let broken = vec![Ok(watcher::Event::Apply(1)), interrupted(), interrupted(), interrupted()];
+        let anew = vec![Ok(watcher::Event::Init), Ok(watcher::Event::Apply(2))];
+        assert_eq!(events(vec![broken, anew]).await, (vec!["1".into(), "other".into(), "2".into()], 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_fails_is_told() {
+        let failed = Err(watcher::Error::NoResourceVersion);
+        assert_eq!(
+            events(vec![vec![failed, Ok(watcher::Event::Apply(1))]]).await,
+            (vec!["error".into(), "1".into()], 1)
+        );
+    }
+
+    type Asked = std::sync::Mutex<Vec<&'static str>>;
+
+    /// The events of a watch of a server that has one ConfigMap, and whose watch streams, one after the other, bring these lines and
+    /// then nothing more. What the server was asked is written down.
+    fn watch_of(
+        asked: &Arc<Asked>,
+        streams: Vec<&'static str>,
+    ) -> impl Stream<Item = Result<watcher::Event<Seen<false>>, watcher::Error>> + use<> {
+        let (asked, streams) = (Arc::clone(asked), std::sync::Mutex::new(streams.into_iter()));
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            asked.lock().unwrap().push(if watches { "watch" } else { "list" });
+            let body = if watches {
+                let line = streams.lock().unwrap().next().unwrap_or_default();
+                let line = stream::iter([Ok::<_, std::convert::Infallible>(line)]);
+                axum::body::Body::from_stream(line.chain(stream::pending()))
+            } else {
+                let list = serde_json::json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "5"},
+                    "items": [{"metadata": {"name": "a", "resourceVersion": "3"}}]});
+                axum::body::Body::from(list.to_string())
+            };
+            async move { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+        });
+        let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+        let api: Api<Seen<false>> = Api::all_with(kube::Client::new(service, "default"), &resource);
+        let config = watcher::Config::default().timeout(WATCH_SECONDS);
+        persistent(Backoff::new(0), move || watcher(api.clone(), config.clone()))
+    }
+
+    /// What the next events of a watch are about, as long as they come within five lifetimes of a stream.
+    async fn next_events(
+        events: &mut (impl Stream<Item = Result<watcher::Event<Seen<false>>, watcher::Error>> + Unpin),
+        count: usize,
+    ) -> Vec<String> {
+        let mut seen = Vec::new();
+        while seen.len() < count {
+            let patience = Duration::from_secs(5 * u64::from(WATCH_SECONDS));
+            let event = tokio::time::timeout(patience, events.next()).await.expect("an event");
+            seen.push(match event.unwrap().unwrap() {
+                watcher::Event::Init => "list begins".into(),
+                watcher::Event::InitDone => "list ended".into(),
+                watcher::Event::InitApply(object) => format!("listed {}", object.head),
+                watcher::Event::Apply(object) => format!("saw {}", object.head),
+                watcher::Event::Delete(object) => format!("gone {}", object.head),
+            });
+        }
+        seen
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_goes_silent_is_opened_anew_and_nothing_is_lost() {
+        let asked = Arc::new(Asked::default());
+        let later = concat!(
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}}"#,
+            "\n"
+        );
+        let mut events = Box::pin(watch_of(&asked, vec!["", later]));
+        assert_eq!(next_events(&mut events, 3).await, ["list begins", "listed a", "list ended"]);
+        let began = clock::monotonic();
+        assert_eq!(next_events(&mut events, 1).await, ["saw n/a"]);
+        assert_eq!(*asked.lock().unwrap(), ["list", "watch", "watch"]);
+        let silent = (clock::monotonic() - began).as_secs();
+        assert!((u64::from(WATCH_SECONDS)..2 * u64::from(WATCH_SECONDS)).contains(&silent), "{silent} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_cannot_be_read_is_made_up_for_by_a_list() {
+        let asked = Arc::new(Asked::default());
+        let unread = concat!(
+            r#"{"object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}},"type":"MODIFIED"}"#,
+            "\n",
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"b","namespace":"n","resourceVersion":"8"}}}"#,
+            "\n"
+        );
+        let mut events = Box::pin(watch_of(&asked, vec![unread, ""]));
+        let list = ["list begins", "listed a", "list ended"];
+        assert_eq!(next_events(&mut events, 3).await, list);
+        // The one behind it is not taken for all that there was.
+        assert_eq!(next_events(&mut events, 3).await, list);
+        assert_eq!(*asked.lock().unwrap(), ["list", "watch", "list"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_whose_version_is_too_old_begins_anew_with_a_list() {
+        let asked = Arc::new(Asked::default());
+        let gone = concat!(
+            r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
+            r#""message":"too old resource version","reason":"Expired","code":410}}"#,
+            "\n"
+        );
+        let seen = concat!(
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"b","namespace":"n","resourceVersion":"7"}}}"#,
+            "\n"
+        );
+        let mut events = Box::pin(watch_of(&asked, vec![gone, seen]));
+        let list = ["list begins", "listed a", "list ended"];
+        assert_eq!(next_events(&mut events, 3).await, list);
+        assert_eq!(next_events(&mut events, 4).await, [list[0], list[1], list[2], "saw n/b"]);
+        assert_eq!(*asked.lock().unwrap(), ["list", "watch", "list", "watch"]);
+    }
+}

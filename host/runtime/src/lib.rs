@@ -1,0 +1,11 @@
+//! What the host runs on: its clock, its tasks, and whether they get on.
+//!
+//! Everything here can be replaced by a simulator: [`clock`] is the only place that asks the operating system for the time and for
+//! randomness, and a [`Spawner`] may belong to a simulated host, whose tasks a simulator can end at any point. [`heartbeat`] says whether
+//! the tasks of a real one make progress.
+
+pub mod clock;
+pub mod heartbeat;
+mod spawner;
+
+pub use spawner::Spawner;

@@ -1,0 +1,493 @@
+//! Which plans a search runs: those of the corpus, every place of small scenarios, and of each kind as many as its weight says.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use pintle_runtime::clock::Random;
+
+use super::{
+    Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Reference, Replay, Simulation, Step,
+    plan::RIVAL,
+    script::{STARTS, is_host},
+};
+
+/// With this many writes or fewer, every pair of crashes is a plan; with more, so many are drawn.
+const PAIRS_UP_TO: u32 = 12;
+
+const PAIRS_DRAWN: usize = 80;
+
+/// How late every event comes in the plans about caches that lag, in milliseconds: within a pass, between two, and beyond every
+/// back-off.
+const LAGS: [u64; 7] = [10, 30, 100, 400, 1000, 3000, 9000];
+
+/// By how much each host's wall clock is behind that of the one before it, in seconds.
+const SKEWS: [u64; 4] = [1, 30, 600, 7200];
+
+/// How many plans of each kind there are to one another. The classes are those of docs/simulator.md; what is of none is a mixture.
+/// Places at which a host can end, or be lied to, come first: there most bugs were found.
+const WEIGHTS: [(&str, u64); 17] = [
+    ("P1", 10),
+    ("P2", 14),
+    ("P3", 6),
+    ("P4", 8),
+    ("P5", 2),
+    ("P6", 9),
+    ("P7", 8),
+    ("P8", 9),
+    ("P9", 9),
+    ("P10", 4),
+    ("P11", 8),
+    ("P12", 2),
+    ("P13", 2),
+    ("P14", 2),
+    ("P15", 1),
+    ("P16", 2),
+    (MIXED, 24),
+];
+
+/// What plans with several faults count as.
+pub const MIXED: &str = "mixed";
+
+/// What plans may be made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Menu {
+    /// Modules to swap to are there (see [`Setting::new`](super::Setting::new)).
+    pub spares: bool,
+}
+
+impl Menu {
+    fn writes(self) -> impl Iterator<Item = OnWrite> {
+        let needs_spare = |what: &OnWrite| {
+            matches!(
+                what,
+                OnWrite::SwapTraps | OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates
+            )
+        };
+        OnWrite::ALL.iter().copied().filter(move |what| self.spares || !needs_spare(what))
+    }
+}
+
+/// Every plan with one fault, pairs of crashes, and what happens beside a second host.
+pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
+    let run = &subject.reference.outcome;
+    let mut plans: Vec<Plan> =
+        LAGS.iter().map(|by| Plan(vec![Fault::Lag(Duration::from_millis(*by))])).collect();
+    let writes = Writes::of(subject);
+    plans.extend(writes.may_have_rivals().then(|| Plan(vec![Fault::Rival])));
+    plans.extend(SKEWS.iter().map(|by| Plan(vec![Fault::Skew(Duration::from_secs(*by))])));
+    for number in 1..=run.writes {
+        let fitting = menu.writes().filter(|what| writes.may_befall(number, *what));
+        plans.extend(fitting.map(|what| Plan(vec![Fault::Write(number, what)])));
+        let beside_a_rival = [OnWrite::Partition, OnWrite::CrashAfter, OnWrite::CrashBefore];
+        for what in beside_a_rival.into_iter().filter(|_| writes.may_have_rivals()) {
+            plans.push(Plan(vec![Fault::Write(number, what), Fault::Rival]));
+        }
+    }
+    for number in 1..=run.events {
+        plans.extend(writes.events().map(|what| Plan(vec![Fault::Event(number, what)])));
+    }
+    for number in 1..=run.requests {
+        plans.extend(OnRequest::ALL.iter().map(|what| Plan(vec![Fault::Request(number, *what)])));
+    }
+    let pair = |first, second| {
+        Plan(vec![Fault::Write(first, OnWrite::CrashAfter), Fault::Write(second, OnWrite::CrashAfter)])
+    };
+    if run.writes <= PAIRS_UP_TO {
+        plans.extend(
+            (1..=run.writes)
+                .flat_map(|first| (first + 1..=run.writes).map(move |second| pair(first, second))),
+        );
+    } else {
+        let mut random = Random::new(run.writes.into());
+        plans.extend((0..PAIRS_DRAWN).map(|_| {
+            let first = place(&mut random, run.writes - 1);
+            pair(first, first + place(&mut random, run.writes - first))
+        }));
+    }
+    plans
+}
+
+/// The writes of a subject, as the trace of its run in which nothing goes wrong has them.
+struct Writes<'a> {
+    writes: Vec<&'a str>,
+    /// What the scenario does not want to befall any.
+    without: &'a [String],
+}
+
+impl<'a> Writes<'a> {
+    fn of(subject: &'a Subject<'_>) -> Self {
+        let places = places(&subject.reference.outcome.steps).filter(|(place, _)| place.starts_with('w'));
+        let without = subject.simulation.scenario().without.as_ref();
+        Self {
+            writes: places.map(|(_, what)| what).collect(),
+            without: without.map_or(&[], |without| without.faults.as_slice()),
+        }
+    }
+
+    fn may_have_rivals(&self) -> bool {
+        !self.without.iter().any(|word| word == RIVAL)
+    }
+
+    /// What may befall an event.
+    fn events(&self) -> impl Iterator<Item = OnEvent> {
+        let is_wanted = |what: &OnEvent| !self.without.iter().any(|word| word == what.word());
+        OnEvent::ALL.iter().copied().filter(is_wanted)
+    }
+
+    /// Whether something can come of a fault at a write: what people do, they do to roots and their children, not to the host's own
+    /// objects, and what they do to children not to those that no watch shows.
+    fn may_befall(&self, number: u32, what: OnWrite) -> bool {
+        if self.without.iter().any(|word| word == what.word()) {
+            return false;
+        }
+        if !Fault::Write(number, what).meddles() {
+            return true;
+        }
+        let write = (number as usize).checked_sub(1).and_then(|index| self.writes.get(index));
+        let Some(resource) = write.and_then(|write| write.strip_prefix("apply ")?.split(' ').next()) else {
+            return false;
+        };
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let is_own = matches!(resource, "modules" | "reconcilers");
+        let is_child = subresource.is_empty() && resource != "secrets";
+        let needs_child = matches!(
+            what,
+            OnWrite::Edit
+                | OnWrite::Delete
+                | OnWrite::StripLabels
+                | OnWrite::StripOwner
+                | OnWrite::StripManaged
+        );
+        !is_own && (is_child || !needs_child)
+    }
+}
+
+/// One of so many places, from 1.
+fn place(random: &mut Random, of: u32) -> u32 {
+    1 + random.below(of.max(1).into()) as u32
+}
+
+/// The plan of a seed: a few faults of a few kinds, anywhere.
+pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
+    let run = &subject.reference.outcome;
+    let mut random = Random::new(seed);
+    let (writes, known) = (menu.writes().collect::<Vec<OnWrite>>(), Writes::of(subject));
+    let pick = |random: &mut Random, length: usize| random.below(length as u64) as usize;
+    let mut faults = BTreeSet::new();
+    // Which kinds a seed draws from differs too, so that some runs are all crashes and some all events.
+    let kinds = 1 + random.below(7);
+    for _ in 0..2 + random.below(4) {
+        let kind = loop {
+            let kind = random.below(3);
+            if kinds & 1 << kind != 0 {
+                break kind;
+            }
+        };
+        faults.insert(match kind {
+            0 => {
+                let number = place(&mut random, run.writes);
+                let fitting: Vec<&OnWrite> =
+                    writes.iter().filter(|what| known.may_befall(number, **what)).collect();
+                Fault::Write(number, *fitting[pick(&mut random, fitting.len())])
+            }
+            1 => {
+                let fitting: Vec<OnEvent> = known.events().collect();
+                Fault::Event(place(&mut random, run.events), fitting[pick(&mut random, fitting.len())])
+            }
+            _ => Fault::Request(
+                place(&mut random, run.requests),
+                OnRequest::ALL[pick(&mut random, OnRequest::ALL.len())],
+            ),
+        });
+    }
+    match random.below(12) {
+        0 | 1 if known.may_have_rivals() => drop(faults.insert(Fault::Rival)),
+        2 => drop(faults.insert(Fault::Lag(Duration::from_millis(LAGS[pick(&mut random, LAGS.len())])))),
+        3 => drop(faults.insert(Fault::Skew(Duration::from_secs(SKEWS[pick(&mut random, SKEWS.len())])))),
+        _ => {}
+    }
+    Plan(faults.into_iter().collect())
+}
+
+/// A scenario and the run by which others are judged.
+pub struct Subject<'a> {
+    /// The scenario.
+    pub simulation: Simulation<'a>,
+    /// Its run in which nothing goes wrong.
+    pub reference: Reference,
+}
+
+/// A plan for one of several subjects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Which subject.
+    pub subject: usize,
+    /// The seed of the run.
+    pub seed: u64,
+    /// What goes wrong.
+    pub plan: Plan,
+}
+
+impl Plan {
+    /// The perturbations in it, and whether it is a mixture.
+    pub(super) fn kinds(&self) -> Vec<&'static str> {
+        let mut kinds = self.classes();
+        kinds.extend((self.stratum() == MIXED).then_some(MIXED));
+        kinds
+    }
+
+    /// What it counts as when plans are chosen.
+    fn stratum(&self) -> &'static str {
+        let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(MIXED);
+        match self.0.as_slice() {
+            [one] => alone(one),
+            [first, second] if first.crashes() && second.crashes() => "P3",
+            [_, Fault::Rival] => "P10",
+            _ => MIXED,
+        }
+    }
+}
+
+/// How much is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// How many plans.
+    pub plans: usize,
+    /// The first seed of the mixed plans.
+    pub seed: u64,
+    /// How many runs at once.
+    pub threads: usize,
+    /// How many failures are shortened and kept.
+    pub failures_max: usize,
+    /// Every so manieth plan is run twice, to see that the same happens; none when it is 0.
+    pub again_every: usize,
+}
+
+impl Subject<'_> {
+    /// Whether every place of it is tried in every search.
+    pub fn is_small(&self) -> bool {
+        const PLACES_MAX: u32 = 60;
+        self.reference.outcome.writes + self.reference.outcome.events <= PLACES_MAX
+    }
+
+    /// What a run of it costs, more or less, in no unit: counted, not timed, so that plans do not depend on the machine.
+    fn cost(&self) -> u64 {
+        const BYTES_A_REQUEST: usize = 10_000;
+        let Outcome { requests, events, .. } = self.reference.outcome;
+        u64::from(30 + requests + events) + (self.simulation.module_bytes / BYTES_A_REQUEST) as u64
+    }
+}
+
+/// Plans of one kind. The subjects take turns by what a run costs, so that each has as much of the time, and those with few places are
+/// searched whole before those with many.
+struct Stratum {
+    weight: u64,
+    taken: u64,
+    left: std::vec::IntoIter<(usize, Plan)>,
+}
+
+/// The plans for a search: first those of the corpus, then every place of small scenarios, then of all kinds so many that it is as many as asked for. Fewer are the first
+/// of more.
+pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &Effort) -> Vec<Chosen> {
+    let mut chosen: Vec<Chosen> = Vec::new();
+    let mut known: BTreeSet<(usize, Plan)> = BTreeSet::new();
+    for replay in corpus {
+        let of = subjects.iter().position(|subject| subject.simulation.file == replay.scenario);
+        if let Some(subject) = of.filter(|subject| known.insert((*subject, replay.plan.clone()))) {
+            chosen.push(Chosen { subject, seed: replay.seed, plan: replay.plan.clone() });
+        }
+    }
+    for (subject, plan) in whole(subjects) {
+        if chosen.len() < effort.plans && known.insert((subject, plan.clone())) {
+            chosen.push(Chosen { subject, seed: 0, plan });
+        }
+    }
+    let mut strata = strata(subjects, menu, effort.seed);
+    let mut seed = effort.seed;
+    let mut spent = vec![0; subjects.len()];
+    // A mixture that is known already is passed over; where there are no places to be had, all are.
+    let mut patience = 16 * effort.plans;
+    while chosen.len() < effort.plans && patience > 0 && !subjects.is_empty() {
+        let due = strata
+            .iter_mut()
+            .filter(|(kind, stratum)| **kind == MIXED || stratum.left.len() > 0)
+            .min_by_key(|(_, stratum)| stratum.taken.saturating_mul(1000) / stratum.weight);
+        let Some((kind, stratum)) = due else { break };
+        let (subject, of_seed, plan) = match stratum.left.next() {
+            Some((subject, plan)) => (subject, 0, plan),
+            None => {
+                seed += 1;
+                patience -= 1;
+                let after = |(index, spent): &(usize, &mut u64)| {
+                    **spent + subjects.get(*index).map_or(0, Subject::cost)
+                };
+                let next = spent.iter_mut().enumerate().min_by_key(after);
+                let Some((subject, of, spent)) =
+                    next.and_then(|(at, spent)| Some((at, subjects.get(at)?, spent)))
+                else {
+                    break;
+                };
+                *spent += of.cost();
+                (subject, seed, mixed(of, menu, seed))
+            }
+        };
+        debug_assert!(*kind == MIXED || of_seed == 0);
+        if known.insert((subject, plan.clone())) {
+            stratum.taken += 1;
+            chosen.push(Chosen { subject, seed: of_seed, plan });
+        }
+    }
+    chosen
+}
+
+/// Of small scenarios, every write before it, after it and with its reply lost, and every event hidden, late, twice, and followed by a
+/// list: plans for each place, the same of all scenarios together, so that fewer are the first of more.
+fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
+    const OF_WRITES: [OnWrite; 3] = [OnWrite::CrashAfter, OnWrite::LostReply, OnWrite::CrashBefore];
+    const OF_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Compact];
+    let of = |(index, subject): (usize, &Subject<'_>)| {
+        let Outcome { writes, events, .. } = subject.reference.outcome;
+        let of_writes =
+            (1..=writes).flat_map(|number| OF_WRITES.map(|what| Plan(vec![Fault::Write(number, what)])));
+        let of_events =
+            (1..=events).flat_map(|number| OF_EVENTS.map(|what| Plan(vec![Fault::Event(number, what)])));
+        subject.is_small().then(|| of_writes.chain(of_events).map(move |plan| (index, plan)))
+    };
+    subjects.iter().enumerate().filter_map(of).flatten()
+}
+
+fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static str, Stratum> {
+    let mut of_kind: BTreeMap<&'static str, Vec<Vec<Plan>>> = BTreeMap::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        for plan in single(subject, menu) {
+            let lists = of_kind.entry(plan.stratum()).or_insert_with(|| vec![Vec::new(); subjects.len()]);
+            if let Some(list) = lists.get_mut(index) {
+                list.push(plan);
+            }
+        }
+    }
+    let mut random = Random::new(seed);
+    let stratum = |(kind, weight): (&'static str, u64)| {
+        let mut lists = of_kind.remove(kind).unwrap_or_default();
+        for list in &mut lists {
+            for last in (1..list.len()).rev() {
+                list.swap(last, random.below(last as u64 + 1) as usize);
+            }
+        }
+        let costs = subjects.iter().map(Subject::cost);
+        let mut turns: Vec<(u64, usize, Plan)> = Vec::new();
+        for ((index, list), cost) in lists.into_iter().enumerate().zip(costs) {
+            turns.extend((1..).zip(list).map(|(turn, plan)| (turn * cost, index, plan)));
+        }
+        // Stable: what has the same turn keeps its order.
+        turns.sort_by_key(|(spent, index, _)| (*spent, *index));
+        let left: Vec<(usize, Plan)> = turns.into_iter().map(|(_, index, plan)| (index, plan)).collect();
+        (kind, Stratum { weight, taken: 0, left: left.into_iter() })
+    };
+    WEIGHTS.map(stratum).into()
+}
+
+/// Reads the plans that once broke a property, one a line; what begins with # says why. A line is one to replay, or names the place of
+/// one fault by what happens there when nothing goes wrong (`scenarios/prune.yaml late at 2: sees DELETED secrets`, or `at last`), which
+/// stays the place when a change of the host moves its number.
+///
+/// # Errors
+/// Which line is neither, is of no scenario that is there, or names a place that is not.
+pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let read = |line: &str| {
+        let place = line.split_once(" at ").and_then(|(fault, place)| Some((fault, place.split_once(": ")?)));
+        let Some((fault, (nth, what))) = place else { return line.parse() };
+        let wrong = |why: &str| format!("{line:?}: {why}");
+        let (file, word) = fault.split_once(' ').ok_or_else(|| wrong("no scenario and fault"))?;
+        let of_file = |subject: &&Subject<'_>| subject.simulation.file == file;
+        let subject = subjects.iter().find(of_file).ok_or_else(|| wrong("there is no such scenario"))?;
+        let steps = &subject.reference.outcome.steps;
+        let is_it = |place: &(String, &str)| {
+            place.1.starts_with(what) && format!("{}={word}", place.0).parse::<Fault>().is_ok()
+        };
+        let found = match nth {
+            "last" => places(steps).filter(is_it).last(),
+            nth => {
+                let nth: usize = nth.parse().map_err(|_| wrong("at which place?"))?;
+                places(steps).filter(is_it).nth(nth.wrapping_sub(1))
+            }
+        };
+        let (number, _) = found.ok_or_else(|| wrong("nothing such happens any more"))?;
+        let fault = format!("{number}={word}").parse().map_err(|_| wrong("that cannot befall it"))?;
+        Ok(Replay { scenario: file.into(), seed: 0, plan: Plan(vec![fault]) })
+    };
+    lines.map(read).collect()
+}
+
+/// Where faults can be: each event as `e3`, each request as `r5`, and as `w2` where it is a write, with what the trace says of it.
+fn places(steps: &[Step]) -> impl Iterator<Item = (String, &str)> {
+    let (mut events, mut requests, mut writes) = (0, 0, 0);
+    let of_hosts = steps.iter().filter(|step| is_host(&step.who) && step.what != STARTS);
+    of_hosts.map(|step| step.what.as_str()).flat_map(move |what| {
+        if what.starts_with("sees ") {
+            events += 1;
+            return vec![(format!("e{events}"), what)];
+        }
+        requests += 1;
+        let mut places = vec![(format!("r{requests}"), what)];
+        let (verb, resource) = what.split_once(' ').unwrap_or((what, ""));
+        if matches!(verb, "create" | "update" | "patch" | "apply" | "delete")
+            && !resource.starts_with("events")
+        {
+            writes += 1;
+            places.push((format!("w{writes}"), what));
+        }
+        places
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corpus_is_lines_to_replay_with_reasons() {
+        let read = corpus("# why\n\nscenarios/a.yaml seed=0 plan=w1=edit\n  # more\n", &[]).unwrap();
+        assert_eq!(read, ["scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap()]);
+        assert!(corpus("scenarios/a.yaml plan=w1=edit", &[]).is_err());
+        let gone = corpus("scenarios/a.yaml late at 1: sees DELETED secrets", &[]).unwrap_err();
+        assert!(gone.ends_with("there is no such scenario"), "{gone}");
+    }
+
+    #[test]
+    fn places_are_counted_as_plans_count_them() {
+        let step = |who: &str, what: &str| Step { at: Duration::ZERO, who: who.into(), what: what.into() };
+        let steps = [
+            step("host-1", "starts"),
+            step("user", "applies Darkroom a/b"),
+            step("host-1", "sees ADDED darkrooms b at 4"),
+            step("host-1", "get configmaps a b"),
+            step("host-1", "create events a b"),
+            step("host-1", "apply configmaps a b"),
+            step("host-1", "sees ADDED configmaps b at 5"),
+            step("host-2", "delete configmaps a b"),
+        ];
+        let found: Vec<(String, &str)> = places(&steps).collect();
+        let expected = [
+            ("e1", "sees ADDED darkrooms b at 4"),
+            ("r1", "get configmaps a b"),
+            ("r2", "create events a b"),
+            ("r3", "apply configmaps a b"),
+            ("w1", "apply configmaps a b"),
+            ("e2", "sees ADDED configmaps b at 5"),
+            ("r4", "delete configmaps a b"),
+            ("w2", "delete configmaps a b"),
+        ];
+        assert_eq!(found, expected.map(|(number, what)| (number.to_owned(), what)));
+    }
+
+    #[test]
+    fn every_class_of_the_catalogue_has_a_weight() {
+        for number in 1..=16 {
+            assert!(WEIGHTS.iter().any(|(kind, weight)| *kind == format!("P{number}") && *weight > 0));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Hosts that run in this process, and can end at any point.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use http_body_util::BodyExt;
+use pintle_engine::Engine;
+use pintle_operator::{Budget, Host, Metrics, Readiness};
+use pintle_runtime::{Spawner, clock};
+use pintle_simulator::{ApiServer, Lost, Service};
+use tokio::{sync::Notify, task::JoinHandle};
+
+use super::seam::{self, Body, Impure, Seam, Seams};
+
+/// The namespace of the host.
+pub(super) const NAMESPACE: &str = pintle_api::NAMESPACE;
+
+/// How many roots a simulated host works on at once: enough for passes to run beside each other.
+const WORKERS: usize = 4;
+
+/// How much memory a simulated host is told that it may take, in bytes: what `deploy/` gives one.
+const MEMORY_BYTES: u64 = 512 << 20;
+
+/// What can be done to a host from outside.
+#[derive(Debug)]
+pub(super) struct Life {
+    ended: AtomicBool,
+    cut_off: AtomicBool,
+    pub(super) clock: Arc<clock::Virtual>,
+}
+
+impl Life {
+    /// From now on nothing that it asks is answered, nor carried out.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it reaches the API server.
+    pub(super) fn cut_off(&self, is: bool) {
+        self.cut_off.store(is, Ordering::Relaxed);
+    }
+}
+
+/// The way of a host to the API server, as long as it lives.
+#[derive(Clone)]
+struct Transport {
+    inner: Service,
+    life: Arc<Life>,
+    seam: Option<Arc<dyn Seam>>,
+}
+
+impl<B> tower::Service<http::Request<B>> for Transport
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = http::Response<Body>;
+    type Error = Lost;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Lost>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let (mut inner, life, seam) = (self.inner.clone(), Arc::clone(&self.life), self.seam.clone());
+        Box::pin(async move {
+            if life.ended.load(Ordering::Relaxed) {
+                return std::future::pending().await;
+            }
+            if life.cut_off.load(Ordering::Relaxed) {
+                return Err(Lost);
+            }
+            match seam {
+                None => inner.call(request).await.map(|reply| reply.map(BodyExt::boxed_unsync)),
+                Some(seam) => seam::through(seam, inner, request).await,
+            }
+        })
+    }
+}
+
+/// A host at work.
+pub(super) struct Running {
+    /// The name of its connection: `host-` and the number of its start.
+    pub(super) client: String,
+    pub(super) life: Arc<Life>,
+    spawner: Spawner,
+    stop: Arc<Notify>,
+    task: JoinHandle<anyhow::Result<()>>,
+    readiness: Readiness,
+}
+
+/// What a host is started with.
+pub(super) struct Start<'a> {
+    pub(super) server: &'a ApiServer,
+    pub(super) engine: &'a Engine,
+    pub(super) number: u32,
+    pub(super) seed: u64,
+    pub(super) now: jiff::Timestamp,
+    pub(super) elect: bool,
+    pub(super) impure: &'a Arc<Impure>,
+    pub(super) seams: Option<&'a Seams>,
+}
+
+impl Running {
+    pub(super) fn start(start: &Start<'_>) -> Self {
+        let client = format!("host-{}", start.number);
+        let seed = start.seed.wrapping_mul(31).wrapping_add(start.number.into());
+        let clock = Arc::new(clock::Virtual::new(start.now, seed));
+        let life = Arc::new(Life {
+            ended: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
+            clock: Arc::clone(&clock),
+        });
+        let spawner = Spawner::simulated(clock);
+        let seam = start.seams.map(|seams| seams());
+        let transport =
+            Transport { inner: start.server.service(&client), life: Arc::clone(&life), seam: seam.clone() };
+        let readiness = Readiness::default();
+        let host = Host {
+            client: kube::Client::new(transport, "default"),
+            engine: start.engine.clone(),
+            compilers: None,
+            metrics: Arc::new(Metrics::new()),
+            identity: client.clone(),
+            namespace: NAMESPACE.into(),
+            leader_elect: start.elect,
+            workers: WORKERS,
+            budget: Budget::fixed(MEMORY_BYTES),
+            seed,
+            spawner: spawner.clone(),
+            guests: Some(seam::strictly(Arc::clone(start.impure), seam)),
+            readiness: readiness.clone(),
+        };
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        let task = spawner.spawn(host.work_until(async move { stopped.notified().await }));
+        Self { client, life, spawner, stop, task, readiness }
+    }
+
+    /// Whether it works: it leads, or nobody stands for election.
+    pub(super) fn works(&self) -> bool {
+        self.life.clock.during(|| self.readiness.works())
+    }
+
+    /// Ends it where it is.
+    pub(super) fn kill(&self) {
+        self.life.end();
+        self.spawner.end_all();
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(super) async fn stop(self) {
+        self.stop.notify_one();
+        // One that is cut off need not be waited for.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(60), self.task).await;
+        self.life.end();
+        self.spawner.end_all();
+    }
+}

@@ -1,0 +1,447 @@
+//! One run: a scenario on a copy of a cluster, a plan, and what came of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::ensure;
+use jiff::Timestamp;
+use pintle_api::module_objects;
+use pintle_engine::{Digest, Engine, Module};
+use pintle_offline as offline;
+use pintle_runtime::clock;
+use pintle_simulator::{ApiServer, Options, Snapshot};
+use pintle_wit::{ObjectRef, names};
+use serde_json::{Value, json};
+
+use super::{
+    differing::{self, Differing},
+    hosts::NAMESPACE,
+    plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
+    properties::{self, Broken, Property},
+    script::{Step, is_host},
+    seam::Seams,
+    world::World,
+};
+use crate::scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario};
+
+/// How long a step of a scenario may take where things go wrong: the longest back-off, a lease that expires and a kind that is looked
+/// for anew, one after the other, and twice.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How often a converged scenario is looked at again in the run in which nothing goes wrong.
+const FORCED_RECONCILES: u32 = 100;
+
+/// When the first cluster is made. No clock of this world is anywhere near it, so that a time of the operating system shows.
+const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
+
+/// The seed of settings: none of a run, since then two objects would have one uid.
+const SETTING: u64 = 0x5eed_f0a4_0000_0001;
+
+/// A cluster with modules and Reconcilers, in which a host has come to rest.
+pub struct Setting {
+    engine: Engine,
+    base: ApiServer,
+    epoch: Timestamp,
+    /// Modules that plans swap to, pushed when one does.
+    spares: Arc<[NamedModule]>,
+    /// Kept, so that no host compiles them again.
+    _modules: Vec<Module>,
+}
+
+/// A module of a setting: its name and its bytes.
+pub type NamedModule = (String, Vec<u8>);
+
+impl Setting {
+    /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules for plans
+    /// that swap, named after the fault and the Reconciler (`swap-traps-shop`): they are pushed when it comes to that.
+    ///
+    /// # Errors
+    /// When the API server refuses an object, or a Reconciler does not become ready.
+    pub fn new(
+        crds: &[Value],
+        modules: &[NamedModule],
+        spares: &[NamedModule],
+        objects: &[Value],
+    ) -> anyhow::Result<Self> {
+        let engine = offline::engine()?;
+        let loaded: Vec<Module> =
+            modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
+        let empty = ApiServer::new(Options::default());
+        let (base, epoch) = in_stopped_time(async {
+            let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None, &Arc::default());
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+            for object in pintle_api::crds().iter().chain(crds).chain([&namespace]) {
+                world.apply(object).await?;
+            }
+            for (name, bytes) in modules {
+                for object in module_objects(name, bytes, &Digest::of(bytes).to_string()) {
+                    world.apply(&object).await?;
+                }
+            }
+            for object in objects {
+                world.apply(object).await?;
+            }
+            world.start_hosts().await?;
+            ensure!(world.rest().await, "the host does not come to rest");
+            for (reference, object) in &world.server.snapshot().objects {
+                if reference.kind == "Reconciler" {
+                    ensure!(is_ready(object), "{reference} does not become ready: {}", object["status"]);
+                }
+            }
+            world.kill_hosts();
+            Ok((world.server.clone(), world.now()))
+        })??;
+        base.compact();
+        base.take_requests();
+        Ok(Self { engine, base, epoch, spares: spares.into(), _modules: loaded })
+    }
+}
+
+fn is_ready(object: &Value) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == pintle_core::conditions::READY && condition["status"] == "True")
+}
+
+/// Runs something on one thread whose time stands still while there is anything to do.
+fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(runtime.block_on(future))
+}
+
+/// What makes the bytes of a module that a scenario names.
+pub type Resolve = dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>> + Send + Sync;
+
+/// A scenario, to be run in a setting.
+pub struct Simulation<'a> {
+    /// Where it runs.
+    pub setting: &'a Setting,
+    /// The scenario's file, as lines to replay name it.
+    pub file: String,
+    scenario: Scenario,
+    names: Names,
+    resolve: &'a Resolve,
+    seams: Option<Seams>,
+    /// How long its modules are together.
+    pub(super) module_bytes: usize,
+    _modules: Vec<Module>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How many writes, requests and events of the hosts there were while the plan happened.
+    pub writes: u32,
+    /// See `writes`.
+    pub requests: u32,
+    /// See `writes`.
+    pub events: u32,
+    /// The faults of the plan that came to pass.
+    pub hit: BTreeSet<Fault>,
+    /// The first property that did not hold.
+    pub broken: Option<Broken>,
+    /// The two values that show it, where two do.
+    pub differing: Option<Differing>,
+    /// How often, in a run in which nothing goes wrong, guests were asked once more after it had converged.
+    pub forced: u64,
+    /// Everything that happened.
+    pub steps: Vec<Step>,
+    pub(super) evidence: Evidence,
+    /// Every object when it was over.
+    left: Snapshot,
+}
+
+/// What properties are judged by.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    /// The objects at the end, without what differs from run to run.
+    pub(super) end: BTreeMap<ObjectRef, Value>,
+    /// How often the hosts created and deleted each object, and changed it otherwise.
+    pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
+    /// How many requests the hosts made.
+    pub(super) requests: u32,
+    /// See [`Outcome::forced`].
+    pub(super) forced: u64,
+    /// How long it took until each root was answered for, for each time that somebody wanted something of it.
+    pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
+}
+
+/// A run in which nothing goes wrong, by which others are judged.
+pub struct Reference {
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+impl<'a> Simulation<'a> {
+    /// Reads a scenario. `resolve` makes the bytes of its modules.
+    ///
+    /// # Errors
+    /// When the text is no scenario.
+    pub fn new(setting: &'a Setting, file: &str, text: &str, resolve: &'a Resolve) -> anyhow::Result<Self> {
+        let stem = PathBuf::from(file);
+        let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
+        let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
+        let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
+        for word in scenario.without.iter().flat_map(|without| &without.faults) {
+            let is_known =
+                word == RIVAL || word.parse::<OnWrite>().is_ok() || word.parse::<OnEvent>().is_ok();
+            ensure!(is_known, "{file}: without: {word:?} is no fault of writes or events, and not {RIVAL}");
+        }
+        let files: Vec<Vec<u8>> =
+            scenario.modules.values().filter_map(|module| resolve(module).ok()).collect();
+        let modules = files.iter().filter_map(|bytes| setting.engine.load(bytes, None).ok()).collect();
+        let module_bytes = files.iter().map(Vec::len).sum();
+        let file = file.to_owned();
+        Ok(Self { setting, file, scenario, names, resolve, seams: None, module_bytes, _modules: modules })
+    }
+
+    /// The same with something between its hosts and everything else.
+    #[must_use]
+    pub fn with_seams(self, seams: Seams) -> Self {
+        Self { seams: Some(seams), ..self }
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Runs it as its file says, with nothing going wrong.
+    ///
+    /// # Errors
+    /// When the machine does not give what a run needs.
+    pub fn reference(&self, seed: u64) -> anyhow::Result<Reference> {
+        Ok(Reference { outcome: self.run_as(seed, &Plan::default(), None)? })
+    }
+
+    /// Runs it with a plan.
+    ///
+    /// # Errors
+    /// As [`Simulation::reference`].
+    pub fn run(&self, seed: u64, plan: &Plan, reference: &Reference) -> anyhow::Result<Outcome> {
+        self.run_as(seed, plan, Some(reference))
+    }
+
+    fn run_as(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> anyhow::Result<Outcome> {
+        clock::forbid();
+        let outcome = in_stopped_time(self.simulate(seed, plan, reference));
+        let touched = clock::touched();
+        let mut outcome = outcome?;
+        if let Some(touched) = touched {
+            let what = format!("a host asked the operating system for {touched}");
+            outcome.broken = Some(Broken { property: Property::Repeatable, step: None, what });
+        }
+        Ok(outcome)
+    }
+
+    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> Outcome {
+        let setting = self.setting;
+        let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
+        let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
+        let mut evidence = Evidence::default();
+        let broken = self.live(&world, plan, reference, &mut evidence).await.err();
+        // What happened at one step says more than what came of it in the end.
+        let broken = properties::at_every_step(&world, plan, reference).or(broken);
+        let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
+        let beyond =
+            world.impure.beyond().map(|what| Broken { property: Property::Bounded, step: None, what });
+        let broken = impure.or(beyond).or(broken);
+        let differing =
+            broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
+        world.arm(false);
+        world.kill_hosts();
+        let snapshot = world.server.snapshot();
+        let script = world.script();
+        Outcome {
+            writes: script.writes,
+            requests: script.requests,
+            events: script.events,
+            hit: script.hit.clone(),
+            broken,
+            differing,
+            forced: evidence.forced,
+            steps: script.steps.clone(),
+            evidence,
+            left: snapshot,
+        }
+    }
+
+    async fn live(
+        &self,
+        world: &Arc<World>,
+        plan: &Plan,
+        reference: Option<&Reference>,
+        evidence: &mut Evidence,
+    ) -> Result<(), Broken> {
+        let converges = |what: String| broken(world, Property::Converges, what);
+        world.start_hosts().await.map_err(|error| converges(format!("{error:#}")))?;
+        let runner = Runner::new(world.as_ref(), &self.scenario, self.names.clone(), self.resolve);
+        let runner = match reference {
+            Some(_) => runner.with_patience(PATIENCE),
+            None => runner,
+        };
+        world.arm(true);
+        runner.run_steps().await.map_err(|failed| converges(format!("{failed}{}", unready(world))))?;
+        let rests = world.rest().await;
+        world.arm(false);
+        *evidence = properties::evidence(world, properties::masked(world));
+        if !rests {
+            return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
+        }
+        if let Some(reference) = reference {
+            properties::counted(world, evidence, plan, reference)?;
+            properties::same_end(world, plan, &evidence.end, &reference.outcome.evidence.end)?;
+            properties::isolated(world, evidence, plan, reference)?;
+        }
+        if !world.has_hosts() {
+            return Ok(());
+        }
+        self.is_steady(world, reference.is_none(), evidence).await?;
+        self.ends(world).await
+    }
+
+    /// When its roots are deleted, nothing is left of them.
+    async fn ends(&self, world: &Arc<World>) -> Result<(), Broken> {
+        // What a scenario orphaned on purpose is nobody's.
+        let before = properties::orphans(&world.server.snapshot());
+        for root in properties::roots(&world.server.snapshot()) {
+            let _ = world.delete(&root, Cascade::Background).await;
+        }
+        world.rest().await;
+        let snapshot = world.server.snapshot();
+        let mut left = properties::roots(&snapshot).into_iter().chain(properties::orphans(&snapshot));
+        match left.find(|left| !before.contains(left)) {
+            Some(left) => {
+                let what = format!("the roots were deleted, and {left} is still there");
+                Err(broken(world, Property::NoOrphans, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Once it has converged, looking again changes nothing: neither when somebody touches the roots, nor when a host comes back.
+    async fn is_steady(
+        &self,
+        world: &Arc<World>,
+        often: bool,
+        evidence: &mut Evidence,
+    ) -> Result<(), Broken> {
+        let before = world.with_records(<[_]>::len);
+        let asked = world.impure.asked();
+        let ready = world.server.snapshot().objects;
+        let ready = properties::roots(&world.server.snapshot())
+            .iter()
+            .filter(|root| ready.get(root).is_some_and(|object| is_ready(object)))
+            .count();
+        for round in 0..if often { FORCED_RECONCILES } else { 1 } {
+            for root in properties::roots(&world.server.snapshot()) {
+                let patch =
+                    json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
+                // A root that is going may be gone by now.
+                let _ = world.patch(&root, &patch).await;
+            }
+            world.advance(Duration::from_millis(500)).await;
+        }
+        world.advance(Duration::from_secs(20)).await;
+        if often {
+            evidence.forced = world.impure.asked() - asked;
+            let expected = u64::from(FORCED_RECONCILES) * ready as u64;
+            if evidence.forced < expected {
+                let what = format!(
+                    "{ready} roots were to be looked at {FORCED_RECONCILES} times, and guests were asked {} times",
+                    evidence.forced
+                );
+                return Err(broken(world, Property::Steady, what));
+            }
+        } else {
+            world.kill_hosts();
+            world
+                .start_hosts()
+                .await
+                .map_err(|error| broken(world, Property::Steady, format!("{error:#}")))?;
+            world.advance(Duration::from_secs(20)).await;
+        }
+        let changing = world.with_records(|records| {
+            let is_change = |record: &&pintle_simulator::Record| {
+                is_host(&record.seen.client)
+                    && record.seen.verb.is_mutating()
+                    && record.seen.resource != "leases"
+                    && record.seen.resource != "events"
+            };
+            records.iter().skip(before).find(is_change).map(|record| {
+                let seen = &record.seen;
+                (seen.number, format!("{:?} {} {:?}", seen.verb, seen.resource, seen.name))
+            })
+        });
+        match changing {
+            Some((number, what)) => Err(Broken {
+                property: Property::Steady,
+                step: world.step_of(number),
+                what: format!("nothing is left to do, and yet: {what}"),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Outcome {
+    /// Equal for two runs in which the same happened, to the byte. Made anew with each call: few runs are compared.
+    pub fn hash(&self) -> String {
+        let mut text = String::new();
+        for step in &self.steps {
+            text.push_str(&format!("{step}\n"));
+        }
+        for (reference, object) in &self.left.objects {
+            text.push_str(&format!("{reference} {object}\n"));
+        }
+        Digest::of(text.as_bytes()).to_string()
+    }
+
+    /// The steps that lead to what broke, for a person: what the plan and people did, and so many of the last ones.
+    pub fn last_steps(&self, last: usize) -> String {
+        let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
+        let until = at.and_then(|step| self.steps.iter().rposition(|found| found == step));
+        let until = until.map_or(self.steps.len(), |at| at + 1);
+        let from = until.saturating_sub(last);
+        let mut text = String::new();
+        let mut is_left_out = false;
+        for (index, step) in self.steps.iter().take(until).enumerate() {
+            if index >= from || matches!(step.who.as_str(), "plan" | "user" | "somebody") {
+                if std::mem::take(&mut is_left_out) {
+                    text.push_str("  ...\n");
+                }
+                text.push_str(&format!("  {step}\n"));
+            } else {
+                is_left_out = true;
+            }
+        }
+        text
+    }
+}
+
+/// Why roots are not ready, as they say themselves: often enough that is why a step does not come to what it expects.
+fn unready(world: &World) -> String {
+    let snapshot = world.server.snapshot();
+    let mut lines = String::new();
+    for root in properties::roots(&snapshot) {
+        let conditions = snapshot.objects.get(&root).and_then(|object| object.pointer("/status/conditions"));
+        let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+        for condition in
+            conditions.filter(|one| one["type"] == pintle_core::conditions::READY && one["status"] != "True")
+        {
+            let text = |key: &str| condition[key].as_str().unwrap_or_default();
+            lines.push_str(&format!("  {root} says: {}: {}\n", text("reason"), text("message")));
+        }
+    }
+    lines
+}
+
+fn broken(world: &World, property: Property, what: String) -> Broken {
+    let step = world.script().steps.last().cloned();
+    Broken { property, step, what }
+}

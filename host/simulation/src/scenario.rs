@@ -1,0 +1,36 @@
+//! Acceptance as files: objects, steps, expectations. One runner runs them, on the real control plane and on whatever else is a
+//! [`Backend`].
+//!
+//! ```yaml
+//! about: A child that somebody deletes is made again.
+//! objects:
+//!   - {apiVersion: my.domain/v1, kind: WebServer, metadata: {name: shop}, spec: {image: "nginx:1.23.1"}}
+//! steps:
+//!   - name: it becomes ready
+//!     expect:
+//!       - object: {apiVersion: my.domain/v1, kind: WebServer, name: shop}
+//!         condition: {type: Ready, status: "True"}
+//!   - name: its Service is deleted, and is back
+//!     delete: {object: {apiVersion: v1, kind: Service, name: shop-service}}
+//!     expect:
+//!       - {object: {apiVersion: v1, kind: Service, name: shop-service}, uid: new}
+//! ```
+//!
+//! A namespace is made for each run, and is what an object without one is in; it is written `$NS`. What is of cluster scope carries
+//! `$RUN` in its name, so that scenarios can run side by side. `$UID(v1/ConfigMap/name)` is the uid of an object that exists, and
+//! `$ANY` matches whatever is there.
+
+mod backend;
+mod custom_kind;
+mod format;
+mod matching;
+mod run;
+
+pub use backend::{Backend, Call, Mark, Seen};
+pub use custom_kind::API_VERSION as CUSTOM_API_VERSION;
+pub use format::{
+    Bytes, Calls, Cascade, ConditionIs, CustomKind, Deletion, Edit, Expectation, Fixture, Guest, ModuleFile,
+    Only, OnlyOn, Scenario, Step, Stop, Swap, Target, UidIs, Without,
+};
+pub use matching::differences;
+pub use run::{Failed, Names, Runner};

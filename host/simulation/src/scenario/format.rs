@@ -1,0 +1,485 @@
+//! The file format.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use pintle_offline::documents;
+use pintle_wit::{Kind, ObjectRef};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Value;
+
+/// A scenario as it stands in its file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Scenario {
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// It runs on one backend alone.
+    #[serde(default)]
+    pub only: Option<Only>,
+    /// What the simulator lets go wrong in no run of it.
+    #[serde(default)]
+    pub without: Option<Without>,
+    /// Nothing else runs beside it, because it touches what all scenarios share.
+    #[serde(default)]
+    pub alone: bool,
+    /// Custom kinds of its own, by name; each is served as `acceptance.pintle.dev/v1`.
+    #[serde(default)]
+    pub kinds: BTreeMap<String, CustomKind>,
+    /// Modules by name. Those that no `push` step names are there from the start.
+    #[serde(default)]
+    pub modules: BTreeMap<String, ModuleFile>,
+    /// What is there from the start.
+    #[serde(default)]
+    pub objects: Vec<Value>,
+    /// What happens.
+    pub steps: Vec<Step>,
+    /// Requests that the host is refused with 403, which no other scenario may cause, as `verb resource`: the test of RBAC asks.
+    #[serde(default)]
+    pub forbidden: Vec<String>,
+}
+
+/// A scenario that one backend alone can run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Only {
+    /// The backend.
+    pub on: OnlyOn,
+    /// Why the others cannot.
+    pub because: String,
+}
+
+/// Faults that are in no plan of a scenario, because what its steps expect hangs on what they take away: that a root is the one of
+/// before, for instance.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Without {
+    /// The faults, by the words that plans have for them: `recreate`.
+    pub faults: Vec<String>,
+    /// What hangs on it.
+    pub because: String,
+}
+
+/// The backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnlyOn {
+    /// A real control plane.
+    Real,
+    /// The API server in memory.
+    Simulator,
+}
+
+/// How much of the host's status a custom kind declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CustomKind {
+    /// All of it, as CRDs that we generate.
+    HostStatus,
+    /// None of it, only a field `size` of the guest.
+    NoHostStatus,
+    /// Its conditions are a list that every writer replaces whole.
+    AtomicConditions,
+    /// There is no status subresource.
+    NoStatus,
+    /// All of it, and its objects are in no namespace.
+    ClusterScope,
+}
+
+/// A module's bytes. One of the first four is set.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ModuleFile {
+    /// A guest of this repository.
+    #[serde(default)]
+    pub guest: Option<Guest>,
+    /// A guest that misbehaves.
+    #[serde(default)]
+    pub fixture: Option<Fixture>,
+    /// A guest that answers this to everything.
+    #[serde(default)]
+    pub answers: Option<Value>,
+    /// No guest at all.
+    #[serde(default)]
+    pub bytes: Option<Bytes>,
+    /// For `fixture` and `answers`: the custom kind that it reconciles.
+    #[serde(default)]
+    pub reconciles: Option<String>,
+    /// For `fixture` and `answers`: its kinds of children, as `v1/ConfigMap`.
+    #[serde(default)]
+    pub children: Vec<String>,
+    /// For `fixture` and `answers`: its manifest declares a finalizer.
+    #[serde(default)]
+    pub finalizer: bool,
+    /// Those of `children` that it observes.
+    #[serde(default)]
+    pub observes: Vec<String>,
+    /// For `fixture` and `answers`: what its manifest declares besides, for instance `patches`.
+    #[serde(default)]
+    pub manifest: serde_json::Map<String, Value>,
+    /// The bytes end with a section that means nothing, so that they are another module with the same answers.
+    #[serde(default)]
+    pub padded: bool,
+    /// The digest that its Module states, where it is not that of the bytes.
+    #[serde(default)]
+    pub digest: Option<String>,
+}
+
+/// The guests of this repository, as `cargo xtask guests` builds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guest {
+    /// guest-darkroom.
+    Darkroom,
+    /// A later guest-darkroom, with another CACHE_TIME.
+    DarkroomNext,
+    /// guest-webserver.
+    Webserver,
+    /// guest-configmonitor.
+    Configmonitor,
+}
+
+/// The ways in which a guest can misbehave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "each says it")]
+pub enum Fixture {
+    Traps,
+    Loops,
+    Allocates,
+    Recurses,
+    Returns8MiB,
+    OutOfBounds,
+    BrokenJson,
+    ImportsWasi,
+    WithoutReconcile,
+    CompileBomb,
+    AsksAnew,
+}
+
+/// Bytes that are no guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Bytes {
+    /// A sentence.
+    #[serde(rename = "text")]
+    Text,
+    /// Nothing.
+    #[serde(rename = "empty")]
+    Empty,
+    /// A core module of WebAssembly.
+    #[serde(rename = "core")]
+    Core,
+    /// More than a module may have.
+    #[serde(rename = "20MB")]
+    TooMany,
+}
+
+/// One thing that happens, and what is to come of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Step {
+    /// What it is about.
+    pub name: String,
+    /// Applies objects, as kubectl does.
+    #[serde(default)]
+    pub apply: Vec<Value>,
+    /// Changes an object by a JSON merge patch.
+    #[serde(default)]
+    pub patch: Option<Edit>,
+    /// Deletes an object.
+    #[serde(default)]
+    pub delete: Option<Deletion>,
+    /// Uploads a module of `modules`.
+    #[serde(default)]
+    pub push: Option<String>,
+    /// Names another module in a Reconciler.
+    #[serde(default)]
+    pub swap: Option<Swap>,
+    /// Changes a child behind the host's back, by a JSON merge patch.
+    #[serde(default, rename = "edit-child")]
+    pub edit_child: Option<Edit>,
+    /// Stops the host.
+    #[serde(default, rename = "stop-host")]
+    pub stop_host: Option<Stop>,
+    /// Starts the host that was stopped.
+    #[serde(default, rename = "start-host")]
+    pub start_host: Option<bool>,
+    /// Lets time pass.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub advance: Option<Duration>,
+    /// The API server must refuse the apply, with a message that contains this.
+    #[serde(default)]
+    pub refused: Option<String>,
+    /// What must then be so.
+    #[serde(default)]
+    pub expect: Vec<Expectation>,
+    /// How soon.
+    #[serde(default = "within", deserialize_with = "duration")]
+    pub within: Duration,
+    /// For how long it must stay so.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub holds_for: Option<Duration>,
+    /// How many changing calls the host may have made since the step began.
+    #[serde(default)]
+    pub mutating_calls: Option<Calls>,
+    /// By resource, as which users the host made the changing calls that succeeded since the step began: all of these and no others.
+    /// `host` stands for the host itself.
+    #[serde(default)]
+    pub made_as: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A number of the host's calls: all of them, or by resource.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Calls {
+    /// All of them.
+    All(usize),
+    /// By resource, as `configmaps` or `darkrooms/status`; the others are not counted.
+    Of(BTreeMap<String, usize>),
+}
+
+/// A change of an object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// Which object.
+    pub object: Target,
+    /// The JSON merge patch.
+    pub patch: Value,
+}
+
+/// A deletion.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Deletion {
+    /// Which object.
+    pub object: Target,
+    /// What becomes of what it owns.
+    #[serde(default)]
+    pub cascade: Cascade,
+}
+
+/// What becomes of what a deleted object owns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cascade {
+    /// It goes after its owner.
+    #[default]
+    Background,
+    /// It goes before its owner.
+    Foreground,
+    /// It stays.
+    Orphan,
+}
+
+/// Another module for a Reconciler.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Swap {
+    /// The Reconciler.
+    pub reconciler: String,
+    /// The Module.
+    pub module: String,
+}
+
+/// How the host is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// It is asked to, and may finish what it does.
+    Gracefully,
+    /// At once.
+    Killed,
+}
+
+/// An object by name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Target {
+    /// Its group and version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, where it is not `$NS`.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl Target {
+    /// The object in this namespace, unless it names one of its own.
+    pub fn reference(&self, namespace: &str) -> ObjectRef {
+        ObjectRef {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            namespace: Some(self.namespace.clone().unwrap_or_else(|| namespace.to_owned())),
+            name: self.name.clone(),
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        Kind::new(&self.api_version, &self.kind)
+    }
+}
+
+/// What must be so of an object. Several may be said at once.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Expectation {
+    /// Which object.
+    pub object: Target,
+    /// It has these fields. `null` stands for a field that is not there; a list has just these items.
+    #[serde(default)]
+    pub matches: Option<Value>,
+    /// It is not there.
+    #[serde(default)]
+    pub absent: bool,
+    /// An Event about it has this reason.
+    #[serde(default)]
+    pub event: Option<String>,
+    /// It has this condition.
+    #[serde(default)]
+    pub condition: Option<ConditionIs>,
+    /// It is the object that was there when the step began, or another one.
+    #[serde(default)]
+    pub uid: Option<UidIs>,
+}
+
+/// A condition of an object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionIs {
+    /// Its type.
+    pub r#type: String,
+    /// Its status.
+    pub status: String,
+    /// Its reason.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// What its message contains.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// Whether an object is the one that it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UidIs {
+    /// The one that was there when the step began.
+    Same,
+    /// Another one.
+    New,
+}
+
+impl Scenario {
+    /// Reads a scenario. `file` is what messages call it.
+    ///
+    /// # Errors
+    /// With the file and the place, when the text is no scenario.
+    pub fn read(file: &str, text: &str) -> Result<Self, String> {
+        let scenario: Self = documents::parse_one(file, text).map_err(|error| error.to_string())?;
+        scenario.check().map_err(|what| format!("{file}: {what}"))?;
+        Ok(scenario)
+    }
+
+    /// Whether a step stops the host: then nothing may run beside it.
+    pub fn is_alone(&self) -> bool {
+        self.alone || self.steps.iter().any(|step| step.stop_host.is_some())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.only.as_ref().is_some_and(|only| only.because.trim().is_empty()) {
+            return Err("only needs a reason: because".into());
+        }
+        if self.without.as_ref().is_some_and(|without| without.because.trim().is_empty()) {
+            return Err("without needs a reason: because".into());
+        }
+        for (name, module) in &self.modules {
+            let sources = [
+                module.guest.is_some(),
+                module.fixture.is_some(),
+                module.answers.is_some(),
+                module.bytes.is_some(),
+            ];
+            if sources.iter().filter(|given| **given).count() != 1 {
+                return Err(format!("modules.{name}: one of guest, fixture, answers and bytes is needed"));
+            }
+            if (module.fixture.is_some() || module.answers.is_some()) && module.reconciles.is_none() {
+                return Err(format!("modules.{name}: reconciles is needed"));
+            }
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            step.check(self).map_err(|what| format!("steps[{index}] ({}): {what}", step.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        let actions = [
+            !self.apply.is_empty(),
+            self.patch.is_some(),
+            self.delete.is_some(),
+            self.push.is_some(),
+            self.swap.is_some(),
+            self.edit_child.is_some(),
+            self.stop_host.is_some(),
+            self.start_host.is_some(),
+            self.advance.is_some(),
+        ];
+        if actions.iter().filter(|given| **given).count() > 1 {
+            return Err("a step does one thing; make it two steps".into());
+        }
+        if self.refused.is_some() && self.apply.is_empty() && self.patch.is_none() {
+            return Err("refused is about apply and patch".into());
+        }
+        if let Some(name) = self.push.as_ref().filter(|name| !scenario.modules.contains_key(*name)) {
+            return Err(format!("push: modules has no {name}"));
+        }
+        for (index, expected) in self.expect.iter().enumerate() {
+            let says = expected.matches.is_some()
+                || expected.absent
+                || expected.event.is_some()
+                || expected.condition.is_some()
+                || expected.uid.is_some();
+            if !says {
+                return Err(format!(
+                    "expect[{index}]: one of matches, absent, event, condition and uid is needed"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within() -> Duration {
+    Duration::from_secs(30)
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let (number, unit) =
+        text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        _ => return Err(de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 500ms, 30s, 2m")),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| de::Error::invalid_value(de::Unexpected::Str(&text), &"a duration: 30s"))?;
+    Ok(Duration::from_millis(number.saturating_mul(milliseconds)))
+}
+
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests;

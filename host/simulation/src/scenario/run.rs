@@ -1,0 +1,531 @@
+//! The runner.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
+
+use anyhow::Context;
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+
+use super::{
+    Backend, Call, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario, Seen, Step, UidIs,
+    custom_kind, differences,
+};
+
+/// How often an expectation is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long after an answer the host's calls are surely counted.
+const COUNTED_AFTER: Duration = Duration::from_millis(600);
+/// How much of the host's log a failure shows.
+const LOG_LINES: usize = 12;
+
+/// What a run calls what it makes.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// `$NS`
+    pub namespace: String,
+    /// `$RUN`
+    pub run: String,
+}
+
+impl Names {
+    /// A scenario's text with these names in it.
+    pub fn fill(&self, text: &str) -> String {
+        text.replace("$NS", &self.namespace).replace("$RUN", &self.run)
+    }
+}
+
+/// Why a scenario failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// Which of its steps, by number and name; none before the first.
+    pub step: Option<(usize, String)>,
+    /// What was expected, and what was found.
+    pub found: Vec<String>,
+    /// What the host logged last.
+    pub log: Vec<String>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.step {
+            Some((index, name)) => writeln!(f, "step {}, {name}:", index + 1)?,
+            None => writeln!(f, "before the first step:")?,
+        }
+        for line in &self.found {
+            writeln!(f, "  {line}")?;
+        }
+        if !self.log.is_empty() {
+            writeln!(f, "  the host's log:")?;
+        }
+        for line in &self.log {
+            writeln!(f, "    {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a scenario on a backend.
+pub struct Runner<'a, B> {
+    backend: &'a B,
+    scenario: &'a Scenario,
+    names: Names,
+    resolve: &'a dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>>,
+    /// How long everything may take where things go wrong.
+    patience: Option<Duration>,
+}
+
+impl<'a, B: Backend> Runner<'a, B> {
+    /// A run. `resolve` makes the bytes of a module.
+    pub fn new(
+        backend: &'a B,
+        scenario: &'a Scenario,
+        names: Names,
+        resolve: &'a dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>>,
+    ) -> Self {
+        Self { backend, scenario, names, resolve, patience: None }
+    }
+
+    /// A run in which things go wrong that the scenario does not say: what must come of each step may take this long, and nothing is
+    /// asked of the way there, neither the number of calls, nor Events, nor for how long it stays so, nor that an
+    /// object is the same, nor how often it was changed.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// Runs it to its end, and takes away what it made.
+    ///
+    /// # Errors
+    /// When a step fails, or what it made cannot be taken away.
+    pub async fn run(&self) -> Result<(), Failed> {
+        let outcome = self.run_steps().await;
+        let cleaned = self.clean_up().await;
+        outcome?;
+        cleaned.map_err(|error| self.failed(None, vec![format!("cleaning up: {error:#}")]))
+    }
+
+    fn failed(&self, step: Option<(usize, String)>, found: Vec<String>) -> Failed {
+        let log = self.backend.host_log(&[&self.names.namespace, &self.names.run], LOG_LINES);
+        Failed { step, found, log }
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When a step fails.
+    pub async fn run_steps(&self) -> Result<(), Failed> {
+        self.set_up().await.map_err(|error| self.failed(None, vec![format!("{error:#}")]))?;
+        for (index, step) in self.scenario.steps.iter().enumerate() {
+            self.run_step(step)
+                .await
+                .map_err(|found| self.failed(Some((index, step.name.clone())), found))?;
+        }
+        Ok(())
+    }
+
+    async fn set_up(&self) -> anyhow::Result<()> {
+        self.backend
+            .apply(
+                &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}}),
+            )
+            .await?;
+        for (kind, declares) in &self.scenario.kinds {
+            self.backend
+                .apply(&custom_kind::crd(kind, *declares))
+                .await
+                .with_context(|| format!("kind {kind}"))?;
+        }
+        let later: Vec<&String> = self.scenario.steps.iter().filter_map(|step| step.push.as_ref()).collect();
+        for name in self.scenario.modules.keys().filter(|name| !later.contains(name)) {
+            self.push(name).await?;
+        }
+        for object in &self.scenario.objects {
+            self.apply(object).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply(&self, object: &Value) -> anyhow::Result<()> {
+        let mut object = self.with_uids(object).await?;
+        if object.pointer("/metadata/namespace").is_none() {
+            object["metadata"]["namespace"] = self.names.namespace.as_str().into();
+        }
+        self.backend.apply(&object).await.with_context(|| {
+            let text =
+                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            format!("applying {} {}", text("/kind"), text("/metadata/name"))
+        })
+    }
+
+    async fn push(&self, name: &str) -> anyhow::Result<()> {
+        let module = self.scenario.modules.get(name).context("no such module")?;
+        let bytes = (self.resolve)(module).with_context(|| format!("module {name}"))?;
+        let digest = module.digest.clone().unwrap_or_else(|| pintle_engine::Digest::of(&bytes).to_string());
+        for object in pintle_api::module_objects(name, &bytes, &digest) {
+            self.backend.apply(&object).await.with_context(|| format!("pushing {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// Puts uids where `$UID(apiVersion/Kind/name)` stands.
+    async fn with_uids(&self, value: &Value) -> anyhow::Result<Value> {
+        let mut text = value.to_string();
+        while let Some(start) = text.find("$UID(") {
+            let rest = text.get(start + 5..).unwrap_or_default();
+            let named = rest.split(')').next().unwrap_or_default().to_owned();
+            let mut parts = named.rsplitn(3, '/');
+            let (Some(name), Some(kind), Some(api_version)) = (parts.next(), parts.next(), parts.next())
+            else {
+                anyhow::bail!("$UID({named}): apiVersion/Kind/name is needed");
+            };
+            let object = ObjectRef {
+                api_version: api_version.into(),
+                kind: kind.into(),
+                namespace: Some(self.names.namespace.clone()),
+                name: name.into(),
+            };
+            let live =
+                self.backend.get(&object).await?.with_context(|| format!("$UID({named}): there is none"))?;
+            text = text.replace(&format!("$UID({named})"), uid(&live));
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    async fn run_step(&self, step: &Step) -> Result<(), Vec<String>> {
+        let mut uids = Vec::new();
+        for expected in &step.expect {
+            let before = match expected.uid {
+                Some(_) => {
+                    self.backend.get(&expected.object.reference(&self.names.namespace)).await.map_err(said)?
+                }
+                None => None,
+            };
+            uids.push(before.map(|live| uid(&live).to_owned()));
+        }
+        let mark = self.backend.mark();
+        match (self.act(step).await, &step.refused) {
+            (Ok(()), None) => {}
+            (Err(error), None) => return Err(vec![format!("{error:#}")]),
+            (Ok(()), Some(text)) => {
+                return Err(vec![format!("expected to be refused with {text:?}, and was accepted")]);
+            }
+            (Err(error), Some(text)) => {
+                let said = format!("{error:#}");
+                if !said.contains(text) {
+                    return Err(vec![
+                        format!("expected to be refused with {text:?}"),
+                        format!("found: {said}"),
+                    ]);
+                }
+            }
+        }
+        self.wait_for(step, &uids).await?;
+        if self.patience.is_some() {
+            return Ok(());
+        }
+        if let Some(time) = step.holds_for {
+            let until = self.backend.mark().0 + time;
+            loop {
+                let unmet = self.unmet(step, &uids).await;
+                if !unmet.is_empty() {
+                    return Err([vec!["it did not stay so:".to_owned()], unmet].concat());
+                }
+                if self.backend.mark().0 >= until {
+                    break;
+                }
+                self.backend.advance(LOOK_EVERY).await;
+            }
+        }
+        self.made_as(&step.made_as, mark).await?;
+        match &step.mutating_calls {
+            Some(expected) => self.count_calls(expected, mark).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn made_as(
+        &self,
+        expected: &BTreeMap<String, BTreeSet<String>>,
+        mark: Mark,
+    ) -> Result<(), Vec<String>> {
+        if expected.is_empty() {
+            return Ok(());
+        }
+        self.backend.advance(COUNTED_AFTER).await;
+        let Some(calls) = self.backend.calls_since(mark, Seen::Everywhere).await.map_err(said)? else {
+            return Ok(());
+        };
+        let calls: Vec<&Call> = calls
+            .iter()
+            .filter(|call| {
+                call.namespace.as_ref().is_some_and(|namespace| namespace.starts_with(&self.names.namespace))
+            })
+            .filter(|call| call.code < 400)
+            .collect();
+        let mut wrong = Vec::new();
+        for (resource, users) in expected {
+            let of = calls.iter().filter(|call| call.resource == *resource);
+            let found: BTreeSet<String> =
+                of.map(|call| call.acting_as.clone().unwrap_or_else(|| "host".into())).collect();
+            if found != *users {
+                wrong.push(format!("expected changing calls of {resource} as {users:?}, found {found:?}"));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    async fn act(&self, step: &Step) -> anyhow::Result<()> {
+        for object in &step.apply {
+            self.apply(object).await?;
+        }
+        if let Some(edit) = step.patch.as_ref().or(step.edit_child.as_ref()) {
+            let patch = self.with_uids(&edit.patch).await?;
+            self.backend.patch(&edit.object.reference(&self.names.namespace), &patch).await?;
+        }
+        if let Some(deletion) = &step.delete {
+            self.backend.delete(&deletion.object.reference(&self.names.namespace), deletion.cascade).await?;
+        }
+        if let Some(name) = &step.push {
+            self.push(name).await?;
+        }
+        if let Some(swap) = &step.swap {
+            let patch = json!({"spec": {"module": swap.module}});
+            self.backend.patch(&self.own("Reconciler", &swap.reconciler), &patch).await?;
+        }
+        if let Some(how) = step.stop_host {
+            self.backend.stop_host(how).await?;
+        }
+        if step.start_host == Some(true) {
+            self.backend.start_host().await?;
+        }
+        if let Some(time) = step.advance {
+            self.backend.advance(time).await;
+        }
+        Ok(())
+    }
+
+    fn own(&self, kind: &str, name: &str) -> ObjectRef {
+        ObjectRef {
+            api_version: "pintle.dev/v1alpha1".into(),
+            kind: kind.into(),
+            namespace: Some(self.names.namespace.clone()),
+            name: name.into(),
+        }
+    }
+
+    async fn wait_for(&self, step: &Step, uids: &[Option<String>]) -> Result<(), Vec<String>> {
+        let within = self.patience.map_or(step.within, |patience| patience.max(step.within));
+        let until = self.backend.mark().0 + within;
+        loop {
+            let unmet = self.unmet(step, uids).await;
+            if unmet.is_empty() {
+                return Ok(());
+            }
+            if self.backend.mark().0 >= until {
+                return Err([vec![format!("not within {within:?}:")], unmet].concat());
+            }
+            self.backend.advance(LOOK_EVERY).await;
+        }
+    }
+
+    /// What is not as expected.
+    async fn unmet(&self, step: &Step, uids: &[Option<String>]) -> Vec<String> {
+        let mut unmet = Vec::new();
+        for (index, expected) in step.expect.iter().enumerate() {
+            let before = uids.get(index).cloned().flatten();
+            match self.unmet_of(expected, before.as_deref()).await {
+                Ok(lines) => {
+                    let object = expected.object.reference(&self.names.namespace);
+                    unmet.extend(
+                        lines.into_iter().map(|line| format!("{} {}: {line}", object.kind, object.name)),
+                    );
+                }
+                Err(error) => unmet.push(format!("{error:#}")),
+            }
+        }
+        unmet
+    }
+
+    async fn unmet_of(&self, expected: &Expectation, before: Option<&str>) -> anyhow::Result<Vec<String>> {
+        let object = expected.object.reference(&self.names.namespace);
+        let mut unmet = Vec::new();
+        if let Some(reason) = expected.event.as_ref().filter(|_| self.patience.is_none()) {
+            let reasons = self.backend.events(&object).await?;
+            if !reasons.contains(reason) {
+                unmet.push(format!("expected an Event {reason}, found {reasons:?}"));
+            }
+        }
+        let live = self.backend.get(&object).await?;
+        let Some(live) = live else {
+            let asked = expected.matches.is_some() || expected.condition.is_some() || expected.uid.is_some();
+            if asked && !expected.absent {
+                unmet.push("it is not there".into());
+            }
+            return Ok(unmet);
+        };
+        if expected.absent {
+            unmet.push("it is still there".into());
+        }
+        if let Some(matches) = &expected.matches {
+            let mut matches = self.with_uids(matches).await?;
+            if self.patience.is_some() {
+                without_generations(&mut matches);
+            }
+            unmet.extend(differences(&matches, &live));
+        }
+        if let Some(condition) = &expected.condition {
+            let mut condition = condition.clone();
+            if let Some(message) = &mut condition.message {
+                *message =
+                    self.with_uids(&message.as_str().into()).await?.as_str().unwrap_or_default().into();
+            }
+            unmet.extend(unlike(&condition, &live));
+        }
+        match expected.uid {
+            // Where things go wrong, somebody may have deleted it.
+            Some(UidIs::Same) if self.patience.is_none() && before != Some(uid(&live)) => {
+                unmet.push("it is another object than before".into())
+            }
+            Some(UidIs::New) if before == Some(uid(&live)) => {
+                unmet.push("it is still the object that it was".into())
+            }
+            _ => {}
+        }
+        Ok(unmet)
+    }
+
+    async fn count_calls(&self, expected: &Calls, mark: Mark) -> Result<(), Vec<String>> {
+        self.backend.advance(COUNTED_AFTER).await;
+        let seen = if self.scenario.is_alone() { Seen::Everywhere } else { Seen::In(&self.names.namespace) };
+        let Some(calls) = self.backend.calls_since(mark, seen).await.map_err(said)? else { return Ok(()) };
+        let counts: Vec<(String, usize, Vec<&Call>)> = match expected {
+            Calls::All(number) => vec![("changing calls".into(), *number, calls.iter().collect())],
+            Calls::Of(resources) => {
+                let of = |resource: &String| calls.iter().filter(|call| call.resource == *resource).collect();
+                resources
+                    .iter()
+                    .map(|(resource, number)| {
+                        (format!("changing calls of {resource}"), *number, of(resource))
+                    })
+                    .collect()
+            }
+        };
+        let mut wrong = Vec::new();
+        for (what, number, found) in counts {
+            if found.len() != number {
+                wrong.push(format!("expected {number} {what}, found {}:", found.len()));
+                wrong.extend(found.iter().map(|call| format!("  {call}")));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Takes away what the scenario made: Reconcilers before what they work on, so that nobody repairs what goes.
+    /// Takes away what it made.
+    ///
+    /// # Errors
+    /// When the API server does not do it.
+    pub async fn clean_up(&self) -> anyhow::Result<()> {
+        let steps = self.scenario.steps.iter().flat_map(|step| &step.apply);
+        let mut own = Vec::new();
+        for object in self.scenario.objects.iter().chain(steps) {
+            let text =
+                |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let name = text("/metadata/name");
+            if name.contains(&self.names.run) {
+                own.push((text("/apiVersion"), text("/kind"), name));
+            }
+        }
+        own.sort_by_key(|(_, kind, _)| kind != "Reconciler");
+        let references = own.into_iter().map(|(api_version, kind, name)| ObjectRef {
+            api_version,
+            kind,
+            namespace: Some(self.names.namespace.clone()),
+            name,
+        });
+        let namespace = ObjectRef {
+            api_version: "v1".into(),
+            kind: "Namespace".into(),
+            namespace: None,
+            name: self.names.namespace.clone(),
+        };
+        let modules = self
+            .scenario
+            .modules
+            .keys()
+            .filter(|name| name.contains(&self.names.run))
+            .map(|name| self.own("Module", name));
+        let crds = self.scenario.kinds.keys().map(|kind| ObjectRef {
+            api_version: "apiextensions.k8s.io/v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: format!("{}s.acceptance.pintle.dev", kind.to_lowercase()),
+        });
+        for object in references.chain([namespace]).chain(modules).chain(crds) {
+            if self.backend.get(&object).await?.is_some() {
+                // What went by itself meanwhile is gone just as well.
+                if let Err(error) = self.backend.delete(&object, Cascade::Background).await
+                    && self.backend.get(&object).await?.is_some()
+                {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Leaves out how often something was changed.
+fn without_generations(expected: &mut Value) {
+    match expected {
+        Value::Object(map) => {
+            map.retain(|key, _| !matches!(key.as_str(), "generation" | "observedGeneration"));
+            map.values_mut().for_each(without_generations);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_generations),
+        _ => {}
+    }
+}
+
+fn said(error: anyhow::Error) -> Vec<String> {
+    vec![format!("{error:#}")]
+}
+
+fn uid(live: &Value) -> &str {
+    live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What is not as expected of a condition.
+fn unlike(expected: &ConditionIs, live: &Value) -> Option<String> {
+    let conditions =
+        live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let text = |condition: &Value, key: &str| {
+        condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let Some(found) = conditions.iter().find(|condition| text(condition, "type") == expected.r#type) else {
+        let there: Vec<String> = conditions.iter().map(|condition| text(condition, "type")).collect();
+        return Some(format!("expected a condition {}, found {there:?}", expected.r#type));
+    };
+    let is = text(found, "status") == expected.status
+        && expected.reason.as_ref().is_none_or(|reason| text(found, "reason") == *reason)
+        && expected.message.as_ref().is_none_or(|message| text(found, "message").contains(message));
+    (!is).then(|| {
+        let reason = expected.reason.as_deref().unwrap_or("*");
+        let message = expected
+            .message
+            .as_deref()
+            .map_or_else(String::new, |message| format!(", with {message:?} in its message"));
+        format!(
+            "expected condition {}={} ({reason}){message}\n      found {}={} ({}): {}",
+            expected.r#type,
+            expected.status,
+            expected.r#type,
+            text(found, "status"),
+            text(found, "reason"),
+            text(found, "message")
+        )
+    })
+}

@@ -1,0 +1,255 @@
+//! What stands between a simulated host and everything else: its requests, their replies, what watches bring, what guests answer.
+
+use std::{
+    collections::HashSet,
+    convert::Infallible,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc, LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_operator::CallGuest;
+use pintle_simulator::Lost;
+use pintle_wit::Weight;
+use serde_json::Value;
+
+/// A request of a host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// GET, PATCH and so on.
+    pub method: String,
+    /// The path, with the query.
+    pub path: String,
+    /// What is sent; null when nothing is.
+    pub body: Value,
+}
+
+/// Something that sits between a host and everything else, and may change what passes: with it, tests make hosts and guests that are
+/// broken in a known way. Each start of a host has a new one.
+pub trait Seam: Send + Sync {
+    /// A request that is about to be sent. Some: it is not, and this is taken for the reply to it.
+    fn request(&self, request: &mut Sent) -> Option<Value> {
+        let _ = request;
+        None
+    }
+
+    /// The reply to a request.
+    fn reply(&self, request: &Sent, code: &mut u16, body: &mut Value) {
+        let _ = (request, code, body);
+    }
+
+    /// What a watch brings; false: it does not.
+    fn event(&self, path: &str, event: &mut Value) -> bool {
+        let _ = (path, event);
+        true
+    }
+
+    /// What a guest is asked.
+    fn question(&self, request: &mut Value) {
+        let _ = request;
+    }
+
+    /// What a call is granted.
+    fn limits(&self, limits: &mut CallLimits) {
+        let _ = limits;
+    }
+
+    /// What a guest answers.
+    fn answer(&self, request: &Value, answer: &mut Value) {
+        let _ = (request, answer);
+    }
+}
+
+/// Makes a seam for each start of a host.
+pub type Seams = Arc<dyn Fn() -> Arc<dyn Seam> + Send + Sync>;
+
+/// The body of a reply.
+pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Sends a request through a seam.
+pub(super) async fn through<S, B>(
+    seam: Arc<dyn Seam>,
+    mut service: S,
+    request: http::Request<B>,
+) -> Result<http::Response<Body>, Lost>
+where
+    S: tower::Service<
+            http::Request<Full<Bytes>>,
+            Response = http::Response<pintle_simulator::Body>,
+            Error = Lost,
+        >,
+    B: http_body::Body + Send,
+    B::Data: Send,
+{
+    let (mut head, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| Lost)?.to_bytes();
+    let path = head.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let mut sent = Sent {
+        method: head.method.to_string(),
+        path,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    };
+    if let Some(pretended) = seam.request(&mut sent) {
+        return Ok(response(200, pretended.to_string().into()));
+    }
+    head.uri = sent.path.parse().map_err(|_| Lost)?;
+    let bytes = if sent.body.is_null() { Bytes::new() } else { Bytes::from(sent.body.to_string()) };
+    let reply = service.call(http::Request::from_parts(head, Full::new(bytes))).await?;
+    if sent.path.contains("watch=true") && reply.status().is_success() {
+        let (head, body) = reply.into_parts();
+        let shown = move |bytes: Bytes| {
+            let mut event: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            match seam.event(&sent.path, &mut event) {
+                // The type first, as the API server has it.
+                true => format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into(),
+                false => Bytes::new(),
+            }
+        };
+        let body = body.map_frame(move |frame| frame.map_data(&shown)).boxed_unsync();
+        return Ok(http::Response::from_parts(head, body));
+    }
+    let (head, body) = reply.into_parts();
+    let bytes = body.collect().await.map_err(|_| Lost)?.to_bytes();
+    let mut value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let mut code = head.status.as_u16();
+    seam.reply(&sent, &mut code, &mut value);
+    Ok(response(code, value.to_string().into()))
+}
+
+fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
+    let mut response = http::Response::new(Full::new(bytes).boxed_unsync());
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::BAD_GATEWAY);
+    response
+}
+
+/// How often guests were asked, and what they were caught at: an answer that does not follow from its request alone.
+#[derive(Debug, Default)]
+pub(super) struct Impure {
+    found: Mutex<Option<Caught>>,
+    beyond: Mutex<Option<String>>,
+    asked: AtomicU64,
+}
+
+/// Two answers that should have been one.
+#[derive(Clone, Debug)]
+pub(super) struct Caught {
+    /// How the guest was asked the second time.
+    pub(super) how: &'static str,
+    pub(super) first: String,
+    pub(super) again: String,
+}
+
+impl Impure {
+    pub(super) fn caught(&self) -> Option<Caught> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was made of an answer that was more than its call was granted.
+    pub(super) fn beyond(&self) -> Option<String> {
+        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks whether what was made of an answer keeps to what its call was granted.
+    fn weigh(&self, answer: &Answer, limits: &CallLimits) {
+        let weight = Weight::of(&answer.text, limits.response).map(|weight| weight.parsed_bytes());
+        let granted = limits.response.parsed_bytes;
+        let what = match weight {
+            Ok(bytes) if bytes <= granted && answer.stats.peak_memory_bytes <= limits.memory_bytes => return,
+            Ok(bytes) => format!(
+                "of an answer values of up to {bytes} bytes were made, and the call was granted {granted}, and {} bytes of linear memory",
+                limits.memory_bytes
+            ),
+            Err(beyond) => format!("values were made of an answer that goes beyond its limits: {beyond:?}"),
+        };
+        self.beyond.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+    }
+
+    /// How often hosts asked a guest.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn first(&self) -> Option<String> {
+        self.caught().map(|caught| format!("{} the guest answered otherwise", caught.how))
+    }
+
+    fn say(&self, what: impl FnOnce() -> Caught) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(what);
+    }
+}
+
+/// Calls every guest more often than needed, and writes down where it answers otherwise: the same again, and with its children in
+/// another order.
+pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> CallGuest {
+    Arc::new(move |module, text, limits| {
+        impure.asked.fetch_add(1, Ordering::Relaxed);
+        let call = |text: &str| ask(module, text, limits, seam.as_deref());
+        let first = call(text);
+        if let Ok(answer) = &first {
+            impure.weigh(answer, limits);
+        }
+        // What a sound host asked a guest before, in any run, has been looked at.
+        if seam.is_none() && !is_new(module, text) {
+            return first;
+        }
+        // What ran out of fuel or memory says nothing, and takes long to say it.
+        if impure.first().is_some() || first.as_ref().is_err_and(|error| error.origin == Origin::Engine) {
+            return first;
+        }
+        let said = |answer: &Result<Answer, CallError>| match answer {
+            Ok(answer) => answer.text.clone(),
+            // The message of an engine may count bytes and fuel.
+            Err(error) if error.origin == Origin::Engine => error.failure.reason.clone(),
+            Err(error) => error.failure.to_string(),
+        };
+        let compare = |text: &str, how: &'static str| {
+            let again = call(text);
+            if said(&again) != said(&first) {
+                impure.say(|| Caught { how, first: said(&first), again: said(&again) });
+            }
+        };
+        compare(text, "asked the same again");
+        let mut other: Value = serde_json::from_str(text).unwrap_or_default();
+        if let Some(children) = other["children"].as_array_mut().filter(|children| children.len() > 1) {
+            children.reverse();
+            compare(&other.to_string(), "asked with its children in another order");
+        }
+        first
+    })
+}
+
+/// Whether a module has not been asked this before in this process. Of the many runs of a search most begin alike.
+fn is_new(module: &Module, text: &str) -> bool {
+    static ASKED: LazyLock<Mutex<HashSet<u64>>> = LazyLock::new(Mutex::default);
+    let mut hasher = DefaultHasher::new();
+    (module.digest().to_string(), text).hash(&mut hasher);
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(hasher.finish())
+}
+
+fn ask(
+    module: &Module,
+    text: &str,
+    limits: &CallLimits,
+    seam: Option<&dyn Seam>,
+) -> Result<Answer, CallError> {
+    let Some(seam) = seam else { return module.reconcile(text, limits) };
+    let mut limits = *limits;
+    seam.limits(&mut limits);
+    let mut request = serde_json::from_str(text).unwrap_or_default();
+    seam.question(&mut request);
+    let answer = module.reconcile(&request.to_string(), &limits)?;
+    let mut value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+    seam.answer(&request, &mut value);
+    let text = value.to_string();
+    let (weight, parsed) = pintle_wit::weigh_and_parse_response(&text, limits.response);
+    let stats = CallStats { parsed_bytes: weight.parsed_bytes(), response_bytes: text.len(), ..answer.stats };
+    match parsed {
+        Ok(response) => Ok(Answer { response, text, stats }),
+        Err(failure) => Err(CallError { failure: Box::new(failure), origin: Origin::Engine, stats }),
+    }
+}

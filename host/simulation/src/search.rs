@@ -1,0 +1,208 @@
+//! Running many plans, and shortening those that break a property.
+
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use pintle_runtime::clock;
+
+use super::{
+    Broken, Outcome, Plan, Property, Replay, Simulation,
+    choice::{Chosen, Effort, Subject},
+};
+
+/// A run that broke a property.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What repeats it, as short as it could be made.
+    pub replay: Replay,
+    /// What came of that.
+    pub outcome: Outcome,
+}
+
+/// How many plans there were of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Run at all.
+    pub run: usize,
+    /// Of these, those in which it came to pass.
+    pub hit: usize,
+}
+
+/// What came of many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// How many distinct plans were run.
+    pub plans: usize,
+    /// How many of them had each perturbation of the catalogue.
+    pub by_class: BTreeMap<&'static str, Count>,
+    /// How many there were of each scenario, and how long they took together.
+    pub by_scenario: BTreeMap<String, (usize, Duration)>,
+    /// How many had a fault that came to pass.
+    pub hit: usize,
+    /// How many were run twice, to see that the same happens.
+    pub repeated: usize,
+    /// The runs that broke a property, at most as many as were asked for.
+    pub failures: Vec<Failure>,
+    /// How many broke one in all.
+    pub failed: usize,
+}
+
+impl Tally {
+    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &Outcome, took: Duration) {
+        self.plans += 1;
+        self.hit += usize::from(!outcome.hit.is_empty());
+        let of_scenario = self.by_scenario.entry(simulation.file.clone()).or_default();
+        *of_scenario = (of_scenario.0 + 1, of_scenario.1 + took);
+        let hit = Plan(outcome.hit.iter().copied().collect()).kinds();
+        for kind in plan.kinds() {
+            let count = self.by_class.entry(kind).or_default();
+            count.run += 1;
+            count.hit += usize::from(hit.contains(&kind));
+        }
+    }
+
+    /// The kinds of plans of which fewer came to pass than there must be, in words: a search that finds nothing because it no longer
+    /// looks is none.
+    pub fn lacking(&self, floors: &[(&'static str, usize)]) -> Vec<String> {
+        let hit = |kind| self.by_class.get(kind).map_or(0, |count| count.hit);
+        let lacking = floors.iter().filter(|(kind, floor)| hit(*kind) < *floor);
+        lacking
+            .map(|(kind, floor)| format!("of {kind} {} plans came to pass, fewer than {floor}", hit(*kind)))
+            .collect()
+    }
+}
+
+/// Runs plans, several at once. `progress` is told after each run how many are done and how many of them broke a property.
+///
+/// # Errors
+/// When the machine does not give what a run needs, or a run panicked.
+pub fn search(
+    subjects: &[Subject<'_>],
+    plans: &[Chosen],
+    effort: &Effort,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> anyhow::Result<Tally> {
+    let next = AtomicUsize::new(0);
+    let tally = Mutex::new((Tally::default(), Vec::new()));
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(chosen) = plans.get(number) else { return Ok(()) };
+            let Some(subject) = subjects.get(chosen.subject) else { return Ok(()) };
+            let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
+            let begun = clock::monotonic();
+            let outcome = run(subject, chosen, is_again)?;
+            let took = clock::monotonic().saturating_sub(begun);
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.0.count(&subject.simulation, &chosen.plan, &outcome, took);
+            tally.0.repeated += usize::from(is_again);
+            if outcome.broken.is_some() {
+                tally.0.failed += 1;
+                tally.1.push(number);
+            }
+            let (done, failed) = (tally.0.plans, tally.0.failed);
+            drop(tally);
+            progress(done, failed);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..effort.threads.max(1)).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))
+        })
+    })?;
+    let (mut tally, mut failed) = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Which thread was first is no matter of the plans.
+    failed.sort_unstable();
+    for number in failed {
+        if tally.failures.len() >= effort.failures_max {
+            break;
+        }
+        if let Some(chosen) = plans.get(number)
+            && let Some(subject) = subjects.get(chosen.subject)
+        {
+            let failure = shorten(subject, chosen.seed, &chosen.plan)?;
+            // Several plans may come down to one.
+            if !tally.failures.iter().any(|other| other.replay == failure.replay) {
+                tally.failures.push(failure);
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// Runs a plan, or runs it twice, when both must be the same.
+fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<Outcome> {
+    let simulation = &subject.simulation;
+    let once = || {
+        let run = || simulation.run(chosen.seed, &chosen.plan, &subject.reference);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let replay =
+                Replay { scenario: simulation.file.clone(), seed: chosen.seed, plan: chosen.plan.clone() };
+            Err(anyhow::anyhow!("a run panicked: {}\n  --replay '{replay}'", said(panic.as_ref())))
+        })
+    };
+    let mut outcome = once()?;
+    if again && once()?.hash() != outcome.hash() {
+        let what = "the same plan did not lead to the same run".into();
+        outcome.broken.get_or_insert(Broken { property: Property::Repeatable, step: None, what });
+    }
+    Ok(outcome)
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
+}
+
+/// Leaves faults out of a plan as long as a property still breaks.
+///
+/// # Errors
+/// When the machine does not give what a run needs.
+pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<Failure> {
+    let simulation = &subject.simulation;
+    let mut plan = plan.clone();
+    let mut outcome = simulation.run(seed, &plan, &subject.reference)?;
+    // What one fault was needed for another may no longer be needed for, so that all are tried again after each that went.
+    let mut at = 0;
+    while plan.0.len() > 1 && at < plan.0.len() {
+        let mut fewer = plan.clone();
+        fewer.0.remove(at);
+        let found = simulation.run(seed, &fewer, &subject.reference)?;
+        if found.broken.is_some() {
+            (plan, outcome, at) = (fewer, found, 0);
+        } else {
+            at += 1;
+        }
+    }
+    // A plan of one fault draws nothing from the seed but names and uids.
+    let mut seed = seed;
+    if seed != 0 {
+        let found = simulation.run(0, &plan, &subject.reference)?;
+        if found.broken.is_some() {
+            (seed, outcome) = (0, found);
+        }
+    }
+    Ok(Failure { replay: Replay { scenario: simulation.file.clone(), seed, plan }, outcome })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_of_which_too_few_plans_came_to_pass_is_named() {
+        let mut tally = Tally::default();
+        tally.by_class.insert("P1", Count { run: 9, hit: 3 });
+        assert_eq!(tally.lacking(&[("P1", 3)]), Vec::<String>::new());
+        assert_eq!(tally.lacking(&[("P1", 4), ("P2", 1)]).len(), 2);
+    }
+}

@@ -1,0 +1,23 @@
+//! `pintle simulate` of a `pintle` that was built without the simulator.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::problem::{Problem, Verdict};
+
+/// Search for crashes, lost replies and stale views that a guest does not survive (not in this build)
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct Simulate {
+    #[arg(hide = true, allow_hyphen_values = true, trailing_var_arg = true)]
+    words: Vec<OsString>,
+}
+
+impl Simulate {
+    pub(super) fn run(self) -> Result<Verdict, Problem> {
+        drop(self.words);
+        Err(Problem::new("this pintle was built without the simulator, as it is in the image")
+            .hint("build the command line from Pintle's sources: cargo build --release --package pintle"))
+    }
+}

@@ -11,9 +11,9 @@ use pintle_schema::config_schema::ConfigSchema;
 use pintle_wit::{Failure, names};
 
 use super::{
-    CrdInfo,
     configs::Configs,
     load::{Load, Progress},
+    state::CrdInfo,
 };
 
 /// What the decision is made of.

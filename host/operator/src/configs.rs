@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::{
-    Shared,
     bind::{self, World},
+    state::Shared,
 };
 use crate::limits::Limit;
 

@@ -14,7 +14,10 @@ use pintle_core::{
 use pintle_schema::config_schema;
 use pintle_wit::{manifest_limits, reasons, syntax};
 
-use crate::{FIELDS_KEPT_MAX, RELIST_EVERY, compile::child};
+use crate::{
+    compile::child,
+    needs::{FIELDS_KEPT_MAX, RELIST_EVERY},
+};
 
 /// A limit. Where it stands and why it is what it is: [`Limit::spec`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,9 +14,9 @@ use serde_json::json;
 use tracing::{debug, info, warn};
 
 use super::{
-    Shared, State,
     budget::Purpose,
     compile::{self, Compilers},
+    state::{Shared, State},
 };
 use crate::limits::Limit;
 

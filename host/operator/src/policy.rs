@@ -12,7 +12,7 @@ use pintle_engine::Module;
 use pintle_kubernetes::Resource;
 use pintle_wit::Failure;
 
-use super::{State, bind};
+use super::{bind, state::State};
 
 /// What is in force for a Reconciler.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use axum::{
 use pintle_runtime::{clock, heartbeat::Heartbeats};
 use tokio::sync::oneshot;
 
-use super::Shared;
+use crate::state::Shared;
 
 /// How long an answer that needs the lock waits for it. Probes wait for a second.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);

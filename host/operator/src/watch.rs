@@ -4,22 +4,24 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
-    Api,
+    Api, Client,
     core::{ApiResource, DynamicResourceScope, ObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_kubernetes::{Reduced, Resource};
-use pintle_runtime::clock::{self, Random};
+use pintle_runtime::{
+    Spawner,
+    clock::{self, Random},
+};
 use pintle_wit::{Kind, names};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::{Marks, Shared, needs::Wanted, store::Head};
+use crate::{needs::Wanted, store::Head};
 
-/// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on (kubernetes.md,
-/// section 3), and kube takes a connection that is silent for longer than this as dead.
+/// How long the API server keeps a watch open, in seconds. Load balancers drop silent connections from 240 s on, and kube takes a connection that is silent for longer than this as dead.
 const WATCH_SECONDS: u32 = 200;
 
 /// How many objects of a list are asked for at once. A page is held as text and as values while it is read: a hundred objects of some
@@ -41,34 +43,57 @@ pub(crate) struct WatchKey {
     pub(crate) kind: Kind,
     /// One namespace, or all of them.
     pub(crate) namespace: Option<String>,
-    /// The label that objects must have.
-    pub(crate) label: Option<&'static str>,
+    pub(crate) purpose: Purpose,
     pub(crate) projection: Projection,
-    /// It brings what guests ask to see; another number brings more of each object.
-    pub(crate) needs: Option<u32>,
+}
+
+/// What a watch is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Purpose {
+    /// Every object of a kind that guests reconcile.
+    Roots,
+    /// The objects of a kind that carry our label.
+    Children,
+    /// Every object of a kind that guests ask to see. Another round brings more of each object.
+    Needs {
+        /// Which round it is.
+        round: u32,
+    },
+}
+
+impl Purpose {
+    /// Whether what a watch with this purpose keeps can stay when one with another takes its place: they differ by their round at most.
+    pub(crate) fn is_like(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
 }
 
 impl WatchKey {
-    /// Every object of a kind.
+    /// The roots of a kind.
     pub(crate) fn roots(kind: &Kind) -> Self {
-        Self { kind: kind.clone(), namespace: None, label: None, projection: Projection::Whole, needs: None }
+        let (purpose, projection) = (Purpose::Roots, Projection::Whole);
+        Self { kind: kind.clone(), namespace: None, purpose, projection }
     }
 
-    /// The objects of a kind that carry our label.
+    /// The children of a kind.
     pub(crate) fn children(kind: &Kind, namespace: Option<&str>, projection: Projection) -> Self {
         let namespace = namespace.map(Into::into);
-        Self { kind: kind.clone(), namespace, label: Some(names::LABEL_RECONCILER), projection, needs: None }
+        Self { kind: kind.clone(), namespace, purpose: Purpose::Children, projection }
     }
 
     /// The objects of a kind that guests ask to see.
     pub(crate) fn needs(kind: &Kind, namespace: Option<&str>, wanted: Wanted) -> Self {
         let projection = if wanted.whole { Projection::Whole } else { Projection::Metadata };
         let namespace = namespace.map(Into::into);
-        Self { kind: kind.clone(), namespace, label: None, projection, needs: Some(wanted.round) }
+        Self { kind: kind.clone(), namespace, purpose: Purpose::Needs { round: wanted.round }, projection }
     }
 
     pub(crate) fn brings_children(&self) -> bool {
-        self.label.is_some()
+        self.purpose == Purpose::Children
+    }
+
+    pub(crate) fn brings_needs(&self) -> bool {
+        matches!(self.purpose, Purpose::Needs { .. })
     }
 }
 
@@ -112,33 +137,59 @@ impl Drop for Watch {
     }
 }
 
-/// Starts a watch that brings what it sees into the shared state.
+/// Takes in what watches bring.
+pub(crate) trait Sink: Send + Sync + 'static {
+    /// What is remembered from the beginning of a list to its end.
+    type Marks: Copy + Send;
+
+    /// The back-off of another watch.
+    fn backoff(&self) -> Backoff;
+    /// A list begins.
+    fn list_begins(&self) -> Self::Marks;
+    /// A list shows an object.
+    fn listed(&self, key: &WatchKey, live: Value, marks: Option<Self::Marks>);
+    /// A list has shown everything.
+    fn list_ended(&self, key: &WatchKey, marks: Self::Marks);
+    /// An object was changed.
+    fn news(&self, news: News);
+    /// The watch is doing otherwise.
+    fn is(&self, key: &WatchKey, now: WatchState);
+}
+
+/// Starts a watch that brings what it sees into a sink.
 pub(crate) fn start(
-    shared: Arc<Shared>,
+    sink: Arc<impl Sink>,
+    spawner: &Spawner,
+    client: Client,
     key: WatchKey,
     resource: &Resource,
     claims: BTreeSet<String>,
 ) -> Watch {
     let task = match key.projection {
-        Projection::Whole => spawn::<false>(shared, key, resource),
-        Projection::Metadata => spawn::<true>(shared, key, resource),
+        Projection::Whole => spawn::<false>(sink, spawner, client, key, resource),
+        Projection::Metadata => spawn::<true>(sink, spawner, client, key, resource),
     };
     Watch { task, state: WatchState::Starting, started: clock::monotonic(), listed: false, claims }
 }
 
-fn spawn<const METADATA: bool>(shared: Arc<Shared>, key: WatchKey, resource: &Resource) -> JoinHandle<()> {
-    let (client, resource) = (shared.cluster.client(), resource.api_resource());
+fn spawn<const METADATA: bool>(
+    sink: Arc<impl Sink>,
+    spawner: &Spawner,
+    client: Client,
+    key: WatchKey,
+    resource: &Resource,
+) -> JoinHandle<()> {
+    let resource = resource.api_resource();
     let api: Api<Seen<METADATA>> = match &key.namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
     let config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE_OBJECTS);
-    let config = match key.label {
-        Some(label) => config.labels(label),
-        None => config,
+    let config = match key.purpose {
+        Purpose::Children => config.labels(names::LABEL_RECONCILER),
+        Purpose::Roots | Purpose::Needs { .. } => config,
     };
-    let spawner = shared.spawner.clone();
-    spawner.spawn(follow(shared, key, move || watcher(api.clone(), config.clone())))
+    spawner.spawn(follow(sink, key, move || watcher(api.clone(), config.clone())))
 }
 
 /// An object as a watch brings it: still as text, since most of what a watch brings is what the operator's own writes already showed
@@ -190,8 +241,8 @@ impl<const METADATA: bool> kube::Resource for Seen<METADATA> {
 }
 
 impl<const METADATA: bool> Seen<METADATA> {
-    fn news(self, key: &Arc<WatchKey>, what: What) -> News {
-        News { key: Arc::clone(key), what, head: self.head, text: self.text }
+    fn news(self, key: &Arc<WatchKey>, change: Change) -> News {
+        News { key: Arc::clone(key), change, head: self.head, text: self.text }
     }
 }
 
@@ -199,14 +250,14 @@ impl<const METADATA: bool> Seen<METADATA> {
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) key: Arc<WatchKey>,
-    pub(crate) what: What,
+    pub(crate) change: Change,
     pub(crate) head: Head,
     text: Box<RawValue>,
 }
 
 /// What became of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Change {
     /// It is there.
     Seen,
     /// It is gone; this is how it was last.
@@ -234,17 +285,17 @@ impl News {
     }
 }
 
-async fn follow<const METADATA: bool, S>(shared: Arc<Shared>, key: WatchKey, begin: impl Fn() -> S + Send)
+async fn follow<K: Sink, const METADATA: bool, S>(sink: Arc<K>, key: WatchKey, begin: impl Fn() -> S + Send)
 where
     S: Stream<Item = Result<watcher::Event<Seen<METADATA>>, watcher::Error>> + Send,
 {
     let key = Arc::new(key);
-    let mut list: Option<Marks> = None;
-    let mut stream = std::pin::pin!(persistent(shared.backoff(), begin));
+    let mut list: Option<K::Marks> = None;
+    let mut stream = std::pin::pin!(persistent(sink.backoff(), begin));
     while let Some(event) = stream.next().await {
         match event {
-            Ok(event) => take(&shared, &key, event, &mut list),
-            Err(error) => shared.watch_is(&key, WatchState::Failing(describe(&error))),
+            Ok(event) => take(&*sink, &key, event, &mut list),
+            Err(error) => sink.is(&key, WatchState::Failing(describe(&error))),
         }
     }
 }
@@ -327,27 +378,27 @@ where
     })
 }
 
-fn take<const METADATA: bool>(
-    shared: &Shared,
+fn take<K: Sink, const METADATA: bool>(
+    sink: &K,
     key: &Arc<WatchKey>,
     event: watcher::Event<Seen<METADATA>>,
-    list: &mut Option<Marks>,
+    list: &mut Option<K::Marks>,
 ) {
     match event {
-        watcher::Event::Init => *list = Some(shared.list_begins()),
+        watcher::Event::Init => *list = Some(sink.list_begins()),
         watcher::Event::InitApply(object) => {
-            if let Some(live) = object.news(key, What::Seen).read() {
-                shared.saw(key, live, *list);
+            if let Some(live) = object.news(key, Change::Seen).read() {
+                sink.listed(key, live, *list);
             }
         }
         watcher::Event::InitDone => {
             if let Some(marks) = list.take() {
-                shared.list_ended(key, marks);
+                sink.list_ended(key, marks);
             }
-            shared.watch_is(key, WatchState::Synced);
+            sink.is(key, WatchState::Synced);
         }
-        watcher::Event::Apply(object) => shared.news(object.news(key, What::Seen)),
-        watcher::Event::Delete(object) => shared.news(object.news(key, What::Gone)),
+        watcher::Event::Apply(object) => sink.news(object.news(key, Change::Seen)),
+        watcher::Event::Delete(object) => sink.news(object.news(key, Change::Gone)),
     }
 }
 

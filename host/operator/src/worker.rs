@@ -23,10 +23,10 @@ use tokio::{sync::Semaphore, task::JoinError};
 use tracing::{debug, error, info, warn};
 
 use super::{
-    Shared,
     budget::{Purpose, Reservation, TooLarge},
     metrics::{Ended, Metric},
     needs::{FIELDS_KEPT_MAX, Looked},
+    state::Shared,
     store::RootKey,
     watch::WatchState,
 };
@@ -338,7 +338,7 @@ impl Work {
     fn watch_failure(&self, look: &LookUp) -> Option<String> {
         let state = self.shared.state();
         let mut watches =
-            state.watches.iter().filter(|(key, _)| key.needs.is_some() && key.kind == *look.kind());
+            state.watches.iter().filter(|(key, _)| key.brings_needs() && key.kind == *look.kind());
         watches.find_map(|(_, watch)| match &watch.state {
             WatchState::Failing(message) if !watch.listed => Some(message.clone()),
             _ => None,
@@ -681,7 +681,7 @@ impl Work {
         live["kind"] = kind.kind.as_str().into();
         let mut state = self.shared.state();
         let changed = state.roots.wrote(&kind, live);
-        self.shared.count_anew(&mut state, &kind);
+        self.shared.tell_of_counts(&mut state, &kind);
         drop(state);
         if changed {
             // The guest's own status fields are its memory: it may have more to say now that they are there.
@@ -716,7 +716,7 @@ impl Work {
         if is_current {
             state.children.judged(&done.judged);
         }
-        self.shared.count_anew(&mut state, &kind);
+        self.shared.tell_of_counts(&mut state, &kind);
         drop(state);
         match (done.retry, done.again) {
             (Some(at_least), _) if done.overran => Finished::Overran(at_least),

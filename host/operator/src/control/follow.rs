@@ -13,7 +13,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::error;
 
-use crate::{CrdInfo, OwnWatches, Shared, State, watch::persistent};
+use crate::{
+    state::{CrdInfo, OwnWatches, Shared, State},
+    watch::persistent,
+};
 
 pub(super) fn put<T>(map: &mut BTreeMap<String, T>, name: &str, object: Option<T>) {
     match object {

@@ -2,12 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::Duration,
 };
 
 use pintle_core::{
-    object, readiness,
+    object,
     reconciler::{self, Grants},
 };
 use pintle_kubernetes::Resource;
@@ -15,13 +14,11 @@ use pintle_runtime::clock;
 use pintle_wit::{Kind, Manifest, names};
 use tracing::{info, warn};
 
-use super::{GATHER, Loop, ROUND_RETRY, Verdicts, resting, working};
+use super::{GATHER, Loop, ROUND_RETRY, Verdicts, working};
 use crate::{
-    Shared, State,
     bind::InForce,
-    limits::Limit,
-    needs::Wanted,
-    watch::{self, Projection, WatchKey, WatchState},
+    state::{Shared, State},
+    watch::{self, WatchKey, WatchState},
 };
 
 /// When the API server is asked again about a kind that it did not serve. A CRD's arrival is seen by watch; this is for aggregated
@@ -56,14 +53,17 @@ pub(super) fn other_kinds(grants: &Grants, manifest: &Manifest) -> BTreeSet<Kind
 }
 
 /// The kinds that a guest may ask to see, with their indexes.
-fn needs_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = (Kind, &'a [String])> {
+pub(super) fn needs_of<'a>(
+    grants: &'a Grants,
+    manifest: &'a Manifest,
+) -> impl Iterator<Item = (Kind, &'a [String])> {
     let needs = manifest.needs.iter();
     let needs = needs.map(|need| (Kind::new(&need.api_version, &need.kind), need.indexes.as_slice()));
     needs.filter(|(kind, _)| grants.allows_need(kind))
 }
 
 /// The kinds that a guest may patch.
-fn patches_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = Kind> {
+pub(super) fn patches_of<'a>(grants: &'a Grants, manifest: &'a Manifest) -> impl Iterator<Item = Kind> {
     let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
     patches.filter(|kind| grants.allows_patch(kind))
 }
@@ -209,154 +209,9 @@ pub(super) fn watched_namespaces(state: &State, name: &str) -> BTreeSet<String> 
 /// The namespaces in which changes are seen of objects that guests ask to see and that are watched nowhere else.
 pub(super) fn watched_needs(state: &State, name: &str) -> BTreeSet<String> {
     let of_needs = |(key, watch): &(&WatchKey, &watch::Watch)| {
-        key.needs.is_some() && watch.listed && watch.claims.contains(name)
+        key.brings_needs() && watch.listed && watch.claims.contains(name)
     };
     state.watches.iter().filter(of_needs).filter_map(|(key, _)| key.namespace.clone()).collect()
-}
-
-/// Starts the watches that are wanted and ends those that nobody claims any more. Returns when to look again although nothing changed.
-pub(super) fn claim_watches(
-    shared: &Arc<Shared>,
-    memory: &mut Loop,
-    verdicts: &Verdicts,
-    child_kinds: &BTreeMap<String, Vec<Kind>>,
-) -> Option<Duration> {
-    let mut readings = BTreeMap::new();
-    let mut wanted: BTreeMap<WatchKey, (Resource, BTreeSet<String>)> = BTreeMap::new();
-    let mut state = shared.state();
-    let observed: BTreeSet<Kind> = working(verdicts)
-        .flat_map(|(_, in_force)| in_force.module.manifest().children.iter().filter(|child| child.observe))
-        .map(pintle_wit::ChildKind::kind)
-        .collect();
-    for (name, left) in resting(verdicts) {
-        let key = WatchKey::roots(&left.resource.kind);
-        wanted.insert(key, (left.resource.clone(), BTreeSet::from([name.clone()])));
-    }
-    let roots: BTreeSet<Kind> =
-        working(verdicts).map(|(_, in_force)| in_force.module.manifest().reconciles.clone()).collect();
-    state.needed.keep_kinds_of_roots(&roots);
-    // One index serves all who declare it.
-    let mut paths: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
-    for (name, in_force) in working(verdicts) {
-        let (manifest, Some(object)) = (in_force.module.manifest(), state.reconcilers.get(name)) else {
-            continue;
-        };
-        let grants = &object.spec.grants;
-        for (kind, indexes) in needs_of(grants, manifest) {
-            paths.entry(kind).or_default().extend(indexes.iter().cloned());
-        }
-        // What a root has patched is followed as if its guest had asked to see it.
-        for kind in patches_of(grants, manifest) {
-            paths.entry(kind).or_default();
-        }
-    }
-    let (mut needed, mut again) = (BTreeMap::new(), None);
-    for (kind, paths) in paths {
-        let (wanted, due) = state.needed.wanted(&kind, paths, clock::monotonic());
-        needed.insert(kind, wanted);
-        if let Some(due) = due {
-            again = again.into_iter().chain([due.after]).min();
-            if due.is_put_off {
-                // Nobody in particular is to blame: all who ask for the kind share its list.
-                shared.metrics.limit_hit("", Limit::Relists);
-            }
-        }
-    }
-    for (name, in_force) in working(verdicts) {
-        let mut claim = |key: WatchKey, resource: &Resource| {
-            let (_, claims) = wanted.entry(key).or_insert_with(|| (resource.clone(), BTreeSet::new()));
-            claims.insert(name.clone());
-        };
-        claim(WatchKey::roots(&in_force.resource.kind), &in_force.resource);
-        let manager =
-            state.reconcilers.get(name).map_or_else(String::new, |object| object.spec.manager(name));
-        let mine = in_force
-            .module
-            .manifest()
-            .children
-            .iter()
-            .filter(|child| child.observe)
-            .map(pintle_wit::ChildKind::kind);
-        readings.insert(name.clone(), (manager, mine.collect::<BTreeSet<Kind>>()));
-        let Some(object) = state.reconcilers.get(name) else { continue };
-        // They become a part of a path.
-        let named = object.spec.watch_secrets_in.iter();
-        let namespaces: Vec<&String> = named.filter(|namespace| object::is_namespace(namespace)).collect();
-        let (grants, manifest) = (&object.spec.grants, in_force.module.manifest());
-        let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
-        for kind in needs.chain(patches_of(grants, manifest)) {
-            let (Some(resource), Some(wanted)) = (state.resources.get(&kind), needed.get(&kind)) else {
-                continue;
-            };
-            if reconciler::is_watchable(&kind) {
-                claim(WatchKey::needs(&kind, None, *wanted), resource);
-            } else {
-                // Their metadata tells that there is news; what it is, is read live.
-                let metadata = Wanted { whole: false, ..*wanted };
-                for namespace in &namespaces {
-                    claim(WatchKey::needs(&kind, Some(namespace), metadata), resource);
-                }
-            }
-        }
-        for kind in child_kinds.get(name).into_iter().flatten() {
-            let Some(resource) = state.resources.get(kind) else { continue };
-            if reconciler::is_watchable(kind) {
-                let whole = readiness::needs_status(kind) || observed.contains(kind);
-                let projection = if whole { Projection::Whole } else { Projection::Metadata };
-                claim(WatchKey::children(kind, None, projection), resource);
-            } else {
-                for namespace in &namespaces {
-                    claim(WatchKey::children(kind, Some(namespace), Projection::Metadata), resource);
-                }
-            }
-        }
-    }
-    // Children are read by the eyes of their Reconciler; where those changed, they are read anew.
-    let changed: BTreeSet<&String> = readings
-        .iter()
-        .filter(|(name, reading)| memory.readings.get(*name) != Some(reading))
-        .map(|(name, _)| name)
-        .collect();
-    let reread: BTreeSet<Kind> =
-        changed.iter().flat_map(|name| child_kinds.get(*name).into_iter().flatten().cloned()).collect();
-    let ended: Vec<WatchKey> = state
-        .watches
-        .keys()
-        .filter(|key| !wanted.contains_key(key) || key.brings_children() && reread.contains(&key.kind))
-        .cloned()
-        .collect();
-    for key in ended {
-        state.watches.remove(&key);
-        let same = |other: &WatchKey| {
-            other.kind == key.kind
-                && other.namespace == key.namespace
-                && other.label == key.label
-                && other.needs.is_some() == key.needs.is_some()
-        };
-        if wanted.keys().any(same) {
-            continue;
-        }
-        if key.needs.is_some() {
-            state.needed.remove_kind(&key.kind);
-        } else if key.brings_children() {
-            state.children.remove_kind(&key.kind, key.namespace.as_deref());
-        } else {
-            state.roots.remove_kind(&key.kind);
-        }
-    }
-    state.readings = readings.clone();
-    for (key, (resource, claims)) in wanted {
-        if let Some(watch) = state.watches.get_mut(&key) {
-            watch.claims = claims;
-            continue;
-        }
-        info!(watch = %key, projection = ?key.projection, "Starting a watch");
-        let watch = watch::start(Arc::clone(shared), key.clone(), &resource, claims);
-        state.watches.insert(key, watch);
-    }
-    drop(state);
-    memory.readings = readings;
-    again
 }
 
 #[cfg(test)]

@@ -15,12 +15,11 @@ use tracing::warn;
 
 use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace};
 use crate::{
-    Shared, State,
     bind::{self, Verdict},
     load::Progress,
     metrics::Metric,
-    own,
     own_status::{self, Findings},
+    state::{Shared, State, own},
     store::FINALIZERS_OF_ROOTS,
     watch::{WatchKey, WatchState},
 };

@@ -164,7 +164,7 @@ impl Cluster {
     }
 
     fn module(&self, name: &str) -> Option<Arc<Value>> {
-        self.server.object(&super::super::own("Module", name))
+        self.server.object(&crate::state::own("Module", name))
     }
 
     /// Waits until a Module's Ready says this.

@@ -5,7 +5,7 @@ use pintle_wit::{Kind, Manifest, names};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{control, metrics::Metrics};
+use crate::{control::activate, metrics::Metrics};
 
 fn reconciler(uid: &str, generation: i64, spec: Value) -> api::Reconciler {
     let mut object = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler",
@@ -132,13 +132,13 @@ fn roots_are_looked_at_under_a_policy_that_changed_while_module_and_config_wait(
     let root = json!({"apiVersion": "x/v1", "kind": "Toy", "metadata": {"name": "a", "namespace": "n", "uid": "a", "resourceVersion": "1"}});
     let mut state = state(&reconciler("u", 1, json!({"grants": children(&[])})));
     state.roots.saw(&Kind::new("x/v1", "Toy"), root, None);
-    control::renew_alone(&mut state, &"r".to_owned());
+    activate::renew_alone(&mut state, &"r".to_owned());
     assert!(state.queue.pop(std::time::Duration::ZERO).is_none(), "nothing changed");
     state.reconcilers.insert("r".into(), reconciler("u", 2, json!({})));
-    control::renew_alone(&mut state, &"r".to_owned());
+    activate::renew_alone(&mut state, &"r".to_owned());
     let (lane, key) = state.queue.pop(std::time::Duration::ZERO).expect("the root is queued");
     assert_eq!((lane.as_str(), key.name.as_str()), ("r", "a"));
     state.queue.finish(&lane, &key, pintle_core::Finished::Settled, std::time::Duration::ZERO);
-    control::renew_alone(&mut state, &"r".to_owned());
+    activate::renew_alone(&mut state, &"r".to_owned());
     assert!(state.queue.pop(std::time::Duration::ZERO).is_none(), "once");
 }

@@ -1,0 +1,162 @@
+//! The operator without what ties it to a process: the simulator starts it as `run` does.
+
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicBool},
+    time::Duration,
+};
+
+use pintle_core::SealingKey;
+use pintle_engine::Engine;
+use pintle_kubernetes::{Cluster, Hold};
+use pintle_runtime::{Spawner, clock::Random, heartbeat};
+use tokio::sync::{Notify, Semaphore};
+use tracing::{error, info};
+
+use crate::{
+    Budget, Metrics, Readiness, access,
+    compile::Compilers,
+    control, events, lease, load,
+    state::{CallGuest, Shared, State},
+    worker,
+};
+
+/// The operator without what ties it to a process: what it works with enters here, so that a simulator can be given instead.
+pub struct Host {
+    /// The way to the API server. Its own retry must be off.
+    pub client: kube::Client,
+    /// What calls guests.
+    pub engine: Engine,
+    /// Where modules are compiled; nothing means in this process, at once.
+    pub compilers: Option<Arc<Compilers>>,
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+    /// Its name in Leases and Events.
+    pub identity: String,
+    /// The namespace of its key, its Lease and the ConfigMaps of modules.
+    pub namespace: String,
+    /// Whether it writes only while it holds the Lease.
+    pub leader_elect: bool,
+    /// How many roots are worked on at once.
+    pub workers: usize,
+    /// How much memory calls, answers and the compiler may take.
+    pub budget: Budget,
+    /// What its chance comes from.
+    pub seed: u64,
+    /// Where its tasks run.
+    pub spawner: Spawner,
+    /// What calls guests, where not their modules alone do.
+    pub guests: Option<CallGuest>,
+    /// What tells others how far it is.
+    pub readiness: Readiness,
+}
+
+impl Host {
+    /// Works until this ends; then what is under way is finished and the Lease given up.
+    ///
+    /// # Errors
+    /// When its tasks end otherwise than by themselves.
+    pub async fn work_until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        tokio::pin!(stop);
+        let cluster = Cluster::new(self.client.clone());
+        let mut candidate = self.leader_elect.then(|| {
+            lease::Candidate::stand(&self.spawner, cluster.clone(), &self.namespace, &self.identity)
+        });
+        let cluster = match &candidate {
+            Some(candidate) => cluster.with_hold(Hold::elected(candidate.held.clone())),
+            None => cluster,
+        };
+        // In order, here and below: chance would be one more thing that a simulator cannot repeat.
+        let key = tokio::select! {
+            biased;
+            () = &mut stop => {
+                release(candidate).await;
+                return Ok(());
+            }
+            key = load::sealing_key(&cluster, &self.namespace) => key,
+        };
+        let spawner = self.spawner.clone();
+        let leader = candidate.as_ref().map(|candidate| candidate.holder.clone());
+        let shared = self.share(cluster, key, leader);
+        let mut control = spawner.spawn_as(heartbeat::CONTROL, control::run(Arc::clone(&shared)));
+        let workers = spawner.spawn(worker::dispatch(Arc::clone(&shared), shared.workers));
+        tokio::select! {
+            biased;
+            () = &mut stop => info!("Stopping"),
+            ended = &mut control => error!(?ended, "The control loop ended"),
+            () = follow_election(&shared, candidate.as_mut()) => error!("The election ended"),
+        }
+        shared.stop();
+        workers.await?;
+        if !control.is_finished() && tokio::time::timeout(CONTROL_STOP_TIMEOUT, &mut control).await.is_err() {
+            control.abort();
+        }
+        // Last, since the next host begins to write then.
+        release(candidate).await;
+        Ok(())
+    }
+}
+
+impl Host {
+    /// What its parts share, once it has its key.
+    pub(crate) fn share(
+        self,
+        cluster: Cluster,
+        key: SealingKey,
+        leader: Option<tokio::sync::watch::Receiver<String>>,
+    ) -> Arc<Shared> {
+        let shared = Arc::new(Shared {
+            recorder: events::Recorder::new(&cluster, &self.identity),
+            cluster,
+            engine: self.engine,
+            budget: self.budget,
+            compilers: self.compilers,
+            fetches: Semaphore::new(load::FETCHES_AT_ONCE),
+            key,
+            metrics: Arc::clone(&self.metrics),
+            workers: self.workers,
+            spawner: self.spawner,
+            guests: self.guests,
+            chance: Mutex::new(Random::new(self.seed)),
+            access: access::Access::default(),
+            leader,
+            state: Mutex::new(State::new(self.seed, self.workers, self.metrics)),
+            lock: heartbeat::LockWatch::default(),
+            work: Notify::new(),
+            control: Notify::new(),
+            needs_listed: Notify::new(),
+            stopping: AtomicBool::new(false),
+        });
+        self.readiness.follow(&shared);
+        shared
+    }
+}
+
+/// How long the control loop may take to end its round when the operator stops: a write or two.
+const CONTROL_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+async fn release(candidate: Option<lease::Candidate>) {
+    if let Some(candidate) = candidate {
+        candidate.release().await;
+    }
+}
+
+/// Wakes the control loop whenever this host comes to lead, or no longer does. Ends when nobody stands for election any more.
+async fn follow_election(shared: &Shared, candidate: Option<&mut lease::Candidate>) {
+    let Some(candidate) = candidate else { return std::future::pending().await };
+    let mut held = candidate.held.clone();
+    let mut term = None;
+    let wake = async {
+        while held.changed().await.is_ok() {
+            let now = shared.cluster.hold().term();
+            if now != term {
+                term = now;
+                shared.control.notify_one();
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = candidate.ended() => {}
+        () = wake => {}
+    }
+}

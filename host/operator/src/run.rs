@@ -1,0 +1,94 @@
+//! The operator as a process: flags in, signals, the server of probes and metrics.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context;
+use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
+use pintle_kubernetes::observed::Observer;
+use pintle_runtime::{Spawner, clock};
+use tracing::{error, info};
+
+use crate::{
+    Budget, Flags, Host, Metrics, admin,
+    compile::{self, Compilers, child},
+    memory_limit, server,
+};
+
+/// Runs the operator until it is told to stop.
+///
+/// # Errors
+/// When it cannot start: no API server, no engine, no address to listen on.
+pub async fn run(flags: Flags) -> anyhow::Result<()> {
+    let level = flags.start_logging();
+    let admin = match flags.admin_bind {
+        Some(address) => Some(admin::serve(address, level).await?),
+        None => None,
+    };
+    let identity = flags.identity()?;
+    let metrics = Arc::new(Metrics::new());
+    let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
+    let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
+    let engine = Engine::new(config).context("the WebAssembly engine does not start")?;
+    let run: compile::Run =
+        Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
+    let compilers = Compilers::new(flags.compile_limits(), run, Arc::clone(&metrics));
+    let (check, compile) = (engine.clone(), Arc::clone(&compilers));
+    // An engine whose deadline does not fire would let one guest hold a worker for ever.
+    tokio::task::spawn_blocking(move || {
+        check.self_test(Compiler::Elsewhere(&|job| compile.compile_at_once(&job)))
+    })
+    .await?
+    .context("the engine's deadline does not fire")?;
+    let spawner = Spawner::default();
+    let server = server::Server::bind(flags.bind, spawner.heartbeats().clone())?;
+    let budget = Budget::new(flags.memory_budget.unwrap_or_else(memory_limit::process_bytes));
+    let standing = budget.standing();
+    info!(
+        memory_mebibytes = standing.process >> 20, for_calls_mebibytes = standing.capacity >> 20,
+        version = env!("CARGO_PKG_VERSION"), identity, address = %server.address(), allocation = ?engine.allocation(),
+        "Pintle starts"
+    );
+    let readiness = server.readiness();
+    let stop = stop_signal()?;
+    let serving = server.start()?;
+    let host = Host {
+        client,
+        engine,
+        compilers: Some(compilers),
+        metrics,
+        identity,
+        namespace: flags.namespace,
+        leader_elect: flags.leader_elect,
+        workers: flags.workers,
+        budget,
+        seed: u64::from_le_bytes(clock::random()?),
+        spawner,
+        guests: None,
+        readiness,
+    };
+    let stopped = async {
+        tokio::select! {
+            () = stop => {}
+            ended = serving => error!(?ended, "The server ended"),
+        }
+    };
+    host.work_until(stopped).await?;
+    if let Some(admin) = admin {
+        admin.abort();
+    }
+    info!("Stopped");
+    Ok(())
+}
+
+/// Ends when the process is told to stop.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,275 @@
+//! What the operator knows, and what its parts share.
+//!
+//! Everything that the operator knows is in [`State`], plain maps behind one lock that is never held across an await. Watches and
+//! workers change it; the control loop and the workers are woken when they did.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use pintle_api as api;
+use pintle_core::{Priority, Queue, SealingKey, StatusSchema, Uid};
+use pintle_engine::{Answer, CallError, CallLimits, Engine, Module};
+use pintle_kubernetes::{Cluster, Resource};
+use pintle_runtime::{
+    Spawner,
+    clock::{self, Random},
+};
+use pintle_wit::{Kind, ObjectRef};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::{
+    Budget, Metrics, access,
+    compile::Compilers,
+    events,
+    in_flight::InFlight,
+    load,
+    metrics::Metric,
+    needs::{Asker, Needed},
+    policy::Active,
+    store::{Children, Root, RootKey, Roots},
+    watch::{self, News, Watch, WatchKey},
+};
+
+/// What calls guests in place of their modules.
+pub type CallGuest = Arc<dyn Fn(&Module, &str, &CallLimits) -> Result<Answer, CallError> + Send + Sync>;
+
+/// What all parts of the operator share.
+pub(crate) struct Shared {
+    pub(crate) cluster: Cluster,
+    pub(crate) engine: Engine,
+    /// Where modules are compiled, if not in this process.
+    pub(crate) compilers: Option<Arc<Compilers>>,
+    /// Who may have the bytes of a module in memory.
+    pub(crate) fetches: Semaphore,
+    pub(crate) key: SealingKey,
+    pub(crate) metrics: Arc<Metrics>,
+    /// How much memory calls, answers and the compiler may take.
+    pub(crate) budget: Budget,
+    /// How many passes may run at once.
+    pub(crate) workers: usize,
+    pub(crate) recorder: events::Recorder,
+    pub(crate) spawner: Spawner,
+    pub(crate) guests: Option<CallGuest>,
+    /// What the chance in the back-off of each watch comes from.
+    pub(crate) chance: Mutex<Random>,
+    pub(crate) access: access::Access,
+    /// Who leads, where hosts stand for election.
+    pub(crate) leader: Option<tokio::sync::watch::Receiver<String>>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) lock: pintle_runtime::heartbeat::LockWatch,
+    /// There is work for a worker.
+    pub(crate) work: Notify,
+    /// There is something for the control loop to decide.
+    pub(crate) control: Notify,
+    /// The objects of a kind that guests ask to see have been listed.
+    pub(crate) needs_listed: Notify,
+    pub(crate) stopping: AtomicBool,
+}
+
+/// What the operator knows.
+pub(crate) struct State {
+    /// The term of leadership that everything is prepared for: the control loop has seen to it that a pass may begin.
+    pub(crate) term: Option<u64>,
+    pub(crate) roots: Roots,
+    pub(crate) children: Children,
+    pub(crate) needed: Needed,
+    /// What watches bring of objects that are being written.
+    pub(crate) in_flight: InFlight<News>,
+    /// Since when a key waits for a worker.
+    pub(crate) waiting: BTreeMap<(String, RootKey), Duration>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) queue: Queue<String, RootKey>,
+    /// What is in force, by the Reconciler's name.
+    pub(crate) active: BTreeMap<String, Active>,
+    /// How the API server serves the kinds that are in use.
+    pub(crate) resources: BTreeMap<Kind, Resource>,
+    pub(crate) watches: BTreeMap<WatchKey, Watch>,
+    /// The host's own objects, and CRDs, by name.
+    pub(crate) modules: BTreeMap<String, api::Module>,
+    pub(crate) reconcilers: BTreeMap<String, api::Reconciler>,
+    pub(crate) crds: BTreeMap<String, CrdInfo>,
+    pub(crate) own: OwnWatches,
+    /// How children are read, by their Reconciler.
+    pub(crate) readings: BTreeMap<String, Reading>,
+    /// Loaded modules and failed loads, by the Module's name.
+    pub(crate) loads: BTreeMap<String, load::Load>,
+    /// Kinds that only a root's status names and that the API server does not serve, with the time to ask again.
+    pub(crate) unserved: BTreeMap<Kind, Duration>,
+    /// Kinds that the API server was asked about and does not serve, with the time to ask again.
+    pub(crate) missing: BTreeMap<Kind, std::time::Duration>,
+    /// Those of them of which the API server did not say whether it serves them, and since when.
+    pub(crate) unclear: BTreeMap<Kind, Duration>,
+    /// Reconcilers whose root counts changed since they were last written.
+    pub(crate) counts_changed: BTreeSet<String>,
+}
+
+/// How the children of a Reconciler are read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reading {
+    /// The field manager whose fields are ours.
+    pub(crate) manager: String,
+    /// The kinds that its guest observes.
+    pub(crate) observed: BTreeSet<Kind>,
+}
+
+/// Whether the host's own watches have shown everything once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnWatches {
+    pub(crate) modules: bool,
+    pub(crate) reconcilers: bool,
+    pub(crate) crds: bool,
+    pub(crate) error: Option<String>,
+}
+
+/// What the operator keeps of a CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CrdInfo {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
+    pub(crate) established: bool,
+    /// The status part of each served version.
+    pub(crate) versions: BTreeMap<String, StatusSchema>,
+}
+
+impl State {
+    pub(crate) fn new(seed: u64, workers: usize, metrics: Arc<Metrics>) -> Self {
+        Self {
+            metrics,
+            waiting: BTreeMap::new(),
+            term: None,
+            roots: Roots::default(),
+            children: Children::default(),
+            needed: Needed::default(),
+            in_flight: InFlight::default(),
+            queue: Queue::new(seed, workers),
+            active: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            reconcilers: BTreeMap::new(),
+            crds: BTreeMap::new(),
+            own: OwnWatches::default(),
+            readings: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            unserved: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            unclear: BTreeMap::new(),
+            counts_changed: BTreeSet::new(),
+        }
+    }
+
+    /// The Reconciler that works on a kind.
+    pub(crate) fn reconciler_of(&self, kind: &Kind) -> Option<(&String, &Active)> {
+        self.active.iter().find(|(_, active)| active.binding.manifest.reconciles == *kind)
+    }
+
+    /// Queues a root for the Reconciler that works on its kind, if there is one and it may.
+    pub(crate) fn enqueue(&mut self, kind: &Kind, key: &RootKey, priority: Priority) -> bool {
+        let lane = match self.reconciler_of(kind) {
+            Some((lane, active)) if active.namespaces.includes(key.namespace.as_deref()) => lane.clone(),
+            _ => return false,
+        };
+        self.queue.add(&lane, key.clone(), priority);
+        self.metrics.count(Metric::QueueAdds, &[&lane, &lane]);
+        if self.queue.waits(&lane, key) {
+            self.waiting.entry((lane, key.clone())).or_insert_with(clock::monotonic);
+        }
+        true
+    }
+
+    pub(crate) fn enqueue_by_uid(&mut self, uids: BTreeSet<Uid>, priority: Priority) -> bool {
+        let mut any = false;
+        for uid in uids {
+            if let Some((kind, key)) = self.roots.by_uid(&uid).map(|root| (root.kind(), root.key())) {
+                any |= self.enqueue(&kind, &key, priority);
+            }
+        }
+        any
+    }
+
+    pub(crate) fn enqueue_askers(&mut self, askers: BTreeSet<Asker>, priority: Priority) -> bool {
+        let mut any = false;
+        for (kind, key) in askers {
+            any |= self.enqueue(&kind, &key, priority);
+        }
+        any
+    }
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in State is left half-changed by a panic: every change is one insertion or removal.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lock.taken();
+        state
+    }
+
+    /// Whether somebody holds the lock now.
+    pub(crate) fn is_locked(&self) -> bool {
+        matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Whether a pass may begin, and in which term: this host leads, and the control loop has prepared for it.
+    pub(crate) fn term_of_work(&self, state: &State) -> Option<u64> {
+        self.cluster.hold().term().filter(|term| state.term == Some(*term))
+    }
+
+    /// Begins the work of a term of leadership. Whoever led before may have left everything at any point, and have changed what this
+    /// host remembers of earlier passes: nothing is remembered, and there is a pass for every root. What is in force for those that
+    /// wait came into force while this host stood by, without what must be written first.
+    pub(crate) fn begin_term(&self, term: u64, waiting: &BTreeSet<String>) {
+        let mut state = self.state();
+        if state.term == Some(term) {
+            return;
+        }
+        state.term = Some(term);
+        state.active.retain(|name, _| !waiting.contains(name));
+        state.roots.forget_memories();
+        state.needed.forget_askers();
+        let lanes: Vec<(String, Kind)> =
+            state.active.iter().map(|(lane, active)| (lane.clone(), active.binding.root_kind())).collect();
+        for (lane, kind) in lanes {
+            let keys: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
+            for key in keys {
+                state.enqueue(&kind, &key, Priority::Background);
+            }
+            state.queue.hurry(&lane);
+        }
+        drop(state);
+        self.work.notify_one();
+    }
+
+    /// The back-off of another watch.
+    pub(crate) fn backoff(&self) -> watch::Backoff {
+        watch::Backoff::new(self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64())
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.work.notify_waiters();
+        self.work.notify_one();
+        self.control.notify_one();
+    }
+}
+
+/// How an object of the host's own is named.
+pub(crate) fn own(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: kind.into(),
+        namespace: None,
+        name: name.into(),
+    }
+}

@@ -16,11 +16,10 @@ mod rbac;
 mod render;
 #[cfg(feature = "simulation")]
 mod simulate;
-#[cfg(not(feature = "simulation"))]
-#[path = "cli/without_simulator.rs"]
-mod simulate;
 mod swap;
 mod test;
+#[cfg(any(test, not(feature = "simulation")))]
+mod without_simulator;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -42,7 +41,10 @@ enum Subcommands {
     Build(build::Build),
     Render(render::Render),
     Test(test::Test),
+    #[cfg(feature = "simulation")]
     Simulate(simulate::Simulate),
+    #[cfg(not(feature = "simulation"))]
+    Simulate(without_simulator::Simulate),
     Check(check::Check),
     Crds(crds::Crds),
     Rbac(rbac::Rbac),

@@ -414,7 +414,9 @@ fn the_image_is_built_from_what_is_here_and_starts_as_the_deployment_wants() {
             ("COPY", [from, _]) => {
                 assert!(repository().join(from).exists(), "{from} is not there");
             }
-            ("RUN", _) => assert_eq!(rest, "cargo build --profile dist --locked --package pintle"),
+            ("RUN", _) => {
+                assert_eq!(rest, "cargo build --profile dist --locked --package pintle --no-default-features")
+            }
             _ => {}
         }
     }

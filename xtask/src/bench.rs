@@ -47,8 +47,17 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     say("building the host, the benchmark and its guests");
-    let packages =
-        ["--package", "pintle", "--bin", "pintle", "--package", "pintle-bench", "--bin", "pintle-bench"];
+    let packages = [
+        "--package",
+        "pintle",
+        "--bin",
+        "pintle",
+        "--package",
+        "pintle-bench",
+        "--bin",
+        "pintle-bench",
+        "--no-default-features",
+    ];
     board.cargo("bench", cargo(["build", "--profile", "dist"].iter().chain(&packages)))?;
     let built = target().join("dist");
     let guests = guests::build_bench(&board, built.join("pintle").as_os_str())?;

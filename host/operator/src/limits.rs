@@ -443,7 +443,7 @@ mod tests {
         }
         assert!(
             written == table(),
-            "docs/operators.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle --lib limits"
+            "docs/operators.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle-operator --lib limits"
         );
     }
 

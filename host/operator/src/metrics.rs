@@ -441,9 +441,8 @@ impl Observer for Metrics {
     }
 }
 
-impl Metrics {
-    /// All metrics, at nothing yet.
-    pub fn new() -> Self {
+impl Default for Metrics {
+    fn default() -> Self {
         let mut registry = Registry::default();
         let series = Metric::ALL.map(|metric| (metric, Series::new(&metric.spec(), &mut registry)));
         let metrics =
@@ -451,7 +450,9 @@ impl Metrics {
         metrics.set(Metric::Build, &[env!("CARGO_PKG_VERSION")], 1.0);
         metrics
     }
+}
 
+impl Metrics {
     /// Counts. The values are those of the metric's labels, in their order; so below.
     pub(crate) fn count(&self, metric: Metric, values: &[&str]) {
         if let Some(Series { values: Values::Counter(family), .. }) = self.series.get(&metric) {

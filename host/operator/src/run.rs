@@ -25,7 +25,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         None => None,
     };
     let identity = flags.identity()?;
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::default());
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
     let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
     let engine = Engine::new(config).context("the WebAssembly engine does not start")?;

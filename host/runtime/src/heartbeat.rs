@@ -151,7 +151,8 @@ impl LockWatch {
 pub fn name_of<F>() -> &'static str {
     let name = std::any::type_name::<F>();
     let name = name.split(['<', '{']).next().unwrap_or(name).trim_end_matches(':');
-    ["pintle::operator::", "pintle::"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
+    let ours = name.strip_prefix("pintle_").and_then(|name| name.split_once("::"));
+    ours.map_or(name, |(_, rest)| rest)
 }
 
 #[cfg(test)]
@@ -243,6 +244,6 @@ mod tests {
             name_of::<F>()
         }
         async fn reconcile() {}
-        assert!(of(&reconcile()).ends_with("heartbeat::tests::the_name_of_a_task_is_short::reconcile"));
+        assert_eq!(of(&reconcile()), "heartbeat::tests::the_name_of_a_task_is_short::reconcile");
     }
 }

@@ -128,7 +128,7 @@ impl Running {
             client: kube::Client::new(transport, "default"),
             engine: start.engine.clone(),
             compilers: None,
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::new(Metrics::default()),
             identity: client.clone(),
             namespace: NAMESPACE.into(),
             leader_elect: start.elect,

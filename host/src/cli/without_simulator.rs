@@ -14,10 +14,31 @@ pub(super) struct Simulate {
     words: Vec<OsString>,
 }
 
+#[cfg_attr(feature = "simulation", allow(dead_code, reason = "only its tests are built beside the real one"))]
 impl Simulate {
     pub(super) fn run(self) -> Result<Verdict, Problem> {
         drop(self.words);
         Err(Problem::new("this pintle was built without the simulator, as it is in the image")
             .hint("build the command line from Pintle's sources: cargo build --release --package pintle"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        simulate: Simulate,
+    }
+
+    #[test]
+    fn whatever_is_asked_of_it_the_answer_says_how_to_get_one() {
+        let line = Line::parse_from(["simulate", "guest.wasm", "--seeds", "3", "--help"]);
+        let problem = line.simulate.run().expect_err("there is none");
+        assert!(format!("{problem:?}").contains("cargo build --release --package pintle"), "{problem:?}");
     }
 }

@@ -14,7 +14,7 @@ fn job(n: u8) -> Job<'static> {
 }
 
 fn compilers(run: impl Fn(&Job<'_>, &Limits, &Stop) -> Ended + Send + Sync + 'static) -> Arc<Compilers> {
-    Compilers::new(Limits::default(), Box::new(run), Arc::new(Metrics::new()))
+    Compilers::new(Limits::default(), Box::new(run), Arc::new(Metrics::default()))
 }
 
 /// Compilers that end like this.

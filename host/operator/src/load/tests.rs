@@ -130,7 +130,7 @@ impl Cluster {
     }
 
     fn start(&self) -> Running {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::default());
         let elsewhere = Precompiler::new(&self.engine.target()).expect("a compiler");
         let (compiled, ends) = (Arc::clone(&self.compiled), Arc::clone(&self.ends));
         let run = move |job: &Job<'_>, _: &Limits, _: &compile::child::Stop| {

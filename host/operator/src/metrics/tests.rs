@@ -2,7 +2,7 @@ use super::*;
 
 /// Metrics of which every one has a sample of two controllers.
 fn full() -> Metrics {
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     for controller in ["darkroom", "web\"server\\\n"] {
         for metric in Metric::ALL {
             let spec = metric.spec();
@@ -86,7 +86,7 @@ fn a_scraper_can_read_it() {
 
 #[test]
 fn passes_are_counted_under_controller_runtimes_names() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     let took = Duration::from_millis(3);
     metrics.reconciled("darkroom", Ended::Success, took);
     metrics.reconciled("darkroom", Ended::RequeueAfter, took);
@@ -128,7 +128,7 @@ fn the_series_of_a_reconciler_go_with_it_and_no_others() {
 
 #[test]
 fn a_guest_that_makes_reasons_up_does_not_fill_the_memory() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     for number in 0..1000 {
         metrics.reconciled("darkroom", Ended::Terminal(&format!("Reason{number}")), Duration::ZERO);
     }
@@ -156,13 +156,13 @@ fn the_page_about_metrics_is_about_these() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == Metric::page(),
-        "docs/metrics.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle --lib metrics"
+        "docs/metrics.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle-operator --lib metrics"
     );
 }
 
 #[test]
 fn a_limit_is_counted_whether_a_pass_fails_for_it_or_not() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     metrics.hits("shop", Hits { events: 3, records: 0, asking: true });
     metrics.hits("shop", Hits { events: 2, records: 5, asking: false });
     let took = Duration::from_millis(1);

@@ -50,7 +50,7 @@ fn active(object: &api::Reconciler, module: Option<Module>) -> Active {
 
 /// What is known once the control loop has looked at this Reconciler, and is somewhere else.
 fn state(object: &api::Reconciler) -> State {
-    let mut state = State::new(0, 4, Arc::new(Metrics::new()));
+    let mut state = State::new(0, 4, Arc::new(Metrics::default()));
     state.active.insert("r".into(), active(object, Some(module())));
     state.reconcilers.insert("r".into(), object.clone());
     state

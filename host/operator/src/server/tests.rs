@@ -26,7 +26,7 @@ fn host() -> (Host, Health) {
         engine: Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).unwrap(),
         budget: Budget::fixed(512 << 20),
         compilers: None,
-        metrics: Arc::new(Metrics::new()),
+        metrics: Arc::new(Metrics::default()),
         identity: "host".into(),
         namespace: "pintle-system".into(),
         leader_elect: false,

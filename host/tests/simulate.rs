@@ -25,7 +25,7 @@ use pintle_engine::fixtures;
 use pintle_offline as offline;
 use pintle_offline::documents;
 use pintle_simulation::{
-    NamedModule, Outcome, Plan, Replay, Setting, Simulation,
+    Class, NamedModule, Outcome, Plan, Replay, Setting, Simulation,
     choice::{self, Effort, Menu, Subject},
     scenario::{Guest, ModuleFile},
     search::{self, Tally},
@@ -39,24 +39,24 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How many plans are run when nobody says otherwise, as in `cargo xtask test`.
 const PLANS: usize = 5000;
 /// Of that many, so many of each kind must come to pass, or the search has shrunk. About three quarters of what there is.
-const FLOORS: [(&str, usize); 17] = [
-    ("P1", 510),
-    ("P2", 680),
-    ("P3", 140),
-    ("P4", 220),
-    ("P5", 70),
-    ("P6", 520),
-    ("P7", 710),
-    ("P8", 560),
-    ("P9", 430),
-    ("P10", 180),
-    ("P11", 165),
-    ("P12", 44),
-    ("P13", 24),
-    ("P14", 43),
-    ("P15", 25),
-    ("P16", 145),
-    (choice::MIXED, 470),
+const FLOORS: [(Class, usize); 17] = [
+    (Class::Crash, 510),
+    (Class::LostWrite, 680),
+    (Class::TwoCrashes, 140),
+    (Class::OldView, 220),
+    (Class::Lag, 70),
+    (Class::HiddenEvent, 520),
+    (Class::DisorderedEvent, 710),
+    (Class::EndedWatch, 560),
+    (Class::FailedRequest, 430),
+    (Class::Rivals, 180),
+    (Class::Meddling, 165),
+    (Class::Recreated, 44),
+    (Class::Churn, 24),
+    (Class::BadSwap, 43),
+    (Class::BrokenSwap, 25),
+    (Class::Clocks, 145),
+    (Class::Mixed, 470),
 ];
 /// Plans that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("simulate/corpus.txt");
@@ -410,7 +410,11 @@ fn catch(subjects: &[Subject<'_>], animal: &zoo::Animal) -> anyhow::Result<Optio
         if let Some(found) = outcome.broken
             && of_sound(&plan)? != Some(found.property)
         {
-            let classes = if plan.0.is_empty() { "no fault".into() } else { plan.classes().join(", ") };
+            let classes = if plan.0.is_empty() {
+                "no fault".into()
+            } else {
+                plan.classes().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            };
             println!("caught   {}: {} ({classes})", animal.name, found.property.letter());
             return Ok(Some(format!("{} ({classes})", found.property.letter())));
         }

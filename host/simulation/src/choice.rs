@@ -8,7 +8,7 @@ use std::{
 use pintle_runtime::clock::Random;
 
 use super::{
-    Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Reference, Replay, Simulation, Step,
+    Class, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Reference, Replay, Simulation, Step,
     plan::RIVAL,
     script::{STARTS, is_host},
 };
@@ -27,28 +27,25 @@ const SKEWS: [u64; 4] = [1, 30, 600, 7200];
 
 /// How many plans of each kind there are to one another. The classes are those of docs/simulator.md; what is of none is a mixture.
 /// Places at which a host can end, or be lied to, come first: there most bugs were found.
-const WEIGHTS: [(&str, u64); 17] = [
-    ("P1", 10),
-    ("P2", 14),
-    ("P3", 6),
-    ("P4", 8),
-    ("P5", 2),
-    ("P6", 9),
-    ("P7", 8),
-    ("P8", 9),
-    ("P9", 9),
-    ("P10", 4),
-    ("P11", 8),
-    ("P12", 2),
-    ("P13", 2),
-    ("P14", 2),
-    ("P15", 1),
-    ("P16", 2),
-    (MIXED, 24),
+const WEIGHTS: [(Class, u64); 17] = [
+    (Class::Crash, 10),
+    (Class::LostWrite, 14),
+    (Class::TwoCrashes, 6),
+    (Class::OldView, 8),
+    (Class::Lag, 2),
+    (Class::HiddenEvent, 9),
+    (Class::DisorderedEvent, 8),
+    (Class::EndedWatch, 9),
+    (Class::FailedRequest, 9),
+    (Class::Rivals, 4),
+    (Class::Meddling, 8),
+    (Class::Recreated, 2),
+    (Class::Churn, 2),
+    (Class::BadSwap, 2),
+    (Class::BrokenSwap, 1),
+    (Class::Clocks, 2),
+    (Class::Mixed, 24),
 ];
-
-/// What plans with several faults count as.
-pub const MIXED: &str = "mixed";
 
 /// What plans may be made of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -232,20 +229,20 @@ pub struct Chosen {
 
 impl Plan {
     /// The perturbations in it, and whether it is a mixture.
-    pub(super) fn kinds(&self) -> Vec<&'static str> {
+    pub(super) fn kinds(&self) -> Vec<Class> {
         let mut kinds = self.classes();
-        kinds.extend((self.stratum() == MIXED).then_some(MIXED));
+        kinds.extend((self.stratum() == Class::Mixed).then_some(Class::Mixed));
         kinds
     }
 
     /// What it counts as when plans are chosen.
-    fn stratum(&self) -> &'static str {
-        let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(MIXED);
+    fn stratum(&self) -> Class {
+        let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(Class::Mixed);
         match self.0.as_slice() {
             [one] => alone(one),
-            [first, second] if first.crashes() && second.crashes() => "P3",
-            [_, Fault::Rival] => "P10",
-            _ => MIXED,
+            [first, second] if first.crashes() && second.crashes() => Class::TwoCrashes,
+            [_, Fault::Rival] => Class::Rivals,
+            _ => Class::Mixed,
         }
     }
 }
@@ -312,7 +309,7 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
     while chosen.len() < effort.plans && patience > 0 && !subjects.is_empty() {
         let due = strata
             .iter_mut()
-            .filter(|(kind, stratum)| **kind == MIXED || stratum.left.len() > 0)
+            .filter(|(kind, stratum)| **kind == Class::Mixed || stratum.left.len() > 0)
             .min_by_key(|(_, stratum)| stratum.taken.saturating_mul(1000) / stratum.weight);
         let Some((kind, stratum)) = due else { break };
         let (subject, of_seed, plan) = match stratum.left.next() {
@@ -333,7 +330,7 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
                 (subject, seed, mixed(of, menu, seed))
             }
         };
-        debug_assert!(*kind == MIXED || of_seed == 0);
+        debug_assert!(*kind == Class::Mixed || of_seed == 0);
         if known.insert((subject, plan.clone())) {
             stratum.taken += 1;
             chosen.push(Chosen { subject, seed: of_seed, plan });
@@ -349,17 +346,24 @@ fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
     const OF_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Compact];
     let of = |(index, subject): (usize, &Subject<'_>)| {
         let Outcome { writes, events, .. } = subject.reference.outcome;
-        let of_writes =
-            (1..=writes).flat_map(|number| OF_WRITES.map(|what| Plan(vec![Fault::Write(number, what)])));
+        let known = Writes::of(subject);
+        let of_writes = OF_WRITES.into_iter().filter(|what| known.may_befall(1, *what)).collect::<Vec<_>>();
         let of_events =
-            (1..=events).flat_map(|number| OF_EVENTS.map(|what| Plan(vec![Fault::Event(number, what)])));
-        subject.is_small().then(|| of_writes.chain(of_events).map(move |plan| (index, plan)))
+            OF_EVENTS.into_iter().filter(|what| known.events().any(|one| one == *what)).collect::<Vec<_>>();
+        let of_writes = (1..=writes).flat_map(move |number| {
+            of_writes.clone().into_iter().map(move |what| Fault::Write(number, what))
+        });
+        let of_events = (1..=events).flat_map(move |number| {
+            of_events.clone().into_iter().map(move |what| Fault::Event(number, what))
+        });
+        let plans = of_writes.chain(of_events).map(move |fault| (index, Plan(vec![fault])));
+        subject.is_small().then_some(plans)
     };
     subjects.iter().enumerate().filter_map(of).flatten()
 }
 
-fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static str, Stratum> {
-    let mut of_kind: BTreeMap<&'static str, Vec<Vec<Plan>>> = BTreeMap::new();
+fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, Stratum> {
+    let mut of_kind: BTreeMap<Class, Vec<Vec<Plan>>> = BTreeMap::new();
     for (index, subject) in subjects.iter().enumerate() {
         for plan in single(subject, menu) {
             let lists = of_kind.entry(plan.stratum()).or_insert_with(|| vec![Vec::new(); subjects.len()]);
@@ -369,8 +373,8 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<&'static 
         }
     }
     let mut random = Random::new(seed);
-    let stratum = |(kind, weight): (&'static str, u64)| {
-        let mut lists = of_kind.remove(kind).unwrap_or_default();
+    let stratum = |(kind, weight): (Class, u64)| {
+        let mut lists = of_kind.remove(&kind).unwrap_or_default();
         for list in &mut lists {
             for last in (1..list.len()).rev() {
                 list.swap(last, random.below(last as u64 + 1) as usize);
@@ -486,8 +490,8 @@ mod tests {
 
     #[test]
     fn every_class_of_the_catalogue_has_a_weight() {
-        for number in 1..=16 {
-            assert!(WEIGHTS.iter().any(|(kind, weight)| *kind == format!("P{number}") && *weight > 0));
+        for class in Class::ALL {
+            assert!(WEIGHTS.iter().any(|(kind, weight)| *kind == class && *weight > 0), "{class}");
         }
     }
 }

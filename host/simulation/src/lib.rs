@@ -7,6 +7,7 @@
 
 mod backend;
 pub mod choice;
+mod class;
 mod differing;
 mod hosts;
 mod meddling;
@@ -20,6 +21,7 @@ pub mod search;
 pub mod words;
 mod world;
 
+pub use class::Class;
 pub use differing::Differing;
 pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use properties::{Broken, Property};

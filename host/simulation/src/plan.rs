@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde_json::Value;
 
+use super::Class;
+
 /// What goes wrong in a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
 /// An empty plan is a run in which nothing does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,34 +174,36 @@ words! {
 
 impl Fault {
     /// The perturbation of the catalogue that it is (docs/simulator.md).
-    pub fn class(&self) -> &'static str {
+    pub fn class(&self) -> Class {
         match self {
             Self::Write(_, what) => match what {
-                OnWrite::CrashAfter => "P1",
-                OnWrite::CrashBefore | OnWrite::LostBefore | OnWrite::LostReply | OnWrite::Silence => "P2",
-                OnWrite::TimeTravel | OnWrite::FarTimeTravel => "P4",
-                OnWrite::Partition => "P10",
+                OnWrite::CrashAfter => Class::Crash,
+                OnWrite::CrashBefore | OnWrite::LostBefore | OnWrite::LostReply | OnWrite::Silence => {
+                    Class::LostWrite
+                }
+                OnWrite::TimeTravel | OnWrite::FarTimeTravel => Class::OldView,
+                OnWrite::Partition => Class::Rivals,
                 OnWrite::Edit
                 | OnWrite::Delete
                 | OnWrite::StripLabels
                 | OnWrite::StripOwner
                 | OnWrite::StripManaged
-                | OnWrite::EditStatus => "P11",
-                OnWrite::Recreate => "P12",
-                OnWrite::Churn => "P13",
-                OnWrite::SwapMissing | OnWrite::SwapTraps => "P14",
-                OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates => "P15",
-                OnWrite::ClockBack | OnWrite::ClockAhead => "P16",
+                | OnWrite::EditStatus => Class::Meddling,
+                OnWrite::Recreate => Class::Recreated,
+                OnWrite::Churn => Class::Churn,
+                OnWrite::SwapMissing | OnWrite::SwapTraps => Class::BadSwap,
+                OnWrite::SwapBroken | OnWrite::SwapLoops | OnWrite::SwapAllocates => Class::BrokenSwap,
+                OnWrite::ClockBack | OnWrite::ClockAhead => Class::Clocks,
             },
-            Self::Request(..) => "P9",
+            Self::Request(..) => Class::FailedRequest,
             Self::Event(_, what) => match what {
-                OnEvent::Hide | OnEvent::HidePair => "P6",
-                OnEvent::Late | OnEvent::Duplicate => "P7",
-                OnEvent::Close | OnEvent::Gone | OnEvent::Compact => "P8",
+                OnEvent::Hide | OnEvent::HidePair => Class::HiddenEvent,
+                OnEvent::Late | OnEvent::Duplicate => Class::DisorderedEvent,
+                OnEvent::Close | OnEvent::Gone | OnEvent::Compact => Class::EndedWatch,
             },
-            Self::Lag(_) => "P5",
-            Self::Skew(_) => "P16",
-            Self::Rival => "P10",
+            Self::Lag(_) => Class::Lag,
+            Self::Skew(_) => Class::Clocks,
+            Self::Rival => Class::Rivals,
         }
     }
 
@@ -242,16 +246,16 @@ impl Fault {
 
     /// Whether somebody else than the host changes something: then it has more to do than without.
     pub fn meddles(&self) -> bool {
-        matches!(self.class(), "P11" | "P12" | "P13" | "P14" | "P15")
+        self.class().meddles()
     }
 }
 
 impl Plan {
     /// The perturbations in it; more than one crash is one of its own.
-    pub fn classes(&self) -> Vec<&'static str> {
-        let mut classes: Vec<&'static str> = self.0.iter().map(Fault::class).collect();
+    pub fn classes(&self) -> Vec<Class> {
+        let mut classes: Vec<Class> = self.0.iter().map(Fault::class).collect();
         if self.0.iter().filter(|fault| fault.crashes()).count() > 1 {
-            classes.push("P3");
+            classes.push(Class::TwoCrashes);
         }
         classes.sort_unstable();
         classes.dedup();
@@ -391,14 +395,15 @@ mod tests {
 
     #[test]
     fn every_perturbation_of_the_catalogue_has_a_fault() {
-        let mut classes: Vec<&str> = OnWrite::ALL.iter().map(|what| Fault::Write(1, *what).class()).collect();
+        let mut classes: Vec<Class> =
+            OnWrite::ALL.iter().map(|what| Fault::Write(1, *what).class()).collect();
         classes.extend(OnRequest::ALL.iter().map(|what| Fault::Request(1, *what).class()));
         classes.extend(OnEvent::ALL.iter().map(|what| Fault::Event(1, *what).class()));
         classes.push(Fault::Lag(Duration::ZERO).class());
         let twice = Plan(vec![Fault::Write(1, OnWrite::CrashAfter), Fault::Write(2, OnWrite::CrashBefore)]);
         classes.extend(twice.classes());
-        for number in 1..=16 {
-            assert!(classes.contains(&format!("P{number}").as_str()), "P{number}");
+        for class in Class::ALL.into_iter().filter(|class| *class != Class::Mixed) {
+            assert!(classes.contains(&class), "{class}");
         }
     }
 }

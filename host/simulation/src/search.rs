@@ -14,7 +14,7 @@ use std::{
 use pintle_runtime::clock;
 
 use super::{
-    Broken, Outcome, Plan, Property, Replay, Simulation,
+    Broken, Class, Outcome, Plan, Property, Replay, Simulation,
     choice::{Chosen, Effort, Subject},
 };
 
@@ -42,7 +42,7 @@ pub struct Tally {
     /// How many distinct plans were run.
     pub plans: usize,
     /// How many of them had each perturbation of the catalogue.
-    pub by_class: BTreeMap<&'static str, Count>,
+    pub by_class: BTreeMap<Class, Count>,
     /// How many there were of each scenario, and how long they took together.
     pub by_scenario: BTreeMap<String, (usize, Duration)>,
     /// How many had a fault that came to pass.
@@ -71,8 +71,8 @@ impl Tally {
 
     /// The kinds of plans of which fewer came to pass than there must be, in words: a search that finds nothing because it no longer
     /// looks is none.
-    pub fn lacking(&self, floors: &[(&'static str, usize)]) -> Vec<String> {
-        let hit = |kind| self.by_class.get(kind).map_or(0, |count| count.hit);
+    pub fn lacking(&self, floors: &[(Class, usize)]) -> Vec<String> {
+        let hit = |kind: Class| self.by_class.get(&kind).map_or(0, |count| count.hit);
         let lacking = floors.iter().filter(|(kind, floor)| hit(*kind) < *floor);
         lacking
             .map(|(kind, floor)| format!("of {kind} {} plans came to pass, fewer than {floor}", hit(*kind)))
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_class_of_which_too_few_plans_came_to_pass_is_named() {
         let mut tally = Tally::default();
-        tally.by_class.insert("P1", Count { run: 9, hit: 3 });
-        assert_eq!(tally.lacking(&[("P1", 3)]), Vec::<String>::new());
-        assert_eq!(tally.lacking(&[("P1", 4), ("P2", 1)]).len(), 2);
+        tally.by_class.insert(Class::Crash, Count { run: 9, hit: 3 });
+        assert_eq!(tally.lacking(&[(Class::Crash, 3)]), Vec::<String>::new());
+        assert_eq!(tally.lacking(&[(Class::Crash, 4), (Class::LostWrite, 1)]).len(), 2);
     }
 }

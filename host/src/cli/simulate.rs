@@ -233,8 +233,12 @@ impl Simulate {
             text.push_str(&self.told_of(failure, STEPS_SHOWN)?);
             text.push('\n');
         }
-        let classes: Vec<String> =
-            found.tally.by_class.iter().map(|(class, count)| format!("{class} {}", count.hit)).collect();
+        let classes: Vec<String> = found
+            .tally
+            .by_class
+            .iter()
+            .map(|(class, count)| format!("{} {}", count.hit, class.plural()))
+            .collect();
         match found.unsearched {
             0 => {}
             1 => text.push_str(
@@ -296,7 +300,7 @@ impl Simulate {
 
     fn data(&self, found: &Found) -> Value {
         let classes: BTreeMap<&str, usize> =
-            found.tally.by_class.iter().map(|(class, count)| (*class, count.hit)).collect();
+            found.tally.by_class.iter().map(|(class, count)| (class.code(), count.hit)).collect();
         json!({
             "plans": found.tally.plans, "failed": found.tally.failed, "unsearched": found.unsearched,
             "seconds": found.seconds, "classes": classes,

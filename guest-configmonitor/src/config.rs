@@ -1,3 +1,5 @@
+//! The config of this guest: what an administrator may set for all ConfigMonitors.
+
 use serde::Deserialize;
 
 /// What an administrator may set for all ConfigMonitors.

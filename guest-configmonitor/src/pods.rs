@@ -1,3 +1,5 @@
+//! The strategies Evict and Delete: they replace the Pods that were there when the ConfigMap changed.
+
 use pintle_guest::{Eviction, EvictionMode, Evictions, Response, Value};
 
 use crate::{

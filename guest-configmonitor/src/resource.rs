@@ -1,3 +1,5 @@
+//! The custom resource: the spec and status of a ConfigMonitor, and what its CRD says besides.
+
 use pintle_guest::{Object, Value};
 #[cfg(feature = "schema")]
 use pintle_guest::{

@@ -1,3 +1,5 @@
+//! Reads `spec.podSelector`, which has two forms, into one label selector.
+
 use pintle_guest::{Failure, LabelSelector, Map, SelectorOperator, SelectorRequirement, Value, reasons};
 
 /// Reads `spec.podSelector` in either of its forms: labels, or matchLabels and matchExpressions. All of it must match.

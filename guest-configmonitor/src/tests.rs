@@ -1,3 +1,5 @@
+//! Tests of the whole guest against a namespace in memory, which carries out its answers as the host does.
+
 use pintle_guest::{
     EvictionMode, Failure, Guest, Need, NeedAnswer, ObjectsNeed, OnRelease, Response, Select, Value, call,
     json, serde_json,
@@ -22,7 +24,7 @@ impl World {
         Self { root, objects }
     }
 
-    /// The seed's sample: a Deployment of two Pods and a ConfigMap, which was observed.
+    /// A Deployment of two Pods, and a ConfigMap whose content the guest has observed already.
     fn sample() -> Self {
         Self::observing(json!({"configmap": "flaskapp-config", "podSelector": {"app": "frontend"}}))
     }

@@ -1,3 +1,6 @@
+//! The strategy that restarts workloads: it sets an annotation on the pod template of the Deployments, StatefulSets and DaemonSets that
+//! own the Pods.
+
 use std::collections::BTreeSet;
 
 use pintle_guest::{

@@ -1,3 +1,5 @@
+//! Checks a Darkroom before the guest answers, since an object may be older than a rule of its CRD.
+
 use pintle_guest::{Failure, dns_1035_label, dns_1123_label, reasons};
 
 use crate::resource::{Root, Source, SourceType};

@@ -1,3 +1,5 @@
+//! The children of a Darkroom: ConfigMap, Secret, Deployment, Service and Ingress.
+
 use std::collections::BTreeMap;
 
 use pintle_guest::{Value, base64, json, sha256_hex};

@@ -1,3 +1,5 @@
+//! Decides which of several Darkrooms and Ingresses that ask for one host name gets it: the oldest.
+
 use pintle_guest::{GuestCondition, Metadata, Needs, ObjectsNeed, Value};
 
 use crate::{API_VERSION, KIND, config::Config, resource::Root};

@@ -1,3 +1,5 @@
+//! The config of this guest: what an administrator may set for all Darkrooms.
+
 use std::collections::BTreeMap;
 
 use pintle_guest::{Failure, dns_1123_label, reasons};

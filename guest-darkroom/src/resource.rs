@@ -1,3 +1,5 @@
+//! The custom resource: the spec and status of a Darkroom, and what its CRD says besides.
+
 use pintle_guest::Object;
 #[cfg(feature = "schema")]
 use pintle_guest::schema::{Column, Crd, CustomResource, Rule};

@@ -1,3 +1,5 @@
+//! Tests of the guest's answers to Darkrooms, one rule of its logic at a time.
+
 use pintle_guest::{
     Failure, Guest, GuestCondition, Map, Need, Request, Response, Select, Value, call, json, serde_json,
 };

@@ -1,3 +1,5 @@
+//! Checks of DNS labels, for guests that derive object names from their root's name.
+
 /// Whether a name is a DNS label as RFC 1035 has it: what a Service may be called.
 pub fn dns_1035_label(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase()) && dns_1123_label(name)

@@ -1,3 +1,5 @@
+//! Encodings that guests need for Kubernetes objects: SHA-256 in hexadecimal digits, and base64.
+
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of the bytes, in lower-case hexadecimal digits. For annotations that follow the content of a ConfigMap.

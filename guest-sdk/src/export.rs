@@ -1,3 +1,5 @@
+//! The macro [`export!`](crate::export), which turns a guest into a WebAssembly component.
+
 /// Makes a component of a guest: `export!(Greeting);`, once, in the guest's `lib.rs`.
 ///
 /// The component carries the JSON Schema of the guest's config, which it takes from `config.schema.json` beside the guest's

@@ -1,3 +1,5 @@
+//! [`Needs`]: how a guest asks to see objects that are not its children, and reads the answers.
+
 use serde_json::Value;
 
 use crate::{Need, NeedAnswer, ObjectsNeed};

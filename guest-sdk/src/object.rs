@@ -1,3 +1,5 @@
+//! [`Object`]: a custom resource with the guest's own types for spec and status.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};

@@ -1,3 +1,5 @@
+//! [`Rollout`]: how far a Deployment has rolled out, for the status of a guest that has one.
+
 use serde_json::Value;
 
 use crate::{GuestCondition, Refusal};

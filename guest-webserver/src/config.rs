@@ -1,3 +1,5 @@
+//! The config of this guest: what an administrator may set for all WebServers.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

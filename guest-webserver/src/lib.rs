@@ -98,7 +98,7 @@ fn check(root: &Root) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The labels of the seed system. A Deployment's selector cannot be changed, so they stay as they are for ever.
+/// The labels of the operator that this guest replaces. A Deployment's selector cannot be changed, so they must stay as they are.
 fn labels(name: &str) -> Value {
     json!({"app": "webserver", "webserver_cr": name})
 }

@@ -1,9 +1,11 @@
+//! The custom resource: the spec and status of a WebServer, and what its CRD says besides.
+
 use pintle_guest::Object;
 #[cfg(feature = "schema")]
 use pintle_guest::schema::{Column, Crd, CustomResource, Rule, Scale};
 use serde::{Deserialize, Serialize};
 
-/// The node port of the seed system, and the default.
+/// The default node port: the one that the operator before this guest used.
 pub const DEFAULT_NODE_PORT: i32 = 30010;
 
 /// The longest name: `<name>-service` must be a DNS label of at most 63 characters.

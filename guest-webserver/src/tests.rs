@@ -1,3 +1,5 @@
+//! Tests of the guest's answers to WebServers: children, defaults, conditions and status.
+
 use pintle_guest::{Failure, Guest, Map, Request, Response, Value, call, json, serde_json};
 
 use crate::{MAX_NAME, WebServer};

@@ -1,3 +1,5 @@
+//! Finds the programs of a control plane, and builds those that are missing.
+
 mod build;
 
 use std::env;

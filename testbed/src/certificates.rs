@@ -1,3 +1,5 @@
+//! Certificate authorities, certificates and keys for one instance of a control plane.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! [`ControlPlane`]: a Kubernetes cluster to test against, started here or already there.
+
 mod start;
 
 use std::fs;

@@ -1,3 +1,5 @@
+//! Writes kubeconfig files for tests.
+
 use std::fs;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! Waiting on the real clock: how long to wait for something, and how often to do something.
+
 #![allow(
     clippy::disallowed_methods,
     reason = "a real control plane runs on the real clock, and nothing here is simulated"

@@ -1,3 +1,5 @@
+//! Runs the components as processes, and makes sure that none of them outlives the test.
+
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};

@@ -1,3 +1,5 @@
+//! [`Source`]: whether tests start a control plane of their own or use an existing cluster.
+
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};

@@ -1,3 +1,5 @@
+//! Cuts messages to a bounded length while they are written.
+
 use std::fmt::{self, Display, Write};
 
 /// What a value says of itself, cut after so many bytes: guests write parts of most messages, and no more is ever written of them than

@@ -1,3 +1,5 @@
+//! [`Failure`]: why there is no answer, and the reasons that the host itself gives.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! [`HostStatus`]: the fields of a root's status that belong to the host.
+
 use serde::{Deserialize, Serialize};
 
 use crate::ObjectRef;

@@ -1,3 +1,5 @@
+//! Names of kinds and objects, as the documents of the contract write them.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! [`Manifest`]: what a guest declares about itself, and how much it may declare.
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

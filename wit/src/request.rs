@@ -1,3 +1,5 @@
+//! [`Request`]: the document that a guest is called with.
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 

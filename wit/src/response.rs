@@ -1,3 +1,5 @@
+//! [`Response`]: the document that a guest answers with.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

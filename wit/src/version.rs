@@ -1,3 +1,5 @@
+//! The version of the contract's JSON documents.
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The version of the JSON documents, written into every one of them as `apiVersion`.

@@ -1,3 +1,5 @@
+//! The children of a Bench: the ConfigMap, Deployment, Service and Ingress that the benchmark's guest answers with.
+
 use pintle_guest::{Map, Value, json};
 
 use crate::BenchSpec;

@@ -1,3 +1,5 @@
+//! The custom resource of the benchmark: the spec and status of a Bench, and what its CRD says besides.
+
 use pintle_guest::Object;
 #[cfg(feature = "schema")]
 use pintle_guest::schema::{Column, Crd, CustomResource};

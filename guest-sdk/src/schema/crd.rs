@@ -1,3 +1,5 @@
+//! Generates the CustomResourceDefinition of a guest's root from its types and constants.
+
 use std::fmt;
 
 use pintle_wit::schema::{host_status_properties, structural};

@@ -1,3 +1,5 @@
+//! Writes the generated files of a guest, the CRD and the schema of its config, or checks that they are up to date.
+
 use std::{env, fs, path::Path, process::ExitCode};
 
 use schemars::{JsonSchema, generate::SchemaSettings};

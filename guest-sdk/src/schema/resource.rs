@@ -1,3 +1,5 @@
+//! What a guest states about its custom resource beyond its types: names, printer columns, subresources and validation rules.
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 

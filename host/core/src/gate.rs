@@ -1,7 +1,8 @@
 //! The gate: the one pure function through which every guest answer passes before anything is written.
 //!
-//! All or nothing: one violation and the whole answer is refused, with a stable reason and the JSON path. What comes out,
-//! [`Allowed`], has private fields and no other constructor, and writes are made of nothing else.
+//! All or nothing: a single violation refuses the whole answer, with a stable reason and the JSON path. The result is [`Allowed`], and
+//! every write is made from one. Its fields are private: outside of this module only [`gate`] makes one, apart from
+//! [`Allowed::default`], which holds no child, patch or eviction.
 
 mod children;
 mod evictions;

@@ -9,8 +9,10 @@
 //! * [`managed`]: whether an object drifted, read off its managed fields.
 //! * [`readiness`] and [`conditions`]: what the status says.
 //! * [`election`]: which of several hosts writes; [`account`]: as whom.
-//! * [`Queue`]: whose turn it is; [`turns`]: the same for modules that are to be compiled; [`budget`]: how much memory there is for it.
-//! * [`reconciler`]: the spec of a Reconciler, and which module and config are in force.
+//! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
+//!   and the compiler may use together.
+//! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
+//!   in force is decided in `pintle_operator::bind`.
 
 pub mod account;
 pub mod budget;

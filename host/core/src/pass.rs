@@ -1,9 +1,10 @@
 //! One reconcile as a state machine without I/O.
 //!
-//! A [`Pass`] is made from a [`Snapshot`] and driven by [`Pass::step`]: it says what is to be done next, and is told what came of it.
-//! The operator carries the steps out with a Kubernetes client, `pintle render` and `pintle test` with files. Everything that makes a
-//! reconcile right or wrong is decided here: the order (children, prune, status, events), what is created and what is updated, what
-//! a refusal leads to, and what the status says.
+//! A [`Pass`] is made from a [`Snapshot`] and driven by [`Pass::step`], which takes the outcome of the last step and returns the next
+//! one. The operator carries the steps out with a Kubernetes client; `pintle render` and `pintle test` carry them out with files.
+//!
+//! Everything that makes a reconcile right or wrong is decided here: the order (finalizers, children, patches, prune, status, evictions,
+//! events), what is created and what is updated, what a refusal leads to, and what the status says.
 
 mod adoption;
 mod api_error;

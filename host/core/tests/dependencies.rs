@@ -1,4 +1,4 @@
-//! Who may depend on whom (DESIGN section 2).
+//! Checks which packages of this workspace may depend on which, so that the decisions stay free of I/O, WebAssembly and clients.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 

@@ -1,3 +1,5 @@
+//! One call of a guest: its limits, what it cost, and how the guest's memory is written and read.
+
 use std::{fmt, time::Duration};
 
 use pintle_wit::{Failure, Limits, Response, Weight, reasons};

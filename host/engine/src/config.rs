@@ -1,3 +1,5 @@
+//! How an engine is built: what bounds a call, where its memory comes from, and how large things may be.
+
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use crate::Target;

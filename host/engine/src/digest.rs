@@ -1,3 +1,5 @@
+//! [`Digest`]: the name of a module, which is the SHA-256 of its bytes.
+
 use std::{fmt, str::FromStr};
 
 use sha2::{Digest as _, Sha256};

@@ -1,3 +1,5 @@
+//! [`Engine`]: loads guests, and keeps each module once however often it is used.
+
 use std::{
     collections::BTreeMap,
     fmt, io,

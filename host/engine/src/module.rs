@@ -1,3 +1,5 @@
+//! [`Module`]: a guest that was loaded, and the ways to call it.
+
 use std::{
     fmt,
     sync::{

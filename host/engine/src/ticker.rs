@@ -1,3 +1,5 @@
+//! The ticker: a thread that ends calls at their deadline, and the slots that bound how many calls run at once.
+
 use std::{
     io,
     sync::{

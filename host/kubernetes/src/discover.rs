@@ -1,3 +1,5 @@
+//! Discovery of one kind: how the API server serves it, and the paths of its objects.
+
 use kube::discovery;
 use pintle_core::{ApiError, KindInfo, object};
 use pintle_wit::Kind;

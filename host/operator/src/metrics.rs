@@ -566,7 +566,8 @@ impl Metrics {
         }
     }
 
-    /// The exposition text. What is not counted as it happens, `refresh` sets for these controllers first.
+    /// The exposition text. Sets the gauges about the workers of these controllers first. `Shared::metrics_text`, which calls this, has
+    /// set the other gauges.
     pub(crate) fn text<'a>(&self, controllers: impl Iterator<Item = &'a String>) -> String {
         let now = clock::monotonic();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();

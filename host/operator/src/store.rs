@@ -1,8 +1,8 @@
-//! What the operator knows of the cluster: roots and children, as the watches and its own writes showed them.
+//! The operator's cache of the cluster: roots and children, as the watches and its own writes showed them.
 //!
-//! The operator's own writes enter here at once, so that a pass never works on a view that is behind them; whatever a watch then
-//! brings that is older is passed over. What is kept is small (kubernetes.md, section 17): a root as the bytes of its JSON, a child as
-//! a struct, and the tables that lead to them hold numbers instead of names.
+//! The operator's own writes enter here at once, so that a pass never works on a view that is older than them. An older object that a
+//! watch brings afterwards is ignored. The cache holds every root and child, so it keeps little of each: a root as the bytes of its
+//! JSON, and a child as a struct. The tables that lead to them hold numbers instead of names.
 
 mod children;
 mod roots;

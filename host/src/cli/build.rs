@@ -1,3 +1,5 @@
+//! The command `pintle build`: it builds a guest in Rust.
+
 use std::{
     fs,
     path::{Path, PathBuf},

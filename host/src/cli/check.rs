@@ -1,3 +1,5 @@
+//! The command `pintle check`: it says whether a module is a sound guest.
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;

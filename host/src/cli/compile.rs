@@ -1,3 +1,5 @@
+//! The command `pintle compile`: the operator starts it as a process of its own for every module that it compiles.
+
 use std::{
     io::{Read, Write},
     process, thread,

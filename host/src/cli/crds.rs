@@ -1,3 +1,5 @@
+//! The command `pintle crds`: it prints CRDs.
+
 use std::path::PathBuf;
 
 use clap::Args;

@@ -1,3 +1,5 @@
+//! The command `pintle new`: it makes a guest from the templates in `host/templates/guest`.
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,3 +1,5 @@
+//! The command `pintle operator`: it runs the operator.
+
 use clap::Args;
 use pintle_operator as operator;
 

@@ -1,3 +1,5 @@
+//! The command `pintle push`: it uploads a guest to a cluster as a Module.
+
 use std::{
     path::{Path, PathBuf},
     time::Duration,

@@ -1,3 +1,5 @@
+//! The command `pintle rbac`: it prints the ClusterRole that a guest's Reconciler needs.
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;

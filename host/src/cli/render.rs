@@ -1,3 +1,5 @@
+//! The command `pintle render`: it prints what a guest answers, without a cluster.
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;

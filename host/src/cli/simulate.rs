@@ -1,3 +1,5 @@
+//! The command `pintle simulate`: it runs scenarios of a guest with faults, without a cluster.
+
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal, Write},

@@ -1,3 +1,5 @@
+//! The command `pintle swap`: it puts another module in force for a Reconciler.
+
 use std::time::Duration;
 
 use clap::Args;

@@ -1,3 +1,5 @@
+//! The command `pintle test`: it runs golden cases against a guest.
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;

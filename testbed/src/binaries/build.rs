@@ -1,3 +1,5 @@
+//! Builds tools from a Go module, once, and keeps them in the cache folder.
+
 use std::env::consts::{ARCH, OS};
 use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};

@@ -1,3 +1,5 @@
+//! Starts the components of a control plane in order, and waits until it is usable.
+
 use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

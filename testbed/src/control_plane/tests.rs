@@ -1,3 +1,5 @@
+//! Tests of what needs no running control plane.
+
 use std::net::TcpListener;
 use std::thread;
 

@@ -1,3 +1,5 @@
+//! [`ApiError`]: how a request to the API server failed, and whether a retry can help.
+
 use std::{fmt, time::Duration};
 
 use pintle_wit::{Cause, ObjectRef};

@@ -1,3 +1,5 @@
+//! [`RootMemory`]: what a pass over a root keeps in memory for the next pass.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem::size_of,

@@ -1,3 +1,5 @@
+//! What a call of a guest returns: answers, failures, traps, and the limits on an answer's size.
+
 use std::time::Duration;
 
 use pintle_engine::{CallLimits, Meter, Origin, fixtures};

@@ -1,3 +1,5 @@
+//! What bounds a call: deadline, fuel and memory, and that one guest cannot hold up another.
+
 use std::{
     thread,
     time::{Duration, Instant},

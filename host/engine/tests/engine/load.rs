@@ -1,3 +1,5 @@
+//! What the engine accepts as a module, and the reason that it gives when it refuses one.
+
 use std::{
     ptr,
     str::FromStr,

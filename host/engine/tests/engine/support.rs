@@ -1,3 +1,5 @@
+//! Engines, modules and limits that these tests share.
+
 use std::time::{Duration, Instant};
 
 use pintle_engine::{

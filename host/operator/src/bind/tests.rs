@@ -1,3 +1,5 @@
+//! Tests of the decision which module and config are in force, on a cluster of plain values.
+
 use std::time::Duration;
 
 use pintle_engine::{Engine, EngineConfig, Meter, fixtures};

@@ -1,3 +1,5 @@
+//! Tests of the queue of compilers: retries, priorities and stopping, with compilers that only pretend.
+
 use std::sync::mpsc;
 
 use pintle_engine::{Allocation, Meter, Target};

@@ -1,3 +1,5 @@
+//! Tests of loading modules, with a whole host on an API server in memory and compilers that are counted.
+
 use std::{collections::BTreeMap, sync::Mutex};
 
 use pintle_api as api;

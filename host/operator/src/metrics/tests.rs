@@ -1,3 +1,5 @@
+//! Tests of the metrics: their text is valid OpenMetrics, their labels are bounded, and the page about them is up to date.
+
 use super::*;
 
 /// Metrics of which every one has a sample of two controllers.

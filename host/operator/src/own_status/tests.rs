@@ -1,3 +1,5 @@
+//! Tests of the status that the host writes to Modules.
+
 use std::{sync::Arc, time::Duration};
 
 use pintle_engine::Digest;

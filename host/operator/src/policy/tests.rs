@@ -1,3 +1,5 @@
+//! Tests that a pass obeys the newest Reconciler, however far the control loop has got.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_core::{Config, Duty, SealingKey, StatusSchema};

@@ -1,3 +1,5 @@
+//! Tests of the health endpoints, with tasks and locks that are held up.
+
 use std::sync::mpsc;
 
 use axum::{body::Body, http::Request};

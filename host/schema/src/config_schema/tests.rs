@@ -1,3 +1,5 @@
+//! Tests of the schema of a guest's config: which schemas are refused, and what is said about a wrong config.
+
 use std::collections::BTreeMap;
 
 use jsonschema::Draft;

@@ -1,3 +1,5 @@
+//! Tests of reading scenario files, and of the errors in them.
+
 use super::*;
 
 fn read(steps: &str) -> Result<Scenario, String> {

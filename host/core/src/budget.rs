@@ -1,73 +1,79 @@
-//! How much memory the calls of guests, their answers and the compiler may take together, and whose turn it is where that is all in use.
+//! The memory budget: how much memory calls of guests, their answers and the compiler may take together, and who is next if all of it is
+//! in use.
 //!
-//! A [`Ledger`] holds what there is to give. Whoever asks waits until it fits, and holds nothing of the ledger while it waits: so there is
-//! no circle of those that wait for one another, and all that was admitted is given back in the end. Lanes, one a Reconciler, take
-//! turns; inside a lane the first comes first. What is small does not wait behind what is large: a share of the whole is for it alone
-//! while something large waits, and since the rest is then left to that, what is large is not passed by for ever either.
+//! A [`Ledger`] holds the memory that can be reserved. A request waits until it fits. While it waits it holds no reservation, so requests
+//! cannot wait for one another in a circle, and every reservation is given back in the end. Each Reconciler has a lane. Lanes take turns,
+//! and requests within a lane are served in order.
 //!
-//! A [`Habit`] is what makes most calls small: they are granted what calls of their Reconciler were seen to need, and not all that they
-//! could take. A guest is a pure function, so that a call which runs out of its grant is begun anew with a larger one.
+//! Small requests do not wait behind large ones: while a large request waits, a share of the memory is reserved for small requests. The
+//! rest is then reserved for the large request, so that it does not wait for ever either.
+//!
+//! A [`Habit`] makes most calls small: a call is granted what earlier calls of its Reconciler needed, and not all that it could take. A
+//! guest is a pure function, so a call that runs out of its grant is simply made again with a larger one.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Up to this, in bytes, what is asked for counts as small. An ordinary call takes less than half of it.
+/// The largest request, in bytes, that counts as small. An ordinary call takes less than half of it.
 pub const SMALL_BYTES_MAX: u64 = 8 << 20;
-/// One in so many bytes is for what is small alone, while something large waits. An eighth of what 512 MiB leave is ten ordinary calls.
+/// While a large request waits, one in this many bytes is reserved for small ones. With a process limit of 512 MiB, this eighth is
+/// enough for ten ordinary calls.
 const SMALL_SHARE: u64 = 8;
-/// No lane may hold more than one in so many of the bytes for what is large, but for a single reservation: with two, nobody else would
-/// find any of it free.
+/// No lane may hold more than one in this many of the bytes for large requests, except with a single reservation. With two, it could
+/// leave nothing for others.
 const LANE_SHARE: u64 = 2;
 
-/// What a host is taken to keep at least, in bytes: at rest with a thousand roots it has 40 MiB, and a call or two of the engine's pool.
+/// The least memory, in bytes, that a host is assumed to keep besides: with a thousand roots and nothing to do it has 40 MiB, and a call
+/// or two of the engine's pool.
 pub const BASE_BYTES_MIN: u64 = 64 << 20;
-/// The least that there is to give, in bytes, however much the host keeps: with it four ordinary calls at a time go on.
+/// The smallest capacity of the ledger, in bytes, however much the host keeps: enough for four ordinary calls at a time.
 pub const CAPACITY_BYTES_MIN: u64 = 16 << 20;
 
-/// How much of what a process may take there is to give, where it keeps so many bytes besides. A quarter of the rest is left free: for
-/// what the allocator rounds up and gives back late, for requests on their way, and for what the host comes to keep until somebody looks.
+/// The capacity of the ledger, from the memory limit of the process and the bytes that the host keeps besides. A quarter of the rest stays
+/// free: for what the allocator rounds up and gives back late, for requests in flight, and for the growth of the host's memory until the
+/// next measurement.
 pub fn capacity(process_bytes: u64, kept_bytes: u64) -> u64 {
     let rest = process_bytes.saturating_sub(kept_bytes.max(BASE_BYTES_MIN));
     (rest / 4 * 3).max(CAPACITY_BYTES_MIN)
 }
 
-/// A reservation, or a place among those who wait for one.
+/// A reservation, or a request that waits for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// What became of a question for memory.
+/// The result of a request for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// It may be taken.
+    /// The memory is reserved.
     Admitted(Ticket),
-    /// It must be waited for. The ticket is among those that [`Ledger::give_back`] and the like admit later on.
+    /// The request waits. [`Ledger::give_back`] and the like return the ticket later, when it is admitted.
     Waits(Ticket),
-    /// There is never so much.
+    /// The ledger never has so much.
     TooLarge {
-        /// The most that can be asked for now, in bytes.
+        /// The largest request that is possible now, in bytes.
         bytes_max: u64,
     },
 }
 
-/// What a change of the ledger leads to.
+/// The effect of a change of the ledger on the requests that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// They waited, and may go on.
+    /// Requests that waited, and are admitted now.
     pub admitted: Vec<Ticket>,
-    /// They waited for more than there is now, and are forgotten.
+    /// Requests that waited for more than the ledger now has. They are forgotten.
     pub too_large: Vec<Ticket>,
 }
 
-/// Who holds how many bytes, and who waits for how many.
+/// The reservations, and the requests that wait.
 #[derive(Debug)]
 pub struct Ledger<L> {
     capacity: u64,
     held: BTreeMap<Ticket, Held<L>>,
     small_held: u64,
     large_held: u64,
-    /// What each lane holds of what is large.
+    /// How many bytes each lane holds in large reservations.
     lanes: BTreeMap<L, u64>,
     waiting: BTreeMap<L, VecDeque<(Ticket, u64)>>,
-    /// The lanes in which somebody waits, in the order of their turns.
+    /// The lanes in which requests wait, in the order of their turns.
     turns: VecDeque<L>,
     next: u64,
 }
@@ -76,20 +82,20 @@ pub struct Ledger<L> {
 struct Held<L> {
     lane: L,
     bytes: u64,
-    /// What it was when it was asked for. It stays that when it shrinks, or it would take from the small ones' share.
+    /// Whether the request was small. A large reservation that shrinks stays large, or it would take from the share for small ones.
     small: bool,
 }
 
 enum Fits {
     Yes,
-    /// Others hold too much.
+    /// Too much is reserved already.
     NoRoom,
-    /// The lane itself does.
+    /// The lane itself holds too much.
     NotInItsLane,
 }
 
 impl<L: Ord + Clone> Ledger<L> {
-    /// A ledger with so many bytes to give.
+    /// An empty ledger with this capacity, in bytes.
     pub fn new(capacity: u64) -> Self {
         Self {
             capacity,
@@ -103,7 +109,7 @@ impl<L: Ord + Clone> Ledger<L> {
         }
     }
 
-    /// Asks for so many bytes.
+    /// Asks for this many bytes.
     pub fn ask(&mut self, lane: &L, bytes: u64) -> Asked {
         if bytes > self.bytes_max() {
             return Asked::TooLarge { bytes_max: self.bytes_max() };
@@ -114,14 +120,14 @@ impl<L: Ord + Clone> Ledger<L> {
         if !self.turns.contains(lane) {
             self.turns.push_back(lane.clone());
         }
-        // Nobody else can be admitted by it: nothing was given back.
+        // This admits no other request, since nothing was given back.
         match self.admit().contains(&ticket) {
             true => Asked::Admitted(ticket),
             false => Asked::Waits(ticket),
         }
     }
 
-    /// Gives back what a ticket holds, or its place among those who wait.
+    /// Gives a reservation back, or cancels a request that waits.
     pub fn give_back(&mut self, ticket: Ticket) -> Changed {
         match self.held.remove(&ticket) {
             Some(held) => self.took(&held.lane, held.small, |bytes| bytes.saturating_sub(held.bytes)),
@@ -130,7 +136,7 @@ impl<L: Ord + Clone> Ledger<L> {
         Changed { admitted: self.admit(), too_large: Vec::new() }
     }
 
-    /// Gives back all that a ticket holds but so many bytes. It never holds more than before.
+    /// Shrinks a reservation to this many bytes. It never grows.
     pub fn shrink(&mut self, ticket: Ticket, bytes: u64) -> Changed {
         if let Some(held) = self.held.get_mut(&ticket) {
             let less = held.bytes.saturating_sub(bytes);
@@ -141,7 +147,7 @@ impl<L: Ord + Clone> Ledger<L> {
         Changed { admitted: self.admit(), too_large: Vec::new() }
     }
 
-    /// Says how much there is to give from now on: more or less than what is held already.
+    /// Sets the capacity. It may be less than what is reserved already.
     pub fn set_capacity(&mut self, capacity: u64) -> Changed {
         self.capacity = capacity;
         let bytes_max = self.bytes_max();
@@ -154,22 +160,22 @@ impl<L: Ord + Clone> Ledger<L> {
         Changed { admitted: self.admit(), too_large }
     }
 
-    /// How many bytes there are, held or free.
+    /// The capacity in bytes, reserved or free.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// How many bytes are held.
+    /// How many bytes are reserved.
     pub fn held(&self) -> u64 {
         self.small_held + self.large_held
     }
 
-    /// How many wait.
+    /// How many requests wait.
     pub fn waiting(&self) -> usize {
         self.waiting.values().map(VecDeque::len).sum()
     }
 
-    /// The most that one may ask for, in bytes.
+    /// The largest request that is possible, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.large_share().max(self.capacity.min(SMALL_BYTES_MAX))
     }
@@ -197,7 +203,7 @@ impl<L: Ord + Clone> Ledger<L> {
         if is_next { Fits::Yes } else { Fits::NoRoom }
     }
 
-    /// Admits whoever may be, turn by turn.
+    /// Admits all requests that fit, turn by turn.
     fn admit(&mut self) -> Vec<Ticket> {
         let mut admitted = Vec::new();
         while let Some((turn, ticket, bytes)) = self.next_turn() {
@@ -219,8 +225,8 @@ impl<L: Ord + Clone> Ledger<L> {
         admitted
     }
 
-    /// The first in the order of the turns that may be admitted. Behind something large that waits for room comes nothing else that is
-    /// large, so that it comes to its room.
+    /// The first request, in the order of the turns, that may be admitted. While a large request waits for room, no other large one behind
+    /// it is admitted, so that it gets its room.
     fn next_turn(&self) -> Option<(usize, Ticket, u64)> {
         let mut large_waits = false;
         for (turn, lane) in self.turns.iter().enumerate() {
@@ -247,7 +253,7 @@ impl<L: Ord + Clone> Ledger<L> {
         }
     }
 
-    /// Forgets one who waits.
+    /// Forgets a request that waits.
     fn leave(&mut self, ticket: Ticket) {
         for waiting in self.waiting.values_mut() {
             waiting.retain(|(other, _)| *other != ticket);
@@ -258,34 +264,34 @@ impl<L: Ord + Clone> Ledger<L> {
     }
 }
 
-/// What a call takes, or may take, in bytes.
+/// The memory that a call takes, or may take, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
     /// Linear memory.
     pub memory_bytes: u64,
-    /// The answer as the guest wrote it.
+    /// The answer as text, as the guest wrote it.
     pub text_bytes: u64,
-    /// The answer as values.
+    /// The answer as parsed values.
     pub parsed_bytes: u64,
 }
 
-/// What a call takes besides: tables, the store, and what it touches of its thread's stack.
+/// The memory that a call takes besides: tables, the store, and the part of its thread's stack that it uses.
 const CALL_BYTES: u64 = 1 << 20;
 
 impl Need {
-    /// A call before anything is known of its Reconciler's. Guests in Rust start with 1.1 MiB, and of a page of YAML as an answer
-    /// values are made that take some 100 KiB.
+    /// The need that is assumed before anything is known about calls of a Reconciler. Guests in Rust start with 1.1 MiB, and an answer of
+    /// one page of YAML takes some 100 KiB as parsed values.
     const FIRST: Self = Self { memory_bytes: 2 << 20, text_bytes: 128 << 10, parsed_bytes: 512 << 10 };
 
-    /// How much is to be reserved for a call with a request of this length: until its answer was judged, and for what comes after.
+    /// How much to reserve for a call with a request of this length: for the time until its answer was judged, and for the time after.
     pub fn of_call(self, request_bytes: u64) -> u64 {
         let Self { memory_bytes, text_bytes, parsed_bytes } = self;
         let call = [CALL_BYTES, request_bytes, memory_bytes, text_bytes, parsed_bytes];
         call.into_iter().fold(0, u64::saturating_add).max(self.of_answer())
     }
 
-    /// How much is to be held for an answer that was judged, until its pass ends: the children, once more as they are sent, and as text
-    /// on the way to the API server and back.
+    /// How much to keep reserved for an answer that was judged, until its pass ends: the children, a second copy of them as they are sent,
+    /// and their text on the way to the API server and back.
     pub fn of_answer(self) -> u64 {
         self.parsed_bytes.saturating_mul(2).saturating_add(self.text_bytes.saturating_mul(4))
     }
@@ -311,22 +317,22 @@ impl Need {
     }
 }
 
-/// How many times a call has to need less until what is granted has come down by three fifths: a guest that needs much now and then is
-/// seldom called twice for it.
+/// How many calls must need less until the grant has come down by three fifths. So a guest that needs much now and then seldom has to be
+/// called a second time.
 const FORGETS: u64 = 64;
 
-/// What calls of a Reconciler's guest were seen to need.
+/// What earlier calls of a Reconciler's guest needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Habit(Need);
 
 impl Habit {
-    /// What the next call is granted: a quarter more than was seen, and never more than it may have.
+    /// The grant for the next call: a quarter more than earlier calls needed, and never more than `most`.
     pub fn grant(&self, most: Need) -> Need {
         let wider = |seen: u64, _| seen.saturating_add(seen / 4);
         self.0.each(self.0, wider).at_least(Need::FIRST).at_most(most)
     }
 
-    /// A call needed this.
+    /// Records what a call needed.
     pub fn saw(&mut self, need: Need) {
         self.0 = self.0.each(need, |before, now| match before.checked_sub(now) {
             Some(less) => before - less / FORGETS,

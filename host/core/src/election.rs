@@ -1,16 +1,19 @@
-//! Who of several hosts may write: an election by a Lease, decided without I/O.
+//! Leader election by a Lease, decided without I/O: which of several hosts may write.
 //!
-//! The rules are client-go's. A record that has not changed for its duration *since we saw it change* is up for grabs, so that nobody's
-//! wall clock matters. Every write of the record names the version that it replaces, so that of two candidates one succeeds. What is
-//! ours we give up [`Timing::renew_deadline`] after the last renewal that succeeded *began*: earlier than anybody else, who counts from
-//! when it came to see the renewal, can take it. The difference to the duration is the margin within which writes that are under way end.
+//! The rules are client-go's:
+//!
+//! * A record may be taken once it has not changed for its duration *since we saw it change*. So no wall clock matters.
+//! * Every write of the record names the version that it replaces, so that only one of two candidates succeeds.
+//! * A holder gives the Lease up [`Timing::renew_deadline`] after its last successful renewal *began*. Others count from the moment when
+//!   they saw the renewal, so none of them can take the Lease earlier. Writes that are under way must end in the time between this
+//!   deadline and the duration.
 
 use std::time::Duration;
 
 /// How long things take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long others wait after a holder's last sign of life before they take its place. In whole seconds: so the Lease has it.
+    /// How long others wait after a holder's last sign of life before they take its place. In whole seconds, as in the Lease.
     pub duration: Duration,
     /// How long after its last renewal a holder still writes.
     pub renew_deadline: Duration,
@@ -19,8 +22,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// A hand-over within 15 s of a crash: at most 2 s until the last renewal is seen, 10 s until it has expired. Three seconds of
-    /// margin are more than the API server's work on a write that has reached it takes on any cluster that is well.
+    /// A hand-over within 15 s of a crash: at most 2 s until the last renewal is seen, and 10 s until it has expired. On a healthy cluster
+    /// the API server needs less than the margin of three seconds for a write that has reached it.
     pub const DEFAULT: Self = Self {
         duration: Duration::from_secs(10),
         renew_deadline: Duration::from_secs(7),
@@ -58,25 +61,25 @@ pub struct Versioned {
     pub version: String,
 }
 
-/// What is to be done next.
+/// What a candidate must do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing, until then.
     Wait(Duration),
-    /// Read the Lease; tell with [`Election::read`].
+    /// Read the Lease, and pass the result to [`Election::read`].
     Read,
-    /// Write this record: onto this version, or create the Lease. Tell with [`Election::wrote`].
+    /// Write this record onto this version, or create the Lease, and pass the result to [`Election::wrote`].
     Write(Record, Option<String>),
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrote {
     /// It succeeded, and this is what the Lease says now.
     Accepted(Versioned),
     /// The Lease is not, or no longer, in the version that the write named.
     Outdated,
-    /// Nobody knows: no reply, or an error.
+    /// It is unknown: there was no reply, or an error.
     Unknown,
 }
 
@@ -85,18 +88,18 @@ pub enum Wrote {
 pub struct Election {
     me: String,
     timing: Timing,
-    /// The Lease as it was last seen, and when we came to see it so.
+    /// The Lease as it was last seen, and since when it has looked like this.
     seen: Option<(Versioned, Duration)>,
     /// There is none, as far as we know.
     absent: bool,
     /// Until when we hold it.
     held_until: Option<Duration>,
-    /// When something is to be done next.
+    /// When the next action is due.
     due: Duration,
 }
 
 impl Election {
-    /// A candidate. The name must be nobody else's, also not that of the process before in the same Pod.
+    /// A candidate. Its name must be unique, and must also differ from that of an earlier process in the same Pod.
     pub fn new(me: String, timing: Timing) -> Self {
         Self { me, timing, seen: None, absent: false, held_until: None, due: Duration::ZERO }
     }
@@ -111,7 +114,7 @@ impl Election {
         self.seen.as_ref().map_or("", |(seen, _)| &seen.record.holder)
     }
 
-    /// What is to be done next. `wall` is the wall clock's time, as the record is to have it.
+    /// What to do next. `wall` is the time of the wall clock, which is written into the record.
     pub fn next(&self, now: Duration, wall: &str) -> Act {
         if now < self.due {
             return Act::Wait(self.due);
@@ -147,7 +150,7 @@ impl Election {
         }
     }
 
-    /// The Lease was read: this is what it says, or that there is none. Nothing is known when it could not be read.
+    /// Takes the result of a read: the Lease, or that there is none. A read that failed changes nothing that is known.
     pub fn read(&mut self, now: Duration, found: Option<Option<Versioned>>) {
         match found {
             None => self.due = now + self.timing.retry,

@@ -32,7 +32,7 @@ pub use needs::{FIELDS_MAX, NEEDS_MAX, REQUIREMENT_VALUES_MAX, REQUIREMENTS_MAX,
 pub use violations::{LISTED_MAX, Violation, Violations};
 pub(crate) use words::clean;
 
-/// What the gate judges an answer by.
+/// The context in which the gate judges an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct GateContext<'a> {
     /// The root, live.
@@ -98,13 +98,13 @@ impl Allowed {
     pub fn patches(&self) -> &[AllowedPatch] {
         &self.patches
     }
-    /// The Pods that are to go.
+    /// The Pods to evict or delete.
     pub fn evictions(&self) -> Option<&Evictions> {
         self.evictions.as_ref()
     }
 
-    /// Sets the stamps in the guest's status: to `time` where the field that one follows is another than the root shows, and to
-    /// what the root shows otherwise.
+    /// Sets the stamps in the guest's status. A stamp becomes `time` if the field that it follows differs from the root's, and otherwise
+    /// keeps the value that the root shows.
     pub fn stamp(&mut self, root: &Value, time: &str) {
         let nothing = Map::new();
         let before = root.get("status").and_then(Value::as_object).unwrap_or(&nothing);
@@ -148,14 +148,14 @@ impl AllowedChild {
     pub fn readiness(&self) -> Option<&Readiness> {
         self.readiness.as_ref()
     }
-    /// The children that its pod template refers to, as (kind, name). Until they are the root's, the child must not be applied:
-    /// a Pod would read somebody else's Secret of that name.
+    /// The children that its pod template refers to, as (kind, name). Until the root owns them, the child must not be applied, or a Pod
+    /// could read somebody else's Secret of that name.
     pub fn references(&self) -> &[(String, String)] {
         &self.references
     }
 }
 
-/// A patch that may be applied: in its namespace, and of granted fields alone.
+/// A patch that may be applied: it has its namespace, and only granted fields.
 #[derive(Clone, Debug)]
 pub struct AllowedPatch {
     reference: ObjectRef,
@@ -173,20 +173,20 @@ impl AllowedPatch {
     pub fn object(&self) -> &Value {
         &self.object
     }
-    /// Whether the fields are set also where somebody else has set them.
+    /// Whether the fields are also set if somebody else has set them.
     pub fn force(&self) -> bool {
         self.force
     }
-    /// What becomes of the fields when the patch is no longer sent.
+    /// Whether the fields are removed or stay when the answer no longer has the patch.
     pub fn on_release(&self) -> OnRelease {
         self.on_release
     }
 }
 
-/// Passes an answer, or says what is wrong with it.
+/// Checks an answer, and returns what may be carried out.
 ///
 /// # Errors
-/// What is wrong, in the order of the answer. Never empty.
+/// The violations, in the order of the answer. Never empty.
 pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Violations> {
     let mut found = Violations::default();
     needs::check(context, &response.needs, &mut found);
@@ -216,7 +216,7 @@ pub fn gate(context: &GateContext<'_>, response: Response) -> Result<Allowed, Vi
     })
 }
 
-/// The violations as one failure: reason and path of the first, and what a person reads of the others.
+/// The violations as one failure: reason and path of the first, and a message that also has the others, as far as there is room.
 pub fn failure(violations: &Violations) -> Failure {
     violations.failure()
 }
@@ -252,7 +252,7 @@ fn stamps(
     }
 }
 
-/// The largest status of a guest, in bytes: a status is read by people and by every watcher of the root.
+/// The largest status of a guest, in bytes. People and every watcher of the root read the status.
 const STATUS_BYTES_MAX: usize = 64 * 1024;
 
 fn status(context: &GateContext<'_>, status: &Map<String, Value>, found: &mut Violations) {

@@ -64,8 +64,8 @@ use deletions::Goes;
 use finalize::Then;
 use memory::Memo;
 
-/// How often a guest is called in one pass while it and the API server disagree. The first call, one with the refusals that it
-/// led to, and one more for a guest that works around them.
+/// How many times a guest is called in one pass while it and the API server disagree: the first call, one with the refusals that the
+/// first answer led to, and one more for a guest that works around them.
 const GUEST_CALLS_MAX: u32 = 3;
 
 /// The reason of the failure when the API server refuses a status for what the guest put into it.
@@ -74,14 +74,14 @@ const STATUS_REFUSED: &str = "StatusRefused";
 /// The reason of a root that is left as it is.
 const SUSPENDED: &str = "Suspended";
 
-/// Everything about a reconciler that holds for a whole pass: a pass runs on one module from start to end.
+/// Everything about a Reconciler that holds for a whole pass. A pass runs on one module from start to end.
 #[derive(Clone, Debug)]
 pub struct Binding {
     /// The Reconciler's name.
     pub reconciler: String,
-    /// The Reconciler's uid: another may take its name, and begin with the same generation.
+    /// The Reconciler's uid. Another Reconciler may take its name later, and start with the same generation.
     pub uid: String,
-    /// The Reconciler's generation that grants and limits are of. Module and config may be of an earlier one.
+    /// The Reconciler's generation that grants and limits come from. Module and config may come from an earlier one.
     pub generation: i64,
     /// The field manager of every write.
     pub field_manager: String,
@@ -101,9 +101,9 @@ pub struct Binding {
     pub status: StatusSchema,
     /// The key that hashes of Secrets are sealed with.
     pub key: SealingKey,
-    /// How much of a reconciler there is to work with.
+    /// What passes do for the roots at present.
     pub duty: Duty,
-    /// The namespaces in which kinds are watched too that are not watched elsewhere.
+    /// Namespaces in which the host also watches the kinds that it does not watch elsewhere.
     pub watched_namespaces: BTreeSet<String>,
 }
 
@@ -114,11 +114,11 @@ pub struct Snapshot {
     pub binding: Arc<Binding>,
     /// The live root.
     pub root: Arc<Value>,
-    /// The resourceVersion in which a list showed the root, where nothing has shown it since: it may have been there before the host
-    /// was, and be newer than that.
+    /// The resourceVersion in which a list showed the root, if nothing has shown it since. The root may be older than this host, and
+    /// may have changed since the list.
     pub root_listed_at: Option<String>,
-    /// Every object known to carry the root's uid as controller or label. Those of kinds that are not watched may be left out:
-    /// the memory keeps them.
+    /// Every object known to carry the root's uid as controller or label. Objects of kinds that are not watched may be left out,
+    /// because the memory keeps them.
     pub children: Vec<Observed>,
     /// What the last pass over this root left.
     pub memory: RootMemory,
@@ -135,14 +135,14 @@ pub struct Pass {
     memory: RootMemory,
     /// Live objects by group, kind, namespace and name.
     live: BTreeMap<Key, Observed>,
-    /// The answer in force, once the gate let one through.
+    /// The answer in force, once the gate has allowed one.
     answer: Option<Answer>,
     /// Why there is no answer.
     failure: Option<Failure>,
-    /// The refusals that the current call of the guest was told.
+    /// The refusals that the current request to the guest contains.
     told: Vec<Refusal>,
     request_hash: [u8; 32],
-    /// The first error that only a retry can help.
+    /// The first error after which only a retry can help.
     unsure: Option<ApiError>,
     phase: Phase,
     counts: Counts,
@@ -155,46 +155,46 @@ pub struct Pass {
     edited: bool,
     /// Why children were written, where it matters: the root is about to be slowed.
     fight: Option<String>,
-    /// What this pass costs was taken.
+    /// The breaker was charged for this pass already.
     charged: bool,
     /// When to come back although nothing fails.
     again: Option<Duration>,
-    /// The status was written on the way, so that it is to be written at the end whatever the root shows.
+    /// The status was written during the pass, so it must be written at the end whatever the root shows.
     recorded: bool,
     /// The root's finalizers, ours and others'.
     finalizers: BTreeSet<String>,
-    /// Something is going that no watch need tell of.
+    /// An object is being deleted, and there may be no watch that reports when it is gone.
     waits: bool,
-    /// The root was read live in this pass, and is as the pass knows it.
+    /// The root was read live in this pass, and is still as the pass knows it.
     root_stays: bool,
-    /// What is to be said when the root leaves.
+    /// The events to publish when the host releases the root.
     leaving: Vec<Event>,
     /// What the guest asks to see.
     needs: needs::Needs,
-    /// Requests that the guest was asked about, however many calls each took until it had seen what it needs.
+    /// How many different requests the guest was asked. One request may take several calls until the guest has seen what it needs.
     rounds: u32,
-    /// Patches that may be gone from the status, once all were looked at.
+    /// Patches that the status need not name any more, once all patches were looked at.
     released: Option<Vec<ObjectRef>>,
     /// Patches that were not accepted.
     patches_refused: Vec<(ObjectRef, ApiError)>,
-    /// Patches to be taken away in the end are named in the status.
+    /// The status names the patches that must be removed in the end.
     patches_recorded: bool,
-    /// The root is going, and its patches with it.
+    /// The root is being deleted, and its patches are removed with it.
     takes_away: bool,
     /// This host has looked at the root before.
     had_a_pass: bool,
-    /// The version of a root that may be newer by now: of one that a list showed and that no pass has seen to.
+    /// The root's resourceVersion, if only a list has shown the root and no pass has read it live since. The root may be newer by now.
     may_be_newer_than: Option<String>,
-    /// Evictions that were not accepted are to be tried again, not before this long.
+    /// Evictions that were not accepted are retried, after this long at the earliest.
     eviction_retry: Option<Duration>,
 }
 
-/// A gated answer and how far each of its children is.
+/// An answer that passed the gate, and how far each of its children is.
 #[derive(Debug)]
 struct Answer {
     allowed: Allowed,
     states: Vec<ChildState>,
-    /// A child is about to be applied that is not the root's yet.
+    /// The pass is about to apply onto an object that the root does not own yet.
     adopts: bool,
 }
 
@@ -204,15 +204,15 @@ enum Phase {
     CallingGuest,
     /// Looking up what the guest asks to see.
     LookingUp(Vec<Need>),
-    /// Naming patches in the status that are to be taken away in the end.
+    /// Naming in the status the patches that must be removed in the end.
     RecordingPatches,
     /// Reading the objects of patches.
     ReadingPatched(Vec<patches::Task>),
-    /// Patching them; with the version that each was read in.
+    /// Patching them, each with the resourceVersion in which it was read.
     Patching(Vec<(patches::Task, String)>),
-    /// Having Pods go.
+    /// Evicting or deleting Pods.
     Evicting(Vec<Eviction>, Vec<Event>),
-    /// Saying what came of that.
+    /// Writing the result of the evictions into the status.
     WritingStatusAgain(Vec<Event>),
     /// Writing the root's finalizers.
     SettingFinalizers(BTreeSet<String>, Then),
@@ -220,17 +220,17 @@ enum Phase {
     ReadingRecorded(Vec<ObjectRef>),
     /// Naming such children in the status, before their first create.
     Recording,
-    /// Reading the root, before it becomes the owner of what is there already, and where its view may be old.
+    /// Reading the root, before it becomes the owner of an existing object, and when the cached root may be stale.
     ReadingRoot(adoption::Before),
     /// Applying the children with these indexes.
     Applying(Vec<usize>),
-    /// Reading what stands in the way of the children with these indexes.
+    /// Reading the objects that stand in the way of the children with these indexes.
     Resolving(Vec<usize>),
-    /// Reading whether somebody's items stand in the place of ours in the children with these indexes.
+    /// Reading whether items of others have replaced items of ours in the children with these indexes.
     Inspecting(Vec<usize>),
-    /// Making such items ours.
+    /// Taking over such items.
     Claiming(Vec<usize>),
-    /// Reading what is to be deleted.
+    /// Reading the objects that are about to be deleted.
     ReadingDoomed(Goes, Vec<ObjectRef>),
     Deleting(Goes, Vec<ObjectRef>),
     WritingStatus(Vec<Event>),
@@ -238,7 +238,7 @@ enum Phase {
     Over,
 }
 
-/// An object without the version of its kind: one object may be known by two.
+/// The name of an object without its kind's version, since one object may be known by two versions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     group: String,
@@ -264,7 +264,7 @@ impl Pass {
         let Snapshot { binding, root, root_listed_at, children, mut memory, now } = snapshot;
         let had_a_pass = memory.had_a_pass(&root);
         let edited = memory.forget_unless(&binding, &root);
-        // That a pass has come to an end says nothing: it may have had nothing to write.
+        // Only a live read counts here. A pass that ended proves nothing, since it may have had nothing to write.
         let may_be_newer_than =
             root_listed_at.filter(|version| memory.is_as_listed.as_ref() != Some(version));
         let finalizers = object::finalizers(&root).map(Into::into).collect();
@@ -309,8 +309,8 @@ impl Pass {
         }
     }
 
-    /// Takes what came of the last step and says the next one. An outcome that does not belong to the last step ends the pass
-    /// with an error: it is a mistake of the driver.
+    /// Takes the outcome of the last step and returns the next step. An outcome that does not belong to the last step is a mistake of
+    /// the driver, and ends the pass with an error.
     pub fn step(&mut self, outcome: Outcome) -> Step {
         match (std::mem::replace(&mut self.phase, Phase::Over), outcome) {
             (Phase::Begin, Outcome::Start) => self.begin(),
@@ -382,8 +382,8 @@ impl Pass {
 
     // === From the start to an answer ===
 
-    /// Whether an object is, provably, the root's: by its controller, or, where an owner reference cannot reach, by a label that
-    /// our own apply set.
+    /// Whether the root provably owns an object: by its controller reference, or, where an owner reference is not possible, by a label
+    /// that our own apply set.
     fn owns(&self, child: &Observed) -> bool {
         child.is_owned_by(self.uid())
             || self.is_elsewhere(&child.reference) && child.is_labelled_by(self.uid())
@@ -420,7 +420,7 @@ impl Pass {
         self.begin_needs()
     }
 
-    /// What the guest asked to see is there: whether it is to be asked at all.
+    /// The objects that the guest asked to see are there. Calls the guest, unless nothing changed since the last pass.
     fn ask(&mut self) -> Step {
         let request = self.request();
         self.request_hash = self.hash(&request);
@@ -468,8 +468,8 @@ impl Pass {
         ])
     }
 
-    /// Whether the last pass already did everything that this one would: the request is the same, no child drifted, came or went,
-    /// and no stage is due.
+    /// Whether the last pass already did everything that this pass would do: the request is the same, no child drifted, appeared or
+    /// disappeared, and no stage is due.
     fn nothing_changed(&self) -> bool {
         let Some(memo) = &self.memory.memo else { return false };
         memo.is_about(&self.request_hash)
@@ -484,7 +484,7 @@ impl Pass {
         self.counts.guest_calls += 1;
         self.count_call();
         self.phase = Phase::CallingGuest;
-        // It is to be answered anew; two answers of one root are never held at once.
+        // The guest answers anew, and two answers for one root are never held at once.
         self.answer = None;
         Step::CallGuest(Box::new(request))
     }
@@ -525,14 +525,14 @@ impl Pass {
         self.write_status()
     }
 
-    /// Stops before anything else is changed, on an error that says nothing about the answer, and says so in the status.
+    /// Stops before anything else is changed, because of an error that says nothing about the answer, and reports it in the status.
     fn stop(&mut self, error: ApiError) -> Step {
         self.memory.memo = None;
         doubt(&mut self.unsure, error);
         self.write_status()
     }
 
-    /// Ends the pass on an error that the status cannot tell.
+    /// Ends the pass with an error that cannot be reported in the status.
     fn give_up(&mut self, error: ApiError) -> Step {
         self.memory.memo = None;
         doubt(&mut self.unsure, error);
@@ -542,20 +542,20 @@ impl Pass {
 
     // === Children that the status names ===
 
-    /// The children that the root's status names: of kinds that are not watched, and in other namespaces.
+    /// The children that the root's status names: those of kinds that are not watched, and those in other namespaces.
     fn recorded_children(&self) -> Vec<ObjectRef> {
         let unwatched = recorded::unwatched(&self.root).into_iter();
-        // Where they are watched by now, the watch shows them.
+        // If their kind is watched by now, the watch shows them.
         let unwatched = unwatched.filter(|child| !self.binding.watches(child));
         unwatched.chain(self.inventory()).collect()
     }
 
-    /// The children in other namespaces that the root's status names. It says where to look, and proves nothing.
+    /// The children in other namespaces that the root's status names. An entry says where to look, and proves nothing.
     fn inventory(&self) -> Vec<ObjectRef> {
         recorded::inventory(&self.root)
     }
 
-    /// Those that nobody has looked at since the host started, and that no watch shows.
+    /// The recorded children that no pass has read since the host started, and that no watch shows.
     fn unread(&self) -> Vec<ObjectRef> {
         let is_known = |entry: &ObjectRef| {
             self.memory.read.contains(entry)
@@ -564,7 +564,7 @@ impl Pass {
         self.recorded_children().into_iter().filter(|entry| !is_known(entry)).collect()
     }
 
-    /// The finalizers are as they should be; now what the status names is looked at, and then the children are applied.
+    /// The finalizers are as they should be. Next, the recorded children are read, and then the children are applied.
     fn ready_to_apply(&mut self) -> Step {
         match self.unread() {
             unread if unread.is_empty() => self.apply_children(),
@@ -583,7 +583,7 @@ impl Pass {
         for (reference, found) in asked.into_iter().zip(found) {
             match found {
                 Ok(found) => self.saw(&reference, found),
-                // What the API server no longer serves is not there either.
+                // If the API server no longer serves the kind, the object is gone too.
                 Err(error) if error.is_kind_missing() => self.saw(&reference, None),
                 Err(error) => return self.stop(error),
             }
@@ -609,9 +609,9 @@ impl Pass {
                 self.counts.status_writes += 1;
                 return self.evict(events);
             }
-            // The root is gone, or another has taken its name: nobody is left to be told.
+            // The root is gone, or another root has taken its name, so no status is left to write.
             Err(error) if error.code == 404 || error.is_uid_mismatch() => return self.over(),
-            // Only another status can pass: the one that is there, with the host's word on what is wrong with this one.
+            // Only another status can be accepted: the present one, with a message about what is wrong with the new one.
             Err(error) if error.is_refusal() && !error.depends_on_others() && self.failure.is_none() => {
                 let message = format!("the API server does not take the guest's status: {}", error.message);
                 return self.fail(Failure::terminal(STATUS_REFUSED, message));
@@ -640,7 +640,7 @@ impl Pass {
         self.phase = Phase::Over;
         self.forget_needs();
         let refused = self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed));
-        // A terminal failure is no refusal's to end.
+        // The end of a refusal cannot end a terminal failure.
         let retried = refused.iter().find(|standing| standing.retry && self.failure.is_none());
         let error = match (&self.failure, &self.unsure, refused.first()) {
             (Some(failure), ..) if failure.reason == SUSPENDED => None,
@@ -664,7 +664,7 @@ impl Pass {
                 .map(|(reference, error)| error.clone().about(reference).to_string())
                 .or_else(|| self.eviction_error().map(|(_, message)| message)),
         };
-        // No watch tells when an object of a kind that is not watched is gone.
+        // When an object of a kind that is not watched is gone, no watch reports it.
         let waits_unseen = self.answer.as_ref().is_some_and(|answer| {
             let children = answer.allowed.children().iter().zip(&answer.states);
             children.into_iter().any(|(child, state)| {
@@ -679,7 +679,7 @@ impl Pass {
             || self.failure.is_none()
                 && self.patches_refused.iter().any(|(_, error)| error.depends_on_others())
             || retried.is_some();
-        // What is going, or somebody else's, is looked at again.
+        // Objects that are being deleted, or that the root does not own, are read again in the next pass.
         let kept = self.live.values().filter(|child| !self.binding.watches(&child.reference));
         let (kept, again): (Vec<Observed>, Vec<Observed>) =
             kept.cloned().partition(|child| self.owns(child) && !child.deleting);
@@ -716,17 +716,17 @@ impl Pass {
     }
 }
 
-/// Keeps the first error, which is the one to tell, and the longest time that the API server asked for.
+/// Keeps the first error, which is the one that is reported, and the longest wait that the API server asked for.
 fn doubt(unsure: &mut Option<ApiError>, error: ApiError) {
     let first = unsure.get_or_insert_with(|| error.clone());
     first.retry_after = first.leave_alone().max(error.leave_alone());
 }
 
-/// Why a root is not ready, in the order of weight.
+/// Why a root is not ready, the most important reason first.
 type Blockers = Vec<Blocker>;
 
 impl Binding {
-    /// What the gate judges an answer about this root by.
+    /// The context in which the gate judges an answer about this root.
     pub fn context<'a>(&'a self, root: &'a Value) -> GateContext<'a> {
         GateContext {
             root,
@@ -740,7 +740,7 @@ impl Binding {
         }
     }
 
-    /// Whether what happens to a child is seen by a watch.
+    /// Whether a watch reports changes of this child.
     pub fn watches(&self, child: &ObjectRef) -> bool {
         is_watchable(&child.kind())
             || child.namespace.as_ref().is_some_and(|namespace| self.watched_namespaces.contains(namespace))

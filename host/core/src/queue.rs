@@ -1,62 +1,65 @@
-//! Whose turn it is.
+//! The work queue: which root a worker reconciles next.
 //!
-//! The queue holds each key once. Keys belong to lanes, one a reconciler. The lane with the fewest keys in work is next, lanes that are
-//! even take turns, and none may hold all workers while there are others; so neither a flood in one nor a guest that is slow starves
-//! another. A lane whose guest runs into its limits gets narrower with each time, and in the end rests between its keys. Within a
-//! lane a user's edit overtakes a resync: of the workers a part is for edits alone, and while one of a lane's edits is in work, little
-//! of its background is. A key is never handed out twice at once: what arrives while it is in work waits until it is done. A key that
-//! failed comes back after a back-off of its own.
+//! The queue holds each key once. A key belongs to a lane, and each Reconciler has one lane.
+//!
+//! * Among lanes: the lane with the fewest keys in work is next, and lanes with equally many take turns. No lane may hold all workers
+//!   while there are others. So neither many keys in one lane nor a slow guest starves another lane. A lane whose guest runs into its
+//!   limits gets narrower each time, and in the end rests between its keys.
+//! * Within a lane: a user's edit overtakes a resync. A part of the workers is reserved for edits, and while an edit of a lane is in
+//!   work, only little of the lane's background is.
+//! * For one key: it is never handed out twice at once. If it is added while it is in work, it waits until it is done. A key that failed
+//!   comes back after its own back-off.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
-/// The first back-off. Long enough for a neighbour to be served, short enough for a person not to notice.
+/// The first back-off: long enough to serve another key, and short enough that a person does not notice.
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
-/// The longest back-off: what depends on other objects is looked at at least once a minute.
+/// The longest back-off: a root that depends on other objects is retried at least once a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// A lane may have this many times as many keys in work as there are workers free, where it is not the only one: 12 of 16, and of
-/// two that are greedy 7 each.
+/// If there are other lanes, a lane may have at most this many times as many keys in work as there are free workers. With 16 workers
+/// that is 12 for one greedy lane, and 7 each for two.
 const SHARE: usize = 3;
-/// One in so many workers is only for lanes that have nothing in work, where there are others: so that whoever comes finds a free worker
-/// at once, however many lanes are greedy. 2 of 16.
+/// If there are several lanes, one in this many workers is reserved for lanes that have nothing in work: 2 of 16. So a lane that gets
+/// work finds a free worker at once, however many lanes are greedy.
 const FOR_WHO_COMES: usize = 8;
-/// One in so many workers, at least, is for edits alone. What a swap has in work at a time is what an edit finds before it at the
-/// API server, which 8 writes at a time keep as busy as 16 do.
+/// At least one in this many workers is reserved for edits. The writes that a swap has in work at a time are before an edit's at the API
+/// server, and 8 writes at a time keep that as busy as 16 do.
 const FOR_EDITS: usize = 2;
-/// While an edit of a lane is in work, one in so many workers may be in work on the lane's background: the edit's writes, which wait
-/// for one another, then find an API server that has little else to do.
+/// While an edit of a lane is in work, one in this many workers may work on the lane's background. The writes of the edit wait for one
+/// another, and then find an API server that has little else to do.
 const BESIDE_EDITS: usize = 8;
-/// How many times as long as its last key took a lane rests whose guest ran into its limits also when it was alone in work: it then
-/// computes for a fifth of the time, on one core.
+/// If a guest runs into its limits although only one key of its lane is in work, the lane rests for this many times as long as the key
+/// took. The guest then computes for a fifth of the time, on one core.
 const REST: u32 = 4;
-/// The soonest that a key comes again by itself: a mistake that asks for "at once" shall not be a loop that fills a core.
+/// The shortest time after which a key comes back by itself, so that a mistaken request for "at once" is not a loop that fills a core.
 const AGAIN_MIN: Duration = Duration::from_millis(10);
-/// After so many edits in a row one key of the background is due, so that a swap ends however busy a lane is.
+/// After this many edits in a row one key of the background is due, so that a swap comes to an end however busy a lane is.
 const EDITS_IN_A_ROW: u32 = 7;
 
 /// How urgent a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// A resync, a swap, the first list after a start: nobody is waiting.
+    /// Nobody waits for it: a resync, a swap, or the first list after a start.
     Background,
     /// Somebody changed something.
     Edit,
 }
 
-/// Keys that wait for a worker, keys in work, and keys in back-off. Time is a duration since any fixed moment, given by the caller.
+/// Keys that wait for a worker, keys in work, and keys in back-off. The caller gives the time, as a duration since any fixed moment.
 #[derive(Debug)]
 pub struct Queue<L, K> {
     lanes: BTreeMap<L, Lane<K>>,
     /// The lanes that have a key waiting, in the order of their turns.
     turns: VecDeque<L>,
-    /// Keys that come back at a time.
+    /// Keys that come back later, by time.
     delayed: BTreeSet<(Duration, L, K)>,
     /// How many keys may be in work, in all lanes.
     workers: usize,
-    /// How many are.
+    /// How many keys are in work, in all lanes.
     in_work: InWork,
     /// The time of the last pop.
     now: Duration,
@@ -71,9 +74,9 @@ struct Lane<K> {
     /// Edits that were handed out since the last key of the background.
     edits_in_a_row: u32,
     in_work: InWork,
-    /// How many of its keys may be in work.
+    /// How many of the lane's keys may be in work.
     width: usize,
-    /// Until when none of its keys is handed out.
+    /// The lane rests until then: none of its keys is handed out.
     rests: Duration,
 }
 
@@ -94,13 +97,13 @@ impl<K> Lane<K> {
         !self.edits.is_empty() || !self.background.is_empty()
     }
 
-    /// Whether an edit that is in work shall have the API server to itself for now.
+    /// Whether the lane hands out no more background for now, so that an edit in work has the API server to itself.
     fn gives_way(&self, workers: usize) -> bool {
         self.in_work.edits > 0 && self.in_work.background >= (workers / BESIDE_EDITS).max(1)
     }
 }
 
-/// How many keys are in work, by what they were when they were handed out.
+/// How many keys are in work, by the priority with which they were handed out.
 #[derive(Clone, Copy, Debug, Default)]
 struct InWork {
     edits: usize,
@@ -123,11 +126,11 @@ impl InWork {
 #[derive(Clone, Copy, Debug, Default)]
 struct KeyState {
     waiting: Option<Priority>,
-    /// Since when it is in work, and how urgent it was.
+    /// Since when it is in work, and with which priority it was handed out.
     in_work: Option<(Duration, Priority)>,
     /// Its lane was removed while it was in work.
     dropped: bool,
-    /// It arrived again while it was in work.
+    /// It was added again while it was in work, with this priority.
     again: Option<Priority>,
     /// Its lane was hurried while it was in work.
     hurried: bool,
@@ -135,23 +138,23 @@ struct KeyState {
     due: Option<Duration>,
 }
 
-/// What became of a key.
+/// How the work on a key ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
     /// Nothing is left to do until something changes.
     Settled,
-    /// It comes back after this long, although nothing failed; somebody's change brings it back at once.
+    /// Nothing failed. The key comes back after this long, or at once if something changes.
     Again(Duration),
-    /// It failed: it comes back after its back-off, but not before this long.
+    /// It failed. The key comes back after its back-off, and after this long at the earliest.
     Failed(Duration),
-    /// It failed because its guest ran into its limits: as a failure, and the lane gets narrower.
+    /// It failed because its guest ran into its limits. The same as [`Finished::Failed`], and the lane gets narrower.
     Overran(Duration),
     /// Its object is gone.
     Gone,
 }
 
 impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
-    /// An empty queue for so many workers. The seed is for the jitter of back-offs alone.
+    /// An empty queue for this many workers. The seed is only for the jitter of back-offs.
     pub fn new(seed: u64, workers: usize) -> Self {
         Self {
             workers,
@@ -164,9 +167,11 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
-    /// Puts a key in. One that waits already is only made more urgent; one in work comes again afterwards, at once unless it fails and
-    /// this is for the background; one in back-off is looked at at once when somebody changed something, and left to its back-off
-    /// otherwise.
+    /// Adds a key. What happens depends on the key's state:
+    ///
+    /// * It waits already: it only becomes more urgent.
+    /// * It is in work: it comes back at once when it is done, except that after a failure a background key is left to its back-off.
+    /// * It is in back-off: an edit brings it back at once, and the background leaves it to its back-off.
     pub fn add(&mut self, lane: &L, key: K, priority: Priority) {
         let slot = self.lanes.entry(lane.clone()).or_insert_with(|| Lane::new(self.workers));
         let state = slot.state.entry(key.clone()).or_default();
@@ -184,7 +189,8 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         if state.waiting >= Some(priority) {
             return;
         }
-        // A key that was waiting in the background stays there too; when its turn comes it is found to be no longer waiting there.
+        // A key that was waiting in the background also stays in that list. When it is found there later, its state shows that it no
+        // longer waits.
         state.waiting = Some(priority);
         match priority {
             Priority::Edit => slot.edits.push_back(key),
@@ -207,7 +213,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         states.filter(|state| state.waiting == Some(priority)).count()
     }
 
-    /// The next key to be worked on, if there is one and its lane may have another in work.
+    /// The next key to work on, if there is one whose lane may have another key in work.
     pub fn pop(&mut self, now: Duration) -> Option<(L, K)> {
         self.now = now;
         self.wake(now);
@@ -227,8 +233,8 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         None
     }
 
-    /// Of the lanes that may have another key in work, the one with the fewest; of several, the one whose turn it is. `background`:
-    /// whether a key of the background may be worked on.
+    /// The lane with the fewest keys in work, among those that may have another one; among several, the one whose turn it is.
+    /// `background` says whether a key of the background may be handed out.
     fn next_turn(&self, background: bool) -> Option<usize> {
         let free = self.workers.saturating_sub(self.in_work.all());
         let share = match free {
@@ -282,7 +288,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         if hurried {
             state.failures = 0;
         }
-        // What arrived for the background leaves what failed to its back-off.
+        // A key that was added for the background does not end the back-off of a failed one.
         let is_left = |priority: &Priority| {
             *priority == Priority::Background
                 && matches!(finished, Finished::Failed(_) | Finished::Overran(_))
@@ -300,8 +306,8 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
-    /// Ends every back-off in a lane, and forgives its failures: what they failed for may be gone. What is in work, and has arrived
-    /// again, comes again whatever becomes of it.
+    /// Ends every back-off in a lane and forgets its failures, because their cause may be gone. A key that is in work and was added
+    /// again comes back even if it fails.
     pub fn hurry(&mut self, lane: &L) {
         if let Some(slot) = self.lanes.get_mut(lane) {
             (slot.width, slot.rests) = (self.workers, Duration::ZERO);
@@ -322,17 +328,17 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         }
     }
 
-    /// When the next delay, or rest of a lane, ends.
+    /// When the next delay of a key, or the next rest of a lane, ends.
     pub fn next_due(&self) -> Option<Duration> {
         let resting = self.turns.iter().filter_map(|lane| self.lanes.get(lane)).map(|slot| slot.rests);
         let resting = resting.filter(|until| *until > self.now);
         self.delayed.first().map(|(due, ..)| *due).into_iter().chain(resting).min()
     }
 
-    /// Forgets a lane and everything in it. A key in work finishes into nothing.
+    /// Forgets a lane and everything in it. When a key in work is done, its result is ignored.
     pub fn remove_lane(&mut self, lane: &L) {
         if let Some(mut slot) = self.lanes.remove(lane) {
-            // What is in work is known until it is done, or a lane of the same name could hand it out once more.
+            // A key in work stays known until it is done, or a lane of the same name could hand it out a second time.
             slot.state.retain(|_, state| state.in_work.is_some());
             for state in slot.state.values_mut() {
                 *state = KeyState { in_work: state.in_work, dropped: true, ..KeyState::default() };
@@ -346,14 +352,14 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
         self.delayed.retain(|(_, other, _)| other != lane);
     }
 
-    /// How many keys wait for a worker, in a lane.
+    /// How many keys of a lane wait for a worker.
     pub fn depth(&self, lane: &L) -> usize {
         self.lanes
             .get(lane)
             .map_or(0, |slot| slot.state.values().filter(|state| state.waiting.is_some()).count())
     }
 
-    /// How many keys are in back-off after a failure, in a lane.
+    /// How many keys of a lane are in back-off after a failure.
     pub fn backing_off(&self, lane: &L) -> usize {
         let is_backing_off = |state: &&KeyState| state.due.is_some() && state.failures > 0;
         self.lanes.get(lane).map_or(0, |slot| slot.state.values().filter(is_backing_off).count())
@@ -376,7 +382,7 @@ impl<L: Ord + Clone, K: Ord + Clone> Queue<L, K> {
 }
 
 impl<K: Ord + Clone> Lane<K> {
-    /// The next key, if there is one; of the background only where one may be worked on.
+    /// The next key of the lane, if there is one. A key of the background only if `background` allows it.
     fn pop(&mut self, now: Duration, background: bool) -> Option<(K, Priority)> {
         loop {
             let background_first = self.edits_in_a_row >= EDITS_IN_A_ROW;
@@ -409,7 +415,7 @@ impl<K: Ord + Clone> Lane<K> {
 struct Jitter(u64);
 
 impl Jitter {
-    /// Between three quarters of a delay and the whole, so that what failed together does not come back together.
+    /// A random time between three quarters of a delay and the whole delay, so that keys that failed together do not come back together.
     fn spread(&mut self, delay: Duration) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

@@ -1,16 +1,17 @@
-//! Whose turn it is to be compiled. Two modules at most are compiled at once, and one of the two places is only for what has taken
-//! long already, so that however many expensive modules there are, a cheap one waits for none of them to end.
+//! The order in which modules are compiled. At most two modules are compiled at once. One of the two places is only for modules that have
+//! taken long already, so that a cheap module never waits until an expensive one is done, however many of those there are.
 //!
-//! A module is begun in the *fresh* place. When it has had that for [`FRESH`], it moves to the *slow* one; if that is taken and somebody
-//! waits for the fresh one, it is stopped, and waits for the slow one with all others of its kind. Who has been slow, or has failed, does
-//! not come into the fresh place again. Among those that wait, modules that somebody uses go first, then whoever came first.
+//! The compilation of a module begins in the *fresh* place. After [`FRESH`] it moves to the *slow* place. If the slow place is taken and
+//! another module waits for the fresh one, the compilation is stopped, and the module waits for the slow place with the other slow ones.
+//! A module that was slow or has failed never gets the fresh place again. Among the modules that wait, those in use go first, and then
+//! the one that has waited longest.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// For how long a module has the fresh place to itself: a hundred times what a guest in Rust takes.
+/// How long a module may keep the fresh place: a hundred times as long as a guest in Rust takes.
 pub const FRESH: Duration = Duration::from_secs(5);
 
-/// The places, and who waits for one. `K` names a turn; the caller never uses one twice.
+/// The two places, and the modules that wait for one. `K` names a turn; the caller never uses one twice.
 #[derive(Clone, Debug)]
 pub struct Turns<K> {
     fresh: Option<Running<K>>,
@@ -23,7 +24,7 @@ pub struct Turns<K> {
 struct Running<K> {
     key: K,
     since: Duration,
-    /// It was told to end, and has not yet.
+    /// The compiler was told to stop, and has not stopped yet.
     is_stopping: bool,
 }
 
@@ -34,12 +35,12 @@ struct Waiting {
     arrival: u64,
 }
 
-/// What is to be done.
+/// What the caller must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<K> {
-    /// It has a place now: compile it.
+    /// Compile this module: it has a place now.
     Begin(K),
-    /// End its compiler; then it is to leave, and to come back as one that is slow.
+    /// Stop the compiler of this module. Then call [`Turns::leave`], and [`Turns::want`] as a slow one.
     Stop(K),
 }
 
@@ -50,20 +51,20 @@ impl<K> Default for Turns<K> {
 }
 
 impl<K: Ord + Clone> Turns<K> {
-    /// A module is to be compiled. `is_slow` says that it took long before, or failed.
+    /// Adds a module to compile. `is_slow` says that it took long before, or failed.
     pub fn want(&mut self, key: K, is_used: bool, is_slow: bool) {
         self.arrivals += 1;
         self.waiting.insert(key, Waiting { is_slow, is_used, arrival: self.arrivals });
     }
 
-    /// Somebody uses a module now, or nobody does any more. Counts while it waits.
+    /// Notes whether a module is in use. This matters only while it waits.
     pub fn uses(&mut self, key: &K, is_used: bool) {
         if let Some(waiting) = self.waiting.get_mut(key) {
             waiting.is_used = is_used;
         }
     }
 
-    /// A turn is over, or is not wanted any more.
+    /// Ends a turn: the module was compiled, or need not be compiled any more.
     pub fn leave(&mut self, key: &K) {
         self.waiting.remove(key);
         for place in [&mut self.fresh, &mut self.slow] {
@@ -73,7 +74,7 @@ impl<K: Ord + Clone> Turns<K> {
         }
     }
 
-    /// What is to be done now. To be asked after each of the above, and again [`FRESH`] after each beginning.
+    /// What the caller must do now. Call it after each of the functions above, and again [`FRESH`] after each beginning.
     pub fn decide(&mut self, now: Duration) -> Vec<Decision<K>> {
         let mut decisions = Vec::new();
         if let Some(running) = self.fresh.as_mut().filter(|running| running.since + FRESH <= now) {
@@ -99,7 +100,7 @@ impl<K: Ord + Clone> Turns<K> {
         decisions
     }
 
-    /// How many are being compiled, and how many wait.
+    /// How many modules are being compiled, and how many wait.
     pub fn counts(&self) -> (usize, usize) {
         ([&self.fresh, &self.slow].into_iter().flatten().count(), self.waiting.len())
     }

@@ -1,4 +1,4 @@
-//! The children of an answer: kinds, scope, names, metadata, size.
+//! Checks the children of an answer: kinds, scope, names, metadata and size.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::{desired::DesiredHash, object};
 /// The largest child in bytes. An object in etcd is at most 1.5 MiB, with managed fields about as large as itself.
 const OBJECT_BYTES_MAX: usize = 256 * 1024;
 
-/// Groups and kinds that no grant gives to a namespaced root: whoever may write them owns the cluster, or more than a namespace.
-/// An empty kind stands for the whole group.
+/// Groups and kinds that no grant gives to a namespaced root: a user who may write them controls the cluster, or more than one
+/// namespace. An empty kind stands for the whole group.
 const FORBIDDEN: [(&str, &str); 14] = [
     ("rbac.authorization.k8s.io", ""),
     ("admissionregistration.k8s.io", ""),
@@ -49,7 +49,7 @@ pub(super) fn check(
         found.add(reasons::TOO_MANY_CHILDREN, "children", message);
         return Vec::new();
     }
-    // Only what is really of the core group counts: a kind of somebody else's group may also be called Secret.
+    // Only kinds of the core group count: a kind of another group may also be called Secret.
     let siblings: BTreeSet<Sibling> = children
         .iter()
         .filter(|child| object::text(&child.object, &["apiVersion"]) == Some("v1"))
@@ -103,7 +103,7 @@ pub(super) fn check(
     allowed
 }
 
-/// A child is held back until what its pod template refers to is there; so that must not wait for the child.
+/// A child is held back until the objects that its pod template refers to exist, so these objects must not wait for the child.
 fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
     for (index, child) in children.iter().enumerate() {
         let later = children.iter().find(|other| {
@@ -140,7 +140,7 @@ pub(super) fn namespace_of<'a>(context: &'a GateContext<'_>, child: &'a Value) -
     object::namespace(child).or_else(|| object::namespace(context.root))
 }
 
-/// How messages name a child: by kind and name, or by the guest's id for it where it has none.
+/// How messages name a child: by kind and name, or by the guest's id for it if it has no name.
 fn label(child: &Child) -> String {
     let name = Some(object::name(&child.object)).filter(|name| !name.is_empty()).unwrap_or(&child.id);
     label_of(&child.object, "child", name)
@@ -148,7 +148,7 @@ fn label(child: &Child) -> String {
 
 /// How messages name an object of this kind, or else what it is.
 pub(super) fn label_of(object: &Value, otherwise: &str, name: &str) -> String {
-    /// More than any name of Kubernetes has, and a kind.
+    /// Longer than any kind and name in Kubernetes.
     const BYTES_MAX: usize = 320;
     let kind = object::text(object, &["kind"]).filter(|kind| !kind.is_empty()).unwrap_or(otherwise);
     bounded(format_args!("{kind} {name:?}"), BYTES_MAX)
@@ -206,7 +206,7 @@ fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violati
     for (key, value) in metadata.iter() {
         match key.as_str() {
             "name" => {}
-            // It becomes a part of a path. Whether it is the right one depends on the kind.
+            // The name becomes a part of a path. Which names are valid depends on the kind.
             "namespace" if value.as_str().is_some_and(object::is_namespace) => {}
             "namespace" => {
                 let message = format_args!("{value} is no namespace");
@@ -242,9 +242,9 @@ fn check_map(map: &Value, path: &str, found: &mut Violations) {
     }
 }
 
-/// `stringData` is write-only and leaves no trace in managed fields, so drift in it could not be seen: it becomes `data`.
+/// Turns `stringData` into `data`: it is write-only and leaves no trace in managed fields, so drift in it could not be seen.
 fn string_data(fields: &mut Map<String, Value>, path: &str, found: &mut Violations) {
-    // Only of the core group: in a kind of somebody else's the field is an ordinary one.
+    // Only in the core group: in a kind of another group the field is an ordinary one.
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     if (text("apiVersion"), text("kind")) != (Some("v1"), Some("Secret")) {
         return;
@@ -309,15 +309,15 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
     }
 }
 
-/// Where a child lives, and what ties it to its root.
+/// How a child is tied to its root.
 enum Place {
-    /// An owner reference: the garbage collector knows it.
+    /// By an owner reference, so that the garbage collector deletes it with its root.
     Owned(Option<String>),
-    /// Nothing but its labels: an owner reference across namespaces would make the garbage collector delete it.
+    /// Only by its labels: with an owner reference across namespaces, the garbage collector would delete it.
     Elsewhere(String),
 }
 
-/// Where a child of a kind that is served may live: with its root, or in a namespace that the grant names.
+/// Checks the namespace of a child whose kind is served: it must be the root's, or one that the grant names.
 fn place(context: &GateContext<'_>, object: &Value, path: &str, found: &mut Violations) -> Option<Place> {
     let kind = object::kind(object);
     let info = context.kinds.get(&kind)?;
@@ -363,7 +363,7 @@ fn complete(
         if let Some(namespace) = namespace {
             metadata.insert("namespace".into(), namespace.into());
         }
-        // Nothing is cloned for the hash, which is blind to them.
+        // The hash ignores an empty map of annotations. Without the map, the object need not be cloned for the hash.
         if metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty) {
             metadata.remove("annotations");
         }

@@ -1,4 +1,4 @@
-//! Pods that are to go.
+//! Checks the evictions of an answer.
 
 use std::{collections::BTreeSet, fmt};
 

@@ -1,4 +1,4 @@
-//! What a guest asks to see.
+//! Checks the needs of an answer: what a guest asks to see.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use crate::{
     reconciler::{self, NeedGrant, NeedScope},
 };
 
-/// The most needs of one answer. Each is looked up with every pass; a guest that follows a hundred Pods to their owners is well
-/// within it.
+/// The most needs of one answer. Each is looked up in every pass. A guest that follows a hundred Pods to their owners is well within
+/// the limit.
 pub const NEEDS_MAX: usize = 256;
 /// The most fields of one need: six times what the sample guests ask for.
 pub const FIELDS_MAX: usize = 32;
-/// The most labels, and the most requirements besides, of a selector. Those of Deployments have one or two of either. Each is
-/// compared with the labels of every object of the namespace.
+/// The most labels in a selector, and also the most requirements. Selectors of Deployments have one or two of either. Each is compared
+/// with the labels of every object in the namespace.
 pub const REQUIREMENTS_MAX: usize = 16;
 /// The most values of a requirement.
 pub const REQUIREMENT_VALUES_MAX: usize = 32;
@@ -30,10 +30,10 @@ const LABEL_VALUE_BYTES_MAX: usize = 63;
 const VALUE_BYTES_MAX: usize = 1024;
 /// The longest time, in bytes. With nanoseconds and an offset it has 35.
 const TIME_BYTES_MAX: usize = 64;
-/// The longest time that a change may be held back for to settle, in milliseconds: a minute, shown after five at the latest.
+/// The longest settling time of a need, in milliseconds: one minute, so that a change is shown after five minutes at the latest.
 const SETTLE_MILLISECONDS_MAX: u32 = 60_000;
 
-/// Passes what a guest asks to see: for each need the objects to be looked up, or nothing for time.
+/// Checks what a guest asks to see. Returns the look-up for each need, or none for a need that is about time.
 ///
 /// # Errors
 /// What is wrong, in the order of the needs. Never empty.
@@ -106,7 +106,7 @@ fn objects(
     select(context, declared.map_or(&[][..], |one| &one.indexes), need, at, found);
 
     let root = object::namespace(context.root);
-    // What is not served has no objects, wherever one looks.
+    // A kind that is not served has no objects in any namespace.
     let namespaced = context.kinds.get(&kind).is_none_or(|info| info.namespaced);
     let named = need.namespace.as_deref();
     let namespace = match named {
@@ -182,7 +182,7 @@ fn fields(need: &ObjectsNeed, at: &str, found: &mut Violations) {
     }
 }
 
-/// What of a guest's text a message repeats.
+/// The part of a guest's text that a message repeats.
 fn begin(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -193,7 +193,7 @@ fn grants(grant: &NeedGrant, kind: &Kind, select: &Select, is_at_home: bool) -> 
         Select::Name(name) => grant.names.iter().any(|granted| granted == name),
         _ => false,
     };
-    // Of what may not be watched nothing is shown that an administrator did not name.
+    // Of kinds that may not be watched, the guest sees only objects that an administrator named.
     let any = grant.names.is_empty() && reconciler::is_watchable(kind);
     in_place && (any || by_name)
 }
@@ -251,7 +251,7 @@ fn select(
     }
 }
 
-/// What of a selector is more than a look-up takes, and where.
+/// The part of a selector that exceeds a limit, and its path.
 fn excess(selector: &LabelSelector) -> Option<(String, String)> {
     let count = |found: usize, what: &str, limit: usize| {
         (found > limit).then(|| format!("{found} {what}, the limit is {limit}"))

@@ -1,4 +1,4 @@
-//! Patches of objects that the root does not own.
+//! Checks the patches of an answer, which are about objects that the root does not own.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -74,7 +74,7 @@ fn is_kind(kind: &Kind, api_version: &str, name: &str) -> bool {
     kind.api_version == api_version && kind.kind == name
 }
 
-/// The object in the root's namespace: no grant lets a patch reach further.
+/// The object to patch, in the root's namespace: no grant allows a patch in another one.
 fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut Violations) -> Value {
     let namespaced = context.kinds.get(&object::kind(&object)).is_none_or(|info| info.namespaced);
     let (root, named) = (object::namespace(context.root), object::namespace(&object));
@@ -94,7 +94,7 @@ fn place(context: &GateContext<'_>, mut object: Value, path: &str, found: &mut V
     object
 }
 
-/// Every field that is set must be below one that the manifest declares and one that the Reconciler grants.
+/// Every field that is set must be at or below a field that the manifest declares, and one that the Reconciler grants.
 fn fields(context: &GateContext<'_>, kind: &Kind, object: &Value, path: &str, found: &mut Violations) {
     let declared = context.manifest.patches.iter().filter(|one| is_kind(kind, &one.api_version, &one.kind));
     let declared: Vec<&str> = declared.flat_map(|one| one.fields.iter().map(String::as_str)).collect();
@@ -122,7 +122,7 @@ fn fields(context: &GateContext<'_>, kind: &Kind, object: &Value, path: &str, fo
     }
 }
 
-/// Keys, as a path has them.
+/// A list of keys, written as a path.
 struct Dotted<'a>(&'a [&'a str]);
 
 impl fmt::Display for Dotted<'_> {
@@ -135,13 +135,13 @@ impl fmt::Display for Dotted<'_> {
     }
 }
 
-/// Whether a field, by its keys, is the one at a dotted path or below it.
+/// Whether a field, given by its keys, is at a dotted path or below it.
 fn is_below(leaf: &[&str], path: &str) -> bool {
     let mut keys = leaf.iter();
     path.split('.').all(|step| keys.next().is_some_and(|key| *key == step))
 }
 
-/// Shows the keys of every field that a value sets. A list is one field.
+/// Calls a function with the keys of every field that a value sets. A list is one field.
 fn each_leaf<'a>(value: &'a Value, at: &mut Vec<&'a str>, see: &mut impl FnMut(&[&str])) {
     match value.as_object().filter(|fields| !fields.is_empty()) {
         Some(fields) => {

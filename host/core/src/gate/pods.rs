@@ -1,4 +1,5 @@
-//! Pod templates of every workload kind: Pod Security *baseline*, and what it leaves open (service accounts, references, nodes).
+//! Checks the pod templates of all workload kinds against Pod Security *baseline*, and against rules for what baseline leaves open:
+//! service accounts, references and nodes.
 
 use std::{collections::BTreeSet, fmt::Display};
 
@@ -90,7 +91,7 @@ pub(super) fn check(
     checker.references
 }
 
-/// Where a workload kind keeps its pod template.
+/// The path of the pod template in a workload kind.
 fn template_path(child: &Value) -> Option<&'static [&'static str]> {
     let kind = object::kind(child);
     match (kind.group(), kind.kind.as_str()) {
@@ -99,7 +100,7 @@ fn template_path(child: &Value) -> Option<&'static [&'static str]> {
         ("", "ReplicationController") | ("apps", _) => Some(&["spec", "template"]),
         ("batch", "CronJob") => Some(&["spec", "jobTemplate", "spec", "template"]),
         ("batch", _) => Some(&["spec", "template"]),
-        // A kind of somebody else may embed a pod template where such kinds usually do; better judged than passed over.
+        // A kind of another group may embed a pod template at the usual path, so it is checked too.
         _ if child.pointer("/spec/template/spec/containers").is_some() => Some(&["spec", "template"]),
         _ => None,
     }
@@ -358,8 +359,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A claim filled from another claim or a snapshot holds a copy of it: mounting it reads the other. Even of a sibling, since
-    /// nothing holds the copy back while the sibling's name is somebody else's.
+    /// A claim that is filled from another claim or a snapshot holds a copy of it, so mounting it reads the other one. This is refused
+    /// even for a sibling, since nothing holds the copy back while an object of somebody else has the sibling's name.
     fn claim(&mut self, spec: &Value, path: &str) {
         for key in ["dataSource", "dataSourceRef"] {
             let Some(source) = spec.get(key).filter(|source| !source.is_null()) else { continue };
@@ -383,7 +384,7 @@ impl Checker<'_> {
     }
 
     fn is_granted(&self, kind: &str, name: &str) -> bool {
-        // Whoever writes the root chooses what a field of it names: that must not reach into another namespace.
+        // The user who writes the root chooses the name in such a field, which must not reach into another namespace.
         let is_home = self.namespace.as_deref() == object::namespace(self.context.root);
         self.context.grants.pod_templates.references.iter().any(|grant| {
             grant.kind == kind
@@ -394,7 +395,8 @@ impl Checker<'_> {
         })
     }
 
-    /// A Pod can read whatever it refers to, so a guest may refer to what its root owns and to what an administrator granted.
+    /// A Pod can read every object that it refers to. So a guest may refer only to objects that its root owns, and to objects that an
+    /// administrator granted.
     fn reference(&mut self, kind: &str, name: Option<&Value>, path: impl Display) {
         let Some(name) = name else { return };
         let name = name.as_str().unwrap_or_default();
@@ -420,7 +422,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Anything but null, false, zero and the empty string: a value of a wrong type counts as set.
+/// Whether a value is anything but null, false, zero and the empty string. A value of a wrong type counts as set.
 fn is_set(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
         && value.as_i64() != Some(0)

@@ -1,4 +1,4 @@
-//! Services, Ingresses and Secrets: what a child may open to others.
+//! Checks Services, Ingresses and Secrets among the children: what they may open to others.
 
 use serde_json::Value;
 

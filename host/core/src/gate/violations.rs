@@ -1,4 +1,4 @@
-//! What is wrong with an answer: the first of it in words, the rest as a number.
+//! The violations of an answer. The first ones are listed with a message, and the others are only counted.
 
 use std::fmt::Display;
 
@@ -9,37 +9,37 @@ use pintle_wit::{Failure, bounded};
 pub struct Violation {
     /// A stable CamelCase word, from [`reasons`](super::reasons).
     pub reason: &'static str,
-    /// Where in the answer: `children[1].object.spec.template.spec.hostNetwork`.
+    /// The path in the answer: `children[1].object.spec.template.spec.hostNetwork`.
     pub path: String,
-    /// What is wrong, naming the object, and what could be done.
+    /// The message: what is wrong with which object, and what to do.
     pub message: String,
     /// Whether trying again can help: only for a kind that the API server does not serve yet.
     pub retry: bool,
 }
 
-/// How many violations are put into words: more than anybody mends at a time. A guest makes hundreds of thousands of them as easily.
+/// How many violations are listed: more than anybody corrects at a time. A guest can easily cause hundreds of thousands of them.
 pub const LISTED_MAX: usize = 16;
 
 /// The longest path and the longest message of a violation, in bytes: the guest wrote parts of both.
 const PATH_BYTES_MAX: usize = 256;
 const MESSAGE_BYTES_MAX: usize = 1024;
 
-/// How long a failure's message may be, in bytes, for another violation to be put into it: with one more it still fits into a
-/// condition's, which has room for 4 KiB.
+/// The length, in bytes, up to which another violation is added to a failure's message. With one more violation the message still fits
+/// into the message of a condition, which has room for 4 KiB.
 const MESSAGE_BYTES_FULL: usize = 2560;
 
 /// Why an answer is refused: the first violations, and how many more there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
     listed: Vec<Violation>,
-    /// Those that are not listed too.
+    /// How many there are, listed or not.
     count: usize,
-    /// Those among them that trying again does not help.
+    /// How many of them a retry does not end.
     terminal: usize,
 }
 
 impl Violations {
-    /// The first of them, in the order of the answer.
+    /// The listed violations, which are the first ones in the order of the answer.
     pub fn listed(&self) -> &[Violation] {
         &self.listed
     }
@@ -49,7 +49,7 @@ impl Violations {
         self.count
     }
 
-    /// How many there are that are not put into words.
+    /// How many violations are not listed.
     pub fn unlisted(&self) -> usize {
         self.count - self.listed.len()
     }
@@ -58,12 +58,12 @@ impl Violations {
         self.count == 0
     }
 
-    /// What is not listed any more is counted, and never written.
+    /// The message of a violation that is not listed is never written.
     pub(super) fn add(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
         self.found(reason, path, message, false);
     }
 
-    /// One that may end by itself.
+    /// Adds a violation that may end by itself.
     pub(super) fn add_for_now(&mut self, reason: &'static str, path: impl Display, message: impl Display) {
         self.found(reason, path, message, true);
     }
@@ -81,8 +81,8 @@ impl Violations {
         }
     }
 
-    /// Names an object in the violations found since there were so many: a path names it by its index alone, and people look for its
-    /// name.
+    /// Adds an object's name to the messages of the violations after the first `count` ones. Their paths have only the object's index,
+    /// and people look for its name.
     pub(super) fn name_since(&mut self, count: usize, label: &str) {
         for violation in self.listed.iter_mut().skip(count).filter(|one| !one.message.contains(label)) {
             violation.message = bounded(format_args!("{label}: {}", violation.message), MESSAGE_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What a guest says to people: conditions and events. Its text is data, not markup.
+//! Checks conditions and events, which are what a guest says to people. Its text is data, not markup.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use pintle_wit::{Event, GuestCondition};
 use super::{Violations, reasons};
 use crate::conditions::HOST_CONDITIONS;
 
-/// The longest condition message in bytes. The API allows 32 KiB; 4 is more than anybody reads.
+/// The longest condition message, in bytes. The API allows 32 KiB; 4 KiB is more than anybody reads.
 const MESSAGE_BYTES_MAX: usize = 4096;
 /// The longest Event note in bytes, as events.k8s.io has it.
 const NOTE_BYTES_MAX: usize = 1024;

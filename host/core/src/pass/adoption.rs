@@ -1,11 +1,11 @@
-//! Objects that get the root's owner reference although they have none: somebody allowed it by an annotation, or somebody took it away.
+//! Adoption: objects without an owner reference that get the root's, because an annotation allows it, or because somebody removed it.
 //!
-//! A child without its owner reference is the root's still if nothing else controls it and it carries the root's uid in a label that
-//! our own apply set: it was made by us for this very root, and who wants it let go takes the label away too. Kubernetes' own
-//! controllers adopt by a selector alone. It is not proof enough to delete anything by.
+//! A child without its owner reference still belongs to the root if nothing else controls it and it carries the root's uid in a label
+//! that our own apply set. We made it for this very root, and a user who wants to release it removes the label too. Kubernetes' own
+//! controllers adopt by a selector alone. This proof is not good enough to delete an object.
 //!
-//! The garbage collector takes owner references away, too, when somebody deletes a root and wants its children to stay. An owner
-//! reference that is put back at that moment would have them deleted. So the root is read live before one is set.
+//! The garbage collector also removes owner references, when somebody deletes a root and wants its children to stay. An owner reference
+//! that is put back at that moment would get the children deleted. So the root is read live before an owner reference is set.
 
 use pintle_wit::Refusal;
 use serde_json::Value;
@@ -17,36 +17,36 @@ use super::{
 };
 use crate::{gate::AllowedChild, object};
 
-/// The reason of a refusal by the host: the object exists and is somebody else's.
+/// The reason of a refusal by the host: the object exists, and the root does not own it.
 pub(super) const ADOPTION_CONFLICT: &str = "AdoptionConflict";
 
-/// What a pass is about to do when it reads the root.
+/// What a pass does after it has read the root.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Before {
     /// Writing children.
     Children,
     /// Writing patches.
     Patches,
-    /// Deleting what the answer no longer has: it may be an answer to a spec of before.
+    /// Deleting children that the answer no longer has. The answer may be about an outdated spec.
     Prune,
-    /// Writing the status: the guest's memory, which an answer to an older one would set back.
+    /// Writing the status. It is the guest's memory, and an answer to an older status would set it back.
     Status,
 }
 
 impl Pass {
-    /// Whether nothing is to be written before the root was read live: a list showed it, when the host started, and nothing since, so
-    /// that it may be older than what the host before has done.
+    /// Whether the root must be read live before anything is written. That is so if only the list at the start of this host has shown
+    /// it: the list may be older than the last writes of the host before.
     pub(super) fn is_to_look_first(&self) -> bool {
         self.may_be_newer_than.is_some() && !self.root_stays
     }
 
-    /// Whether an object is a child of the root that somebody took the owner reference from. It then left our managed fields; where
-    /// it did not, something takes it away within our own write, and another one would not help.
+    /// Whether an object is a child of the root whose owner reference somebody removed. In that case our managed fields lack it. If they
+    /// still have it, something removes it during our own write, and another write would not help.
     pub(super) fn lost_its_owner(&self, child: &AllowedChild, live: &Observed) -> bool {
         live.is_labelled_by(self.uid()) && !is_as_wanted(child, live) && !object::is_deleting(&self.root)
     }
 
-    /// Whether somebody with rights on an object allowed the root to take it over.
+    /// Whether somebody who may write the object has allowed the root to adopt it.
     pub(super) fn may_adopt(&self, live: &Observed) -> bool {
         live.may_be_adopted_by(self.uid()) && !object::is_deleting(&self.root)
     }
@@ -56,8 +56,8 @@ impl Pass {
         Step::ReadRoot
     }
 
-    /// The root was read live. Of one that is gone, going, edited or another by now, its watch will tell; of what only a list showed,
-    /// of any change.
+    /// The root was read live. If it is gone, is being deleted, was edited or is another root by now, the pass ends and the watch
+    /// brings the root back. If only a list had shown the root, any change of it ends the pass.
     pub(super) fn root_read(&mut self, before: Before, found: Result<Option<Value>, ApiError>) -> Step {
         let version = |live: &Value| object::text(live, &["metadata", "resourceVersion"]).map(str::to_owned);
         match found {
@@ -76,10 +76,10 @@ impl Pass {
                     Before::Status => self.write_status(),
                 }
             }
-            // A status would be written over one that nobody has seen.
+            // The write would overwrite a status that this host has not seen.
             Err(error) if self.is_to_look_first() => self.give_up(error),
             Err(error) => self.stop(error),
-            // What is to be done then another pass decides, as soon as the watch shows it.
+            // Another pass decides what to do then, as soon as the watch shows the change.
             Ok(_) => {
                 self.waits = true;
                 self.memory.memo = None;

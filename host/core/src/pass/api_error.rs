@@ -7,10 +7,10 @@ use pintle_wit::{Cause, ObjectRef};
 /// The reason of an error about a kind that the API server does not serve.
 pub const KIND_MISSING: &str = "KindMissing";
 
-/// What the API server, or the way to it, said instead of yes.
+/// How a request failed: the error of the API server, or of the connection to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
-    /// The HTTP status code; 0 when there was no reply, so that nobody knows whether the request was carried out.
+    /// The HTTP status code; 0 if there was no reply, so that it is unknown whether the request was carried out.
     pub code: u16,
     /// The reason in the API server's words.
     pub reason: String,
@@ -18,19 +18,19 @@ pub struct ApiError {
     pub message: String,
     /// What was wrong, field by field.
     pub causes: Vec<Cause>,
-    /// How long the API server asked to be left alone.
+    /// How long the API server asked clients to wait (`Retry-After`).
     pub retry_after: Option<Duration>,
 }
 
-/// The reason of a write that was not sent, since another host leads.
+/// The reason of a write that was not sent because another host is the leader.
 const NOT_LEADING: &str = "NotLeading";
 
-/// The longest that an API server is left alone because it asked for it. Its own load shedding asks for a second or a few; a proxy
-/// that asks for a day would be no reason to leave a root broken for one.
+/// The longest wait that a `Retry-After` is honoured for. The API server's own load shedding asks for one second or a few. If a proxy
+/// asks for a day, that is no reason to leave a root broken for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl ApiError {
-    /// A write that was not sent, since this host does not hold the lease. A retry helps: by whichever host leads.
+    /// A write that was not sent because this host does not hold the lease. A retry by the host that leads helps.
     pub fn not_leading() -> Self {
         Self {
             reason: NOT_LEADING.into(),
@@ -44,17 +44,18 @@ impl ApiError {
         Self { message: format!("{object}: {}", self.message), ..self }
     }
 
-    /// How long the API server asked to be left alone, as far as it is heard.
+    /// How long the API server asked clients to wait, as far as the host honours it.
     pub(crate) fn leave_alone(&self) -> Option<Duration> {
         self.retry_after.map(|asked| asked.min(RETRY_AFTER_MAX))
     }
 
-    /// Whether the request was judged and refused. Otherwise it may or may not have been carried out, and only a retry tells.
+    /// Whether the API server judged the request and refused it. Otherwise the request may or may not have been carried out, and only a
+    /// retry shows which.
     pub(crate) fn is_refusal(&self) -> bool {
         (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429) || self.is_undeclared_field()
     }
 
-    /// The object has a field that its kind does not. Server-side apply says so with a 500, which no retry ends.
+    /// The object has a field that its kind does not have. Server-side apply reports that with a 500, which no retry ends.
     fn is_undeclared_field(&self) -> bool {
         self.code == 500 && self.message.contains("field not declared in schema")
     }
@@ -67,12 +68,12 @@ impl ApiError {
             || self.is_denial()
     }
 
-    /// An admission policy or webhook said no, whatever code it chose. Nothing wakes anyone when it thinks otherwise.
+    /// An admission policy or webhook refused the request, with whatever code it chose. No watch reports when it would allow it.
     fn is_denial(&self) -> bool {
         self.message.contains("denied request") || self.message.contains("denied the request")
     }
 
-    /// What is there cannot become what is wanted: a field is set once and for all.
+    /// The object cannot be changed to the wanted form, because a field is immutable.
     pub(crate) fn is_immutable(&self) -> bool {
         const WORDS: [&str; 4] =
             ["immutable", "may not change once set", "may not be changed", "for fields other than"];
@@ -82,12 +83,12 @@ impl ApiError {
             && (says_so(&self.message) || self.causes.iter().any(|cause| says_so(&cause.message)))
     }
 
-    /// The API server does not serve the object's kind, as the operator found out before it asked.
+    /// The API server does not serve the object's kind. The operator found that out before it sent the request.
     pub(crate) fn is_kind_missing(&self) -> bool {
         self.code == 0 && self.reason == KIND_MISSING
     }
 
-    /// A port or address that another object holds; nothing wakes anyone when it is freed.
+    /// Another object holds the port or address. No watch reports when it is freed.
     fn is_allocation(&self) -> bool {
         let says_so = |message: &str| message.contains("already allocated");
         self.code == 422
@@ -100,7 +101,7 @@ impl ApiError {
             || (self.code == 409 && self.message.contains("uid mismatch"))
     }
 
-    /// What was asked was asked of an object in another state, or of another object.
+    /// The request was about another state of the object, or about another object.
     pub(crate) fn is_precondition(&self) -> bool {
         self.code == 409 && self.message.contains("Precondition failed")
     }

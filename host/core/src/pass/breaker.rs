@@ -1,9 +1,9 @@
-//! The breaker: it slows a root that keeps changing without getting anywhere, because somebody else sets what we set, or because its
-//! guest cannot make up its mind. It never drops the root.
+//! The breaker: it slows a root that keeps changing without getting anywhere, because somebody else sets the fields that we set, or
+//! because its guest keeps changing its answer. It never drops the root.
 //!
-//! A bucket of time is filled at the pace of the clock and drawn on by passes that write. What people ask for (an edit of the root,
-//! another module or config) costs nothing and is never slowed, nor does a stage that comes for the first time. What a guest asks for
-//! anew costs too: it can bring its root back by itself, without a write.
+//! It is a token bucket whose tokens are seconds: the clock fills it, and passes that write take from it. An edit of the root, or
+//! another module or config, costs nothing and is never slowed. A stage that is reached for the first time costs nothing either. New
+//! needs of a guest cost too, because with them a guest can bring its root back by itself, without a write.
 
 use std::time::Duration;
 
@@ -13,31 +13,32 @@ use pintle_wit::{Event, EventType};
 use super::{Answer, Key, Pass, children::ChildState, needs::Anew};
 use crate::{conditions, gate::AllowedChild, managed};
 
-/// What a pass that changed children costs: a root is slowed down to one such pass in this time. Long enough for two fighting
-/// controllers to be no load, short enough for a fight that ended to be over soon.
+/// What a pass that changed children costs: a root is slowed down to one such pass in this time. It is long enough that two fighting
+/// controllers are no load, and short enough that the root recovers soon after the fight has ended.
 const CHILD_COST: SignedDuration = SignedDuration::from_secs(10);
-/// What a pass that changed the status alone costs. A guest may say something new once a second for ever.
+/// What a pass that changed only the status costs. A guest may change its status once a second for ever.
 const STATUS_COST: SignedDuration = SignedDuration::from_secs(1);
-/// What may be spent at once: twenty repairs of a child in a row. A person who edits a child by hand comes nowhere near; two
-/// controllers that fight are there within a second.
+/// The size of the bucket: twenty repairs of a child in a row. A person who edits a child by hand comes nowhere near that; two
+/// controllers that fight reach it within a second.
 const BURST: SignedDuration = SignedDuration::from_secs(200);
-/// What it costs that a guest asks to be brought back at another time, without anybody's edit: as often as a clock may step.
+/// What it costs when a guest asks to be called again at another time although nobody edited the root. A clock may step as often.
 pub const DEADLINE_COST: SignedDuration = SignedDuration::from_secs(1);
-/// What it costs that a guest asks to see other fields, without anybody's edit: a list of a kind is at least as much as a repair.
+/// What it costs when a guest asks to see other fields although nobody edited the root. Listing a kind costs at least as much as a
+/// repair.
 const FIELDS_COST: SignedDuration = CHILD_COST;
-/// How many new deadlines in a row there may be: what may be spent at once is enough for them.
+/// How many new deadlines in a row a full bucket pays for.
 pub const ASKING_BURST: i64 = BURST.as_secs() / DEADLINE_COST.as_secs();
-/// How much must have come back until a root that was slowed counts as calm: half a minute without a repair.
+/// How much must be back in the bucket before a slowed root counts as calm: half a minute without a repair.
 const CALM: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a root has spent, and whether it is slowed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaker {
-    /// When all that was spent will have come back.
+    /// When the bucket will be full again.
     paid: Option<Timestamp>,
-    /// Why the root is slowed, and to what, while it is.
+    /// Why the root is slowed, and to which pace; none while it is not.
     open: Option<String>,
-    /// The last stage that was reached since somebody's edit.
+    /// The last stage that was reached since the last edit.
     stage: Option<u32>,
 }
 
@@ -46,12 +47,12 @@ impl Breaker {
         self.open.is_some()
     }
 
-    /// A clock that was set back makes no debt larger than can be spent.
+    /// Bounds the debt by the size of the bucket, in case the clock was set back.
     fn keep_to_the_clock(&mut self, now: Timestamp) {
         self.paid = self.paid.map(|paid| now.checked_add(BURST).map_or(paid, |most| paid.min(most)));
     }
 
-    /// What is not paid back yet.
+    /// How much is missing in the bucket.
     fn debt(&self, now: Timestamp) -> SignedDuration {
         let owed = self.paid.map_or(SignedDuration::ZERO, |paid| paid.duration_since(now));
         owed.clamp(SignedDuration::ZERO, BURST)
@@ -63,7 +64,7 @@ impl Breaker {
         Duration::try_from(until).ok().filter(|wait| self.is_open() && !wait.is_zero())
     }
 
-    /// How long until a root that is slowed counts as calm, if it stays so.
+    /// How long until a slowed root counts as calm, if it needs no repair until then.
     fn until_calm(&self, now: Timestamp) -> Option<Duration> {
         let until = self.debt(now) + CALM - BURST;
         self.is_open().then(|| Duration::try_from(until).unwrap_or_default())
@@ -75,12 +76,12 @@ impl Breaker {
         }
     }
 
-    /// Whether spending this much more leaves too little for another pass that changes children.
+    /// Whether, after spending this much, too little is left for another pass that changes children.
     fn would_open(&self, now: Timestamp, cost: SignedDuration) -> bool {
         self.debt(now) + cost + CHILD_COST > BURST
     }
 
-    /// Takes what a pass costs. Returns whether the root is slowed from now on.
+    /// Takes the cost of a pass. Returns whether the root is slowed from now on.
     fn spend(&mut self, now: Timestamp, cost: SignedDuration, why: impl FnOnce() -> String) -> bool {
         let opens = self.would_open(now, cost);
         let was_open = self.is_open();
@@ -93,7 +94,7 @@ impl Breaker {
 }
 
 impl Pass {
-    /// How long the root has to wait because it is slowed; nothing when it may be worked on.
+    /// How long the root has to wait because it is slowed; none if it may be reconciled now.
     pub(super) fn slowed_for(&mut self) -> Option<Duration> {
         self.memory.breaker.keep_to_the_clock(self.now);
         if self.edited {
@@ -102,7 +103,7 @@ impl Pass {
         self.memory.breaker.wait(self.now)
     }
 
-    /// Notes why children are about to be written, for the case that it is once too often.
+    /// Notes why children are about to be written, if this write may open the breaker.
     pub(super) fn note_fight(&mut self, answer: &Answer, due: &[(usize, Option<String>)]) {
         if self.edited || self.fight.is_some() || !self.memory.breaker.would_open(self.now, CHILD_COST) {
             return;
@@ -127,7 +128,7 @@ impl Pass {
         }
     }
 
-    /// Takes what the children that this pass changed cost. Returns whether the root is slowed from now on.
+    /// Takes the cost of the children that this pass changed. Returns whether the root is slowed from now on.
     pub(super) fn charge_children(&mut self) -> bool {
         self.memory.breaker.calm_down(self.now);
         let comes_first = self.reaches_a_stage();
@@ -140,8 +141,8 @@ impl Pass {
         self.memory.breaker.spend(self.now, CHILD_COST, why)
     }
 
-    /// Takes what it costs that the guest asks for something that it did not ask for before, and nobody has edited the root: it may
-    /// do so with every pass, and bring each about by itself. A clock costs nothing, since it steps once a second at most.
+    /// Takes the cost of new needs of the guest, unless somebody edited the root. A guest may have new needs in every pass, and each of
+    /// them may lead to the next pass. A clock costs nothing, since it steps once a second at most.
     pub(super) fn charge_asking(&mut self) -> bool {
         if self.charged || self.edited {
             return false;
@@ -158,7 +159,7 @@ impl Pass {
         slowed
     }
 
-    /// Takes what the status costs that this pass is about to write.
+    /// Takes the cost of the status that this pass is about to write.
     pub(super) fn charge_status(&mut self) -> bool {
         if self.charged || self.edited || self.counts.changed_children() {
             return false;
@@ -167,7 +168,7 @@ impl Pass {
         self.memory.breaker.spend(self.now, STATUS_COST, || put_right("its status keeps changing"))
     }
 
-    /// Whether this pass got further in the stages than any since somebody's edit.
+    /// Whether this pass got further in the stages than any other pass since the last edit.
     fn reaches_a_stage(&mut self) -> bool {
         let Some(answer) = &self.answer else { return false };
         let children = answer.allowed.children().iter().zip(&answer.states);
@@ -178,18 +179,18 @@ impl Pass {
         further
     }
 
-    /// What a condition says of a root that is slowed.
+    /// The message of the condition of a slowed root.
     pub(super) fn slowed(&self) -> Option<String> {
         self.memory.breaker.open.clone()
     }
 
-    /// The event for a root that is slowed from now on.
+    /// The event that a root is slowed from now on.
     pub(super) fn slowed_event(&self) -> Option<Event> {
         let message = crate::gate::clean(&self.slowed()?, 1024);
         Some(Event { r#type: EventType::Warning, reason: conditions::REASON_THROTTLED.into(), message })
     }
 
-    /// When a root that is slowed is to be looked at although nothing changes.
+    /// When a slowed root is reconciled again although nothing changes.
     pub(super) fn calm_at(&self) -> Option<Duration> {
         self.memory.breaker.until_calm(self.now)
     }

@@ -1,4 +1,4 @@
-//! Bringing the children to what the answer wants: what is created, updated, left alone, refused or held back.
+//! Brings the children to the state that the answer wants: decides which are created, updated, left alone, refused or held back.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{gate::AllowedChild, observed::Observed};
 
-/// How often one child is tried in a pass when the object under its name comes and goes meanwhile.
+/// How many times a pass tries to write one child when the object of its name appears and disappears meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// How far a child of the answer is.
@@ -21,13 +21,13 @@ const ATTEMPTS_MAX: u32 = 3;
 pub(super) enum ChildState {
     /// Nothing was done yet.
     Pending,
-    /// An apply met another object than expected; what is there must be read, for the nth time.
+    /// An apply met another object than expected, so the object of that name must be read; the number counts these reads.
     InTheWay(u32),
-    /// What is there was read; to be decided anew.
+    /// The object of that name was read, and the child is decided anew.
     Looked(u32),
-    /// Somebody's items may stand in the place of ours.
+    /// Items of others may have replaced ours.
     Displaced(Suspicion),
-    /// Such items were looked for, and made ours.
+    /// Such items were looked for, and taken over.
     Inspected(Suspicion),
     /// It is as the answer wants it.
     Accepted,
@@ -35,14 +35,14 @@ pub(super) enum ChildState {
     Refused(Box<Standing>),
     /// It waits for another object.
     Held(String),
-    /// It waits for the stages before its own.
+    /// It waits for earlier stages.
     Staged,
-    /// Nobody knows whether it was carried out.
+    /// It is unknown whether the write was carried out.
     Unsure,
 }
 
 impl ChildState {
-    /// Whether it is to be decided.
+    /// Whether it must still be decided.
     fn is_open(&self) -> bool {
         matches!(self, Self::Pending | Self::Looked(_) | Self::Inspected(_))
     }
@@ -52,7 +52,7 @@ enum Decision {
     Keep,
     Create,
     Update(String),
-    /// As an update, of what is not the root's yet.
+    /// As an update of an object that the root does not own yet.
     Adopt(String),
     Refuse(Box<Standing>),
     Hold(String),
@@ -67,8 +67,8 @@ impl Answer {
 }
 
 impl Pass {
-    /// Decides every child that is still open, stage by stage, and applies those that need it. Within a stage, what pod templates
-    /// refer to goes first, so that no Pod starts before its Secret, nor reads somebody else's.
+    /// Decides every child that is still open, stage by stage, and applies those that need it. Within a stage, the objects that pod
+    /// templates refer to are applied first, so that no Pod starts before its Secret, or reads another owner's Secret.
     pub(super) fn apply_children(&mut self) -> Step {
         let Some(mut answer) = self.answer.take() else { return self.settle() };
         let mut due = Vec::new();
@@ -120,10 +120,13 @@ impl Pass {
         Step::Apply(applies)
     }
 
-    /// Whether the root is to be read live before anything is written. A child is about to be made that had been there before: somebody
-    /// deleted it, or the garbage collector did because the root is gone and its watch has not shown that yet. Or a list showed the
-    /// root, when the host started, and nothing since: it may be older than what the host before has done. What a watch has just
-    /// brought, and a child that the last answer did not have, cost no look.
+    /// Whether the root must be read live before anything is written. There are two such cases:
+    ///
+    /// * A child that existed before is about to be created again. Somebody deleted it, or the garbage collector did, because the root
+    ///   is gone and its watch has not shown that yet.
+    /// * Only the list at the start of this host has shown the root. The list may be older than the last writes of the host before.
+    ///
+    /// A root that a watch has just brought is not read, nor is the root for a child that the last answer did not have.
     fn is_root_in_doubt(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> bool {
         let had_been_there = |reference: &ObjectRef| match &self.memory.memo {
             Some(memo) => memo.wants(&Key::from(reference)),
@@ -131,15 +134,15 @@ impl Pass {
         };
         let created = due.iter().filter(|(_, uid)| uid.is_none());
         let mut created = created.filter_map(|(index, _)| answer.allowed.children().get(*index));
-        // What is refused never was there.
+        // A child that is refused never existed.
         let is_refused =
             |child: &AllowedChild| self.memory.against(child.reference(), child.desired()).is_some();
         self.is_to_look_first()
             || created.any(|child| had_been_there(child.reference()) && !is_refused(child))
     }
 
-    /// Decides the open children of a stage that are, or are not, referred to by pod templates; returns those to be applied with the
-    /// uid that they must have, or none for a first apply.
+    /// Decides the open children of a stage, either those that pod templates refer to or the others. Returns the children to apply, each
+    /// with the uid that it must have, or none for a first apply.
     fn decide_open(
         &self,
         answer: &mut Answer,
@@ -187,7 +190,8 @@ impl Pass {
     fn decide(&self, child: &AllowedChild) -> Decision {
         let live = self.live.get(&Key::from(child.reference()));
         if let Some(standing) = self.memory.against(child.reference(), child.desired()) {
-            // What was refused for good is not sent again onto the same object; when that has changed, or is gone, it may pass.
+            // A form that was refused for good is not sent again onto the same object. It may be accepted once that object has changed or
+            // is gone.
             let for_good = !standing.retry && standing.met == Met::of(live);
             let a_moment_ago = self.rounds > 1 && self.was_told(&standing.refusal);
             if for_good || a_moment_ago {
@@ -219,7 +223,7 @@ impl Pass {
         self.told.contains(refusal)
     }
 
-    /// A child that the pod template refers to and that is not the root's yet.
+    /// A child that the pod template refers to and that the root does not own yet.
     fn missing_reference(&self, answer: &Answer, child: &AllowedChild) -> Option<String> {
         child.references().iter().find_map(|(kind, name)| {
             let position = answer.allowed.children().iter().position(|other| {
@@ -290,14 +294,14 @@ impl Pass {
         self.look(answer, in_the_way)
     }
 
-    /// Keeps an error that leaves open what became of a child.
+    /// Keeps an error after which it is unknown whether the child was written.
     pub(super) fn unsure_of(&mut self, child: &AllowedChild, error: ApiError) -> ChildState {
         self.memory.untold = true;
         doubt(&mut self.unsure, error.about(child.reference()));
         ChildState::Unsure
     }
 
-    /// Reads live what stands under the names of these children.
+    /// Reads live the objects that have the names of these children.
     fn look(&mut self, answer: Answer, indexes: Vec<usize>) -> Step {
         let children = answer.allowed.children();
         let found = indexes.iter().filter_map(|index| children.get(*index));
@@ -307,7 +311,7 @@ impl Pass {
         Step::Get(references)
     }
 
-    /// What stood in the way was read live: a lost reply of our own, somebody else's object, or nothing any more.
+    /// The object in the way was read live. It is our own after a lost reply, or somebody else's, or it is gone.
     pub(super) fn resolved(
         &mut self,
         indexes: &[usize],
@@ -333,7 +337,7 @@ impl Pass {
         self.apply_children()
     }
 
-    /// Children that are about to be created where no watch or owner reference leads to them, and that the status does not name yet.
+    /// Children that are about to be created, that no watch or owner reference leads to, and that the status does not name yet.
     fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
         let recorded = self.recorded_children();
         due.iter()
@@ -353,7 +357,7 @@ fn is_referred(child: &ObjectRef) -> bool {
         && matches!(child.kind.as_str(), "Secret" | "ConfigMap" | "PersistentVolumeClaim" | "ServiceAccount")
 }
 
-/// Nothing is to be done for a child that carries the hash of what is wanted and on which nobody took a field from us.
+/// Whether a child needs no write: it carries the hash of the wanted form, and nobody took a field from us.
 pub(super) fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
     live.desired.as_deref() == Some(child.desired().as_str()) && live.covers(child.object())
 }

@@ -1,5 +1,5 @@
-//! What is taken away: children that the answer no longer has, and what a root that goes leaves to the host. Each is read live first,
-//! and deleted only as it was read.
+//! Deletions: children that the answer no longer has, and children that the host must delete when the root is deleted. Each is read
+//! live first, and the deletion has the version that was read as its precondition.
 
 use pintle_wit::ObjectRef;
 
@@ -10,12 +10,12 @@ use super::{ApiError, Deletion, Key, Observed, Pass, Phase, Step, doubt};
 pub(super) enum Goes {
     /// The answer no longer has them.
     Unwanted,
-    /// The root goes, and no garbage collector takes them away.
+    /// The root is being deleted, and no garbage collector deletes them.
     WithRoot,
 }
 
 impl Pass {
-    /// Reads what is to be deleted.
+    /// Reads the objects that are about to be deleted.
     pub(super) fn read_doomed(&mut self, goes: Goes, doomed: Vec<ObjectRef>) -> Step {
         self.phase = Phase::ReadingDoomed(goes, doomed.clone());
         Step::Get(doomed)
@@ -30,12 +30,12 @@ impl Pass {
         let mut deletions = Vec::new();
         for (reference, found) in asked.into_iter().zip(found) {
             match found {
-                // What the API server no longer serves is not there either.
+                // If the API server no longer serves the kind, the object is gone too.
                 Err(error) if error.is_kind_missing() => self.saw(&reference, None),
                 Err(error) if self.is_let_go(goes) => self.left_behind(&reference, &error),
                 Err(error) => return self.stop(error.about(&reference)),
                 Ok(found) => {
-                    // The live object decides. What is not, or no longer, the root's is left alone.
+                    // The live object decides. An object that the root does not own, or owns no longer, is left alone.
                     match found.as_ref().filter(|child| self.owns(child)) {
                         Some(child) if child.deleting => self.waits |= goes == Goes::WithRoot,
                         Some(child) => deletions.push(Deletion::of(child)),
@@ -64,7 +64,7 @@ impl Pass {
                 Ok(()) => {
                     self.counts.deleted += 1;
                     self.live.remove(&Key::from(reference));
-                    // It may have a finalizer of its own: a root that goes waits until it is seen to be gone.
+                    // It may have a finalizer of its own. A root that is being deleted waits until the object is seen to be gone.
                     self.waits |= goes == Goes::WithRoot;
                 }
                 Err(error) if self.is_let_go(goes) => self.left_behind(reference, &error),
@@ -81,7 +81,7 @@ impl Pass {
         self.nothing_left(goes)
     }
 
-    /// Whether an administrator lets a root go also where what is left of it cannot be deleted.
+    /// Whether an administrator allows that the root is released although some of its children cannot be deleted.
     fn is_let_go(&self, goes: Goes) -> bool {
         goes == Goes::WithRoot && self.is_released()
     }

@@ -1,6 +1,9 @@
-//! Children in which somebody changed the key of an item that we own. Before such a child is applied, and again when the API server
-//! does not take our item beside theirs, what stands in its place is made ours, so that the apply takes it away
-//! (see [`crate::managed`]). That changes nothing by itself, so a pass may stop at any point of it.
+//! Children in which somebody changed the key of a list item that we own, so that an apply would add our item beside the changed one
+//! (see [`crate::managed`]).
+//!
+//! Before such a child is applied, the host takes over the changed item by a change of managed fields, so that the apply removes it. It
+//! does so again if the API server does not accept our item beside the other. Taking over changes nothing else, so a pass may stop at
+//! any point in between.
 
 use serde_json::Value;
 
@@ -13,7 +16,7 @@ use crate::{gate::AllowedChild, managed, observed::Observed, reconciler::is_watc
 /// Why a child is inspected.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Suspicion {
-    /// Where in the object the API server refused something, if it did.
+    /// The paths in the object that the API server refused, if it refused any.
     pub(super) refused: Vec<String>,
     /// How often a claim came too late, because the child had changed since it was read.
     pub(super) late: u32,

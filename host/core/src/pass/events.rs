@@ -1,22 +1,23 @@
-//! How many Events there may be about a root: a bucket of tokens, as client-go's spam filter has it. A guest may have something new to
-//! say with each pass for ever, and every Event is a write that is kept for an hour.
+//! The limit on Events about a root: a token bucket, as in client-go's spam filter. A guest may have new Events in every pass for ever,
+//! and every Event is a write that etcd keeps for an hour.
 
 use jiff::{SignedDuration, Timestamp};
 use pintle_wit::Event;
 
 use super::Pass;
 
-/// How many Events of one root there may be at once, as in client-go.
+/// The size of a root's token bucket, in Events, as in client-go.
 pub const EVENTS_AT_ONCE: i32 = 25;
-/// How soon there may be one more after that, as in client-go.
+/// How long it takes until there is one token more, as in client-go.
 pub const EVENTS_EVERY: SignedDuration = SignedDuration::from_mins(5);
-/// How many of them are left to the host: what a guest says must not keep it from saying why the root is refused or slowed.
+/// How many tokens are reserved for the host's own Events. Events of a guest must not keep the host from reporting why the root is
+/// refused or slowed.
 const HOST_ALONE: i32 = 5;
 
-/// The Events that a root has had.
+/// The token bucket of a root.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tokens {
-    /// When all of them will have come back.
+    /// When the bucket will be full again.
     full: Option<Timestamp>,
 }
 
@@ -25,19 +26,19 @@ impl Tokens {
         EVENTS_EVERY * EVENTS_AT_ONCE
     }
 
-    /// What was taken and has not come back. A clock that was set back makes it no more than there is.
+    /// How much is missing in the bucket: never more than its size, even if the clock was set back.
     fn taken(self, now: Timestamp) -> SignedDuration {
         let taken = self.full.map_or(SignedDuration::ZERO, |full| full.duration_since(now));
         taken.clamp(SignedDuration::ZERO, Self::most())
     }
 
-    /// How many there are.
+    /// How many tokens there are.
     fn left(self, now: Timestamp) -> usize {
         let left = (Self::most() - self.taken(now)).as_secs() / EVENTS_EVERY.as_secs();
         usize::try_from(left).unwrap_or(0)
     }
 
-    /// Takes this many, or as many as there are; returns how many those are.
+    /// Takes this many tokens, or as many as there are. Returns how many it took.
     fn take(&mut self, now: Timestamp, wanted: usize) -> usize {
         let took = wanted.min(self.left(now));
         let cost = EVENTS_EVERY * i32::try_from(took).unwrap_or(EVENTS_AT_ONCE);
@@ -47,14 +48,14 @@ impl Tokens {
 }
 
 impl Pass {
-    /// Of the guest's events those that it may publish now. What is dropped is counted.
+    /// The guest's events that may be published now. Those that are dropped are counted.
     pub(super) fn few_enough(&mut self, mut events: Vec<Event>) -> Vec<Event> {
         let left = self.memory.events.left(self.now).saturating_sub(HOST_ALONE as usize);
         self.drop_beyond(left, &mut events);
         events
     }
 
-    /// Takes the tokens of these events, and drops those for which there are none.
+    /// Takes a token for each of these events, and drops the events for which there is none.
     pub(super) fn pay_for(&mut self, events: &mut Vec<Event>) {
         let took = self.memory.events.take(self.now, events.len());
         self.drop_beyond(took, events);

@@ -1,7 +1,7 @@
-//! Pods that are to go.
+//! Evictions and deletions of Pods that the guest asks for.
 //!
-//! They are named in the status, in the write that carries the guest's own word on it, before the first of them goes. Each goes by its
-//! uid, so that doing it twice does nothing: a host that is killed in between neither repeats nor forgets one.
+//! The status names the Pods before the first one is evicted, in the same write as the guest's own status fields. Each eviction carries
+//! the Pod's uid, so that a second one does nothing: a host that is killed in between neither repeats an eviction nor forgets one.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,28 +12,28 @@ use serde_json::Value;
 use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt, recorded};
 use crate::{conditions::Blocker, object};
 
-/// The reason while a PodDisruptionBudget says no.
+/// The reason while a PodDisruptionBudget does not allow the eviction.
 const BLOCKED: &str = "EvictionBlocked";
-/// The reason of an eviction that the API server refuses otherwise.
+/// The reason if the API server refuses an eviction for any other cause.
 const REFUSED: &str = "EvictionRefused";
-/// The reason while the next eviction waits for the replacement of the one before.
+/// The reason while the next eviction waits for the replacement of the Pod that was evicted before.
 const WAITING: &str = "EvictionWaiting";
 
-/// How long an eviction waits for a replacement that nobody makes, for instance because there is one Pod less to be.
+/// How long an eviction waits for a replacement that nobody creates, for instance because the workload was scaled down.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
-/// When it is looked again although nothing was seen to change.
+/// How soon a waiting eviction is looked at again although no change was seen.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// The most uids that a status names: ten answers' worth.
+/// The most uids that a status names: those of ten answers with the default limit of 100.
 const UIDS_MAX: usize = 1000;
 
 /// What is remembered of a root's evictions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evicted {
-    /// The uids that the API server accepted, while the guest still names them.
+    /// The uids whose eviction the API server accepted, for as long as the guest still names them.
     done: BTreeSet<String>,
-    /// Reason and message of what stands in the way.
+    /// Why an eviction is blocked: reason and message.
     blocked: Option<(String, String)>,
-    /// Since when nothing is lacking but a replacement.
+    /// Since when only a replacement has been missing.
     lacking: Option<Timestamp>,
 }
 
@@ -53,12 +53,12 @@ impl Pass {
         recorded::evicting(&self.root)
     }
 
-    /// The uids that the status is to name: those of the answer; one at a time, also those before, so that their replacements can
-    /// be counted.
+    /// The uids that the status must name: those of the answer. If Pods are evicted one at a time, earlier uids stay too, so that
+    /// their replacements can be counted.
     pub(super) fn evicting(&self) -> Vec<String> {
         let recorded = self.recorded_evictions();
         if self.answer.is_none() || self.failure.is_some() {
-            // The status of the last answer may still be to be written.
+            // The status of the last answer may not be written yet.
             let named = self.memory.memo.as_ref().is_none_or(|memo| memo.evicts);
             return if named { recorded } else { Vec::new() };
         }
@@ -73,18 +73,18 @@ impl Pass {
         uids
     }
 
-    /// The Pods that are still to go.
+    /// The Pods whose eviction was not accepted yet.
     fn open_evictions(&self) -> Vec<Eviction> {
         let pods = self.evictions().map_or(&[][..], |evictions| &evictions.pods);
         pods.iter().filter(|pod| !self.memory.evicted.done.contains(&pod.uid)).cloned().collect()
     }
 
-    /// Whether a status that the guest asks for evictions with must be written now.
+    /// Whether there are evictions to do, so that the status that names them must be written now.
     pub(super) fn has_open_evictions(&self) -> bool {
         !self.open_evictions().is_empty()
     }
 
-    /// What stands in the way of evictions, for the status.
+    /// Why evictions are blocked, for the status.
     pub(super) fn eviction_blocker(&self) -> Option<Blocker> {
         let open = self.open_evictions();
         let first = open.first()?;
@@ -98,7 +98,7 @@ impl Pass {
         Some(Blocker { reason, message: crate::conditions::message(&message), terminal: false })
     }
 
-    /// After the status: the Pods that may go now.
+    /// Evicts the Pods that may be evicted now. The status was written before.
     pub(super) fn evict(&mut self, events: Vec<Event>) -> Step {
         self.forget_evicted();
         let mut open = self.open_evictions();
@@ -111,7 +111,7 @@ impl Pass {
         if self.unsure.is_some() || !self.patches_refused.is_empty() || !rest_is_done {
             return self.emit(events);
         }
-        // Until all are gone the guest is asked with every pass.
+        // Until all of them are gone, every pass calls the guest.
         self.memory.memo = None;
         if self.replacement_missing().is_some() {
             self.again = self.again.into_iter().chain([LOOK_AGAIN]).min();
@@ -157,7 +157,7 @@ impl Pass {
                     self.memory.evicted.done.insert(pod.uid);
                     continue;
                 }
-                // Gone, or a successor has its name.
+                // The Pod is gone, or a successor has its name.
                 Err(error) if error.code == 404 || error.is_uid_mismatch() || error.is_precondition() => {
                     self.memory.evicted.done.insert(pod.uid);
                     continue;
@@ -189,16 +189,16 @@ impl Pass {
             let message = crate::gate::clean(message, 1024);
             events.push(Event { r#type: EventType::Warning, reason: reason.clone(), message });
         }
-        // The status that was written a moment ago does not say it.
+        // The status that was written a moment ago does not contain it.
         self.write_status_again(events)
     }
 
-    /// Why an eviction ended this pass without being done, for its end.
+    /// Why an eviction must be retried: reason and message of the error with which the pass ends.
     pub(super) fn eviction_error(&self) -> Option<(String, String)> {
         self.memory.evicted.blocked.clone().filter(|_| self.eviction_retry.is_some())
     }
 
-    /// What the next eviction waits for, where Pods are to go one at a time. It does not wait for ever for a Pod that nobody makes.
+    /// What the next eviction waits for, if Pods are evicted one at a time. It does not wait for ever for a Pod that nobody creates.
     fn replacement_missing(&self) -> Option<String> {
         let waited = |since: Timestamp| self.now.duration_since(since) >= PATIENCE;
         match self.lack()? {
@@ -208,14 +208,14 @@ impl Pass {
         }
     }
 
-    /// Takes note of since when nothing is lacking but a replacement.
+    /// Notes since when only a replacement has been missing.
     pub(super) fn note_lacking(&mut self) {
         let lacks = matches!(self.lack(), Some(Lack::Replacement(_)));
         let since = self.memory.evicted.lacking;
         self.memory.evicted.lacking = lacks.then(|| since.unwrap_or(self.now));
     }
 
-    /// What is lacking, as far as the needs show the Pods: those evicted before must be gone, and as many others be there and ready.
+    /// What is missing, as far as the needs show the Pods. Pods evicted before must be gone, and as many others must exist and be ready.
     fn lack(&self) -> Option<Lack> {
         let evictions = self.evictions().filter(|evictions| evictions.one_at_a_time)?;
         let recorded = self.evicting();
@@ -250,16 +250,16 @@ impl Pass {
     }
 }
 
-/// Whether a Pod has run to its end: it is nobody's replacement, and never ready.
+/// Whether a Pod has terminated. Such a Pod replaces no other, and never becomes ready.
 fn is_over(pod: &Value) -> bool {
     matches!(object::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"))
 }
 
 /// What an eviction waits for.
 enum Lack {
-    /// A Pod that is there: it is going, or not ready.
+    /// For a Pod that exists: it is being deleted, or is not ready.
     Pod(String),
-    /// A Pod that is not there yet.
+    /// For a Pod that does not exist yet.
     Replacement(String),
 }
 

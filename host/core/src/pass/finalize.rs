@@ -1,8 +1,8 @@
-//! Finalizers on roots, and the end of a root that has one.
+//! Finalizers on roots, and the deletion of a root that has one.
 //!
-//! A finalizer says whose work is left. `pintle.dev/guest` is there while the guest has something to clean up: only its own
-//! `finalized` ends it, or an administrator. `pintle.dev/inventory` is there while the root has children that no garbage collector
-//! takes away: the host needs no guest to delete those.
+//! Each finalizer stands for work that is left. `pintle.dev/guest` is set while the guest has something to clean up; it is removed when
+//! the guest answers `finalized`, or by an administrator. `pintle.dev/inventory` is set while the root has children that no garbage
+//! collector deletes; the host deletes those without the guest.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use pintle_wit::{Event, EventType, ObjectRef, names};
 use super::{ApiError, FinalizerWrite, Pass, Phase, Step, deletions::Goes};
 use crate::object;
 
-/// How much of a reconciler there is to work with.
+/// What passes do for the roots of a Reconciler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duty {
-    /// A module is in force.
+    /// Everything: a module is in force.
     #[default]
     Full,
-    /// None is, or the Reconciler is suspended: what needs no guest is done for roots that are being deleted, and nothing else.
+    /// Only what needs no guest, and only for roots that are being deleted. No module is in force, or the Reconciler is suspended.
     CleanUp,
-    /// The Reconciler is being deleted: our finalizers are taken off the roots, and their children are left.
+    /// The Reconciler is being deleted: our finalizers are removed from the roots, and their children stay.
     Release,
 }
 
-/// What comes after the finalizers were written.
+/// What a pass does after it has written the finalizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// The children of the answer.
@@ -39,15 +39,15 @@ impl Pass {
         self.finalizers.contains(finalizer)
     }
 
-    /// Whether an administrator lets the root go.
+    /// Whether an administrator allows that the root is released.
     pub(super) fn is_released(&self) -> bool {
         is_annotated(&self.root, names::ANNOTATION_RELEASE)
     }
 
-    /// The finalizers that the root should have, where they are others than it has.
+    /// The finalizers that the root should have, if they differ from those that it has.
     pub(super) fn due_finalizers(&self) -> Option<BTreeSet<String>> {
         if object::is_deleting(&self.root) {
-            // None can be added any more, and the last ones go when the work is done.
+            // Kubernetes accepts no new finalizer here, and the last ones are removed when the work is done.
             return None;
         }
         let mut wanted = self.finalizers.clone();
@@ -57,7 +57,7 @@ impl Pass {
         (wanted != self.finalizers).then_some(wanted)
     }
 
-    /// Whether a child may be, or is about to be, where no owner reference reaches.
+    /// Whether a child is, may be, or is about to be in a place where an owner reference is not possible.
     fn has_children_elsewhere(&self) -> bool {
         let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
         let recorded = self.inventory();
@@ -78,7 +78,7 @@ impl Pass {
     ) -> Step {
         match (result, then) {
             (Err(error), _) if error.code == 404 => self.over(),
-            // The root has changed since; its next pass, which is on its way, begins with what it is now.
+            // The root has changed since. Its next pass is queued already, and begins with the changed root.
             (Err(error), Then::Leave) => self.give_up(error),
             (Err(error), _) => self.stop(error),
             (Ok(()), then) => {
@@ -97,7 +97,7 @@ impl Pass {
 
     // === The end of a root ===
 
-    /// A root without a finalizer of ours is the garbage collector's: an apply now would re-create what it takes away.
+    /// A root without a finalizer of ours is left to the garbage collector: an apply now would re-create what that deletes.
     pub(super) fn begin_deletion(&mut self) -> Step {
         if !self.has_any() {
             return self.over();
@@ -106,13 +106,13 @@ impl Pass {
         let is_asked = guest && !self.is_released() && self.binding.manifest.finalizer;
         match self.binding.duty {
             Duty::Full if is_asked => self.ask_guest(),
-            // Without a module nobody knows what the guest would say.
+            // Without a module the guest cannot be asked.
             Duty::CleanUp if guest && !self.is_released() => self.over(),
             _ => self.clean_up(),
         }
     }
 
-    /// Takes every finalizer of ours off a root whose Reconciler goes. Its children stay.
+    /// Removes all our finalizers from a root whose Reconciler is being deleted. Its children stay.
     pub(super) fn release(&mut self) -> Step {
         if self.has_any() { self.leave() } else { self.over() }
     }
@@ -131,7 +131,7 @@ impl Pass {
         self.set_finalizers(kept, Then::Leave)
     }
 
-    /// Looks for everything that no garbage collector takes away.
+    /// Looks for all children that no garbage collector deletes.
     pub(super) fn clean_up(&mut self) -> Step {
         let mut left: Vec<ObjectRef> = self.inventory().into_iter().collect();
         let seen = self.live.values().map(|child| &child.reference);
@@ -148,7 +148,7 @@ impl Pass {
         if self.waits { self.over() } else { self.take_patches_away() }
     }
 
-    /// Whoever releases a root is told what stays.
+    /// An Event that names what stays, for the administrator who releases a root.
     pub(super) fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
         let message = format!("the root was released, and {reference} is left behind: {error}");
         let message = crate::gate::clean(&message, 1024);
@@ -164,7 +164,7 @@ fn set(finalizers: &mut BTreeSet<String>, name: &str, wanted: bool) {
     }
 }
 
-/// Whether an annotation is set to anything but nothing or `false`.
+/// Whether an annotation is set, to a value other than the empty one and `false`.
 pub(super) fn is_annotated(root: &serde_json::Value, annotation: &str) -> bool {
     object::text(root, &["metadata", "annotations", annotation])
         .is_some_and(|value| !matches!(value, "" | "false"))

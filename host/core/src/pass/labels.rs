@@ -1,6 +1,6 @@
-//! Children that carry our labels no longer once they are written: a mutating admission policy takes them away. Their watch, which
-//! selects by label, will never show such a child. It is the root's all the same, by its owner reference; so it is remembered, said,
-//! and written again now and then, in case the policy is mended.
+//! Children from which a mutating admission policy removes our labels when they are written. Our watch selects by label, so it never
+//! shows such a child. The root still owns it, by its owner reference. So the host remembers the child, reports it in the status, and
+//! writes it again now and then, in case the policy was corrected.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{conditions::Blocker, gate::AllowedChild, object, observed::Observed}
 /// The reason of the blocker.
 pub(super) const LABEL_REMOVED: &str = "LabelRemoved";
 
-/// How often such a child is written again: as often as anything else that depends on others is tried.
+/// How often such a child is written again: as often as the longest back-off.
 const AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// A child without our labels, as our last write left it.
@@ -28,7 +28,7 @@ impl Unlabelled {
     }
 
     fn left(&self, now: Timestamp) -> Duration {
-        // A clock that was set back makes nobody wait longer.
+        // A clock that was set back does not make the wait longer.
         let left = (self.at.duration_since(now) + AGAIN).clamp(SignedDuration::ZERO, AGAIN);
         Duration::try_from(left).unwrap_or_default()
     }
@@ -41,7 +41,7 @@ impl Pass {
             && observed.root_label.as_deref() == Some(object::uid(&self.root))
     }
 
-    /// Takes note of what the reply to an apply shows of our labels.
+    /// Notes whether the reply to an apply shows our labels.
     pub(super) fn check_labels(&mut self, observed: &Observed) {
         let key = Key::from(&observed.reference);
         if self.is_labelled(observed) {
@@ -52,15 +52,15 @@ impl Pass {
         }
     }
 
-    /// Whether a child lacks nothing but the labels that were taken away a moment ago.
+    /// Whether a child lacks only the labels that were removed a moment ago.
     pub(super) fn lacks_only_labels(&self, child: &AllowedChild, live: &Observed) -> bool {
         let known = self.memory.unlabelled.get(&Key::from(child.reference()));
         known.is_some_and(|known| known.resource_version == live.resource_version && !known.is_due(self.now))
             && live.desired.as_deref() == Some(child.desired().as_str())
     }
 
-    /// Marks the children without our labels that are not known to be there, because a list that selects by label did not show them:
-    /// they are read, not created.
+    /// Marks the children without our labels that the cache does not have, because a list that selects by label did not show them. They
+    /// are read instead of created.
     pub(super) fn hidden(&self, answer: &mut Answer) -> Vec<usize> {
         let mut hidden = Vec::new();
         for (index, (child, state)) in answer.allowed.children().iter().zip(&mut answer.states).enumerate() {
@@ -74,26 +74,26 @@ impl Pass {
         hidden
     }
 
-    /// Whether a child without our labels is to be written again.
+    /// Whether a child without our labels is due to be written again.
     pub(super) fn is_label_due(&self) -> bool {
         self.memory.unlabelled.values().any(|child| child.is_due(self.now))
     }
 
-    /// Forgets what is no longer wanted.
+    /// Forgets children that are no longer wanted.
     pub(super) fn forget_unlabelled(&mut self, answer: &Answer) {
         let wanted =
             |key: &Key| answer.allowed.children().iter().any(|child| Key::from(child.reference()) == *key);
         self.memory.unlabelled.retain(|key, _| wanted(key));
     }
 
-    /// When the next of them is to be written again.
+    /// When the next of these children is due to be written again.
     pub(super) fn labels_again(&self) -> Option<Duration> {
-        // One that is due now could not be written in this pass: it is not tried again at once.
+        // A child that is due now could not be written in this pass, so it is not tried again at once.
         let left = self.memory.unlabelled.values().map(|child| child.left(self.now));
         left.map(|left| if left.is_zero() { AGAIN.unsigned_abs() } else { left }).min()
     }
 
-    /// What a condition says of them.
+    /// The blocker that reports these children in a condition.
     pub(super) fn label_blocker(&self) -> Option<Blocker> {
         let named = |key: &Key| self.live.get(key).map(|live| live.reference.to_string());
         let names: Vec<String> = self.memory.unlabelled.keys().filter_map(named).collect();

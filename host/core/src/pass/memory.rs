@@ -19,49 +19,49 @@ use crate::{
     observed::{Kept, Names, Observed},
 };
 
-/// What one pass over a root leaves for the next. It lives in memory only: a host that starts without it does more work, never
-/// other work. There is one a root for as long as the host runs, so what is long is kept as its hash, or as JSON bytes.
+/// What one pass over a root keeps for the next pass. It is kept in memory only. A host that starts without it does more work, but
+/// never other work. Every root has one for as long as the host runs, so long values are kept as a hash or as JSON bytes.
 #[derive(Clone, Debug, Default)]
 pub struct RootMemory {
     /// What the last pass without error saw and decided.
     pub(super) memo: Option<Memo>,
-    /// The resourceVersion of a list in which a live read has shown the root since.
+    /// The resourceVersion of the list that showed the root, once a live read has confirmed that the root was still the same.
     pub(super) is_as_listed: Option<String>,
-    /// What the API server refuses, sorted by child.
+    /// The refusals of the API server that stand, sorted by child.
     standing: Vec<Standing>,
-    /// What the refusals hold for.
+    /// The root, Reconciler and module for which the refusals hold.
     holds_for: Option<HoldsFor>,
-    /// Children that the status names that were looked at since the host started, or the root was edited.
+    /// Children named in the status that were read live since the host started, or since the root was edited.
     pub(super) read: BTreeSet<ObjectRef>,
-    /// Those of them that are there, as they were last seen: no cache shows them.
+    /// Children of kinds that no cache shows, as they were last seen.
     unwatched: Vec<Kept>,
     /// Children that lost our labels when they were written.
     pub(super) unlabelled: BTreeMap<Key, Unlabelled>,
-    /// What the root has spent on writes that led nowhere.
+    /// The breaker, which slows a root that keeps changing.
     pub(super) breaker: Breaker,
     /// When the status was written last.
     pub(super) written: Option<Timestamp>,
     /// The value of `pintle.dev/reconcile-at` that was honoured last.
     asked: Option<Box<str>>,
-    /// Reason and message of the warning that was published last and still holds. A status may be unable to tell.
+    /// Reason and message of the last warning that was published and still holds. The root's CRD may have no status to read it from.
     pub(super) warned: Option<Box<(String, String)>>,
-    /// A child may have been changed, or was, and the status could not be told by which module.
+    /// A child was changed, or may have been, and the name of the module that did it could not be written to the status.
     pub(super) untold: bool,
-    /// What the guest asked to see last.
+    /// What the guest last asked to see.
     pub(super) needs: Vec<Need>,
-    /// What it was shown of needs that settle.
+    /// What the guest was last shown for needs with a settling time.
     pub(super) settling: Vec<Settling>,
-    /// The objects that it patched, each with the hash of what managed fields then said is the patch's.
+    /// The objects that the root patched, each with the hash of the patch's entry in managed fields at that time.
     pub(super) patched: Vec<(ObjectRef, [u8; 32])>,
-    /// What became of its evictions.
+    /// The state of the root's evictions.
     pub(super) evicted: Evicted,
-    /// The Events that there have been.
+    /// The token bucket for Events.
     pub(super) events: Tokens,
-    /// How many entries of its status were said to mean nothing.
+    /// How many entries of the status were already reported as ignored.
     pub(super) ignored: u32,
 }
 
-/// What refusals hold for: the root, its generation, and the hash of the Reconciler, its generation, and the module and config in force.
+/// What refusals hold for: the root, its generation, and a hash of the Reconciler, its generation, and the module and config in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HoldsFor {
     root: Short,
@@ -69,7 +69,7 @@ struct HoldsFor {
     binding: Short,
 }
 
-/// Half of a SHA-256. What is compared by it is chosen by nobody who would gain by a collision.
+/// Half of a SHA-256. Nobody who could choose the hashed values would gain by a collision.
 type Short = [u8; 16];
 
 fn short(parts: &[&[u8]]) -> Short {
@@ -79,20 +79,20 @@ fn short(parts: &[&[u8]]) -> Short {
     short
 }
 
-/// What the last pass without error saw and decided.
+/// What the last pass without an error saw and decided.
 #[derive(Clone, Debug)]
 pub(super) struct Memo {
     request_hash: [u8; 32],
     children: Box<[MemoChild]>,
-    /// The stage that waits for those before it, if one does.
+    /// The first stage that waits for earlier stages, if one does.
     pub(super) waiting: Option<u32>,
-    /// Children that are no longer wanted, and stay until the last stage is applied.
+    /// Children that are no longer wanted but stay until the last stage is applied.
     unpruned: Box<[Short]>,
     /// The guest's status fields and conditions, as JSON.
     words: Box<[u8]>,
-    /// Whether the guest named Pods that are to go.
+    /// Whether the guest asked for evictions.
     pub(super) evicts: bool,
-    /// The patches that are to be taken away in the end.
+    /// The patches that must be removed in the end.
     pub(super) patched: Box<[ObjectRef]>,
 }
 
@@ -107,7 +107,7 @@ struct MemoChild {
     readiness: Option<Box<Readiness>>,
 }
 
-/// A child of an answer as a memo is made of it.
+/// A child of an answer, as input for a memo.
 pub(super) struct Wanted<'a> {
     pub(super) key: &'a Key,
     pub(super) live: &'a Observed,
@@ -116,8 +116,9 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Memo {
-    /// What a pass leaves that ended well: the request, the children as they are now with the guest's rules for their readiness, and
-    /// what the guest said. Where a stage waits, `unpruned` are the children that stay until the last stage is applied.
+    /// The memo of a pass that ended without an error: the request, the children as they are now with the guest's rules for their
+    /// readiness, and the guest's status fields and conditions. If a stage waits, `unpruned` are the children that stay until the last
+    /// stage is applied.
     pub(super) fn of<'a>(
         request_hash: [u8; 32],
         children: impl Iterator<Item = Wanted<'a>>,
@@ -150,7 +151,7 @@ impl Memo {
         self.request_hash == *request_hash
     }
 
-    /// Whether each child is as that pass left it, and none came or went.
+    /// Whether each child is as that pass left it, and none appeared or disappeared.
     pub(super) fn children_are_as_they_were<'a>(
         &self,
         live: impl Iterator<Item = (&'a Key, &'a Observed)>,
@@ -173,8 +174,8 @@ impl Memo {
         self.child(key).is_some()
     }
 
-    /// The children that it wanted, of the stages before this one where one is given, and that are there, with the guest's rules for
-    /// their readiness, in the answer's order.
+    /// The children that the pass wanted and that exist, with the guest's rules for their readiness, in the answer's order. If `before`
+    /// is given, only those of earlier stages.
     pub(super) fn wanted<'a>(
         &'a self,
         before: Option<u32>,
@@ -210,20 +211,20 @@ fn state_hash(live: &Observed) -> Short {
     short(&[live.uid.as_bytes(), desired.as_bytes(), &live.entry_hash])
 }
 
-/// A refusal that stands until that child in that very form is accepted.
+/// A refusal that stands until this child is accepted in this very form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) refusal: Refusal,
     pub(super) form: DesiredHash,
-    /// It may end by itself, so that the form is sent again in a later pass.
+    /// The refusal may end by itself, so a later pass sends the form again.
     pub(super) retry: bool,
-    /// What is there cannot become this form.
+    /// The existing object cannot be changed to this form.
     pub(super) immutable: bool,
-    /// The object that it was met with.
+    /// The existing object at the time of the refusal.
     pub(super) met: Met,
 }
 
-/// What stood under a child's name: an object in one version, or nothing.
+/// What existed under a child's name: an object in one version, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Met(Option<(String, String)>);
 
@@ -239,7 +240,7 @@ impl RootMemory {
         self.breaker.is_open()
     }
 
-    /// What the guest asked to see last.
+    /// What the guest last asked to see.
     pub fn needs(&self) -> &[Need] {
         &self.needs
     }
@@ -249,9 +250,8 @@ impl RootMemory {
         self.holds_for.is_some_and(|before| before.root == short(&[object::uid(root).as_bytes()]))
     }
 
-    /// Drops the refusals when the root's generation, the Reconciler or the module is no longer what they were met with, and
-    /// everything when the root is another one of the same name. Returns whether any of these is so: somebody's edit is to be made
-    /// true.
+    /// Drops the refusals if the root's generation, the Reconciler or the module has changed since, and drops everything if the root is
+    /// another one of the same name. Returns whether anything of that has changed, so that this pass carries out somebody's edit.
     pub(super) fn forget_unless(&mut self, binding: &Binding, root: &Value) -> bool {
         let now = HoldsFor {
             root: short(&[object::uid(root).as_bytes()]),
@@ -264,12 +264,12 @@ impl RootMemory {
             ]),
         };
         if self.holds_for.is_some_and(|before| before.root != now.root) {
-            // Whoever may make roots is not to have Events without end for it.
+            // The Events stay counted, or somebody who re-creates the root could cause Events without limit.
             *self = Self { events: self.events, ..Self::default() };
         }
         let asked = object::text(root, &["metadata", "annotations", names::ANNOTATION_RECONCILE_AT]);
         if asked != self.asked.as_deref() {
-            // Everything is to be looked at as if for the first time.
+            // The user asked to look at everything as if for the first time.
             *self = Self {
                 warned: self.warned.take(),
                 asked: asked.map(Into::into),
@@ -278,7 +278,7 @@ impl RootMemory {
             };
         }
         if self.holds_for.is_some_and(|before| before.generation != now.generation) {
-            // Whoever edits a root expects it to be made true: what no watch shows is looked at again.
+            // A user who edits a root expects a full reconcile, so objects that no watch shows are read again.
             self.read.clear();
         }
         let edited = self.holds_for != Some(now);
@@ -300,7 +300,7 @@ impl RootMemory {
         self.unwatched.shrink_to_fit();
     }
 
-    /// The memory that it takes, in bytes.
+    /// How much memory this takes, in bytes.
     pub fn bytes(&self) -> usize {
         let refusal = |standing: &Standing| {
             let refusal = &standing.refusal;
@@ -327,12 +327,12 @@ impl RootMemory {
             + self.warned.as_ref().map_or(0, |warned| size_of::<(String, String)>() + warned.1.len())
     }
 
-    /// The refusals as the guest is told them.
+    /// The refusals, as the request to the guest lists them.
     pub(super) fn refusals(&self) -> Vec<Refusal> {
         self.standing.iter().map(|standing| standing.refusal.clone()).collect()
     }
 
-    /// What stands against a child in this form.
+    /// The standing refusal of a child in this form.
     pub(super) fn against(&self, child: &ObjectRef, form: &DesiredHash) -> Option<&Standing> {
         self.standing.iter().find(|standing| standing.refusal.child == *child && standing.form == *form)
     }
@@ -347,7 +347,7 @@ impl RootMemory {
         self.standing.sort_by(|a, b| (&a.refusal.child, &a.form).cmp(&(&b.refusal.child, &b.form)));
     }
 
-    /// The refusals of forms that the answer still has. One that the guest has worked around blocks nothing.
+    /// The refusals of forms that the answer still contains. A refusal that the guest has worked around blocks nothing.
     pub(super) fn blocking(&self, answer: Option<&Allowed>) -> Vec<&Standing> {
         let wanted = answer.map_or(&[][..], Allowed::children);
         let is_wanted = |standing: &&Standing| {

@@ -1,4 +1,4 @@
-//! What the guest asks to see: an answer counts only when the set that it asks for is the set that it was given.
+//! Needs: what the guest asks to see. An answer counts only if it asks for the same set of needs as the request has answered.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -13,37 +13,37 @@ use crate::{
     needs::{self, Budget, LookUp},
 };
 
-/// How often a guest is called in a row while it keeps asking for another set. Four for a chain such as ConfigMap and Pods,
-/// ReplicaSets, Deployments, and one to spare.
+/// How many times in a row a guest is called while it keeps asking for another set of needs: four for a chain such as ConfigMap and
+/// Pods, ReplicaSets, Deployments, and one to spare.
 const CALLS_MAX: u32 = 5;
 
-/// A change is shown after so many times its settling time at the latest, however restless the objects are.
+/// A change is shown after this many times its settling time at the latest, however often the objects change.
 const SETTLE_FACTOR: i64 = 5;
 
 /// The needs of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// The set that the guest was, or is about to be, given.
+    /// The set of needs that the guest's request answers.
     given: Vec<Need>,
-    /// And the answers.
+    /// The answers to this set.
     pub(super) answers: Vec<NeedAnswer>,
-    /// The set is what the last pass left, and not what this one arrived at from nothing.
+    /// The set was remembered from the last pass; otherwise this pass has built it up from an empty one.
     remembered: bool,
-    /// What the guest asked to see before this pass, where it asks for something else now.
+    /// What the guest asked to see before this pass, if it asks for something else now.
     begun_with: Option<Vec<Need>>,
     /// Calls since the last answer that counted.
     calls: u32,
-    /// When an answer will be another although nothing happens.
+    /// When an answer will change although no object changes.
     pub(super) again: Option<Duration>,
-    /// The patched objects of whose changes the root is told.
+    /// The patched objects whose changes bring the root back.
     followed: Vec<ObjectRef>,
-    /// What a patch set somebody has changed since.
+    /// Somebody has changed what a patch had set.
     pub(super) patches_drifted: bool,
-    /// The guest was called in this pass, so that what is looked up is for another call.
+    /// The guest was called in this pass, so objects that are looked up now are for another call.
     called: bool,
 }
 
-/// A need whose changes are shown when they have settled.
+/// A need with a settling time: its changes are shown to the guest once they have settled.
 #[derive(Clone, Debug)]
 pub(super) struct Settling {
     need: Need,
@@ -67,7 +67,7 @@ struct Pending {
 }
 
 impl Pass {
-    /// Begins with what the last pass left, which saves calls and nothing else.
+    /// Begins with the needs of the last pass. This saves calls of the guest, and changes nothing else.
     pub(super) fn begin_needs(&mut self) -> Step {
         if self.memory.needs.is_empty() && self.memory.patched.is_empty() {
             return self.ask();
@@ -77,21 +77,21 @@ impl Pass {
         self.look_up(last)
     }
 
-    /// Has these needs looked up, if they may be.
+    /// Asks for a look-up of these needs, if they are allowed.
     fn look_up(&mut self, asked: Vec<Need>) -> Step {
         let binding = std::sync::Arc::clone(&self.binding);
         let allowed = gate::needs(&binding.context(&self.root), &asked);
         match allowed {
             Ok(allowed) => {
                 let mut lookups: Vec<LookUp> = allowed.into_iter().flatten().collect();
-                // What the root has patched is followed too; the guest is not shown it.
+                // The objects that the root has patched are followed too, but are not shown to the guest.
                 lookups
                     .extend(self.memory.patched.iter().map(|(object, _)| LookUp::of_managed_fields(object)));
                 self.needs.followed = self.memory.patched.iter().map(|(object, _)| object.clone()).collect();
                 self.phase = Phase::LookingUp(asked);
                 Step::Look(lookups)
             }
-            // What was granted to the last pass need not be granted any more, or to another module.
+            // A need that was granted in the last pass may not be granted any more, or not to another module.
             Err(_) if self.needs.remembered => self.begin_from_nothing(),
             Err(found) => {
                 self.answer = None;
@@ -101,7 +101,7 @@ impl Pass {
         }
     }
 
-    /// The remembered set leads nowhere; whether it is to blame shows from the empty one.
+    /// The remembered set did not lead to an answer. Tries again with an empty set, to see whether the remembered set is the cause.
     fn begin_from_nothing(&mut self) -> Step {
         self.needs.remembered = false;
         self.needs.calls = 0;
@@ -117,7 +117,7 @@ impl Pass {
         self.needs.again = None;
         let mut objects = Vec::with_capacity(asked.len());
         let mut budget = Budget::default();
-        // All of it is there, and not more than may be shown, before anything of it counts.
+        // Nothing of it counts before all of it was found and is within the limits.
         for (index, need) in asked.iter().enumerate().filter(|(_, need)| matches!(need, Need::Objects(_))) {
             let answer = match found.next() {
                 Some(Ok(found)) => needs::answer(need, found, &mut budget),
@@ -126,7 +126,7 @@ impl Pass {
             };
             match answer {
                 Ok(answer) => objects.push(answer),
-                // The guest may ask for less by now, or for something else since somebody edited its root.
+                // The guest may ask for less by now, or for something else because somebody edited its root.
                 Err(failure) if self.needs.remembered && (!failure.retry || self.edited) => {
                     return self.begin_from_nothing();
                 }
@@ -152,7 +152,7 @@ impl Pass {
         }
         let patched = std::mem::take(&mut self.memory.patched);
         for ((_, before), found) in patched.iter().zip(found) {
-            // What cannot be looked at now is looked at when it can be.
+            // Objects that cannot be read now are read in a retry.
             let Ok(found) = found else { continue };
             let manager = super::patches::manager(&self.binding, &self.root);
             let now = found.first().map(|live| super::patches::entry_hash(live, &manager));
@@ -169,8 +169,8 @@ impl Pass {
         self.ask()
     }
 
-    /// What the guest asks for now and did not before this pass that costs the host something: how it is said, and whether a kind
-    /// has to be listed anew for it.
+    /// The kind of new need that costs the host something, if the guest has such a need that it did not have before this pass: new
+    /// fields, for which a kind must be listed anew, or a new deadline.
     pub(super) fn asks_anew(&self) -> Option<Anew> {
         let before = self.needs.begun_with.as_ref()?;
         let now = &self.memory.needs;
@@ -188,7 +188,8 @@ impl Pass {
         self.needs.again = self.needs.again.into_iter().chain(after).min();
     }
 
-    /// What is shown of a need that settles: its change once it was quiet for long enough, until then what was shown before.
+    /// The answer to a need with a settling time: the changed objects once they have been quiet for long enough, and until then the
+    /// objects that were shown before.
     fn settled(&mut self, need: &Need, answer: NeedAnswer) -> NeedAnswer {
         let settle = match need {
             Need::Objects(need) if need.settle_milliseconds > 0 => need.settle_milliseconds,
@@ -199,7 +200,7 @@ impl Pass {
         let text = serde_json::to_vec(&answer.objects).unwrap_or_default();
         let now = self.now;
         let Some(known) = self.memory.settling.iter_mut().find(|known| known.need == *need) else {
-            // What is seen for the first time has not changed.
+            // Objects that are seen for the first time have not changed.
             self.memory.settling.push(Settling { need: need.clone(), shown: text.into(), pending: None });
             return answer;
         };
@@ -213,7 +214,7 @@ impl Pass {
             Some(pending) => Pending { hash, last: now, ..pending },
             None => Pending { hash, first: now, last: now },
         };
-        // When the clock was set back, it was seen now at the latest.
+        // If the clock was set back, the change counts as seen now.
         let pending = Pending { first: pending.first.min(now), last: pending.last.min(now), ..pending };
         let quiet = settle - now.duration_since(pending.last);
         let latest = settle * i32::try_from(SETTLE_FACTOR).unwrap_or(1) - now.duration_since(pending.first);
@@ -229,13 +230,13 @@ impl Pass {
         NeedAnswer { objects, ..answer }
     }
 
-    /// Another call of the guest is about to be made.
+    /// Counts a call of the guest that is about to be made.
     pub(super) fn count_call(&mut self) {
         self.needs.calls += 1;
         self.needs.called = true;
     }
 
-    /// Whether an answer counts; otherwise what is to be done instead.
+    /// Returns the answer if it counts, and otherwise the step to do instead.
     pub(super) fn counts(
         &mut self,
         answer: Result<Response, Failure>,
@@ -266,25 +267,25 @@ impl Pass {
         }
     }
 
-    /// Whether a pass must follow, so that the root is told of changes of what this one patched.
+    /// Whether another pass must follow, so that changes of the objects that this pass patched bring the root back.
     pub(super) fn is_to_follow_patches(&self) -> bool {
         let mut patched = self.memory.patched.iter();
         self.needs.called && patched.any(|(object, _)| !self.needs.followed.contains(object))
     }
 
-    /// What is no longer asked for is no longer remembered.
+    /// Forgets what was remembered for needs that the guest no longer has.
     pub(super) fn forget_needs(&mut self) {
         let RootMemory { needs, settling, .. } = &mut self.memory;
         settling.retain(|known| needs.contains(&known.need));
     }
 }
 
-/// What a guest asks for that it did not ask for before.
+/// A need that the guest did not have before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anew {
-    /// Fields that the host may not keep yet.
+    /// Fields that the host may not have in its cache yet.
     Fields,
-    /// Another time to be brought back at.
+    /// Another time at which the guest wants to be called.
     Deadline,
 }
 

@@ -1,11 +1,11 @@
 //! Patches of objects that the root does not own.
 //!
-//! Each root applies its patches under a field manager of its own, so that managed fields prove which fields are whose. A patch never
-//! creates: it carries the uid of the object that was read. Where somebody else has set a field, the first apply is refused and the
-//! root says so; what is the manager's already is put right.
+//! Each root applies its patches under its own field manager, so that managed fields prove who owns which field. A patch never creates
+//! an object, because it carries the uid of the object that was read. If somebody else has set a field, the first apply is a conflict,
+//! and the root's status reports it. Fields that the manager owns already are corrected when they drift.
 //!
-//! A patch that is to be taken away in the end is named in the root's status before it is applied, and a finalizer keeps the root
-//! until it is taken away. One that is left as it is needs neither.
+//! A patch that must be removed in the end is named in the root's status before it is applied, and a finalizer keeps the root until the
+//! patch is removed. A patch that stays needs neither.
 
 use pintle_wit::{ObjectRef, OnRelease};
 use serde_json::Value;
@@ -20,25 +20,25 @@ use crate::{
 /// The longest name of a field manager, as the API has it.
 const MANAGER_MAX: usize = 128;
 
-/// The reason while the object of a patch is not there.
+/// The reason while the object to be patched does not exist.
 const TARGET_MISSING: &str = "PatchTargetMissing";
 
-/// What is to be done about one object.
+/// What to do with one object.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// The patch of the answer with this index.
+    /// Apply the answer's patch with this index.
     Apply(usize),
-    /// A patch that is no longer sent is to be taken away.
+    /// Remove a patch that the answer no longer has.
     Release(ObjectRef),
 }
 
-/// The field manager of a root's patches: the same for as long as there is a root of this name, so that its successor finds what is
-/// its own.
+/// The field manager of a root's patches. It depends on the root's name and not on its uid, so that a successor of the root finds the
+/// fields that it owns.
 pub(super) fn manager(binding: &Binding, root: &Value) -> String {
     let reference = object::reference(root);
     let namespace = reference.namespace.as_deref().unwrap_or_default();
     let plain = format!("{}.{}", binding.field_manager, reference.name);
-    // In one namespace names are unique; a root of cluster scope may patch anywhere.
+    // Names are unique within a namespace. A root of cluster scope may patch anywhere.
     if plain.len() <= MANAGER_MAX {
         return plain;
     }
@@ -48,7 +48,7 @@ pub(super) fn manager(binding: &Binding, root: &Value) -> String {
 }
 
 impl Pass {
-    /// The objects that the root's status names because they carry a patch that is to be taken away.
+    /// The objects that the root's status names because they carry a patch that must be removed.
     pub(super) fn recorded_patches(&self) -> Vec<ObjectRef> {
         recorded::patched(&self.root)
     }
@@ -57,13 +57,14 @@ impl Pass {
         self.answer.as_ref().map_or(&[], |answer| answer.allowed.patches())
     }
 
-    /// Those of the answer that are to be taken away in the end.
+    /// The objects of the answer's patches that must be removed in the end.
     fn removable(&self) -> Vec<ObjectRef> {
         let removable = self.patches().iter().filter(|patch| patch.on_release() == OnRelease::Remove);
         removable.map(|patch| patch.reference().clone()).collect()
     }
 
-    /// What the status names: what is to be taken away in the end, and what was and could not be yet.
+    /// The objects that the status must name: those whose patch must be removed in the end, and those whose patch should be gone but
+    /// could not be removed yet.
     pub(super) fn patched(&self) -> Vec<ObjectRef> {
         let mut all = match (&self.answer, &self.released) {
             (Some(_), Some(released)) => {
@@ -71,7 +72,7 @@ impl Pass {
                 left.chain(self.removable()).collect()
             }
             (Some(_), None) => self.recorded_patches().into_iter().chain(self.removable()).collect(),
-            // The status of the last answer may still be to be written.
+            // The status of the last answer may not be written yet.
             (None, _) => match &self.memory.memo {
                 Some(memo) => memo.patched.to_vec(),
                 None => self.recorded_patches(),
@@ -82,17 +83,17 @@ impl Pass {
         all
     }
 
-    /// Whether there are patches, and all of them hold.
+    /// Whether there are patches, and all of them are in force.
     pub(super) fn has_patches_in_force(&self) -> bool {
         !self.patches().is_empty() && self.patches_refused.is_empty()
     }
 
-    /// Whether the root must not go before its patches are taken away.
+    /// Whether the root must stay until its patches are removed.
     pub(super) fn has_patches(&self) -> bool {
         !self.patched().is_empty()
     }
 
-    /// The patches of the answer, and those of answers before that are to be taken away.
+    /// Applies the patches of the answer, and removes patches of earlier answers.
     pub(super) fn apply_patches(&mut self) -> Step {
         let removable = self.removable();
         let mut tasks: Vec<Task> = (0..self.patches().len()).map(Task::Apply).collect();
@@ -205,7 +206,7 @@ impl Pass {
                     }
                     self.patch_done(&task);
                 }
-                // What is gone has nothing left to take away.
+                // If the object is gone, there is nothing to remove.
                 Err(error)
                     if matches!(task, Task::Release(_)) && (error.code == 404 || error.is_uid_mismatch()) =>
                 {
@@ -235,9 +236,9 @@ impl Pass {
         }
     }
 
-    /// Every patch was tried. When all went well the pass goes on to what is to be taken away, otherwise to the status.
+    /// Every patch was tried. If all were accepted, the pass goes on with pruning, otherwise with the status.
     fn patched_all(&mut self) -> Step {
-        // What an answer turned from one that is taken away into one that stays is no longer named.
+        // The status no longer names a patch that the answer changed from one that is removed to one that stays.
         let stays = |entry: &ObjectRef| {
             self.patches()
                 .iter()
@@ -255,7 +256,7 @@ impl Pass {
         self.prune()
     }
 
-    /// A root that goes: its patches are taken away, whatever its guest would say.
+    /// Removes the patches of a root that is being deleted, whatever its guest would answer.
     pub(super) fn take_patches_away(&mut self) -> Step {
         self.takes_away = true;
         let mut patched: Vec<ObjectRef> = self.recorded_patches();
@@ -287,13 +288,13 @@ impl Pass {
     }
 }
 
-/// What managed fields say is the manager's on an object.
+/// The manager's entry in the managed fields of an object.
 pub(super) fn entry_hash(live: &Value, manager: &str) -> [u8; 32] {
     let entry = managed::entry(live, manager, None).map(desired::canonical).unwrap_or_default();
     hash_parts(&[object::uid(live).as_bytes(), &entry])
 }
 
-/// Whether nothing is to be done: the object shows what the patch sets, our entry covers it, and has nothing beyond it.
+/// Whether a patch needs no write: the object shows what the patch sets, our entry covers it, and the entry has nothing else.
 fn is_as_wanted(patch: &AllowedPatch, live: &Value, manager: &str) -> bool {
     let mut sent = patch.object().clone();
     if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,4 +1,4 @@
-//! What a pass and its driver say to each other.
+//! The messages between a pass and its driver: a [`Step`] is what the pass wants done next, an [`Outcome`] is the result.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::{needs::LookUp, observed::Observed};
 pub enum Step {
     /// Call the guest; answer with [`Outcome::Answered`].
     CallGuest(Box<Request>),
-    /// Look these objects up, and tell the root of their changes from now on, and of no others; answer with [`Outcome::Looked`], in the
-    /// same order.
+    /// Look these objects up, and from now on requeue the root when one of them changes, and for no other needs; answer with
+    /// [`Outcome::Looked`], in the same order.
     Look(Vec<LookUp>),
     /// Read these objects live; answer with [`Outcome::Got`], in the same order. One of them may be the root itself.
     Get(Vec<ObjectRef>),
@@ -24,11 +24,11 @@ pub enum Step {
     ReadRoot,
     /// Read these objects live and whole, with all their managed fields; answer with [`Outcome::Inspected`], in the same order.
     Inspect(Vec<ObjectRef>),
-    /// Make items of these children's lists ours; answer with [`Outcome::Claimed`], in the same order.
+    /// Take over items in lists of these children; answer with [`Outcome::Claimed`], in the same order.
     Claim(Vec<Claim>),
-    /// Apply these onto objects that are not the root's, side by side; answer with [`Outcome::Patched`], in the same order.
+    /// Apply these onto objects that the root does not own, side by side; answer with [`Outcome::Patched`], in the same order.
     Patch(Vec<Apply>),
-    /// Have these Pods go, side by side; answer with [`Outcome::Evicted`], in the same order.
+    /// Evict or delete these Pods, side by side; answer with [`Outcome::Evicted`], in the same order.
     Evict(Vec<EvictionWrite>),
     /// Delete these children; answer with [`Outcome::Deleted`], in the same order.
     Delete(Vec<Deletion>),
@@ -42,22 +42,22 @@ pub enum Step {
     Done(Box<Done>),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub enum Outcome {
     /// Nothing yet: the first step.
     Start,
     /// The guest's answer.
     Answered(Result<Response, Failure>),
-    /// The objects that each look-up means, whole or at least with the fields that it asks for; none is no error.
+    /// The objects that each look-up found, whole or at least with the fields that it asks for. Finding none is no error.
     Looked(Vec<Result<Vec<Value>, Failure>>),
-    /// The objects as they are; `None` for one that is not there.
+    /// The objects as they are; `None` for an object that does not exist.
     Got(Vec<Result<Option<Observed>, ApiError>>),
-    /// The root as it is, at least its metadata; `None` when it is not there.
+    /// The root as it is, at least its metadata; `None` if it does not exist.
     RootRead(Result<Option<Value>, ApiError>),
     /// What the API server said to each apply.
     Applied(Vec<Result<Applied, ApiError>>),
-    /// The children as they are; `None` for one that is not there.
+    /// The children as they are; `None` for a child that does not exist.
     Inspected(Vec<Result<Option<Value>, ApiError>>),
     /// The children as the API server returned them.
     Claimed(Vec<Result<Observed, ApiError>>),
@@ -65,7 +65,7 @@ pub enum Outcome {
     Patched(Vec<Result<Value, ApiError>>),
     /// What the API server said to each eviction.
     Evicted(Vec<Result<(), ApiError>>),
-    /// What the API server said to each deletion; an object that is not there counts as deleted.
+    /// What the API server said to each deletion; an object that does not exist counts as deleted.
     Deleted(Vec<Result<(), ApiError>>),
     /// What the API server said to the finalizers.
     FinalizersSet(Result<(), ApiError>),
@@ -87,27 +87,28 @@ pub struct Applied {
 /// The end of a pass.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// To be handed to the next pass over this root.
+    /// The memory, for the next pass over this root.
     pub memory: RootMemory,
-    /// Whether the root is to be reconciled again although nothing changes: after a back-off, but not before this long.
+    /// Set if the root is reconciled again although nothing changes: after a back-off, and after this long at the earliest.
     pub retry: Option<Duration>,
-    /// Whether the root is to be reconciled again after this long, although nothing changed and nothing failed.
+    /// Set if the root is reconciled again after this long, although nothing changed and nothing failed.
     pub again: Option<Duration>,
     /// The root's `Ready`, as the status now says it.
     pub ready: bool,
-    /// Whether the guest ran into its deadline or its memory limit, which is work that its neighbours wait for.
+    /// Whether the guest ran into its deadline, its fuel, its memory limit or the memory budget. Other Reconcilers had to wait for this
+    /// work.
     pub overran: bool,
     /// Whether the root is slowed, because it kept changing without getting anywhere.
     pub throttled: bool,
-    /// Why the pass did not get all of its work done, in one CamelCase word.
+    /// Why the pass could not do all of its work, in one CamelCase word.
     pub error: Option<String>,
-    /// The same for a person: the message of the root's `Ready`, or what the status could not be told.
+    /// The same for people: the message of the root's `Ready`, or of an error that could not be written to the status.
     pub message: Option<String>,
     /// What it cost.
     pub counts: Counts,
     /// The limits that it hit without failing for it.
     pub hits: Hits,
-    /// The children whose managed fields it judged: whoever keeps them may drop the fields for the verdict.
+    /// The children whose managed fields the pass judged. A cache may keep the verdict in place of the managed fields.
     pub judged: Vec<Judged>,
 }
 
@@ -152,19 +153,18 @@ pub struct Counts {
     pub patched: u32,
     /// Pods evicted or deleted.
     pub evicted: u32,
-    /// What the gate found wrong with answers beyond what it puts into words.
+    /// Violations that the gate found and counted, but did not list in the message.
     pub unlisted_violations: usize,
 }
 
-/// How often a pass hit limits that fail nothing.
+/// How many times a pass hit limits for which it does not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
-    /// Events that were dropped, because the root has had too many.
+    /// Events that were dropped, because the root had too many.
     pub events: u32,
     /// Entries of the root's status that name no object, or too many of them.
     pub records: u32,
-    /// Whether the root is slowed from now on because its guest has it come back by itself, or asks to see something else, again and
-    /// again.
+    /// Whether the root is slowed from now on, because its guest keeps asking for other deadlines or other fields.
     pub asking: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What a root's status names: children that no watch shows, patches that are to be taken away, Pods that are to go.
+//! The objects that a root's status names: children that no watch shows, patches that must be removed, Pods that are being evicted.
 //!
-//! Whoever may write the status may write anything there. So an entry says where to look, and proves nothing; what cannot name an
-//! object is passed over as if it were not there, since a name becomes a part of a path, and a kind a question to the API server.
+//! A user who may write the status may write anything there. So an entry says where to look, and proves nothing. An entry that cannot
+//! name an object is ignored, because a name becomes a part of a path, and a kind becomes a request to the API server.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use serde_json::Value;
 use super::Pass;
 use crate::{object, reconciler};
 
-/// The most entries of one list that count: twice the children that an answer may have at most, for those of an answer and of the
-/// one before it.
+/// The most entries of one list that count: a little more than twice the largest number of children that an answer may have (1000), for
+/// an answer and the answer before it.
 pub const RECORDED_MAX: usize = 2048;
-/// The most kinds that they may be of: twice what a manifest may declare.
+/// The most kinds among these entries: twice what a manifest may declare.
 const KINDS_MAX: usize = 2 * pintle_wit::manifest_limits::KINDS;
 /// The longest uid, in bytes, as the gate has it.
 const UID_BYTES_MAX: usize = 128;
 
-/// Children in the root's namespace that its status names because their kinds are not watched. No other kind is looked for.
+/// Children in the root's namespace that its status names because their kinds are not watched. Entries of other kinds are ignored.
 pub(super) fn unwatched(root: &Value) -> Vec<ObjectRef> {
     let all = references(root, "unwatched", |entry: UnwatchedChild| ObjectRef {
         api_version: entry.api_version,
@@ -31,27 +31,27 @@ pub(super) fn unwatched(root: &Value) -> Vec<ObjectRef> {
     all.into_iter().filter(|entry| !reconciler::is_watchable(&entry.kind())).collect()
 }
 
-/// Children that the root's status names because they live elsewhere.
+/// Children that the root's status names because they are in other namespaces or of cluster scope.
 pub(super) fn inventory(root: &Value) -> Vec<ObjectRef> {
     let namespace = object::namespace(root);
     let all = references(root, "inventory", |entry: ObjectRef| entry).into_iter();
     all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() != namespace).collect()
 }
 
-/// The objects that the root's status names because they carry a patch that is to be taken away.
+/// The objects that the root's status names because they carry a patch that must be removed.
 pub(super) fn patched(root: &Value) -> Vec<ObjectRef> {
     let namespace = object::namespace(root);
     let all = references(root, "patched", |entry: ObjectRef| entry).into_iter();
     all.filter(|entry| namespace.is_none() || entry.namespace.as_deref() == namespace).collect()
 }
 
-/// The uids of the Pods that the root's status names because they are to go.
+/// The uids of the Pods that the root's status names because they are being evicted.
 pub(super) fn evicting(root: &Value) -> Vec<String> {
     let all = raw(root, "evicting").iter().take(RECORDED_MAX).filter_map(Value::as_str);
     all.filter(|uid| !uid.is_empty() && uid.len() <= UID_BYTES_MAX).map(Into::into).collect()
 }
 
-/// How many entries count for nothing.
+/// How many entries are ignored.
 fn ignored(root: &Value) -> usize {
     let known = |list: &str| match list {
         "unwatched" => references(root, list, |entry: UnwatchedChild| ObjectRef {
@@ -95,7 +95,7 @@ fn references<T: DeserializeOwned>(
 }
 
 impl Pass {
-    /// Says, once, that entries of the status count for nothing.
+    /// Reports, once, that entries of the status are ignored.
     pub(super) fn ignored_event(&mut self) -> Option<Event> {
         let ignored = u32::try_from(ignored(&self.root)).unwrap_or(u32::MAX);
         let said = std::mem::replace(&mut self.memory.ignored, ignored);

@@ -1,4 +1,4 @@
-//! What the status and the events say.
+//! The content of the status and of the events.
 
 use std::time::Duration;
 
@@ -21,17 +21,17 @@ use crate::{
     status::StatusSchema,
 };
 
-/// How long the status of a root rests after a write before another that only rolls up its children's. A rollout of three Pods
-/// moves its Deployment's status about six times within a second.
+/// How long after a status write the next one is held back, if it only rolls up the statuses of children. During a rollout of three
+/// Pods the Deployment's status changes about six times within a second.
 const MERGE: Duration = Duration::from_millis(250);
 
-/// What a pass has to say.
+/// The status that a pass wants to write, and whether it must be written.
 struct Said {
     blockers: Blockers,
     /// The pass changed children, or the guest's status.
     did_change: bool,
     status: Value,
-    /// The status is another than the one that is there.
+    /// The status differs from the present one.
     is_news: bool,
 }
 
@@ -45,7 +45,7 @@ impl Pass {
             recorded::unwatched(&shown).contains(child) || recorded::inventory(&shown).contains(child)
         };
         if matches!(self.binding.status, StatusSchema::Nothing) || !children.iter().all(named) {
-            // The CRD has no place for it, as `StatusSchemaIncomplete` on the Reconciler says.
+            // The CRD has no place for it. The condition `StatusSchemaIncomplete` of the Reconciler reports that.
             return self.apply_children();
         }
         self.recorded = true;
@@ -54,8 +54,8 @@ impl Pass {
         Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
     }
 
-    /// Names patches that are to be taken away in the end in the status, before they are applied. The gate has seen to it that the CRD
-    /// has a place for them.
+    /// Names in the status the patches that must be removed in the end, before they are applied. The gate has checked that the CRD has a
+    /// place for them.
     pub(super) fn record_patches(&mut self) -> Step {
         let status = self.status_on_the_way();
         self.recorded = true;
@@ -64,7 +64,7 @@ impl Pass {
         Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
     }
 
-    /// What the status says while the answer is being carried out.
+    /// The status while the answer is being carried out.
     fn status_on_the_way(&self) -> Value {
         let blocker = Blocker {
             reason: "Progressing".into(),
@@ -75,7 +75,7 @@ impl Pass {
         self.status(fields, &guest, &[blocker], None)
     }
 
-    /// The status once more, with what came of evictions.
+    /// Writes the status once more, with the result of the evictions.
     pub(super) fn write_status_again(&mut self, events: Vec<Event>) -> Step {
         let status = self.said().status;
         if matches!(self.binding.status, StatusSchema::Nothing) {
@@ -86,7 +86,7 @@ impl Pass {
         Step::WriteStatus(StatusWrite::of(&self.root, status, &self.binding.field_manager))
     }
 
-    /// The last step but the events: the status, where it differs from what is there.
+    /// Writes the status, if it differs from the present one. Evictions and events follow.
     pub(super) fn write_status(&mut self) -> Step {
         self.note_lacking();
         if self.is_to_look_first() && self.said().is_news {
@@ -115,7 +115,7 @@ impl Pass {
         Step::WriteStatus(StatusWrite::of(&self.root, said.status, &self.binding.field_manager))
     }
 
-    /// What there is to say.
+    /// Works out the status, and whether it must be written.
     fn said(&mut self) -> Said {
         let blockers = self.blockers();
         let (fields, guest) = self.words();
@@ -130,10 +130,10 @@ impl Pass {
         Said { blockers, did_change, status, is_news }
     }
 
-    /// Whether an earlier pass changed something, or may have, of which the status does not say by which module it was: a reply was
-    /// lost, or the status itself; or this host, or the one before it, ended in between. Of the latter nothing is left but children
-    /// and patches that are as they should be and a status that names no module. Where it names an older one, it keeps that until something
-    /// changes again.
+    /// Whether an earlier pass changed something, or may have, and the status does not name the module that did it. Either a reply or
+    /// the status write was lost, or this host or the host before it ended in between. All that a host that ended leaves is children and
+    /// patches that are as they should be, and a status that names no module. If that status names an older module, it keeps naming it
+    /// until something changes again.
     fn is_to_be_made_up_for(&self) -> bool {
         let Some(answer) = self.answer.as_ref().filter(|_| self.is_certain()) else { return false };
         let is_there = || {
@@ -145,7 +145,7 @@ impl Pass {
         self.memory.untold || names_none && (is_there() || self.has_patches_in_force())
     }
 
-    /// Whether there was a pass over the root before, as far as this host or the root's status can tell.
+    /// Whether there was a pass over the root before, as far as this host or the root's status shows.
     pub(super) fn was_answered(&self) -> bool {
         self.had_a_pass || self.status_entry().is_some()
     }
@@ -154,16 +154,16 @@ impl Pass {
         self.failure.is_none() && self.unsure.is_none()
     }
 
-    /// The status says by which module something was changed last.
+    /// The status was written, and names the module that changed something last.
     pub(super) fn told(&mut self) {
         if self.answer.is_some() && self.is_certain() {
             self.memory.untold = false;
         }
     }
 
-    /// How long the status of this pass may wait, so that it is written together with what comes after it. A status that only rolls
-    /// up what becomes of the children may, when one was written a moment ago. What somebody waits for may not: what came of an
-    /// edit, of a write or of a failure, and that the root is ready.
+    /// How long the status of this pass may wait, so that later changes are written together with it. A status that only rolls up the
+    /// statuses of children may wait if a status was written a moment ago. A status that somebody waits for may not: the result of an
+    /// edit, a write or a failure, and that the root is ready.
     fn merged_for(&self) -> Option<Duration> {
         let written = self.memory.written?;
         let waits = self.edited
@@ -177,8 +177,8 @@ impl Pass {
         MERGE.checked_sub(since).filter(|left| !waits && !left.is_zero())
     }
 
-    /// The guest's fields and conditions: of this pass's answer, of the remembered one, or, when the guest failed, its last ones as
-    /// the root shows them, since fields that an apply leaves out would vanish.
+    /// The guest's fields and conditions: those of this pass's answer, or those of the remembered answer. If the guest failed, the
+    /// last ones as the root shows them, because fields that an apply leaves out would be removed.
     fn words(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
         if self.failure.is_none() {
             if let Some(answer) = &self.answer {
@@ -212,7 +212,7 @@ impl Pass {
         (fields, guest)
     }
 
-    /// Whether a status field on the root was written by us: sending somebody else's again would take it over. A root without
+    /// Whether we wrote a status field of the root. If we sent a field of somebody else again, we would take it over. A root without
     /// managed fields comes from a file.
     fn owns_field(&self, key: &str) -> bool {
         match self.status_entry() {
@@ -223,7 +223,7 @@ impl Pass {
         }
     }
 
-    /// Whether a condition on the root was written by us: others may keep theirs in the same list.
+    /// Whether we wrote a condition of the root. Others may have conditions in the same list.
     fn owns_condition(&self, condition: &Condition) -> bool {
         let Some(entry) = self.status_entry() else { return false };
         let key = format!("k:{{\"type\":{}}}", Value::from(condition.r#type.as_str()));
@@ -248,10 +248,10 @@ impl Pass {
         let before = self.root.get("status").map(status_conditions).unwrap_or_default();
         let generation = object::generation(&self.root);
         let recorded_digest = object::text(&self.root, &["status", "pintle", "moduleDigest"]);
-        // A failure that may pass says nothing about this generation yet.
+        // After a failure that a retry may end, nothing is known about this generation yet.
         let undecided = self.failure.as_ref().is_some_and(|failure| failure.retry);
         let observed = object::at(&self.root, &["status", "observedGeneration"]).and_then(Value::as_i64);
-        // What is in the root's own namespace needs no owner proof of its own, and has a shorter entry.
+        // A child in the root's own namespace has an owner reference as proof, and a shorter entry.
         let namespace = object::namespace(&self.root);
         let (unwatched, inventory): (Vec<ObjectRef>, Vec<ObjectRef>) = self
             .recorded()
@@ -277,18 +277,18 @@ impl Pass {
         Value::Object(status)
     }
 
-    /// Whether a child is named in the status before it is created: no watch shows it, or no garbage collector takes it away.
+    /// Whether a child must be named in the status before it is created, because no watch shows it or no garbage collector deletes it.
     pub(super) fn is_recorded(&self, child: &ObjectRef) -> bool {
         !self.binding.watches(child) || self.is_elsewhere(child)
     }
 
-    /// The children to be named in the status that exist, may exist, or are about to.
+    /// The children that the status must name and that exist, may exist, or are about to be created.
     fn recorded(&self) -> Vec<ObjectRef> {
         let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
         let wanted = wanted.iter().map(|child| child.reference()).filter(|child| self.is_recorded(child));
         let is_ours =
             |entry: &ObjectRef| self.live.get(&Key::from(entry)).is_some_and(|child| self.owns(child));
-        // An entry goes when the object was looked for and is not there, or is somebody else's.
+        // An entry is dropped once the object was read and does not exist, or belongs to somebody else.
         let recorded = self.recorded_children().into_iter();
         let recorded = recorded.filter(|entry| !self.memory.read.contains(entry) || is_ours(entry));
         let mut all: Vec<ObjectRef> =
@@ -298,7 +298,7 @@ impl Pass {
             .as_ref()
             .is_some_and(|answer| answer.states.iter().all(|state| matches!(state, ChildState::Accepted)))
         {
-            // Everything wanted exists, so what was recorded for an earlier answer of this pass and never came to be can go.
+            // Every wanted child exists, so entries of an earlier answer in this pass that were never created can be dropped.
             all.retain(|entry| {
                 is_ours(entry) || !self.memory.read.contains(entry) && !self.recorded_now.contains(entry)
             });
@@ -308,8 +308,8 @@ impl Pass {
         all
     }
 
-    /// Why the root is not ready, in the order of weight: no answer, no certainty, refusals, what waits, what is left to prune,
-    /// children that are not ready, and what the guest itself says.
+    /// Why the root is not ready, the most important reason first: no answer, an uncertain write, refusals, waiting children or stages,
+    /// children left to prune, children that are not ready, and the guest's own conditions.
     fn blockers(&self) -> Blockers {
         let mut blockers = Vec::new();
         let mut add = |reason: &str, message: String, terminal: bool| {
@@ -405,7 +405,7 @@ impl Pass {
         blockers
     }
 
-    /// How an administrator ends what a guest cannot.
+    /// A hint how an administrator releases a root whose guest cannot finish.
     fn way_out(&self) -> String {
         let reference = object::reference(&self.root);
         let place = reference.namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
@@ -438,8 +438,7 @@ impl Pass {
         }
     }
 
-    /// Whether the status that is there is another than the one to be sent: a field differs, or the last write had one that this
-    /// one leaves out.
+    /// Whether the present status differs from this one: a field differs, or the last write had a field that this one leaves out.
     fn differs(&self, status: &Value) -> bool {
         let nothing = Value::Object(Map::new());
         let observed = self.root.get("status").unwrap_or(&nothing);
@@ -447,7 +446,7 @@ impl Pass {
         entry.is_some_and(|entry| is_leftover(entry, observed, status)) || !shows(observed, status)
     }
 
-    /// The same for the guest's fields alone.
+    /// The same for the guest's fields only.
     fn fields_differ(&self, fields: &Map<String, Value>) -> bool {
         let mut entry = self.status_entry().and_then(|entry| entry.get("f:status")).cloned();
         if let Some(entry) = entry.as_mut().and_then(Value::as_object_mut) {
@@ -459,7 +458,7 @@ impl Pass {
         kept.is_some_and(|entry| is_leftover(&entry, observed, &fields)) || !shows(observed, &fields)
     }
 
-    /// The guest's events, when the pass changed something, and the host's own when the root began or ceased to fail.
+    /// The guest's events, if the pass changed something, and the host's own events if the root began or ceased to fail.
     fn events(&mut self, blockers: &[Blocker], did_change: bool) -> Vec<Event> {
         let events = match &self.answer {
             Some(answer) if did_change && self.failure.is_none() => answer.allowed.events().to_vec(),
@@ -491,7 +490,7 @@ impl Pass {
             let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
             if !told && warned != warning {
                 let message = crate::gate::clean(&blocker.message, 1024);
-                // Somebody wanted it so.
+                // A user asked for this.
                 let is_wanted = blocker.reason == super::SUSPENDED;
                 let r#type = if is_wanted { EventType::Normal } else { EventType::Warning };
                 events.push(Event { r#type, reason: blocker.reason.clone(), message });
@@ -520,8 +519,8 @@ fn unwatched_child(reference: &ObjectRef) -> UnwatchedChild {
     }
 }
 
-/// Whether the last write left something that this one leaves out. What we own as a whole (an atomic list or map) has no parts in
-/// the entry, so it is compared itself.
+/// Whether the last write set something that this one leaves out. A field that we own as a whole (an atomic list or map) has no parts
+/// in the managed fields entry, so its value is compared.
 fn is_leftover(entry: &Value, observed: &Value, sent: &Value) -> bool {
     !managed::owns_nothing_beyond(entry, sent) || has_stale_part(entry, observed, sent)
 }
@@ -559,7 +558,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether `observed` shows everything in `sent`. Conditions are compared by type; what others keep beside ours does not count.
+/// Whether `observed` shows everything in `sent`. Conditions are compared by type, and conditions of others do not count.
 pub(super) fn shows(observed: &Value, sent: &Value) -> bool {
     match (observed, sent) {
         (Value::Object(observed), Value::Object(sent)) => sent.iter().all(|(key, value)| {
@@ -580,7 +579,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty)
 }
 
-/// A reason that the API takes: one CamelCase word, or the fallback.
+/// A reason that the API accepts: one CamelCase word, or else the fallback.
 fn word(reason: &str, otherwise: &str) -> String {
     if is_word(reason) { reason.into() } else { otherwise.into() }
 }

@@ -1,4 +1,4 @@
-//! After the children: what the refusals lead to, what is pruned, and what is remembered.
+//! The steps after the children are applied: what refusals lead to, what is pruned, and what is remembered for the next pass.
 
 use pintle_wit::{Failure, ObjectRef, reasons};
 
@@ -9,7 +9,7 @@ use super::{
 use crate::desired;
 
 impl Pass {
-    /// Everything that can be applied is. When the API server refused other things than the guest was told, it is asked again.
+    /// Every child that can be applied is applied. If the refusals are no longer those that the guest was told, it is called again.
     pub(super) fn settle(&mut self) -> Step {
         let states: Vec<(ObjectRef, desired::DesiredHash, ChildState)> =
             self.answer.as_ref().map_or_else(Vec::new, |answer| {
@@ -44,14 +44,14 @@ impl Pass {
             let only_waits =
                 states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted | ChildState::Staged));
             self.memory.memo = if only_waits { self.memo(waiting) } else { None };
-            // A namespace that is going takes no new children; that must not hold up a guest which wants none.
+            // A namespace that is being deleted accepts no new children. That must not hold up a guest that has finished.
             let is_done = self.is_finalized() && self.unsure.is_none();
             return if is_done { self.clean_up() } else { self.write_status() };
         }
         self.apply_patches()
     }
 
-    /// Everything else is as the answer wants it: what it no longer has is taken away.
+    /// Deletes the children that the answer no longer has. Everything else is as the answer wants it.
     pub(super) fn prune(&mut self) -> Step {
         match self.prunable() {
             prunable if prunable.is_empty() => self.converged(),
@@ -75,7 +75,7 @@ impl Pass {
         children.iter().map(|child| Key::from(child.reference())).collect()
     }
 
-    /// Every child is as the answer wants it: what the next pass needs to know of this one is remembered.
+    /// Every child is as the answer wants it. Remembers what the next pass needs to know.
     pub(super) fn converged(&mut self) -> Step {
         if let Some(answer) = self.answer.take() {
             self.forget_unlabelled(&answer);
@@ -93,7 +93,7 @@ impl Pass {
         self.answer.as_ref().is_some_and(|answer| answer.allowed.finalized())
     }
 
-    /// What the next pass needs to know of this one, in which every child was applied but those of stages that wait.
+    /// The memo for the next pass. Every child was applied, except for those of stages that wait.
     fn memo(&mut self, waiting: Option<u32>) -> Option<Memo> {
         let answer = self.answer.as_ref()?;
         for child in answer.allowed.children() {

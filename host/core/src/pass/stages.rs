@@ -1,5 +1,5 @@
-//! Stages: a child is created, or changed to another form, only when everything of the stages before is ready. What waits for it is no
-//! worker but the root: the pass ends, and the child that becomes ready brings the root back.
+//! Stages: a child is created, or changed to another form, only when all children of earlier stages are ready. No worker waits for
+//! that: the pass ends, and a child that becomes ready requeues the root.
 
 use pintle_wit::{ObjectRef, Readiness};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Answer {
-    /// The first stage that waits.
+    /// The first stage that has to wait.
     pub(super) fn waiting_stage(&self) -> Option<u32> {
         let children = self.allowed.children().iter().zip(&self.states);
         children
@@ -22,7 +22,7 @@ impl Answer {
 }
 
 impl Pass {
-    /// What a stage waits for: the children of the stages before that are not applied, or not ready.
+    /// What a stage waits for: the children of earlier stages that are not applied or not ready.
     pub(super) fn waits_for(&self, answer: &Answer, stage: u32) -> Vec<String> {
         let before = answer.allowed.children().iter().zip(&answer.states);
         before
@@ -38,14 +38,14 @@ impl Pass {
             .collect()
     }
 
-    /// Whether a child whose stage waits is looked after all the same: what is there in the form that is wanted stays as it is.
+    /// Whether a child is reconciled although its stage waits: it exists in the wanted form, so drift is corrected.
     pub(super) fn is_kept_meanwhile(&self, child: &AllowedChild) -> bool {
         self.live.get(&Key::from(child.reference())).is_some_and(|live| {
             self.owns(live) && !live.deleting && live.desired.as_deref() == Some(child.desired().as_str())
         })
     }
 
-    /// Whether the stage that waited in the last pass need not wait any longer.
+    /// Whether the stage that waited in the last pass may go on.
     pub(super) fn is_stage_due(&self, memo: &Memo) -> bool {
         memo.waiting.is_some_and(|stage| self.unready_before(memo, stage).is_empty())
     }
@@ -55,7 +55,7 @@ impl Pass {
         before.filter_map(|(live, rule)| unready(&live.reference, live, rule)).collect()
     }
 
-    /// Which stage waits and what for, for a condition.
+    /// Which stage waits, and for what; the message of a condition.
     pub(super) fn stage_waiting(&self) -> Option<String> {
         let (stage, what) = match (&self.answer, &self.memory.memo) {
             (Some(answer), _) => {

@@ -1,5 +1,5 @@
-//! The requests that change something. Their fields are private and made here alone, of what the gate let through: there is no other
-//! way to a write.
+//! The requests that change something. Their fields are private, and only this file makes them, from what the gate has allowed. So no
+//! write can bypass the gate.
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// The child's first apply. It carries `resourceVersion: "1"`, which the API server takes as "only if absent": 201, or 409 where
-    /// the object exists, also where it would have joined somebody else's object without a conflict.
+    /// The child's first apply. It carries `resourceVersion: "1"`, which the API server treats as "only if absent": it answers 201, or
+    /// 409 if the object exists, even if the apply would have merged into somebody else's object without a conflict.
     pub(super) fn create(child: &AllowedChild, manager: &str) -> Self {
         Self::of(child, manager, false, ("resourceVersion", "1"))
     }
 
-    /// A later apply. It carries the observed uid, so that it can neither re-create the object nor hit a successor of its name.
+    /// A later apply. It carries the observed uid, so that it can neither re-create the object nor change a successor of the same name.
     pub(super) fn update(child: &AllowedChild, manager: &str, uid: &str) -> Self {
         Self::of(child, manager, true, ("uid", uid))
     }
@@ -39,9 +39,8 @@ impl Apply {
         Self { reference: child.reference().clone(), object, manager: manager.into(), force }
     }
 
-    /// Sets what a patch has, under a field manager of the root's own. It carries the uid of the object that was read, so that it
-    /// neither creates one nor hits a successor. What others have set is set over only where the manager has an entry already, or
-    /// the grant says so.
+    /// Applies a patch under the root's own field manager. It carries the uid of the object that was read, so that it can neither create
+    /// the object nor change a successor. It overrides fields of others only if the manager has an entry already, or the grant allows it.
     pub(super) fn patch(patch: &AllowedPatch, live: &Value, manager: &str) -> Self {
         let mut object = patch.object().clone();
         object["metadata"]["uid"] = object::uid(live).into();
@@ -49,7 +48,7 @@ impl Apply {
         Self { reference: patch.reference().clone(), object, manager: manager.into(), force }
     }
 
-    /// Sets nothing, which takes away what a patch had set; nothing to do where it has set nothing.
+    /// Applies an empty patch, which removes what the patch had set; none if the patch has set nothing.
     pub(super) fn release(reference: &ObjectRef, live: &Value, manager: &str) -> Option<Self> {
         managed::entry(live, manager, None)?;
         let mut object = json!({
@@ -74,21 +73,21 @@ impl Apply {
     pub fn manager(&self) -> &str {
         &self.manager
     }
-    /// Whether conflicts are overridden: on every apply of a child but the first, since the fields are ours to set.
+    /// Whether conflicts are overridden (`force`). That is so for every apply of a child but the first, since its fields are ours.
     pub fn force(&self) -> bool {
         self.force
     }
 }
 
 impl fmt::Debug for Apply {
-    /// Without the object: it may be a Secret, and steps are logged.
+    /// Leaves out the object, because it may be a Secret, and steps are logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Apply({}, force: {})", self.reference, self.force)
     }
 }
 
-/// A patch that makes items of a child's lists ours, which stand in the place of ours. It changes managed fields alone, provided that
-/// the child is still as it was read; the apply after it takes the items away.
+/// A patch that takes over list items which have replaced ours in a child. It changes only managed fields, and only if the child is
+/// still as it was read. The apply after it removes the items.
 #[derive(Clone, Debug)]
 pub struct Claim {
     reference: ObjectRef,
@@ -97,7 +96,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What is to be claimed of a child as it was read, or nothing. `refused` are the paths of what the API server did not accept.
+    /// The claim on the items of a child as it was read, if there are any. `refused` are the paths that the API server did not accept.
     pub(super) fn of(child: &AllowedChild, live: &Value, manager: &str, refused: &[String]) -> Option<Self> {
         let fields = managed::with_displaced_items(live, manager, child.object(), refused)?;
         let metadata = live.get("metadata")?;
@@ -123,7 +122,7 @@ impl Claim {
     }
 }
 
-/// An eviction, or the deletion, of a Pod by its uid.
+/// An eviction or a deletion of a Pod by its uid.
 #[derive(Clone, Debug)]
 pub struct EvictionWrite {
     reference: ObjectRef,
@@ -150,7 +149,7 @@ impl EvictionWrite {
     pub fn uid(&self) -> &str {
         &self.uid
     }
-    /// Through the Eviction API, or by deletion.
+    /// Whether the Pod is evicted through the Eviction API, or deleted.
     pub fn mode(&self) -> EvictionMode {
         self.mode
     }
@@ -173,7 +172,7 @@ impl Deletion {
         }
     }
 
-    /// What is deleted.
+    /// The object to delete.
     pub fn reference(&self) -> &ObjectRef {
         &self.reference
     }
@@ -181,13 +180,13 @@ impl Deletion {
     pub fn uid(&self) -> &str {
         &self.uid
     }
-    /// The version that was read. The owner reference that proves the object ours was read with it, so it is a precondition too.
+    /// The version that was read. It is a precondition too, because it was read with the owner reference that proves ownership.
     pub fn resource_version(&self) -> &str {
         &self.resource_version
     }
 }
 
-/// A change of a root's finalizers, carried out only on the finalizers that were seen.
+/// A change of a root's finalizers, on the condition that they are still those that were read.
 #[derive(Clone, Debug)]
 pub struct FinalizerWrite {
     reference: ObjectRef,
@@ -213,8 +212,8 @@ impl FinalizerWrite {
         &self.reference
     }
 
-    /// The JSON patch: with the uid and the finalizers that must be there still. Not with the version, since a status that is
-    /// written meanwhile does not matter.
+    /// The JSON patch. It tests the uid and the finalizers, but not the version, since a status that is written meanwhile does not
+    /// matter.
     pub fn patch(&self) -> Value {
         let before = if self.before.is_empty() { Value::Null } else { json!(self.before) };
         let change = match (self.before.is_empty(), self.after.is_empty()) {

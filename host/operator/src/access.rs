@@ -1,4 +1,5 @@
-//! Whether an account could read what a guest is to be shown. Watches are the host's own and shared, so that this is asked instead.
+//! Checks whether an account may read the objects that its guest is shown. The watches are the host's own and shared between accounts,
+//! so the host asks the API server about the account's rights.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use pintle_runtime::clock;
 use pintle_wit::{Failure, Select};
 use serde_json::{Value, json};
 
-/// What a guest that observes a kind is shown, its account must have been able to get by these.
+/// The verbs that an account needs on a kind, so that its guest may observe it.
 const VERBS: [&str; 2] = ["get", "list"];
 
 /// Asks the API server about rights, and remembers its answers for a while.
@@ -22,7 +23,7 @@ impl Access {
     /// Whether an account may read the objects of a kind in a namespace, or everywhere.
     ///
     /// # Errors
-    /// `AccessDenied`, and also when nobody says that it may.
+    /// `AccessDenied`, also if the API server does not answer.
     pub(crate) async fn may_read(
         &self,
         cluster: &Cluster,
@@ -36,7 +37,8 @@ impl Access {
         Ok(())
     }
 
-    /// Whether an account may see what a need means: the object of this name, or any of a kind in a namespace or everywhere.
+    /// Whether an account may see the objects that a need asks for: the object of this name, or all of a kind in a namespace or
+    /// everywhere.
     ///
     /// # Errors
     /// As [`Access::may_read`].
@@ -81,7 +83,7 @@ impl Access {
             return known.clone();
         }
         let review = cluster.review(&review(question)).await.map_err(|error| {
-            // Not remembered: it says nothing of the account.
+            // This is not remembered, because it says nothing about the account.
             format!("the API server did not say that it may: {error}")
         })?;
         let answer = answer(&review);
@@ -104,7 +106,7 @@ fn review(question: &Question) -> Value {
     })
 }
 
-/// Allowed only when the API server says so in so many words.
+/// Allowed only if the API server explicitly says so.
 fn answer(review: &Value) -> Result<(), String> {
     let is = |field: &str| review["status"][field] == Value::Bool(true);
     if is("allowed") && !is("denied") {

@@ -1,7 +1,7 @@
-//! What may be changed while the host runs: how much is logged.
+//! The log level, which is the one setting that can be changed while the host runs.
 //!
-//! Its listener is on the loopback interface and nowhere else, so that whoever reaches it could as well have signalled the process:
-//! in a cluster, those who may forward a port of the Pod. `kubectl port-forward`, then `curl -X PUT localhost:8081/loglevel -d debug`.
+//! The listener is only on the loopback interface, so that a user who can reach it could also signal the process. In a cluster these are
+//! the users who may forward a port of the Pod: `kubectl port-forward`, then `curl -X PUT localhost:8081/loglevel -d debug`.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 /// The longest directives that are taken, in bytes: a dozen modules with a level each.
 const BODY_BYTES_MAX: usize = 4096;
 
-/// How much is logged, to be changed while the host runs.
+/// The log level, which can be changed while the host runs.
 #[derive(Clone)]
 pub(crate) struct LogLevel(pub(crate) Option<reload::Handle<EnvFilter, Registry>>);
 
@@ -58,7 +58,7 @@ fn directives(text: &str) -> Result<EnvFilter, String> {
 /// Listens for changes.
 ///
 /// # Errors
-/// When the address is not of the loopback interface, or cannot be listened on.
+/// When the address is not one of the loopback interface, or the host cannot listen on it.
 pub(crate) async fn serve(address: SocketAddr, level: LogLevel) -> anyhow::Result<JoinHandle<()>> {
     anyhow::ensure!(
         address.ip().is_loopback(),

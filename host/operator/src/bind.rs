@@ -1,4 +1,4 @@
-//! Which module and config are in force for a Reconciler, or why none is. A decision without I/O.
+//! Decides, without I/O, which module and config are in force for a Reconciler, or why none is.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{
     state::CrdInfo,
 };
 
-/// What the decision is made of.
+/// The input of the decision.
 pub(crate) struct World<'a> {
     pub(crate) modules: &'a BTreeMap<String, api::Module>,
     pub(crate) loads: &'a BTreeMap<String, Load>,
@@ -26,12 +26,12 @@ pub(crate) struct World<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// What a Reconciler is to do.
+/// The decision for a Reconciler.
 #[derive(Clone)]
 pub(crate) enum Verdict {
-    /// Work, with this.
+    /// Work with this module and config.
     Work(Box<InForce>),
-    /// Nothing for this reason, but for what is left to do for roots that have finalizers of ours.
+    /// Rest, for this reason. What remains to be done is for roots that have finalizers of ours.
     Rest(Failure, Option<Box<Left>>),
 }
 
@@ -54,13 +54,13 @@ pub(crate) struct InForce {
     pub(crate) module: Module,
     pub(crate) resource: Resource,
     pub(crate) status: StatusSchema,
-    /// What is wanted instead, and why it is not in force.
+    /// The module and config that are wanted instead, and why they are not in force.
     pub(crate) candidate: Option<api::CandidateModule>,
-    /// Only a change can bring the candidate into force: it is not merely being fetched or loaded.
+    /// Only a change can bring the candidate into force. Waiting is not enough, because it is not being fetched or loaded.
     pub(crate) candidate_stalled: bool,
 }
 
-/// Decides for the Reconciler `name`; `before` is what was in force until now.
+/// Decides for the Reconciler `name`. `before` is the module and config that were in force until now.
 pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Verdict {
     match try_decide(world, name, before) {
         Ok(in_force) => Verdict::Work(Box::new(in_force)),
@@ -68,7 +68,8 @@ pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveM
     }
 }
 
-/// What is left to do for a Reconciler that rests, if its roots may have finalizers of ours: they must be able to go without a module.
+/// What remains to be done for a Reconciler that rests, if its roots may have finalizers of ours: it must be possible to delete these
+/// roots without a module.
 fn left(world: &World<'_>, name: &str) -> Option<Left> {
     let reconciler = world.reconcilers.get(name).filter(|reconciler| may_hold_roots(reconciler))?;
     is_first(world, name, reconciler).ok()?;
@@ -85,7 +86,8 @@ pub(crate) fn uid(reconciler: &api::Reconciler) -> String {
     reconciler.metadata.uid.clone().unwrap_or_default()
 }
 
-/// Whether roots of a Reconciler may have finalizers of ours: it is written on the Reconciler before the first one is.
+/// Whether roots of a Reconciler may have finalizers of ours. Our finalizer on the Reconciler says so: it is written before the first
+/// one on a root.
 pub(crate) fn may_hold_roots(reconciler: &api::Reconciler) -> bool {
     let finalizers = reconciler.metadata.finalizers.as_deref().unwrap_or_default();
     finalizers.iter().any(|name| name == names::FINALIZER_ROOTS)
@@ -125,7 +127,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
         }
         Err(failure) => {
             if let Some(active) = before.filter(|active| is_loading(world, &active.module)) {
-                // A host that starts. What is wrong with the wanted module may matter less than that the last one works.
+                // The host has just started. It matters more that the last module works than what is wrong with the wanted one.
                 let message = format!("Module {}, which was in force, is being loaded", active.module);
                 return Err(Failure::transient("ModuleLoading", message).at("spec.module"));
             }
@@ -145,7 +147,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
     Ok(InForce { uid: uid(reconciler), active, module, resource, status, candidate, candidate_stalled })
 }
 
-/// A failure for a message: with its path.
+/// The text of a failure for a message, with its path.
 pub(crate) fn said(failure: &Failure) -> String {
     match &failure.path {
         Some(path) => format!("{path}: {}", failure.message),
@@ -153,7 +155,8 @@ pub(crate) fn said(failure: &Failure) -> String {
     }
 }
 
-/// Of two Reconcilers for one kind, or with one field manager, the older works; the other takes over when it goes.
+/// If two Reconcilers are for the same kind, or have the same field manager, the older one works. The other one takes over when the older
+/// one is deleted.
 fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Result<(), Failure> {
     let age = |reconciler: &api::Reconciler| {
         (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
@@ -181,7 +184,7 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
     Ok(())
 }
 
-/// The wanted module, if it can come into force: loaded, for this kind, and with a config that it takes.
+/// The wanted module, if it can come into force: it is loaded, is for this kind, and accepts the config.
 fn ready_module(
     world: &World<'_>,
     name: &str,
@@ -192,7 +195,7 @@ fn ready_module(
     let spec = &reconciler.spec;
     match world.configs.outcome(reconciler, &module.digest()) {
         Some(outcome) => outcome?,
-        // It was looked at before it came into force.
+        // The config was checked before it came into force.
         None if before.is_some_and(|active| {
             active.module == *name
                 && active.config == spec.config
@@ -240,14 +243,14 @@ pub(crate) fn loaded_module<'a>(
     Ok((module, schema))
 }
 
-/// Whether nobody knows yet what becomes of a module.
+/// Whether it is still unknown if a module can be loaded.
 fn is_loading(world: &World<'_>, name: &str) -> bool {
     let progress = world.loads.get(name).map(|load| &load.progress);
     world.modules.contains_key(name)
         && matches!(progress, None | Some(Progress::Loading | Progress::Checked(_)))
 }
 
-/// What was in force, if its module is still there with the same bytes.
+/// The module and config that were in force, if the Module still exists with the same bytes.
 fn last_good<'a>(
     world: &World<'_>,
     active: &'a api::ActiveModule,

@@ -1,7 +1,8 @@
-//! One budget of memory for the process: for calls of guests, answers that were not judged yet, and the compiler.
+//! The memory budget of the process, for calls of guests, for their answers, and for the compiler.
 //!
-//! [`pintle_core::budget`] decides; this waits. Whoever may take much reserves it first, and gives it back by dropping the
-//! [`Reservation`]. Nobody may wait for one while it holds another: that is what keeps the ledger free of circles.
+//! [`pintle_core::budget`] makes the decisions, and this file waits for them. Code that may take much memory reserves it first, and gives
+//! it back by dropping the [`Reservation`]. A task must not wait for a reservation while it holds another one, or two tasks could wait
+//! for each other.
 
 use std::{
     collections::BTreeMap,
@@ -15,14 +16,14 @@ use pintle_runtime::clock;
 use pintle_wit::{Failure, reasons};
 use tokio::sync::oneshot;
 
-/// What memory is reserved for, as the metric has it.
+/// The purpose of a reservation, as the metric shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
     /// A call of a guest, until its answer was judged.
     Call,
     /// An answer that was judged, until its pass ends.
     Answer,
-    /// The compiler, and the first call of what it made.
+    /// The compiler, and the first call of the module that it has compiled.
     Compile,
 }
 
@@ -45,7 +46,7 @@ pub struct Budget(Arc<Inner>);
 
 struct Inner {
     process_bytes: u64,
-    /// How much the process takes now, in bytes, where somebody can say.
+    /// Measures how much memory the process takes now, in bytes, if that is possible.
     resident: Option<fn() -> Option<u64>>,
     state: Mutex<State>,
 }
@@ -60,7 +61,7 @@ struct State {
     habits: BTreeMap<String, Habit>,
 }
 
-/// More was asked for than there ever is.
+/// The request is larger than what the budget can ever give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge {
     /// What was asked for, in bytes.
@@ -78,7 +79,7 @@ impl From<TooLarge> for Failure {
             mebibytes(bytes),
             bytes_max >> 20
         );
-        // How much there is changes with what the host keeps.
+        // The capacity changes with the memory that the host keeps.
         Self::transient(reasons::MEMORY_BUDGET, message)
     }
 }
@@ -86,31 +87,31 @@ impl From<TooLarge> for Failure {
 /// How the budget stands, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// What the process may take.
+    /// How much the process may take.
     pub(crate) process: u64,
-    /// What it keeps.
+    /// How much the host keeps besides reservations.
     pub(crate) kept: u64,
-    /// What there is to reserve.
+    /// How much can be reserved in all.
     pub(crate) capacity: u64,
-    /// What is reserved.
+    /// How much is reserved, by purpose.
     pub(crate) reserved: Vec<(Purpose, u64)>,
-    /// How many wait.
+    /// How many requests wait.
     pub(crate) waiting: usize,
 }
 
-/// How often what the process takes is looked at: reading it costs some twenty microseconds, and only what is large asks.
+/// How often the memory of the process is measured at most. It costs some twenty microseconds, and only large requests do it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// While no more than one in so many bytes is reserved, all that the process takes is what it keeps.
+/// While at most one in this many bytes is reserved, all memory of the process counts as kept by the host.
 const QUIET_SHARE: u64 = 16;
 
 impl Budget {
-    /// The budget of a process that may take so many bytes.
+    /// The budget of a process that may take this many bytes.
     pub(crate) fn new(process_bytes: u64) -> Self {
         Self::measured(process_bytes, Some(resident_bytes))
     }
 
-    /// One that never looks at what the process takes: of a simulated host, whose process has much else to do.
+    /// A budget that never measures the process, for a simulated host, whose process also does other work.
     pub fn fixed(process_bytes: u64) -> Self {
         Self::measured(process_bytes, None)
     }
@@ -127,11 +128,11 @@ impl Budget {
         Self(Arc::new(Inner { process_bytes, resident, state: Mutex::new(state) }))
     }
 
-    /// Reserves so many bytes, and waits for them where they are not free. A lane is a Reconciler's name, or what else is to be served in
-    /// turns. Whoever calls this holds no reservation.
+    /// Reserves this many bytes, and waits for them if they are not free. A lane is a Reconciler's name, or another name whose requests
+    /// take turns with those of other lanes. The caller must not hold another reservation.
     ///
     /// # Errors
-    /// When there is never so much.
+    /// When the budget can never give so much.
     pub(crate) async fn reserve(
         &self,
         lane: &str,
@@ -161,7 +162,7 @@ impl Budget {
             let (sender, turn) = oneshot::channel();
             state.waiting.insert(ticket, sender);
             let budget = self.clone();
-            // Dropped while it waits, it gives up its place.
+            // If this is dropped while it waits, it gives up its place.
             (Reservation { budget, ticket, purpose, bytes, counted: 0, waited: true }, turn)
         };
         // The sender is dropped when it has spoken, or with the reservation itself.
@@ -172,17 +173,17 @@ impl Budget {
         Ok(reservation)
     }
 
-    /// The most that can be reserved at once, in bytes.
+    /// The largest possible reservation, in bytes.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.state().ledger.bytes_max()
     }
 
-    /// What the next call of a Reconciler's guest is granted, of what it may have at most.
+    /// The grant for the next call of a Reconciler's guest, which may have `most`.
     pub(crate) fn grant(&self, lane: &str, most: Need) -> Need {
         self.state().habits.get(lane).copied().unwrap_or_default().grant(most)
     }
 
-    /// A call of a Reconciler's guest needed this.
+    /// Records what a call of a Reconciler's guest needed.
     pub(crate) fn saw(&self, lane: &str, need: Need) {
         let mut state = self.state();
         match state.habits.get_mut(lane) {
@@ -196,7 +197,7 @@ impl Budget {
         self.state().habits.remove(lane);
     }
 
-    /// How it stands.
+    /// The present state of the budget.
     pub(crate) fn standing(&self) -> Standing {
         self.look();
         let state = self.state();
@@ -210,7 +211,7 @@ impl Budget {
         }
     }
 
-    /// Looks at what the process takes, at most once in [`LOOK_EVERY`], and at how much that leaves.
+    /// Measures the memory of the process, at most once in [`LOOK_EVERY`], and sets the capacity accordingly.
     fn look(&self) {
         let Some(resident) = self.0.resident else { return };
         let now = clock::monotonic();
@@ -225,7 +226,7 @@ impl Budget {
         state.kept_bytes = if held <= state.ledger.capacity() / QUIET_SHARE {
             resident
         } else {
-            // How much of what is reserved has been taken nobody knows: at least so much is kept.
+            // It is unknown how much of the reserved memory has been taken, so this is the least that the host keeps.
             state.kept_bytes.max(resident.saturating_sub(held))
         };
         let capacity = budget::capacity(self.0.process_bytes, state.kept_bytes);
@@ -234,13 +235,13 @@ impl Budget {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in it is left half-changed by a panic.
+        // A panic leaves nothing in it half-changed.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Wakes those who waited. One that has gone meanwhile gives back what it was given when it is dropped.
+    /// Wakes the requests that were admitted. If the waiting task is gone, dropping the reservation gives the memory back.
     fn tell(&mut self, changed: Changed) {
         for ticket in changed.admitted {
             if let Some(waiting) = self.waiting.remove(&ticket) {
@@ -250,31 +251,31 @@ impl State {
         let bytes_max = self.ledger.bytes_max();
         for ticket in changed.too_large {
             if let Some(waiting) = self.waiting.remove(&ticket) {
-                // How much it was, the one who waits knows.
+                // The task that waits knows how much it asked for.
                 let _ = waiting.send(Err(TooLarge { bytes: 0, bytes_max }));
             }
         }
     }
 }
 
-/// So many bytes of the budget. Dropping it gives them back.
+/// Reserved bytes of the budget. Dropping it gives them back.
 pub(crate) struct Reservation {
     budget: Budget,
     ticket: Ticket,
     purpose: Purpose,
     bytes: u64,
-    /// How much of it the metric has.
+    /// How many bytes the metric shows for this reservation.
     counted: u64,
     waited: bool,
 }
 
 impl Reservation {
-    /// Whether it had to be waited for.
+    /// Whether the request had to wait.
     pub(crate) fn waited(&self) -> bool {
         self.waited
     }
 
-    /// Gives back all but so many bytes, which are for this from now on.
+    /// Gives back all but this many bytes, which are for this purpose from now on.
     pub(crate) fn shrink(&mut self, purpose: Purpose, bytes: u64) {
         let bytes = bytes.min(self.bytes);
         let mut state = self.budget.state();
@@ -300,7 +301,7 @@ impl Drop for Reservation {
     }
 }
 
-/// What the process takes now of the memory that it cannot give up: without the pages of its program, which the system may drop.
+/// The memory that the process takes now and cannot give up. The pages of its program do not count, because the system may drop them.
 fn resident_bytes() -> Option<u64> {
     resident_in(&fs::read_to_string("/proc/self/status").ok()?)
 }

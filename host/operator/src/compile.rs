@@ -1,4 +1,4 @@
-//! The compilers of this host: whose turn it is (`pintle_core::turns`), what each may use, and which modules are not tried again.
+//! Runs the compilers of this host: in which order (`pintle_core::turns`), with which limits, and which modules are not tried again.
 
 pub mod child;
 
@@ -21,14 +21,14 @@ use super::metrics::{Metric, Metrics};
 use crate::limits::Limit;
 use child::{Ended, Limits, Stop};
 
-/// Compiles a module in a process of its own: [`child::compile`], but in tests.
+/// The function that compiles a module in a process of its own: [`child::compile`], except in tests.
 pub(crate) type Run = Box<dyn Fn(&Job<'_>, &Limits, &Stop) -> Ended + Send + Sync>;
 
-/// Of how many modules it is remembered that they are slow, or too expensive: far more than a cluster has. Beyond it all is forgotten,
-/// and found out anew.
+/// How many modules are remembered as slow or too expensive: far more than a cluster has. If there are more, all of this is forgotten and
+/// found out anew.
 const REMEMBERED: usize = 4096;
 
-/// Compiles modules in processes of their own, two at most at once.
+/// Compiles modules in processes of their own, at most two at once.
 pub struct Compilers {
     limits: Limits,
     run: Run,
@@ -41,13 +41,13 @@ struct Inner {
     turns: Turns<u64>,
     tickets: BTreeMap<u64, (Digest, Arc<Turn>)>,
     last: u64,
-    /// What has taken long, or failed.
+    /// Modules that have taken long, or failed.
     slow: BTreeSet<Digest>,
-    /// What is not tried again, since the same bytes cost the same.
+    /// Modules that are not tried again, since the same bytes cost the same.
     refused: BTreeMap<Digest, Failure>,
 }
 
-/// What the holder of a ticket shares with the rest.
+/// The state that the holder of a ticket shares with the compilers.
 #[derive(Default)]
 struct Turn {
     has_begun: AtomicBool,
@@ -55,7 +55,7 @@ struct Turn {
     stop: Stop,
 }
 
-/// A place among those that wait to be compiled, or are. Dropping it gives it up.
+/// A module's place among those that wait to be compiled or are being compiled. Dropping it gives the place up.
 pub(crate) struct Ticket {
     compilers: Arc<Compilers>,
     id: u64,
@@ -81,12 +81,12 @@ impl Ticket {
     /// Waits for its turn.
     pub(crate) async fn begun(&self) {
         while !self.has_begun() {
-            // Whoever notifies before this leaves word.
+            // A notification before this is not lost.
             self.turn.begins.notified().await;
         }
     }
 
-    /// Whether its compiler was ended so that another may begin: it is to come again.
+    /// Whether its compiler was stopped so that another one could begin. The module must then be compiled again.
     pub(crate) fn was_stopped(&self) -> bool {
         self.turn.stop.is_requested()
     }
@@ -116,7 +116,7 @@ impl Compilers {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much memory the compiler of a module of so many bytes may take, in bytes.
+    /// How much memory the compiler may take for a module of this size, both in bytes.
     pub(crate) fn data_bytes_of(&self, module_bytes: usize) -> usize {
         self.limits.data_bytes_of(module_bytes)
     }
@@ -126,7 +126,7 @@ impl Compilers {
         self.inner().refused.get(digest).cloned()
     }
 
-    /// Gets in line. To be called where tasks can be started.
+    /// Queues a module. Must be called where tasks can be started.
     pub(crate) fn want(self: &Arc<Self>, digest: Digest, is_used: bool) -> Ticket {
         let turn = Arc::new(Turn::default());
         let mut inner = self.inner();
@@ -140,7 +140,7 @@ impl Compilers {
         Ticket { compilers: Arc::clone(self), id, turn }
     }
 
-    /// Says which modules somebody uses; asked only where one waits.
+    /// Takes note of which modules are in use. `uses` is called only if a module waits.
     pub(crate) fn uses(&self, used: impl FnOnce() -> BTreeSet<Digest>) {
         let mut inner = self.inner();
         if inner.tickets.is_empty() {
@@ -153,7 +153,7 @@ impl Compilers {
         }
     }
 
-    /// Carries out what is to be done now.
+    /// Carries out the decisions that are due now.
     fn look(self: &Arc<Self>) {
         let mut any_begins = false;
         {
@@ -185,7 +185,7 @@ impl Compilers {
         }
     }
 
-    /// Compiles at once, whoever's turn it is: for what the host itself brings along. Blocks.
+    /// Compiles at once, without waiting for a turn: for modules that are part of the host itself. Blocks.
     ///
     /// # Errors
     /// As [`Ticket::compile`].
@@ -239,9 +239,9 @@ impl Inner {
     }
 }
 
-/// What the end of a compiler means.
+/// The meaning of how a compiler ended.
 struct Judged {
-    /// For the metric.
+    /// The label of the metric.
     outcome: &'static str,
     result: Result<Vec<u8>, Failure>,
     limit: Option<Limit>,
@@ -288,7 +288,7 @@ fn judge(ended: Ended, limits: &Limits, module_bytes: usize) -> Judged {
     Judged { outcome, result, limit }
 }
 
-/// How long after this many failures in a row a compile is tried again: what fails for want of memory or time seldom does better a
+/// How long after this many failures in a row a compilation is tried again. One that fails for lack of memory or time seldom succeeds a
 /// moment later, and costs as much.
 pub(crate) fn retry_after(failures: u32) -> Duration {
     const FIRST: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
-//! Whether configs fit the schemas of modules. A schema comes from a guest: a check runs on a thread that may wait, and what it finds is
-//! a value that decisions read.
+//! Checks whether configs fit the schemas of modules. A schema comes from a guest, so a check may take long: it runs on a thread that may
+//! block, and decisions read its result as a value.
 
 use std::{
     collections::BTreeMap,
@@ -25,10 +25,10 @@ use crate::limits::Limit;
 
 /// How many checks run at once. Nearly all take microseconds.
 const AT_ONCE: usize = 2;
-/// How long the control loop waits for checks, so that an ordinary one costs it no round.
+/// How long the control loop waits for checks, so that an ordinary check does not cost another round.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What is known of the config that each Reconciler wants.
+/// What is known about the config that each Reconciler wants.
 #[derive(Debug)]
 pub(crate) struct Configs {
     known: Mutex<BTreeMap<String, Checked>>,
@@ -41,7 +41,7 @@ impl Default for Configs {
     }
 }
 
-/// A config, for which module it was looked at, and what was found; nothing while it is being looked at.
+/// A config, the module for which it is checked, and the result; none while the check runs.
 #[derive(Debug)]
 struct Checked {
     digest: Digest,
@@ -49,7 +49,7 @@ struct Checked {
     outcome: Option<Result<(), Failure>>,
 }
 
-/// A check that is to be made.
+/// A check that has to be made.
 pub(crate) struct Due {
     reconciler: String,
     digest: Digest,
@@ -58,7 +58,7 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Makes it: half a second in the worst case.
+    /// Makes the check. It takes half a second in the worst case.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         self.schema.check(&self.config)
     }
@@ -69,7 +69,7 @@ impl Configs {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was found of the config that a Reconciler wants, for the module that it wants.
+    /// The result for the config and the module that a Reconciler wants.
     pub(crate) fn outcome(
         &self,
         reconciler: &api::Reconciler,
@@ -81,7 +81,7 @@ impl Configs {
         checked.outcome.clone().filter(|_| is_about)
     }
 
-    /// The checks that nobody has begun yet; they count as begun. What no Reconciler wants any more is forgotten.
+    /// The checks that have not begun yet; they count as begun from now on. Results that no Reconciler needs any more are forgotten.
     pub(crate) fn due(&self, world: &World<'_>) -> Vec<Due> {
         let mut known = self.known();
         known.retain(|name, _| world.reconcilers.contains_key(name));
@@ -105,7 +105,7 @@ impl Configs {
         due
     }
 
-    /// Takes what a check found, unless something else is wanted by now.
+    /// Takes the result of a check, unless another config or module is wanted by now.
     pub(crate) fn found(&self, due: &Due, outcome: Result<(), Failure>) {
         if let Some(checked) = self.known().get_mut(&due.reconciler)
             && checked.digest == due.digest
@@ -115,7 +115,7 @@ impl Configs {
         }
     }
 
-    /// Makes checks, and waits for them for a moment; the control loop is told of those that take longer.
+    /// Makes checks, and waits for them for a moment. A check that takes longer wakes the control loop when it is done.
     pub(crate) async fn check(self: &Arc<Self>, shared: &Arc<Shared>, due: Vec<Due>) {
         if due.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl Configs {
                     let there = Arc::clone(&due);
                     let made = shared.spawner.block(move || there.run()).await;
                     drop(turn);
-                    // A panic is a mistake of the host's, and says nothing for the config.
+                    // A panic is a mistake of the host. It does not show that the config is valid.
                     let outcome = made.unwrap_or_else(|error| {
                         let message = format!("the config could not be checked: {error}");
                         Err(Failure::terminal(reasons::CONFIG_INVALID, message).at("spec.config"))

@@ -1,4 +1,4 @@
-//! Events. Losing one loses nothing that is not also in a status, so that nothing fails because an Event did.
+//! Publishes Events. Everything in an Event is also in a status, so nothing fails because an Event could not be published.
 
 use std::{
     collections::BTreeMap,
@@ -14,25 +14,24 @@ use tracing::debug;
 
 const CONTROLLER: &str = "pintle.dev/operator";
 
-/// How long after an Event the same one is counted instead of written anew, as client-go has it. The API server forgets Events after
-/// an hour.
+/// For how long a repeated Event is counted instead of written anew, as in client-go. The API server forgets Events after an hour.
 const COUNTED_FOR: SignedDuration = SignedDuration::from_mins(6);
 
-/// The longest name of an object that the name of an Event about it has in it: with the time it must fit into 253 characters.
+/// How much of an object's name goes into the name of an Event about it. Together with the time it must fit into 253 characters.
 const NAME_CHARS: usize = 230;
 
-/// Publishes Events under the host's name, as long as it may write. Repeated ones are counted instead of written anew.
+/// Publishes Events under the host's name, as long as it may write. Repeated Events are counted instead of written anew.
 pub(crate) struct Recorder {
     cluster: Cluster,
     instance: String,
     recent: Mutex<Recent>,
 }
 
-/// The Events of the last minutes, by what makes two the same.
+/// The Events of the last minutes, by the fields that make two Events the same.
 #[derive(Default)]
 struct Recent {
     published: BTreeMap<Key, Published>,
-    /// What the last one was named by, so that no two of this host have one name.
+    /// The part that made the last name unique, so that no two Events of this host have the same name.
     last_nanosecond: i128,
 }
 
@@ -53,7 +52,7 @@ struct Published {
 }
 
 impl Recent {
-    /// The Event to publish now: one more of what is known, or a new one.
+    /// The Event to publish now: a known one with a higher count, or a new one.
     fn next(&mut self, key: &Key, now: Timestamp) -> Published {
         self.published.retain(|_, published| now.duration_since(published.at) < COUNTED_FOR);
         if let Some(known) = self.published.get(key) {
@@ -70,8 +69,8 @@ impl Recorder {
         Self { cluster: cluster.clone(), instance: instance.into(), recent: Mutex::default() }
     }
 
-    /// Publishes events about an object; `related` is the other object that they are about, if there is one. Events that differ in
-    /// it are told apart, where else a second one of the same reason would only be counted.
+    /// Publishes events about an object. `related` is the other object that they are about, if there is one. Events with different related
+    /// objects count as different, even if their reason is the same.
     pub(crate) async fn emit(
         &self,
         about: &ObjectRef,
@@ -94,7 +93,7 @@ impl Recorder {
                     recent.published.insert(key, next);
                 }
                 Err(error) => {
-                    // The next one is written anew: the one that would be counted may be gone.
+                    // The next one is written anew, because the Event whose count would be raised may be gone.
                     self.recent.lock().unwrap_or_else(PoisonError::into_inner).published.remove(&key);
                     debug!(object = %about, reason = event.reason, %error, "An Event was not published");
                 }
@@ -143,7 +142,7 @@ fn reference(object: &ObjectRef) -> Value {
     reference
 }
 
-/// A time with microseconds, always, as Events and Leases have it.
+/// A time with exactly six digits of microseconds, as in Events and Leases.
 pub(super) fn micro_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

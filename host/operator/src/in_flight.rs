@@ -1,13 +1,13 @@
-//! What watches bring of objects that the operator is writing.
+//! Watch events of objects that the operator is writing.
 //!
-//! The API server often tells the watches of a write before it replies to it. Such news is set aside until the reply is in: then it
-//! nearly always is what the reply already showed, and costs neither a second reading nor a pass over its root.
+//! The API server often sends a write to the watches before it replies to it. Such events are set aside until the reply is in. Nearly
+//! always they show only what the reply has shown already, so that they cost neither a second parse nor a pass over the root.
 
 use std::collections::HashMap;
 
 use super::store::NameHash;
 
-/// News of objects, set aside while the objects are written. `N` is a piece of news.
+/// Watch events, set aside while their objects are being written. `N` is the type of an event.
 #[derive(Debug)]
 pub(crate) struct InFlight<N> {
     objects: HashMap<NameHash, Object<N>>,
@@ -15,7 +15,7 @@ pub(crate) struct InFlight<N> {
 
 #[derive(Debug)]
 struct Object<N> {
-    /// How many writes of it are under way.
+    /// How many writes of the object are under way.
     writes: u32,
     news: Vec<N>,
 }
@@ -32,7 +32,7 @@ impl<N> InFlight<N> {
         self.objects.entry(object).or_insert_with(|| Object { writes: 0, news: Vec::new() }).writes += 1;
     }
 
-    /// Sets news of an object aside, or gives it back where the object is not being written.
+    /// Sets an event of an object aside, or returns it if the object is not being written.
     pub(crate) fn set_aside(&mut self, object: &NameHash, news: N) -> Option<N> {
         match self.objects.get_mut(object) {
             Some(object) => {
@@ -43,7 +43,8 @@ impl<N> InFlight<N> {
         }
     }
 
-    /// A write of an object has ended, however it did: what was set aside, in the order in which it came, once no other is under way.
+    /// A write of an object has ended, with or without success. Returns the events that were set aside, in their order, once no other
+    /// write of the object is under way.
     pub(crate) fn end(&mut self, object: &NameHash) -> Vec<N> {
         match self.objects.get_mut(object) {
             Some(found) if found.writes > 1 => {

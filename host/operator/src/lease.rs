@@ -1,4 +1,4 @@
-//! Standing for election by the Lease `pintle` in the host's namespace: carrying out what [`Election`] decides.
+//! Leader election with the Lease `pintle` in the host's namespace: carries out what [`Election`] decides.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +21,13 @@ use super::events::{Recorder, micro_time};
 /// The name of the Lease, and of the election in metrics and Events.
 pub(crate) const NAME: &str = "pintle";
 
-/// A candidate at work. It renews what it holds until it is told to give it up.
+/// A candidate at work. It renews the Lease that it holds until it is told to give it up.
 pub(crate) struct Candidate {
     stop: Arc<Notify>,
     task: JoinHandle<()>,
     /// Who holds the Lease, as far as this host knows; nobody when empty.
     pub(crate) holder: watch::Receiver<String>,
-    /// What this host holds.
+    /// The term of leadership that this host holds.
     pub(crate) held: watch::Receiver<Held>,
 }
 
@@ -54,12 +54,12 @@ impl Candidate {
         Self { stop, task, holder, held }
     }
 
-    /// Ends when this host no longer stands for election, which it does for as long as it lives.
+    /// Ends when this host no longer takes part in the election, which it does for as long as it lives.
     pub(crate) async fn ended(&mut self) {
         let _ = (&mut self.task).await;
     }
 
-    /// Gives up what is held, so that another host takes over at once.
+    /// Gives up the Lease, so that another host can take over at once.
     pub(crate) async fn release(self) {
         self.stop.notify_one();
         if !self.task.is_finished() {
@@ -79,7 +79,7 @@ struct Standing {
     /// The Lease's, for Events about it.
     uid: String,
     leads: bool,
-    /// What went wrong last, so that it is told once.
+    /// The last error, so that it is logged once.
     trouble: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Standing {
                 Act::Read => self.read().await,
                 Act::Write(record, version) => self.write(record, version).await,
                 Act::Wait(until) => {
-                    // What lapses meanwhile is to be told when it does.
+                    // If the Lease lapses meanwhile, that must be announced at that moment.
                     let lapses = self.election.held_until(clock::monotonic()).unwrap_or(until);
                     let wait = until.min(lapses).saturating_sub(clock::monotonic());
                     if tokio::time::timeout(wait, stop.notified()).await.is_ok() {
@@ -147,7 +147,7 @@ impl Standing {
         };
         let outcome = match reply {
             Ok(lease) => Wrote::Accepted(self.take(&lease)),
-            // Of a namespace that is not there the API server says 404 to a create.
+            // If the namespace does not exist, the API server answers a create with 404.
             Err(error) if error.code == 409 || error.code == 404 && version.is_some() => Wrote::Outdated,
             Err(error) => {
                 self.failed(&error);
@@ -186,20 +186,20 @@ impl Standing {
         self.trouble = Some(error);
     }
 
-    /// Lets everybody know what changed.
+    /// Announces what changed.
     async fn tell(&mut self) {
         let now = clock::monotonic();
         let until = self.election.held_until(now);
         if let Some(until) = until {
             self.held.send_if_modified(|held| {
                 let before = *held;
-                // Where what was held had lapsed, somebody else may have held it meanwhile.
+                // If the Lease had lapsed, another host may have held it meanwhile.
                 let term = if before.until > now { before.term } else { before.term + 1 };
                 *held = Held { term, until };
                 before != *held
             });
         } else if self.leads {
-            // Whoever looks sees it by the time; those who wait are woken.
+            // Code that looks at the term sees by the time that it has ended; code that waits is woken.
             self.held.send_modify(|held| held.until = Duration::ZERO);
         }
         let holder = self.election.holder().to_owned();
@@ -260,7 +260,7 @@ fn resource() -> Resource {
     builtin("coordination.k8s.io/v1", "Lease", "leases", true)
 }
 
-/// The wall clock's time as a Lease has it: with microseconds, always.
+/// The time of the wall clock as in a Lease, with exactly six digits of microseconds.
 fn wall_time() -> String {
     micro_time(clock::now())
 }
@@ -272,7 +272,7 @@ fn spec(record: &Record) -> Value {
     })
 }
 
-/// A Lease as the election sees it. What somebody else left out is empty.
+/// A Lease as the election sees it. Fields that another writer left out are empty.
 fn versioned(lease: &Value) -> Versioned {
     let spec = &lease["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
 //! The limits on what a guest, a manifest or a module may cost the host and its neighbours.
 //!
-//! [`Limit`] is the whole list. The table in `docs/operators.md` is made of it, and `pintle_limits_hit_total` counts by it. A value
-//! stands where it is enforced; here it is only shown, so that the page cannot say anything else than the code does.
+//! [`Limit`] is the whole list. The table in `docs/operators.md` is generated from it, and `pintle_limits_hit_total` counts by it. Each
+//! value is defined where it is enforced, and is only shown here, so that the page and the code cannot differ.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -19,7 +19,7 @@ use crate::{
     needs::{FIELDS_KEPT_MAX, RELIST_EVERY},
 };
 
-/// A limit. Where it stands and why it is what it is: [`Limit::spec`].
+/// A limit. [`Limit::spec`] says where it is set and how it was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Limit {
     CallTime,
@@ -67,23 +67,23 @@ impl From<config_schema::Excess> for Limit {
     }
 }
 
-/// What a limit is.
+/// The description of a limit.
 #[cfg_attr(
     not(test),
     allow(dead_code, reason = "the page for operators is made of what a host itself does not say")
 )]
 pub(crate) struct Spec {
-    /// What it is called in `pintle_limits_hit_total`: lower case, with hyphens.
+    /// Its name in `pintle_limits_hit_total`: lower case, with hyphens.
     pub(crate) name: &'static str,
     /// What is limited, for people.
     pub(crate) what: &'static str,
-    /// The value that holds unless somebody sets another one, with its unit.
+    /// The default value, with its unit.
     pub(crate) default: String,
-    /// Where another value is set; empty where none can be.
+    /// Where another value can be set; empty if none can be set.
     pub(crate) set_by: &'static str,
     /// How the value was chosen.
     pub(crate) why: &'static str,
-    /// The reason of the failure that the one who hits it meets; empty where it only waits.
+    /// The reason of the failure when the limit is hit; empty if there is only a wait.
     pub(crate) reason: &'static str,
 }
 
@@ -396,9 +396,9 @@ impl Limit {
         }
     }
 
-    /// The limit that a failure of this reason hit, where the reason alone tells.
+    /// The limit that a failure with this reason has hit, if the reason alone shows it.
     pub(crate) fn of_reason(reason: &str) -> Option<Self> {
-        // Made once: each pass that fails asks, and a spec is made of texts.
+        // Made once, because every pass that fails needs it, and a spec allocates its texts.
         static ALONE: LazyLock<BTreeMap<&'static str, Option<Limit>>> = LazyLock::new(|| {
             let mut alone = BTreeMap::new();
             for limit in Limit::ALL {

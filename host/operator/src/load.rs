@@ -1,4 +1,4 @@
-//! Fetching and loading modules, and the key that hashes of Secrets are sealed with.
+//! Fetches and loads modules, and reads the key that seals the hashes of Secrets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,36 +20,37 @@ use super::{
 };
 use crate::limits::Limit;
 
-/// How many modules are fetched and verified at once, beside those that are compiled: each may have as many bytes as a module may.
+/// How many modules are fetched and verified at once, besides those that are compiled. Each may be as large as a module may be.
 pub(crate) const FETCHES_AT_ONCE: usize = 2;
 
-/// How many modules that nobody uses any more, or not yet, stay compiled, and with how much machine code together, in bytes: what was
-/// pushed is often put in force next, and what was in force a moment ago is what one goes back to.
+/// How many modules that are not in use stay compiled, and how much machine code they may have together, in bytes. A module that was
+/// pushed is often put in force next, and a rollback is to the module that was in force a moment ago.
 const KEPT_UNUSED: usize = 2;
 const KEPT_UNUSED_CODE_BYTES: usize = 16 << 20;
 
-/// How long after a failed fetch the next one is tried, at first and at most.
+/// The back-off of fetches: the first and the longest delay.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Without the key a host does nothing at all: when the API server answers again, it is not to lose half a minute.
+/// The longest back-off while the key cannot be read. Without the key the host does nothing at all, so it must not lose half a minute
+/// once the API server answers again.
 const KEY_RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// How far a module got.
+/// How far the loading of a module has got.
 #[derive(Clone)]
 pub(crate) enum Progress {
     /// It is being fetched and compiled.
     Loading,
     /// It can be called, and its config can be checked.
     Loaded(Module, ConfigSchema),
-    /// It can be called once it is compiled again: it was compiled, and nobody uses it. Nothing, where its status says the same.
+    /// It was compiled, but nobody uses it, so it must be compiled again before it can be called. None if its status says the same.
     Checked(Option<Arc<Facts>>),
-    /// It could not be fetched or compiled this time: it is tried again then.
+    /// It could not be fetched or compiled, and is retried at this time.
     NotYet(Failure, Duration),
-    /// It was fetched, and is no module that this host can run. Its bytes cannot change.
+    /// It was fetched, and this host cannot run it. Its bytes cannot change.
     Refused(Failure),
 }
 
-/// What the host found out about a module.
+/// What the host knows about a module.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Facts {
     pub(crate) digest: Digest,
@@ -72,23 +73,23 @@ impl Facts {
 /// How far a module should get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// Its bytes are what they should be: nobody uses it, and this version of the host has compiled it before.
+    /// Its bytes are verified. Nobody uses it, and this version of the host has compiled it before.
     Verified,
-    /// It was compiled, and asked for its manifest, once: nobody uses it.
+    /// It was compiled once, and asked for its manifest. Nobody uses it.
     Checked,
-    /// It can be called: a Reconciler wants it, or has it in force.
+    /// It can be called. A Reconciler wants it, or has it in force.
     Loaded,
 }
 
 /// The loading of a Module.
 #[derive(Clone)]
 pub(crate) struct Load {
-    /// The uid of the Module that it is about: another may take its name.
+    /// The uid of the Module, since another Module may take its name.
     pub(crate) uid: String,
     pub(crate) progress: Progress,
     /// How often in a row it failed.
     failures: u32,
-    /// When it was used last, or loaded.
+    /// When it was last used or loaded.
     used_at: Duration,
 }
 
@@ -101,7 +102,7 @@ impl Load {
             Some(Self { progress: Progress::NotYet(_, at), .. }) => *at <= now,
             Some(Self { progress: Progress::Checked(facts), .. }) => match need {
                 Need::Loaded => true,
-                // Its status said so and does not any more.
+                // Its status said so before, and does not any more.
                 Need::Checked => facts.is_none(),
                 Need::Verified => false,
             },
@@ -109,13 +110,13 @@ impl Load {
         }
     }
 
-    /// A load that is as far as this.
+    /// A load that has got this far.
     #[cfg(test)]
     pub(crate) fn at(uid: &str, progress: Progress) -> Self {
         Self { uid: uid.into(), progress, failures: 0, used_at: Duration::ZERO }
     }
 
-    /// When one that failed is tried again.
+    /// When a failed load is retried.
     pub(crate) fn retries_at(&self) -> Option<Duration> {
         match &self.progress {
             Progress::NotYet(_, at) => Some(*at),
@@ -124,15 +125,15 @@ impl Load {
     }
 }
 
-/// Lets go of the machine code that nobody uses, but for a little of what was used last. What it is made of is returned, to be dropped
-/// where nobody waits.
+/// Drops the machine code of modules that nobody uses, except for a few that were used last. It is returned, so that the caller can free
+/// it where nothing waits.
 pub(crate) fn let_go<'a>(loads: impl Iterator<Item = (&'a mut Load, Need)>, now: Duration) -> Vec<Progress> {
     let mut unused = Vec::new();
     for (load, need) in loads {
         match (&mut load.progress, need) {
             (Progress::Loaded(..), Need::Loaded) => load.used_at = now,
             (Progress::Loaded(..), _) => unused.push((load, need)),
-            // What its status says need not be kept here, too.
+            // What its status contains need not be kept here too.
             (Progress::Checked(facts), Need::Verified) => *facts = None,
             _ => {}
         }
@@ -153,7 +154,7 @@ pub(crate) fn let_go<'a>(loads: impl Iterator<Item = (&'a mut Load, Need)>, now:
     gone
 }
 
-/// Begins to load a Module; the outcome goes into the shared state, and the control loop is told.
+/// Begins to load a Module. The result is stored in the shared state, and wakes the control loop.
 pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpec, need: Need) {
     let now = clock::monotonic();
     let failures =
@@ -197,7 +198,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
     });
 }
 
-/// How much memory the first call of a module takes at most, the one for its manifest, in bytes.
+/// The most memory, in bytes, that the first call of a module takes, which asks for its manifest.
 fn describe_bytes() -> u64 {
     let CallLimits { memory_bytes, response, .. } = CallLimits::default();
     let (text, parsed) = (response.bytes, Weight::parsed_bytes_max(response));
@@ -215,7 +216,7 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// The module and the schema of its config, or nothing where it need not be compiled.
+    /// The module and the schema of its config, or none if it need not be compiled.
     async fn load(&self) -> Result<Option<(Module, ConfigSchema)>, Refused> {
         let digest: Digest = self.spec.digest.parse().map_err(|_| {
             Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
@@ -272,7 +273,7 @@ impl Loading<'_> {
             }
             let ticket = compilers.want(digest, self.need == Need::Loaded);
             if !ticket.has_begun() {
-                // However many wait, their bytes do not.
+                // However many modules wait, their bytes are not in memory.
                 bytes = None;
                 ticket.begun().await;
                 if !self.is_there() {
@@ -288,12 +289,13 @@ impl Loading<'_> {
                 None => fetch(self.shared, self.spec).await?,
             };
             let (engine, controller) = (self.shared.engine.clone(), self.controller());
-            // Each Module is a lane of its own: one that waits for much holds up no other. The compiler gets no more than was reserved.
+            // Each Module has its own lane, so one that waits for much memory holds up no other. The compiler gets no more than was
+            // reserved.
             let wanted = (compilers.data_bytes_of(bytes.len()) as u64).max(describe_bytes());
             let reserved = wanted.min(self.shared.budget.bytes_max());
             let lane = format!("module {}", self.name);
             let room = self.shared.budget.reserve(&lane, Purpose::Compile, reserved).await?;
-            // The ticket is given back with its thread: until then there is a compiler.
+            // The ticket is given back when its thread ends, because the compiler runs until then.
             let (loaded, ticket) = self
                 .block(move || {
                     let _room = room;
@@ -310,7 +312,7 @@ impl Loading<'_> {
         }
     }
 
-    /// What is known of a module without compiling it.
+    /// What is known about a module without compiling it.
     fn known(&self, compilers: &Compilers, digest: &Digest) -> Option<Result<Module, Failure>> {
         compilers.refusal(digest).map(Err).or_else(|| self.shared.engine.loaded(digest).map(Ok))
     }
@@ -323,13 +325,13 @@ impl Loading<'_> {
         done.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))
     }
 
-    /// Whether the Module is still the one that this began with.
+    /// Whether the Module is still the one with which this load began.
     fn is_there(&self) -> bool {
         let state = self.shared.state();
         state.modules.get(self.name).is_some_and(|module| module.metadata.uid.as_deref() == Some(self.uid))
     }
 
-    /// The Reconciler that names the Module, for metrics; the first, of several.
+    /// The Reconciler that names the Module, for metrics. If there are several, the first one.
     fn controller(&self) -> String {
         controller_of(&self.shared.state(), self.name)
     }
@@ -348,7 +350,7 @@ async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     for name in source.names() {
         if bytes.len() > MODULE_BYTES_MAX {
-            // It is refused for what has come already.
+            // The bytes so far are reason enough to refuse it.
             break;
         }
         let reference = ObjectRef {
@@ -390,8 +392,8 @@ fn not_fetched(error: &ApiError) -> Failure {
 /// The name of the Secret with the key, in the host's namespace.
 const KEY_NAME: &str = "pintle-key";
 
-/// Reads the key that hashes of Secrets are sealed with; the first host that starts makes it. Tried until it succeeds: without
-/// the key the hashes on existing Secrets would mean nothing, and every one would be written again.
+/// Reads the key that seals the hashes of Secrets. The first host that starts creates it. Retries until it succeeds: without the key, the
+/// hashes on existing Secrets would mean nothing, and every Secret would be written again.
 pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKey {
     let mut delay = RETRY_FIRST;
     loop {
@@ -413,7 +415,7 @@ pub(crate) async fn sealing_key(cluster: &Cluster, namespace: &str) -> SealingKe
     }
 }
 
-/// The key; nothing when there is none and it is not this host's to make.
+/// The key; none if it does not exist and this host may not create it.
 async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<Option<SealingKey>, String> {
     let secrets = builtin("v1", "Secret", "secrets", true);
     let reference = ObjectRef {
@@ -431,7 +433,7 @@ async fn try_sealing_key(cluster: &Cluster, namespace: &str) -> Result<Option<Se
                 "apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEY_NAME, "namespace": namespace},
                 "immutable": true, "data": {"key": BASE64_STANDARD.encode(bytes)},
             });
-            // Created, never applied: of two hosts that start at once, the second reads the first one's key at its next attempt.
+            // Created, never applied. If two hosts start at once, the second one reads the first one's key at its next attempt.
             cluster.create(&secrets, &made).await.map_err(|error| error.to_string())?
         }
     };

@@ -1,18 +1,17 @@
-//! How much memory this process may take, as the system says: the limit of its control groups, of version 1 or 2.
+//! Finds out how much memory this process may take, from its control groups of version 1 or 2.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Of a machine's memory a process without a limit of its own takes one in so many bytes.
+/// A process without a limit of its own takes one in this many bytes of the machine's memory.
 const MACHINE_SHARE: u64 = 2;
 
-/// What is assumed where the system says nothing, in bytes: what `deploy/` gives a host.
+/// What is assumed if the system does not say, in bytes: the limit that `deploy/` gives a host.
 const UNKNOWN_BYTES: u64 = 512 << 20;
 
-/// How much memory this process may take, in bytes: the least that a control group allows of those that it is in, or half of the
-/// machine's.
+/// How much memory this process may take, in bytes: the lowest limit of the control groups that it is in, or half of the machine's memory.
 pub(crate) fn process_bytes() -> u64 {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let text = |path: &str| read(Path::new(path)).unwrap_or_default();
@@ -34,14 +33,14 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
 
 /// Where control groups that count memory are mounted.
 struct Mount {
-    /// Which of all groups the mount shows as its own root.
+    /// The control group that the mount shows as its root.
     root: PathBuf,
     point: PathBuf,
     /// The file with the limit.
     file: &'static str,
 }
 
-/// The least limit of the groups that a process is in and of those around them. `groups` and `mounts` are its `/proc/self/cgroup` and
+/// The lowest limit of the groups that a process is in and of their parents. `groups` and `mounts` are its `/proc/self/cgroup` and
 /// `/proc/self/mountinfo`.
 fn of_groups(groups: &str, mounts: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
@@ -54,7 +53,7 @@ fn of_groups(groups: &str, mounts: &str, read: impl Fn(&Path) -> Option<String>)
             _ => return None,
         };
         let mount = mounts.lines().filter_map(mount).find(|mount| mount.file == file)?;
-        // Where the mount shows nothing of the group, it shows what is the group's own: a container's.
+        // If the mount does not contain the group, its root is the group: that is so in a container.
         let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         let own = mount.point.join(below);
         let around = own.ancestors().take_while(|path| path.starts_with(&mount.point));
@@ -99,8 +98,8 @@ fn unescaped(text: &str) -> PathBuf {
     path.into()
 }
 
-/// A limit in bytes; none for `max`. Version 1 says the largest number of pages that there is where there is no limit, which is beyond
-/// every machine.
+/// A limit in bytes; none for `max`. Without a limit, version 1 shows the largest possible number of pages, which is beyond every
+/// machine.
 fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
@@ -108,9 +107,9 @@ fn limit(text: &str) -> Option<u64> {
 /// Reads a quantity of memory as Kubernetes writes it: `512Mi`, `2Gi`, or bytes.
 ///
 /// # Errors
-/// When it is none, or less than a host can work with.
+/// When the text is no quantity, or less than a host can work with.
 pub(crate) fn quantity(text: &str) -> Result<u64, String> {
-    /// What a host keeps, and as much again.
+    /// Twice what a host keeps.
     const BYTES_MIN: u64 = 128 << 20;
     let units = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("", 0)];
     let parsed = units.into_iter().find_map(|(unit, shift)| {

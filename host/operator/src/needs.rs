@@ -1,12 +1,12 @@
-//! What guests ask to see: the objects, as watches show them, and who is to be told of which change.
+//! The cache of the objects that guests ask to see, and the index of the roots that are requeued when such an object changes.
 //!
-//! Who is concerned by a change is found by index, not by looking at each root: by the object's name, by the selectors of its
-//! namespace, by the values of its indexed fields, each as they were before and as they are now. Of each object only what somebody
-//! asks for is kept.
+//! The roots that a change concerns are found by index, not by looking at each root: by the object's name, by the selectors of its
+//! namespace, and by the values of its indexed fields, each before and after the change. The cache keeps only those fields of an object
+//! that a guest asks for.
 //!
-//! What a watch is to bring of each object is fixed for a *round*, which begins with a list. When somebody asks for a field that the
-//! round does not bring, another begins, at most one a second; who asks for what was brought already is answered meanwhile from what
-//! is known. When nobody asks any more for some of what a round brings, another begins after a while.
+//! Which fields a watch brings is fixed for a *round*, which begins with a list. When a guest asks for a field that the round does not
+//! bring, another round begins, at most one in a second. Meanwhile, guests that ask only for fields of the present round are answered
+//! from the cache. When some fields of a round are not needed any more, another round begins after a while.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::store::{RootKey, comparable};
 
-/// A root that asked.
+/// A root whose guest asks to see objects.
 pub(crate) type Asker = (Kind, RootKey);
 
 /// An object of a kind, by namespace and name.
@@ -33,17 +33,17 @@ type Place = (Option<String>, String);
 /// The path of an indexed field, and one of its values.
 type PathValue = (String, String);
 
-/// How soon after a round the next one may begin: what guests ask for must not have the API server list all the time.
+/// How soon after the begin of a round the next one may begin, so that guests cannot make the API server list all the time.
 pub(crate) const RELIST_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a round goes on that brings more than anybody asks for. A list costs more than a minute's memory, and roots come and go.
+/// How long a round may go on that brings more than guests ask for. A list costs more than the memory for a minute, and roots come and go.
 const SPARE_FOR: Duration = Duration::from_secs(60);
 
-/// The most different fields of one kind that the roots of one Reconciler may ask for at a time: four needs' worth. Each is looked for
-/// in every object that a watch brings.
+/// The most different fields of one kind that the roots of one Reconciler may ask for at a time: as many as four needs may have. Each
+/// field is looked up in every object that a watch brings.
 pub(crate) const FIELDS_KEPT_MAX: usize = 128;
 
-/// Everything that is known for needs.
+/// All objects and askers, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
     kinds: BTreeMap<Kind, OfKind>,
@@ -52,7 +52,7 @@ pub(crate) struct Needed {
     lists: u32,
 }
 
-/// What is brought of each object of a kind, sorted.
+/// Which fields a watch brings of each object of a kind, sorted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Brings {
     fields: Box<[String]>,
@@ -69,7 +69,7 @@ impl Brings {
         self.paths.binary_search(path).is_ok()
     }
 
-    /// What both bring.
+    /// The fields that both have.
     fn shared(&self, other: &Self) -> Self {
         Self {
             fields: self
@@ -82,28 +82,28 @@ impl Brings {
         }
     }
 
-    /// Whether metadata is not enough. Owner references come with the metadata.
+    /// Whether the watch must bring more than metadata. Owner references are part of the metadata.
     fn is_whole(&self) -> bool {
         self.fields.iter().any(|field| !field.starts_with("metadata.")) || !self.paths.is_empty()
     }
 }
 
-/// The objects of a kind, and who asked for which of them.
+/// The objects of a kind, and the roots that ask for them.
 #[derive(Debug, Default)]
 struct OfKind {
-    /// Every field that somebody asks for now, with how many do, by the kind of the roots.
+    /// Every field that is asked for now, with the number of askers, by the kind of the roots.
     asked: BTreeMap<Kind, BTreeMap<String, u32>>,
-    /// Raised whenever something else is to be kept of each object, so that all are listed anew.
+    /// The number of the round. It is raised whenever other fields must be kept, so that all objects are listed anew.
     round: u32,
-    /// What this round brings.
+    /// The fields that this round brings.
     brings: Arc<Brings>,
-    /// What is known of every object: what the last complete list brought, as far as this round brings it too.
+    /// The fields that are known for every object: those of the last complete list that this round brings too.
     covers: Option<Arc<Brings>>,
-    /// When the round began, where something was listed before it.
+    /// When the round began, if something was listed before it.
     raised: Option<Duration>,
-    /// Since when it brings more than anybody asks for.
+    /// Since when the round brings more than guests ask for.
     spare_since: Option<Duration>,
-    /// Somebody waits for the next round.
+    /// A guest waits for the next round.
     is_put_off: bool,
     objects: BTreeMap<Place, Object>,
     /// Which objects have a value in an indexed field.
@@ -115,13 +115,13 @@ struct OfKind {
 
 type Labels = Box<[(Box<str>, Box<str>)]>;
 
-/// What is kept of an object, as JSON: its head, and each field by itself, so that what one guest asks for makes nobody else's answer
-/// longer.
+/// The kept part of an object, as JSON: its head, and each field by itself, so that the fields of one guest do not make the answers to
+/// other guests longer.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Kept {
     brings: Arc<Brings>,
     head: Box<[u8]>,
-    /// Those fields that are there, by their index in what is brought.
+    /// The fields that the object has, by their index in the fields of the round.
     fields: Box<[(u32, Box<[u8]>)]>,
 }
 
@@ -140,7 +140,7 @@ impl Kept {
         self.fields.get(at).map(|(_, text)| &**text)
     }
 
-    /// At most how many bytes it has as JSON with these fields.
+    /// An upper bound of its size as JSON with these fields, in bytes.
     fn bytes(&self, fields: &[String]) -> usize {
         // Each step of a path has quotes, a colon, braces and perhaps a comma.
         let field = |path: &String| {
@@ -162,7 +162,7 @@ impl Kept {
         shown
     }
 
-    /// Whether something differs that both bring: what one alone brings was not known, or is not asked for any more.
+    /// Whether a field differs that both have. A field that only one has was not known before, or is not needed any more.
     fn differs(&self, other: &Self) -> bool {
         let fields_differ = || match Arc::ptr_eq(&self.brings, &other.brings) {
             true => self.fields != other.fields,
@@ -189,9 +189,9 @@ pub(crate) struct Object {
     /// Its labels, so that a selector need not read the JSON of each object.
     labels: Labels,
     values: BTreeSet<PathValue>,
-    /// Of what the watch shows metadata alone, any version may be news.
+    /// If the watch shows only metadata, any new version may be a change.
     version: Option<Box<str>>,
-    /// Its version as a number, where it is one.
+    /// Its resourceVersion as a number, if it is one.
     number: u64,
     listed: u32,
 }
@@ -210,7 +210,7 @@ impl Object {
     }
 }
 
-/// What is to be made of the objects that a watch of one round brings.
+/// How the objects that a watch of one round brings are reduced.
 pub(crate) struct Shape {
     kind: Kind,
     round: u32,
@@ -218,7 +218,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Reduces an object to what is kept of it. This takes as long as the object is large, and is nobody's to wait for.
+    /// Reduces an object to the fields that are kept. This may take long for a large object, so it is done outside the lock.
     pub(crate) fn reduce(&self, live: &Value, list: Option<u32>) -> Object {
         let values = self.brings.paths.iter().flat_map(|path| {
             object::strings_at(live, path).into_iter().map(|value| (path.clone(), value.to_owned()))
@@ -238,38 +238,38 @@ impl Shape {
     }
 }
 
-/// How much of the objects of a kind a watch is to bring, and for which round.
+/// How much of the objects of a kind a watch must bring, and for which round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) whole: bool,
     pub(crate) round: u32,
 }
 
-/// When another round is to begin.
+/// When another round must begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// In so long.
+    /// After this time.
     pub(crate) after: Duration,
-    /// Somebody has just begun to wait for it.
+    /// Now: a guest has just begun to wait for it.
     pub(crate) is_put_off: bool,
 }
 
-/// What came of a look-up.
+/// The result of a look-up.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Looked {
     /// The objects.
     Found(Vec<Arc<Kept>>),
-    /// The objects have not been listed yet, with all that was asked for.
+    /// The objects have not been listed yet with all the fields that were asked for.
     NotYet,
-    /// No watch may show them: they are to be read live.
+    /// No watch may show the objects, so they must be read live.
     Live,
-    /// There are more than may be shown.
+    /// There are more objects than may be shown.
     TooMuch,
 }
 
 impl Needed {
-    /// What a watch of a kind is to bring, and when that is to be asked again although nothing changes. `paths` are the indexes that
-    /// the manifests in force declare, `now` is since any fixed moment.
+    /// How much a watch of a kind must bring, and when to ask again although nothing changes. `paths` are the indexes that the manifests
+    /// in force declare. `now` is a duration since any fixed moment.
     pub(crate) fn wanted(
         &mut self,
         kind: &Kind,
@@ -277,7 +277,7 @@ impl Needed {
         now: Duration,
     ) -> (Wanted, Option<Due>) {
         let of_kind = self.kinds.entry(kind.clone()).or_default();
-        // Of what is not watched for its content nothing but metadata is brought.
+        // Of kinds that are not watched for their content, only metadata is brought.
         let asked = of_kind.asked.values().filter(|_| reconciler::is_watchable(kind));
         let fields: BTreeSet<&String> = asked.flat_map(BTreeMap::keys).collect();
         let brings = &of_kind.brings;
@@ -311,10 +311,10 @@ impl Needed {
         (Wanted { whole: of_kind.brings.is_whole(), round: of_kind.round }, later)
     }
 
-    /// Registers what a root asks to see, in the place of what it asked before. Returns whether it has to wait for another round.
+    /// Registers what a root asks to see, in place of what it asked before. Returns whether it has to wait for another round.
     ///
     /// # Errors
-    /// The kind of which the roots of this kind ask for too many different fields. Then the root asks for nothing.
+    /// The kind, if the roots of this kind ask for too many different fields of it. The root is then registered for nothing.
     pub(crate) fn ask(&mut self, asker: &Asker, lookups: &[LookUp]) -> Result<bool, Kind> {
         let before = self.asked.get(&asker.0).and_then(|roots| roots.get(&asker.1));
         if before.map(Vec::as_slice) == Some(lookups) || before.is_none() && lookups.is_empty() {
@@ -340,7 +340,7 @@ impl Needed {
         Ok(lookups.iter().any(|look| reconciler::is_watchable(look.kind()) && lacks(look)))
     }
 
-    /// Whether a look-up can be answered from what is known.
+    /// Whether a look-up can be answered from the cache.
     pub(crate) fn is_known(&self, look: &LookUp) -> bool {
         let covers = self.kinds.get(look.kind()).and_then(|of_kind| of_kind.covers.as_ref());
         covers.is_some_and(|covers| {
@@ -352,7 +352,7 @@ impl Needed {
         })
     }
 
-    /// Answers a look-up from what is known, as far as the budget goes. Who is to be told of changes has asked before.
+    /// Answers a look-up from the cache, as far as the budget allows. The root that is requeued on changes was registered before.
     pub(crate) fn find(&self, look: &LookUp, budget: &mut Budget) -> Looked {
         if !reconciler::is_watchable(look.kind()) {
             return Looked::Live;
@@ -363,7 +363,7 @@ impl Needed {
         }
     }
 
-    /// Nobody need be told any more on behalf of a root.
+    /// Forgets what a root asked to see.
     pub(crate) fn forget(&mut self, asker: &Asker) {
         let Some(roots) = self.asked.get_mut(&asker.0) else { return };
         let lookups = roots.remove(&asker.1).unwrap_or_default();
@@ -377,7 +377,7 @@ impl Needed {
         }
     }
 
-    /// Nobody need be told of anything, until it asks again.
+    /// Forgets what all roots asked to see, until they ask again.
     pub(crate) fn forget_askers(&mut self) {
         self.asked.clear();
         for of_kind in self.kinds.values_mut() {
@@ -388,7 +388,7 @@ impl Needed {
         }
     }
 
-    /// Nobody need be told on behalf of roots of this kind that are not there any more.
+    /// Forgets what roots of this kind asked to see, for those that do not exist any more.
     pub(crate) fn keep_roots(&mut self, kind: &Kind, is_there: impl Fn(&RootKey) -> bool) {
         let keys = self.asked.get(kind).into_iter().flat_map(BTreeMap::keys);
         let gone: Vec<RootKey> = keys.filter(|key| !is_there(key)).cloned().collect();
@@ -397,7 +397,7 @@ impl Needed {
         }
     }
 
-    /// Nobody need be told on behalf of roots of kinds that no guest works on.
+    /// Forgets what roots asked to see, for kinds that no guest works on.
     pub(crate) fn keep_kinds_of_roots(&mut self, kinds: &BTreeSet<Kind>) {
         let gone: Vec<Kind> = self.asked.keys().filter(|kind| !kinds.contains(*kind)).cloned().collect();
         for kind in gone {
@@ -405,26 +405,26 @@ impl Needed {
         }
     }
 
-    /// What is to be made of the objects that a watch of this round brings; nothing when it is over.
+    /// How the objects that a watch of this round brings are reduced; none if the round is over.
     pub(crate) fn shape(&self, kind: &Kind, round: u32) -> Option<Shape> {
         let of_kind = self.kinds.get(kind).filter(|of_kind| of_kind.round == round)?;
         Some(Shape { kind: kind.clone(), round, brings: Arc::clone(&of_kind.brings) })
     }
 
-    /// Takes in an object that was reduced to this shape; returns whom it concerns. What another round has begun for meanwhile is
-    /// shown again by its list.
+    /// Takes in an object that was reduced for this round; returns the roots that it concerns. If another round has begun meanwhile, its
+    /// list will show the object again.
     pub(crate) fn saw(&mut self, shape: &Shape, place: Place, now: Object) -> BTreeSet<Asker> {
         let of_kind = self.kinds.get_mut(&shape.kind).filter(|of_kind| of_kind.round == shape.round);
         let Some(of_kind) = of_kind else { return BTreeSet::new() };
         let known = of_kind.objects.get(&place).map_or(0, |known| known.number);
-        // A list shows what holds, also where the API server went back to an older state.
+        // A list shows the present state, even if the API server was restored to an older one.
         if now.listed == 0 && 0 < now.number && now.number < known {
             return BTreeSet::new();
         }
         of_kind.put(place, Some(now))
     }
 
-    /// Takes in that an object is gone; returns whom it concerns.
+    /// Takes in that an object is gone; returns the roots that this concerns.
     pub(crate) fn gone(&mut self, kind: &Kind, live: &Value) -> BTreeSet<Asker> {
         self.kinds.get_mut(kind).map(|of_kind| of_kind.put(place(live), None)).unwrap_or_default()
     }
@@ -434,7 +434,8 @@ impl Needed {
         self.lists
     }
 
-    /// Forgets every object that a complete list did not show; returns whom that concerns. `namespace` is where it looked.
+    /// Forgets every object that a complete list did not show; returns the roots that this concerns. `namespace` is the one that was
+    /// listed.
     pub(crate) fn list_ended(
         &mut self,
         kind: &Kind,
@@ -469,7 +470,7 @@ impl Needed {
         }
     }
 
-    /// How many objects are kept, and the memory that they take, in bytes. It looks at each of them.
+    /// How many objects are kept, and how much memory they take, in bytes. Looks at each of them.
     pub(crate) fn size(&self) -> (usize, usize) {
         let objects = || self.kinds.values().flat_map(|of_kind| &of_kind.objects);
         let bytes = objects().map(|((namespace, name), object)| {
@@ -484,7 +485,7 @@ impl Needed {
     }
 }
 
-/// Where an object has its place.
+/// The place of an object.
 pub(crate) fn place(live: &Value) -> Place {
     (object::namespace(live).map(Into::into), object::name(live).into())
 }
@@ -502,10 +503,10 @@ fn change<K: std::hash::Hash + Eq, T: Ord>(map: &mut HashMap<K, BTreeSet<T>>, ke
 }
 
 impl OfKind {
-    /// Another round begins, which brings this.
+    /// Begins another round, which brings these fields.
     fn begin(&mut self, brings: Brings, now: Duration) {
         self.covers = self.covers.take().map(|covers| Arc::new(covers.shared(&brings)));
-        // What is declared is known before the first list, and lists nothing anew.
+        // Declared indexes are known before the first list, so they cause no new list.
         let is_first = self.round == 0 && brings.fields.is_empty();
         self.brings = Arc::new(brings);
         self.round += 1;
@@ -554,7 +555,7 @@ impl OfKind {
         }
     }
 
-    /// What a look-up means; nothing as soon as it is more than the budget has left.
+    /// The objects that a look-up asks for; none as soon as they are more than the budget has left.
     fn find(&self, look: &LookUp, budget: &mut Budget) -> Option<Vec<Arc<Kept>>> {
         let namespace = look.namespace().map(ToOwned::to_owned);
         let at = |place: &Place| self.objects.get(place);
@@ -591,7 +592,7 @@ impl OfKind {
         Some(all)
     }
 
-    /// Sets or removes an object, and returns whom that concerns: those who asked for what it was, or for what it is.
+    /// Sets or removes an object, and returns the roots that this concerns: those that asked for its old or its new state.
     fn put(&mut self, place: Place, now: Option<Object>) -> BTreeSet<Asker> {
         let before = self.objects.get_mut(&place);
         if let (Some(before), Some(now)) = (before, &now)

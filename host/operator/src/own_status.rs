@@ -1,4 +1,4 @@
-//! What the statuses of Modules and Reconcilers say. Values in, values out; writing them is the control loop's.
+//! Computes the statuses of Modules and Reconcilers, without I/O. The control loop writes them.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use super::{
 /// The steps that a module takes, in order. Each is a condition.
 const STEPS: [&str; 3] = ["Fetched", "Verified", "Compiled"];
 
-/// What a Module's status says. `users` are the Reconcilers that want it or have it in force.
+/// The status of a Module. `users` are the Reconcilers that want it or have it in force.
 pub(crate) fn of_module(
     object: &api::Module,
     progress: Option<&Progress>,
@@ -29,7 +29,7 @@ pub(crate) fn of_module(
     let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
     let mut status = ModuleStatus { observed_generation: generation, ..ModuleStatus::default() };
-    // How many steps were taken, and why the next one was not.
+    // How many steps were completed, and why the next one was not.
     let (taken, failure) = match progress {
         Some(Progress::Loaded(module, _)) => {
             found(&mut status, &before, &Facts::of(module));
@@ -47,7 +47,7 @@ pub(crate) fn of_module(
         Some(Progress::NotYet(failure, _) | Progress::Refused(failure)) => {
             (steps_before(failure), Some(failure.clone()))
         }
-        // What was found out before stands until there is news: a host that restarts loads everything anew.
+        // Earlier results stay until there are new ones, because a host that restarts loads everything anew.
         Some(Progress::Loading) | None
             if before.observed_generation == generation && !before.conditions.is_empty() =>
         {
@@ -84,7 +84,7 @@ fn found(status: &mut ModuleStatus, before: &ModuleStatus, facts: &Facts) {
     status.size = Some(facts.size_bytes as u64);
     status.contract = Some(pintle_wit::INTERFACE.into());
     status.manifest = api::manifest_value(&facts.manifest);
-    // Compiling takes another time on every host; what the first one needed is as good as what the next one does.
+    // Every host takes a different time to compile. The time of the first one is as good as that of any other.
     let milliseconds = facts.compile_duration.as_millis() as u64;
     status.compile_milliseconds = before.compile_milliseconds.or(Some(milliseconds));
     status.checked_by = Some(HOST_VERSION.into());
@@ -106,7 +106,7 @@ pub(crate) fn was_checked(object: &api::Module) -> bool {
     })
 }
 
-/// How far a module got that failed with this: nothing was wrong with the steps before.
+/// How far a module has got that failed with this reason. The steps before were fine.
 fn steps_before(failure: &Failure) -> usize {
     use pintle_wit::reasons as r;
     match failure.reason.as_str() {
@@ -118,7 +118,7 @@ fn steps_before(failure: &Failure) -> usize {
     }
 }
 
-/// What is to be said of a Reconciler besides what is in force.
+/// The parts of a Reconciler's status besides what is in force.
 pub(crate) struct Findings {
     /// Kinds that may have live children.
     pub(crate) child_kinds: Vec<Kind>,
@@ -127,18 +127,18 @@ pub(crate) struct Findings {
     /// Watches that fail, or that have not listed everything yet.
     pub(crate) failing: Vec<(WatchKey, String)>,
     pub(crate) starting: Vec<Kind>,
-    /// Kinds of children whose drift is not seen.
+    /// Kinds of children whose drift the host does not see.
     pub(crate) unwatched: Vec<Kind>,
-    /// The namespaces in which it is seen nevertheless.
+    /// The namespaces in which the host sees their drift nevertheless.
     pub(crate) watched_namespaces: BTreeSet<String>,
-    /// Kinds that the guest may ask to see, and whose changes are not seen.
+    /// Kinds that the guest may ask to see, but whose changes the host does not see.
     pub(crate) unwatched_needs: Vec<Kind>,
-    /// The namespaces in which they are seen nevertheless.
+    /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
 }
 
-/// What a Reconciler's status says.
+/// The status of a Reconciler.
 pub(crate) fn of_reconciler(
     object: &api::Reconciler,
     in_force: Result<&InForce, &Failure>,
@@ -217,8 +217,8 @@ pub(crate) fn of_reconciler(
     }
 }
 
-/// The kinds whose changes are not seen, and the namespaces where they are; nothing where they are in every namespace of the
-/// Reconciler's.
+/// The kinds whose changes the host does not see, and the namespaces in which it sees them; none if it sees them in every namespace of
+/// the Reconciler.
 fn unseen(object: &api::Reconciler, kinds: &[Kind], watched: &BTreeSet<String>) -> Option<String> {
     let all_watched = matches!(&object.spec.namespaces, api::Namespaces::Listed(names)
         if names.iter().all(|name| watched.contains(name)));

@@ -1,8 +1,9 @@
-//! What is in force for a Reconciler, and what of it follows the live Reconciler at once.
+//! What is in force for a Reconciler, and which parts of it follow the live Reconciler at once.
 //!
-//! Which module and config work is decided by the control loop, and what they need is seen to before they do: that may take its turn.
-//! What an administrator allows may not. So grants, limits, account, namespaces and `suspend` are compared with the live Reconciler
-//! whenever a pass begins, and taken over when they changed. A Reconciler of the same name that is another one has nothing in force.
+//! The control loop decides which module and config are in force, and prepares everything that they need before. That may take some time.
+//! Changes of what an administrator allows must not take time. So grants, limits, account, namespaces and `suspend` are compared with the
+//! live Reconciler whenever a pass begins, and taken over if they have changed. Nothing is in force for a new Reconciler with the name of
+//! a deleted one.
 
 use std::sync::Arc;
 
@@ -18,21 +19,21 @@ use super::{bind, state::State};
 #[derive(Clone)]
 pub(crate) struct Active {
     pub(crate) binding: Arc<Binding>,
-    /// None for a Reconciler that rests and has roots to let go.
+    /// None for a Reconciler that rests and has roots to release.
     pub(crate) module: Option<Module>,
     pub(crate) resource: Resource,
     pub(crate) namespaces: api::Namespaces,
-    /// As whom children are read and written; nothing means as the host. Nobody, where the Reconciler does not say it as it must.
+    /// The account as which children are read and written; none means as the host. An error if the Reconciler names it wrongly.
     pub(crate) account: Result<Option<AccountRule>, Failure>,
-    /// The form of the Reconciler for which all its roots were queued.
+    /// The form of the Reconciler for which all its roots were queued last.
     pub(crate) queued_for: Form,
-    /// The form that the policy is of.
+    /// The form of the Reconciler from which the policy was taken.
     policy_of: Form,
-    /// The live Reconciler lets no pass begin; what becomes of it the control loop decides.
+    /// The live Reconciler allows no pass. The control loop decides what happens to it.
     paused: bool,
 }
 
-/// What of a Reconciler's metadata its policy hangs on.
+/// The parts of a Reconciler's metadata on which its policy depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     generation: i64,
@@ -56,8 +57,8 @@ impl Form {
     }
 }
 
-/// What a Reconciler grants now. Children in other namespaces put a finalizer on their root: until it is written down on the Reconciler
-/// that they may, they are not granted yet.
+/// What a Reconciler grants now. Children in other namespaces need a finalizer on their root. Until our finalizer on the Reconciler says
+/// that its roots may have one, such children are not granted.
 pub(crate) fn grants(object: &api::Reconciler) -> Grants {
     let mut grants = object.spec.grants.clone();
     if grants.reaches_elsewhere() && !bind::may_hold_roots(object) {
@@ -67,7 +68,7 @@ pub(crate) fn grants(object: &api::Reconciler) -> Grants {
 }
 
 impl Active {
-    /// This module, or none, for this Reconciler.
+    /// What is in force for this Reconciler, with this module or none.
     pub(crate) fn new(
         object: &api::Reconciler,
         binding: Binding,
@@ -88,19 +89,19 @@ impl Active {
         active
     }
 
-    /// Whether it is this Reconciler's, and not that of one that had its name before.
+    /// Whether this belongs to this Reconciler, and not to one that had the name before.
     pub(crate) fn is_of(&self, object: &api::Reconciler) -> bool {
         object.metadata.uid.as_deref().unwrap_or_default() == self.binding.uid
     }
 
-    /// What rests goes on with what there is to do while it rests.
+    /// A Reconciler that rests goes on with the work that is left while it rests.
     fn is_paused_by(&self, object: &api::Reconciler) -> bool {
         let spec = &object.spec;
         let is_going = object.metadata.deletion_timestamp.is_some();
         self.module.is_some() && (is_going || spec.suspend || spec.supported().is_err())
     }
 
-    /// Takes over what the live Reconciler allows. Nearly always it is what it was, and that costs nothing.
+    /// Takes over what the live Reconciler allows. Nearly always nothing has changed, and then this costs nothing.
     pub(crate) fn renew(&mut self, object: &api::Reconciler) {
         let form = Form::of(object);
         if self.policy_of == form {
@@ -120,8 +121,8 @@ impl Active {
 }
 
 impl State {
-    /// What is in force for a Reconciler by what it allows now; nothing while no pass over a root in this namespace may begin. Whoever
-    /// changes that has every root queued.
+    /// What is in force for a Reconciler, with what it allows now; none while no pass over a root in this namespace may begin. A change
+    /// that ends this state queues every root.
     pub(crate) fn in_force(&mut self, name: &str, namespace: Option<&str>) -> Option<&Active> {
         let object = self.reconcilers.get(name)?;
         let active = self.active.get_mut(name)?;

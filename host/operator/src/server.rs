@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`, on a thread of their own: when nothing else gets on, they say so.
+//! Serves `/healthz`, `/readyz` and `/metrics` on a thread of their own, so that they can report that everything else hangs.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -23,7 +23,7 @@ use crate::state::Shared;
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// How often it tries meanwhile.
 const LOCK_POLL: Duration = Duration::from_millis(5);
-/// How often the lock is looked at, so that what is said of it does not hang on who asks.
+/// How often the lock is checked, so that the result does not depend on how often a probe asks.
 const LOCK_LOOK: Duration = Duration::from_secs(1);
 
 /// The server, listening but not yet answering.
@@ -41,12 +41,12 @@ impl Readiness {
         let _ = self.0.set(Arc::clone(shared));
     }
 
-    /// Whether there is an operator that knows what there is and may write.
+    /// Whether there is an operator whose caches are complete and that may write.
     pub fn works(&self) -> bool {
         self.check().is_ok() && self.0.get().is_some_and(|shared| shared.cluster.hold().term().is_some())
     }
 
-    /// The operator, if its lock can be had now.
+    /// The operator, if its lock is free now.
     async fn with_lock(&self) -> Result<Option<&Arc<Shared>>, String> {
         let Some(shared) = self.0.get() else { return Ok(None) };
         let free = async {
@@ -60,7 +60,7 @@ impl Readiness {
         Ok(Some(shared))
     }
 
-    /// What to say of a host that is ready: to work, or to take over at once.
+    /// The answer for a host that is ready to work, or ready to take over at once.
     fn check(&self) -> Result<String, String> {
         let Some(shared) = self.0.get() else { return Err("the operator is starting".into()) };
         let state = shared.state();
@@ -86,7 +86,7 @@ impl Readiness {
     }
 }
 
-/// Whether the host gets on.
+/// Whether the host makes progress.
 #[derive(Clone)]
 pub(crate) struct Health {
     beats: Heartbeats,
@@ -94,10 +94,10 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// What to say of it at this time.
+    /// The answer at this time.
     ///
     /// # Errors
-    /// What does not get on.
+    /// The parts that make no progress.
     pub(crate) fn check(&self, now: Duration) -> Result<(), String> {
         self.look_at_lock(now)?;
         self.beats.check(now)
@@ -136,10 +136,10 @@ impl Server {
         self.health.readiness.clone()
     }
 
-    /// Answers from now on. What it returns ends when it no longer does.
+    /// Answers requests from now on. The returned future ends when the server ends.
     ///
     /// # Errors
-    /// When there is no thread for it.
+    /// When its thread cannot be started.
     pub(crate) fn start(self) -> anyhow::Result<oneshot::Receiver<std::io::Result<()>>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (ended, end) = oneshot::channel();
@@ -157,7 +157,7 @@ impl Server {
                     () = look => Ok(()),
                 }
             });
-            // Nobody need wait for it.
+            // Nothing has to wait for it.
             let _ = ended.send(served);
         })?;
         Ok(end)

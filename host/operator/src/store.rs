@@ -40,7 +40,7 @@ impl std::fmt::Display for RootKey {
     }
 }
 
-/// What names an object and its version: all that it takes to tell whether there is any news in it.
+/// The names and the version of an object: enough to see whether the object has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     namespace: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Reads the head of an object, and its resourceVersion as it stands there.
+    /// Reads the head of an object, and its resourceVersion as text.
     pub(crate) fn read(text: &RawValue) -> serde_json::Result<(Self, Option<String>)> {
         #[derive(Deserialize)]
         struct Object<'a> {
@@ -86,11 +86,11 @@ impl std::fmt::Display for Head {
     }
 }
 
-/// The number of an object in its table. 32 bits: no API server holds as many objects.
+/// The number of an object in its table. It has 32 bits, because no API server holds more objects.
 type Number = u32;
 
-/// An object's name in a table: half of the SHA-256 of what names it, so that a table needs no copy of that and nobody can make two
-/// names meet.
+/// An object's name in a table: half of the SHA-256 of its names. So a table needs no copy of the names, and nobody can choose names that
+/// collide.
 pub(crate) type NameHash = [u8; 16];
 
 fn name_hash(kind: &Kind, namespace: Option<&str>, name: &str) -> NameHash {
@@ -139,7 +139,7 @@ impl<T> Table<T> {
         Some((number, self.rows.try_remove(number as usize)?))
     }
 
-    /// What the table itself takes, in bytes: its rows, and the way to them.
+    /// How much memory the table itself takes, in bytes: its rows, and the index of them.
     fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<T>()
             + self.by_name.capacity() * (size_of::<(NameHash, Number)>() + 1)
@@ -156,7 +156,7 @@ pub(crate) struct ListMark {
     list: u32,
 }
 
-/// A version as a number, or nought where it is none.
+/// A version as a number, or 0 if it is none.
 pub(super) fn comparable(version: Option<&str>) -> u64 {
     version.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Carrying a pass out: each step that it asks for, against the API server and the engine.
+//! The workers. They carry out passes: each step that a pass asks for, with the API server and the engine.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -34,11 +34,11 @@ use crate::limits::Limit;
 
 /// What a worker holds while it works on a root.
 struct Work {
-    /// Not to write through: its way to the API server is neither bound to the term nor the account's.
+    /// Must not be used for writes: its client is not bound to the term of leadership, and is not the account's.
     shared: Arc<Shared>,
-    /// What the pass writes through: in its own term of leadership alone.
+    /// The client for the pass's writes, which works only in its own term of leadership.
     cluster: Cluster,
-    /// As whom children are read and written, where not as the host; or why nobody can be.
+    /// The account as which children are read and written, if it is not the host; or why there is none.
     account: Result<Option<Account>, Failure>,
     term: u64,
     module: Option<Module>,
@@ -51,11 +51,11 @@ struct Work {
 /// The memory that the answer of a pass takes.
 struct Held {
     reservation: Reservation,
-    /// How much of it the answer takes once it was judged, in bytes.
+    /// How many bytes of it stay reserved for the answer once it was judged.
     judged_bytes: u64,
 }
 
-/// Hands out keys to workers, until the operator stops. Then it waits for those in work.
+/// Hands out keys to workers, until the operator stops. Then it waits for the passes in work.
 pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
     let permits = Arc::new(Semaphore::new(workers));
     while !shared.is_stopping() {
@@ -64,7 +64,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
         let shared = Arc::clone(&shared);
         let spawner = shared.spawner.clone();
         spawner.spawn(async move {
-            // A panic in one pass is that root's failure and nothing else's.
+            // A panic in a pass is a failure of that root only.
             let id = shared.metrics.began(&lane, waited);
             let pass = shared.spawner.spawn(reconcile(Arc::clone(&shared), lane.clone(), key.clone()));
             let finished = match pass.await {
@@ -87,12 +87,12 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
     let _ = tokio::time::timeout(STOP_TIMEOUT, permits.acquire_many(all)).await;
 }
 
-/// How long a pass waits for the first list of what its guest asks to see. Ten thousand objects are listed in a second or two.
+/// How long a pass waits for the first list of the objects that its guest asks to see. Listing ten thousand objects takes a second or two.
 const LIST_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks meanwhile whether the list has failed.
+/// How often the pass checks meanwhile whether the list has failed.
 const LIST_POLL: Duration = Duration::from_millis(200);
 
-/// How many look-ups follow one another before others have a turn on the thread: each may look at ten thousand objects.
+/// How many look-ups are done in a row before other tasks get a turn on the thread. Each may look at ten thousand objects.
 const LOOKS_AT_ONCE: usize = 16;
 
 /// How many objects are read live at once for one call: an object is at most 1.5 MiB.
@@ -101,25 +101,25 @@ const READS_AT_ONCE: usize = 8;
 /// How many objects that a root's status names are read at once. There may be two thousand of them.
 const RECORDED_AT_ONCE: usize = 64;
 
-/// For how long a kind that only a root's status names, and that is not served, is not asked about again; and of how many that is
+/// For how long discovery is not repeated for a kind that is not served and that only a root's status names, and how many such kinds are
 /// remembered.
 const UNSERVED_FOR: Duration = Duration::from_secs(1);
 const UNSERVED_MAX: usize = 1024;
 
-/// Up to this, in bytes that are reserved for it, an answer is judged where it came in: in a millisecond or two. Handing it to another
-/// thread and back takes a twentieth of one.
+/// An answer with at most this many reserved bytes is judged on the thread of the pass, in one or two milliseconds. Handing it to another
+/// thread and back takes a twentieth of a millisecond.
 const JUDGED_AT_ONCE_BYTES: u64 = 1 << 20;
 
 /// How long passes in work may take to end when the operator stops. Kubernetes kills a Pod after 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The next key and how long it waited for a worker, as soon as there is one; nothing when the operator stops.
+/// The next key and how long it waited for a worker, as soon as there is one; none when the operator stops.
 async fn next(shared: &Shared) -> Option<(String, RootKey, Option<Duration>)> {
     loop {
         let notified = shared.work.notified();
         let due = {
             let mut state = shared.state();
-            // Who does not lead keeps the keys for when it does: the control loop then wakes the workers.
+            // A host that is not the leader keeps the keys until it is. The control loop then wakes the workers.
             let works = shared.term_of_work(&state).is_some();
             let now = clock::monotonic();
             if let Some((lane, key)) = works.then(|| state.queue.pop(now)).flatten() {
@@ -191,7 +191,7 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
         };
     };
     if work.cluster.hold().term().is_none() && done.error.is_some() {
-        // Nothing is wrong with the root: whoever leads next works on it.
+        // Nothing is wrong with the root. The next leader works on it.
         info!(reconciler = lane, root = %key, "Stopped halfway: this host no longer leads");
         return work.remember(&key, *done);
     }
@@ -206,7 +206,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let (module, binding, resource, account) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let Some(root) = state.roots.get_mut(&binding.root_kind(), key) else {
-        // What is gone asks for nothing.
+        // A root that is gone has no needs.
         state.needed.forget(&(binding.root_kind(), key.clone()));
         return None;
     };
@@ -240,7 +240,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
 }
 
 impl Work {
-    /// The way to the API server as the account that children are read and written as.
+    /// The client of the account as which children are read and written.
     fn children(&self) -> Result<Cluster, ApiError> {
         match &self.account {
             Ok(None) => Ok(self.cluster.clone()),
@@ -253,7 +253,7 @@ impl Work {
         }
     }
 
-    /// Whether the guest may be shown what it observes: what the account could read itself.
+    /// Whether the guest may be shown the children that it observes: only if the account could read them itself.
     async fn may_observe(&self) -> Result<(), Failure> {
         let Some(account) = self.account.as_ref().map_err(Clone::clone)? else { return Ok(()) };
         for child in self.binding.manifest.children.iter().filter(|child| child.observe) {
@@ -267,14 +267,14 @@ impl Work {
         Ok(())
     }
 
-    /// Looks up what the guest asks to see, and has the root told of its changes from now on.
+    /// Looks up the objects that the guest asks to see. From now on, the root is requeued when they change.
     async fn look(&self, key: &RootKey, lookups: &[LookUp]) -> Vec<Result<Vec<Value>, Failure>> {
         let asker = (self.binding.root_kind(), key.clone());
         let started = clock::monotonic();
         loop {
             let listed = self.shared.needs_listed.notified();
             match self.shared.state().needed.ask(&asker, lookups) {
-                // More is to be kept of each object: the watch begins anew.
+                // More fields of each object must be kept, so the watch begins anew.
                 Ok(true) => self.shared.control.notify_one(),
                 Ok(false) => {}
                 Err(kind) => return lookups.iter().map(|_| Err(too_many_fields(&kind))).collect(),
@@ -291,8 +291,8 @@ impl Work {
             }
             let _ = tokio::time::timeout(left.min(LIST_POLL), listed).await;
         }
-        // Each by itself: a look-up may look at every object of its kind, and others want the lock. What changes in between concerns
-        // the root, which comes again.
+        // Each look-up takes the lock by itself, because it may look at every object of its kind, and other tasks need the lock. A
+        // change in between requeues the root.
         let (mut budget, mut followed) = (Budget::default(), Budget::default());
         let mut looked = Vec::with_capacity(lookups.len());
         for (index, look) in lookups.iter().enumerate() {
@@ -302,7 +302,7 @@ impl Work {
             let budget = if look.is_followed() { &mut followed } else { &mut budget };
             looked.push(self.shared.state().needed.find(look, budget));
             if !look.is_followed() && looked.last() == Some(&Looked::TooMuch) {
-                // Nothing of it is shown, and nothing is made of what was found before.
+                // Nothing of it is shown, and the objects found before are dropped.
                 let failed = |at: usize, look: &LookUp| match at == index {
                     true => Err(needs::too_large(look.kind(), look.select())),
                     false => Ok(Vec::new()),
@@ -312,7 +312,7 @@ impl Work {
         }
         let mut answers = Vec::with_capacity(lookups.len());
         let mut looked = lookups.iter().zip(looked);
-        // A few at a time, since what is read live may be large.
+        // A few at a time, since objects that are read live may be large.
         loop {
             let some: Vec<(&LookUp, Looked)> = looked.by_ref().take(READS_AT_ONCE).collect();
             if some.is_empty() {
@@ -334,7 +334,7 @@ impl Work {
         self.shared.state().resources.contains_key(look.kind())
     }
 
-    /// Why the watch of what is looked up does not go on.
+    /// Why the watch of the looked-up objects does not work.
     fn watch_failure(&self, look: &LookUp) -> Option<String> {
         let state = self.shared.state();
         let mut watches =
@@ -403,8 +403,7 @@ impl Work {
         reply
     }
 
-    /// The pass's next step. What follows from a large answer takes its time, and is not computed on a thread that has everybody's I/O
-    /// to do.
+    /// The pass's next step. For a large answer the step takes long, so it is not computed on a thread that does the I/O of all tasks.
     async fn judge(&self, mut pass: Pass, outcome: Outcome) -> (Pass, Step) {
         let is_large = matches!(outcome, Outcome::Answered(Ok(_)))
             && self.held().as_ref().is_some_and(|held| held.judged_bytes > JUDGED_AT_ONCE_BYTES);
@@ -418,14 +417,14 @@ impl Work {
         });
         match judged.await.map_err(JoinError::try_into_panic) {
             Ok(judged) => judged,
-            // It is this pass's, and is told as such.
+            // The panic belongs to this pass, and is reported as its own.
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // The runtime is being shut down.
             Err(Err(_)) => std::future::pending().await,
         }
     }
 
-    /// The answer that the pass holds was judged: what making it took besides is free.
+    /// The answer that the pass holds was judged. Gives back the memory that is not needed for it any more.
     fn judged(&self) {
         if let Some(held) = &mut *self.held() {
             held.reservation.shrink(Purpose::Answer, held.judged_bytes);
@@ -437,7 +436,7 @@ impl Work {
     }
 
     async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
-        // The pass has dropped the answer that this one takes the place of. Nothing is held while a reservation is waited for.
+        // The pass has dropped the answer that this one replaces. While it waits for a reservation, it holds none.
         drop(self.held().take());
         self.may_observe().await?;
         let Ok(text) = serde_json::to_string(&request) else {
@@ -456,7 +455,7 @@ impl Work {
             parsed_bytes: Weight::parsed_bytes_max(limits.response) as u64,
         };
         let mut grant = budget.grant(lane, most);
-        // What did not do.
+        // The last grant, which was not enough.
         let mut too_little = Need::default();
         loop {
             let reservation = self.reserve(&mut grant, too_little, text.len() as u64).await?;
@@ -464,7 +463,7 @@ impl Work {
                 self.call_within(&module, Arc::clone(&text), limits, grant, reservation).await?;
             let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
             if let Some(more) = called.as_ref().err().and_then(|error| more(error, grant, most)) {
-                // A guest is a pure function: what it began is begun anew, and what it had is given back first.
+                // A guest is a pure function, so it is called again. The reservation of the first call is given back before.
                 drop(reservation);
                 (too_little, grant) = (grant, more);
                 continue;
@@ -490,8 +489,8 @@ impl Work {
         }
     }
 
-    /// Waits for the memory that a call is granted. Where there is never so much, it is granted less linear memory, if that is still more
-    /// than what did not do: most guests never use what they may have.
+    /// Waits for the memory that a call is granted. If the budget can never give so much, the call is granted less linear memory, provided
+    /// that this is still more than the grant that was not enough. Most guests never use all that they may have.
     async fn reserve(
         &self,
         grant: &mut Need,
@@ -513,7 +512,7 @@ impl Work {
         reserved
     }
 
-    /// Calls the guest with what it is granted. The reservation stays with the call, also where nobody waits for it any more.
+    /// Calls the guest with its grant. The reservation stays with the call, even if nothing waits for the call any more.
     async fn call_within(
         &self,
         module: &Module,
@@ -529,7 +528,7 @@ impl Work {
         match (&self.shared.guests, module.reconcile_at_once(&text, &limits)) {
             (Some(call), _) => Ok((call(module, &text, &limits), reservation)),
             (None, Some(answer)) => Ok((answer, reservation)),
-            // A call computes for up to its deadline; on a thread of the runtime it would hold up everybody's I/O for as long.
+            // A call computes for up to its deadline. On a thread of the runtime it would hold up the I/O of all tasks for as long.
             (None, None) => {
                 let module = module.clone();
                 let called =
@@ -539,7 +538,8 @@ impl Work {
         }
     }
 
-    /// How the API server serves a kind. It is asked about one that no Reconciler declares, since a root's status may name any.
+    /// How the API server serves a kind. For a kind that no Reconciler declares, the API server is asked, since a root's status may name
+    /// any kind.
     async fn resource_of(&self, reference: &ObjectRef) -> Result<Resource, ApiError> {
         let kind = reference.kind();
         let now = clock::monotonic();
@@ -572,8 +572,7 @@ impl Work {
         self.binding.manifest.children.iter().any(|child| child.observe && child.kind() == reference.kind())
     }
 
-    /// How much of a child the host has to know: what it does not, need not come back when the child is applied, and what is secret
-    /// should not.
+    /// How much of a child the host has to know. The reply to an apply need not contain the rest, and should not contain secret values.
     fn back(&self, reference: &ObjectRef) -> Back {
         match self.observes(reference) || readiness::needs_status(&reference.kind()) {
             true => Back::Whole,
@@ -589,7 +588,7 @@ impl Work {
 
     async fn get(&self, reference: &ObjectRef) -> Result<Option<Observed>, ApiError> {
         if *reference == pintle_core::object::reference(&self.root) {
-            // An account made for children need have no right on the root.
+            // An account for children may have no rights on the root.
             let live = self.cluster.get(&self.resource, reference).await?;
             return Ok(live.map(|live| self.observed(reference, live)));
         }
@@ -602,7 +601,7 @@ impl Work {
         let found = live.map(|live| self.observed(reference, live));
         let mut state = self.shared.state();
         match &found {
-            // Somebody else's object is of no concern to anybody's watch, and is not kept.
+            // An object of somebody else belongs into no cache, and is not kept.
             Some(child)
                 if child.reconciler_label.is_some()
                     || child.is_owned_by(pintle_core::object::uid(&self.root)) =>
@@ -617,7 +616,7 @@ impl Work {
         Ok(found)
     }
 
-    /// The root as it is now. Its watch alone brings it into the view.
+    /// The root as it is now. Only its watch puts it into the cache.
     async fn read_root(&self) -> Result<Option<Value>, ApiError> {
         self.cluster.get_metadata(&self.resource, &pintle_core::object::reference(&self.root)).await
     }
@@ -667,7 +666,7 @@ impl Work {
     async fn set_finalizers(&self, write: &FinalizerWrite) -> Result<(), ApiError> {
         let reply = self.cluster.patch_finalizers(&self.resource, write).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "finalizers", reply.as_ref().err());
-        // The watch brings the root as it is now; the finalizers are of no concern to the guest.
+        // The watch brings the root as it is now. The finalizers do not matter to the guest.
         reply.map(|_| ())
     }
 
@@ -684,7 +683,7 @@ impl Work {
         self.shared.tell_of_counts(&mut state, &kind);
         drop(state);
         if changed {
-            // The guest's own status fields are its memory: it may have more to say now that they are there.
+            // The guest's own status fields are its memory. Now that they are written, its answer may be another one.
             self.shared.enqueue_root(&kind, &RootKey::of(&self.root), pintle_core::Priority::Background);
         }
         Ok(())
@@ -699,7 +698,7 @@ impl Work {
         let mut state = self.shared.state();
         let state_term = state.term;
         let kind = self.binding.root_kind();
-        // While the pass waited for a reply, another Reconciler may have come to work on the root.
+        // While the pass waited for a reply, another Reconciler may have begun to work on the root.
         let active = state.active.get(&self.binding.reconciler);
         if active.is_none_or(|active| active.binding.uid != self.binding.uid) {
             return Finished::Gone;
@@ -709,7 +708,7 @@ impl Work {
             return Finished::Settled;
         }
         let failing = done.error.is_some();
-        // What was learnt in a term that has ended since, another host may have changed.
+        // If the term has ended since, another host may have changed what this pass has learnt.
         let is_current = state_term == Some(self.term);
         let memory = if is_current { done.memory } else { RootMemory::default() };
         state.roots.remember(&kind, key, memory, failing);
@@ -727,7 +726,7 @@ impl Work {
     }
 }
 
-/// What a call was seen to need.
+/// The memory that a call needed.
 fn need(stats: CallStats) -> Need {
     Need {
         memory_bytes: stats.peak_memory_bytes as u64,
@@ -736,7 +735,7 @@ fn need(stats: CallStats) -> Need {
     }
 }
 
-/// What a call is to be granted that failed for want of more, where it may have more.
+/// The next grant for a call that failed for lack of memory, if it may have more.
 fn more(error: &CallError, grant: Need, most: Need) -> Option<Need> {
     if error.origin != Origin::Engine {
         return None;
@@ -745,7 +744,7 @@ fn more(error: &CallError, grant: Need, most: Need) -> Option<Need> {
     let more = match error.failure.reason.as_str() {
         reasons::MEMORY => Need { memory_bytes: most.memory_bytes, ..grant },
         reasons::TOO_LARGE => Need { text_bytes: most.text_bytes, ..grant },
-        // It says how much it is, unless somebody changed the answer on its way.
+        // The failure says how much the answer needs, unless the answer was changed on its way.
         reasons::BEYOND_GRANT if seen.parsed_bytes > grant.parsed_bytes => {
             Need { parsed_bytes: seen.parsed_bytes.min(most.parsed_bytes), ..grant }
         }
@@ -755,7 +754,7 @@ fn more(error: &CallError, grant: Need, most: Need) -> Option<Need> {
     (more != grant).then_some(more)
 }
 
-/// What is shown of objects that were read live, if there is so much left.
+/// The shown part of objects that were read live, if the budget has so much left.
 fn shown(look: &LookUp, found: Vec<Value>, budget: &mut Budget) -> Result<Vec<Value>, Failure> {
     let mut all = Vec::with_capacity(found.len());
     for live in found {
@@ -795,7 +794,7 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
                 Some(_) => "it is tried again after a back-off of at most 60 s",
                 None => "it waits for a change of the root, its children, the Reconciler or the module",
             };
-            // What the reason alone does not say: which verb on what, which field.
+            // What the reason alone does not show: the verb and the object, or the field.
             let because = done.message.as_deref().unwrap_or_default();
             warn!(reconciler = lane, root = %key, error, because, next, "Reconciled with an error");
         }

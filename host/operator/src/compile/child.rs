@@ -1,5 +1,5 @@
-//! One compiler: a process of this very program, with limits of its own. It sets them itself, before it reads anything, and ends when
-//! its input does: with this process, however that ends.
+//! One compiler: a process of this same program with its own limits. The process sets the limits itself, before it reads anything. It
+//! ends when its input ends, and therefore with this process, however that ends.
 
 use std::{
     io::{self, Read, Write},
@@ -17,55 +17,56 @@ use std::{
 use pintle_engine::{Allocation, Job, Meter};
 use rustix::process::Signal;
 
-/// What one compiler may use.
+/// The limits of one compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of processors' time, in whole seconds.
+    /// The processor time, in whole seconds.
     pub cpu: Duration,
-    /// Of time on the wall.
+    /// The elapsed time.
     pub wall: Duration,
-    /// Of memory, in bytes, for a module without size: `RLIMIT_DATA`, which counts what can be written and is nobody else's.
-    /// `RLIMIT_AS` would also count what the allocator reserves and never touches, and the program itself.
+    /// The memory, in bytes, for a module of size zero, as `RLIMIT_DATA`, which counts private writable memory. `RLIMIT_AS` would also
+    /// count the program itself, and memory that the allocator reserves and never touches.
     pub data_bytes: usize,
-    /// The most of it for any module, in bytes: what the process's budget has for one compiler.
+    /// The most memory for any module, in bytes: what the budget of the process has for one compiler.
     pub data_bytes_max: usize,
 }
 
 impl Limits {
-    /// The memory of a compiler of a module of so many bytes, in bytes: what it reserves of the process's budget.
+    /// The memory, in bytes, of a compiler for a module of this size. It is reserved in the budget of the process.
     pub fn data_bytes_of(&self, module_bytes: usize) -> usize {
         let wanted = self.data_bytes.saturating_add(module_bytes.saturating_mul(DATA_FACTOR));
         wanted.min(self.data_bytes_max)
     }
 }
 
-/// The processors' time of one compiler: a module as large as may be, all of it code, takes less than 20 s even where neither it nor the
-/// compiler is optimised.
+/// The processor time of one compiler. A module of the largest size that consists only of code takes less than 20 s, even if neither the
+/// module nor the compiler is optimised.
 pub const CPU: Duration = Duration::from_secs(30);
 
-/// The time on the wall of one compiler: four times as much, for a machine that does much else.
+/// The elapsed time of one compiler: four times the processor time, for a busy machine.
 pub const WALL: Duration = Duration::from_secs(120);
 
-/// The memory of one compiler, in bytes: so much, and [`DATA_FACTOR`] times the module. A guest in Rust of 228 KB takes less than
-/// 100 MiB, and its code repeated to 8 MiB less than 384. Half of that is never touched: what the allocator has set aside counts.
+/// The memory of one compiler, in bytes: this much, and [`DATA_FACTOR`] times the size of the module. A guest in Rust of 228 KB takes less
+/// than 100 MiB, and its code repeated to 8 MiB less than 384 MiB. Half of that is never touched, because memory that the allocator has
+/// reserved counts too.
 pub const DATA_BYTES: usize = 160 << 20;
 /// See [`DATA_BYTES`].
 pub const DATA_FACTOR: usize = 32;
 
-/// How many times its module the largest artifact is, beside what every artifact has.
+/// The largest artifact, as a multiple of its module, besides the part that every artifact has.
 pub const ARTIFACT_FACTOR: usize = 16;
 const ARTIFACT_BYTES_MIN: usize = 1 << 20;
 
-/// What no artifact is larger than, in bytes.
+/// The largest artifact of any module, in bytes.
 pub const ARTIFACT_BYTES_MAX: usize = 64 << 20;
 
-/// On how many threads one compiler works at most. Each may need the memory that the largest function needs.
+/// The most threads of one compiler. Each may need the memory that the largest function needs.
 const THREADS_MAX: usize = 2;
 
-/// How much of what a compiler says is kept, in bytes.
+/// How much of a compiler's error output is kept, in bytes.
 const SAID_BYTES_MAX: u64 = 4 << 10;
 
-/// This very program, also when its file was replaced meanwhile.
+/// This same program, even if its file was replaced meanwhile.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
 impl Default for Limits {
@@ -79,17 +80,17 @@ impl Default for Limits {
 pub enum Ended {
     /// With an artifact.
     Made(Vec<u8>),
-    /// The module cannot be compiled; why.
+    /// The module cannot be compiled, for this reason.
     Invalid(String),
-    /// It used up its processors' time.
+    /// It used up its processor time.
     TooExpensive,
-    /// It used up its time on the wall.
+    /// It used up its elapsed time.
     TooLong,
     /// The artifact is larger than this many bytes.
     TooLarge(usize),
-    /// It was killed: for want of memory, nearly always.
+    /// It was killed, nearly always for lack of memory.
     Killed(String),
-    /// It could not be run, or not for reasons of its own.
+    /// It could not be run, or it failed for a reason that is not the module's.
     Failed(String),
     /// It was asked to end.
     Stopped,
@@ -100,7 +101,7 @@ enum Event {
     Stop,
 }
 
-/// Asks a compiler to end, or one that has not begun yet not to.
+/// A request to a compiler to stop, or not to begin.
 #[derive(Debug, Default)]
 pub struct Stop(Mutex<(bool, Option<Sender<Event>>)>);
 
@@ -110,7 +111,7 @@ impl Stop {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0 = true;
         if let Some(events) = inner.1.take() {
-            // Nobody listens any more where it has just ended.
+            // If the compiler has just ended, nobody receives this any more.
             let _ = events.send(Event::Stop);
         }
     }
@@ -133,7 +134,7 @@ pub fn compile(program: &Path, job: &Job<'_>, limits: &Limits, stop: &Stop) -> E
         Err(error) => return Ended::Failed(format!("it cannot be run: {error}")),
     };
     let followed = follow(&mut child, job.bytes, limits.wall, stop);
-    // It has ended already where all went well; otherwise nobody wants it any more.
+    // If all went well, the process has ended already. Otherwise its result is not needed any more.
     if !matches!(followed, Ok((Followed::Read(_), _))) {
         let _ = child.kill();
     }
@@ -167,7 +168,7 @@ fn command(program: &Path, job: &Job<'_>, limits: &Limits) -> Command {
         .args(["--data-bytes", &limits.data_bytes_of(job.bytes.len()).to_string()])
         .env_clear()
         .env("RAYON_NUM_THREADS", threads.to_string())
-        // Otherwise the allocator maps a gibibyte that can be written, and none of its limits would be left.
+        // Without this, the allocator maps one gibibyte of writable memory, which would use up the limit.
         .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -182,7 +183,7 @@ enum Followed {
     Stopped,
 }
 
-/// Gives a compiler its module and reads what it writes, until it ends or its time is up. Its input is open for as long.
+/// Sends a compiler its module and reads what it writes, until it ends or its time is up. Its input stays open until then.
 fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::Result<(Followed, String)> {
     let (Some(mut input), Some(mut output), Some(errors)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -198,7 +199,7 @@ fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::
     thread::scope(|scope| {
         let named = |name: &str| thread::Builder::new().name(format!("compiler-{name}"));
         let start = || {
-            // What it does not read it does not want: how it ended says why.
+            // If it does not read all of its input, how it ends says why.
             let writer = named("input").spawn_scoped(scope, move || {
                 let _ = input.write_all(module);
                 input
@@ -216,7 +217,7 @@ fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::
         let (writer, said) = match started {
             Ok(threads) => threads,
             Err(error) => {
-                // Those that did start find the ends of their pipes.
+                // The threads that did start end when their pipes end.
                 let _ = child.kill();
                 return Err(error);
             }
@@ -240,7 +241,7 @@ fn follow(child: &mut Child, module: &[u8], wall: Duration, stop: &Stop) -> io::
     })
 }
 
-/// The beginning of what a compiler says. The rest is read and forgotten, or it would wait for ever to be.
+/// The beginning of a compiler's error output. The rest is read and dropped, or the compiler would wait for ever to write it.
 fn heard(mut errors: impl Read) -> String {
     let mut said = Vec::new();
     let _ = errors.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut said);
@@ -255,7 +256,7 @@ fn judge(status: ExitStatus, artifact: Vec<u8>, said: &str) -> Ended {
     match (status.code(), status.signal()) {
         (_, Some(signal)) if signal == Signal::XCPU.as_raw() => Ended::TooExpensive,
         (_, Some(_)) => Ended::Killed(format!("{status} {said}").trim().to_owned()),
-        // As the command line has it for a module that is at fault.
+        // The exit code of the command line for a module that is at fault.
         (Some(1), _) => Ended::Invalid(said.trim_start_matches("error: ").to_owned()),
         _ => Ended::Failed(format!("{status} {said}").trim().to_owned()),
     }

@@ -1,4 +1,4 @@
-//! Keeping Modules, Reconcilers and CRDs up to date.
+//! Watches Modules, Reconcilers and CRDs, and keeps the host's cache of them up to date.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

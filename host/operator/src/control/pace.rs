@@ -1,21 +1,21 @@
-//! How often the root counts of a Reconciler are written.
+//! The rate limit for writes of a Reconciler's root counts: a token bucket.
 
 use std::time::Duration;
 
-/// How many writes may follow each other at once. A person who applies a few roots and looks sees what is true.
+/// The size of the bucket, in writes. It is enough for a person who applies a few roots and looks at the counts.
 const BURST: u32 = 8;
-/// How long it takes until another one may. A thousand roots that become ready one by one cost a write every two seconds.
+/// How long one more token takes. A thousand roots that become ready one by one cost a write every two seconds.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// What is left of the writes that may follow each other, as a bucket that fills again with time.
+/// The token bucket of a Reconciler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// When the bucket will be full, if nothing more is taken.
+    /// When the bucket will be full again.
     full_at: Duration,
 }
 
 impl Pace {
-    /// Nothing was written before.
+    /// A full bucket.
     pub(super) fn new(now: Duration) -> Self {
         Self { full_at: now }
     }

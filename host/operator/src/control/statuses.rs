@@ -1,4 +1,4 @@
-//! Writing the statuses, finalizers and Events of the host's own objects.
+//! Writes the statuses, finalizers and Events of the host's own objects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ pub(super) fn module_resource() -> Resource {
     builtin("pintle.dev/v1alpha1", "Module", "modules", false)
 }
 
-/// Writes the child kinds of a Reconciler when there are new ones.
+/// Writes the kinds of children into the status of a Reconciler, if there are new ones.
 pub(super) async fn write_widened(shared: &Shared, name: &str, kinds: &[Kind]) -> Result<(), ApiError> {
     let (version, status) = {
         let state = shared.state();
@@ -47,8 +47,8 @@ pub(super) async fn write_widened(shared: &Shared, name: &str, kinds: &[Kind]) -
     write_reconciler(shared, name, &version, status).await
 }
 
-/// Writes the status of a Reconciler of which this version was read. Where it has another by now, an event that brings it is on its way,
-/// and the loop looks again.
+/// Writes the status of a Reconciler that was read in this version. If it has another version by now, a watch event will bring that
+/// version, and the loop looks again.
 async fn write_reconciler(
     shared: &Shared,
     name: &str,
@@ -64,7 +64,7 @@ async fn write_reconciler(
     Ok(())
 }
 
-/// An object of the host's own, where it is still the one of this version: an event may have brought a newer one while it was written.
+/// One of the host's own objects, if the cache still has it in this version. A watch event may have brought a newer one during the write.
 fn as_read<'a, K: kube::Resource>(
     objects: &'a mut BTreeMap<String, K>,
     name: &str,
@@ -77,7 +77,7 @@ fn version_of(metadata: &ObjectMeta) -> String {
     metadata.resource_version.clone().unwrap_or_default()
 }
 
-/// Writes the statuses and finalizers of the host's own objects where they differ.
+/// Writes the statuses and finalizers of the host's own objects that differ from the wanted ones.
 pub(super) async fn write_statuses(
     shared: &Shared,
     memory: &mut Loop,
@@ -88,7 +88,7 @@ pub(super) async fn write_statuses(
     let now = clock::monotonic();
     memory.counts_written.retain(|name, _| verdicts.contains_key(name));
     for (name, verdict) in verdicts {
-        // Before it is counted: what changes after that must wake the loop again.
+        // Before counting, so that later changes wake the loop again.
         shared.state().counts_changed.remove(name);
         let Some((object, status)) = reconciler_status(shared, memory, name, verdict, child_kinds) else {
             continue;
@@ -101,7 +101,7 @@ pub(super) async fn write_statuses(
         let pace = memory.counts_written.entry(name.clone()).or_insert_with(|| Pace::new(now));
         let wait = pace.wait(now);
         if only_counts && !wait.is_zero() {
-            // Until then it counts as changed, so that nothing wakes the loop for it.
+            // Until then the counts stay marked as changed, so that no further change wakes the loop.
             shared.state().counts_changed.insert(name.clone());
             again = Some(again.map_or(wait, |before| before.min(wait)));
             continue;
@@ -134,8 +134,8 @@ pub(super) async fn write_statuses(
     again
 }
 
-/// Whether a status says no more than that a host is starting, about a Reconciler of which something was said already: it will be so
-/// again in a moment, and nobody needs to be told of a restart.
+/// Whether a status says only that a host is starting, and the Reconciler had another status before. It will have that one again in a
+/// moment, so a restart need not be reported.
 pub(super) fn is_only_starting(
     object: &api::Reconciler,
     before: &api::ReconcilerStatus,
@@ -150,7 +150,7 @@ pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
     conditions.iter().find(|condition| condition.r#type == pintle_core::conditions::READY)
 }
 
-/// Reasons that pass by themselves within moments.
+/// Reasons that end by themselves within moments.
 pub(super) fn is_passing(reason: &str) -> bool {
     matches!(reason, "Progressing" | "Loading" | "ModuleLoading")
 }
@@ -204,7 +204,7 @@ pub(super) fn reconciler_status(
             }
             let recorded = object.status.as_ref().and_then(|status| status.roots);
             findings.roots = match recorded {
-                // What a host that starts has not listed yet is not gone, and what it has not looked at yet is as it was.
+                // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
                 Some(recorded)
                     if findings.starting.contains(&in_force.resource.kind)
                         || state.roots.any_unjudged(&in_force.resource.kind, &object.spec.namespaces) =>
@@ -226,7 +226,8 @@ pub(super) fn reconciler_status(
     Some((object, status))
 }
 
-/// What is to be written of a Module follows from this: while it is the same, and there was nothing to write, there is nothing.
+/// Everything that decides what to write for a Module. While it stays the same, and nothing had to be written before, nothing has to be
+/// written now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     version: Option<String>,
@@ -248,7 +249,7 @@ impl Settled {
     }
 }
 
-/// A Module of which there is something to write.
+/// A Module for which something has to be written.
 struct Due {
     name: String,
     object: api::Module,
@@ -270,7 +271,7 @@ pub(super) fn users<'a>(
     users
 }
 
-/// The Modules of which there is something to write. A cluster has many, with long manifests, and nearly all stay as they are.
+/// The Modules for which something has to be written. A cluster has many of them, with long manifests, and nearly all stay unchanged.
 fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
     let state = shared.state();
     let users = users(&state.reconcilers, &memory.in_force);
@@ -316,7 +317,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
                     version = now;
                 }
                 Err(error) if error.code == 404 => continue,
-                // The version that it has now is on its way here.
+                // A watch event will bring its present version.
                 Err(error) if error.code == 409 => {
                     again = Some(ROUND_RETRY);
                     continue;
@@ -346,8 +347,8 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
     again
 }
 
-/// The finalizers that a Module should have, where they are others than it has: ours while a Reconciler uses it, so that what is in
-/// force cannot be deleted.
+/// The finalizers that a Module should have, if they differ from those that it has. Ours is set while a Reconciler uses the Module, so
+/// that a module in force cannot be deleted.
 pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>> {
     let now = object.metadata.finalizers.clone().unwrap_or_default();
     let has = now.iter().any(|name| name == names::FINALIZER_IN_USE);
@@ -358,9 +359,9 @@ pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>
     }
 }
 
-/// Writes our finalizer on the Reconcilers of whose roots some may have finalizers, before the first of them does, and takes it off
-/// when none has any more: a root that nobody works on must not be kept from going.
-/// Returns those for which that failed.
+/// Writes our finalizer on the Reconcilers whose roots may get finalizers, before the first root gets one, and removes it when no root has
+/// one any more. Without it, roots could be left that nobody works on and that cannot be deleted. Returns the Reconcilers for which that
+/// failed.
 pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Vec<(String, ApiError)> {
     let mut failed = Vec::new();
     let due: Vec<(String, String, Vec<String>, Option<Resource>)> = {
@@ -384,7 +385,7 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
             .collect()
     };
     for (name, version, finalizers, roots) in due {
-        // Without the Reconciler nobody would take them off: that there are none must not be an old view's word.
+        // Without the Reconciler nobody would remove the finalizers of its roots, so an outdated cache is no proof that there are none.
         let held = match &roots {
             Some(roots) => shared.cluster.any_has_finalizer(roots, &FINALIZERS_OF_ROOTS).await,
             None => Ok(false),
@@ -412,7 +413,7 @@ fn roots_are_held() -> ApiError {
     ApiError { reason: "RootsHeld".into(), message, ..ApiError::default() }
 }
 
-/// Whether a Reconciler is to have our finalizer; nothing while that is not known.
+/// Whether a Reconciler should have our finalizer; none while that is not known.
 fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Option<bool> {
     let is_deleting = object.metadata.deletion_timestamp.is_some();
     match verdict {
@@ -424,12 +425,12 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
             Some(true)
         }
         _ if !bind::may_hold_roots(object) => Some(false),
-        // It may work again, and its roots may go meanwhile.
+        // It may work again later, and its roots may be deleted meanwhile.
         Verdict::Rest(..) if !is_deleting => Some(true),
         _ => {
             let kind = &object.spec.r#for;
             if !state.crds.values().any(|crd| crd.group == kind.group() && crd.kind == kind.kind) {
-                // With their CRD all roots are gone.
+                // All roots were deleted with their CRD.
                 return Some(false);
             }
             let watch = state.watches.get(&WatchKey::roots(kind));
@@ -439,7 +440,7 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
     }
 }
 
-/// Publishes an Event when the Ready of one of the host's own objects turned, or gave another reason that is worth one.
+/// Publishes an Event if the condition `Ready` of one of the host's own objects changed, or has another reason that is worth an Event.
 pub(super) async fn tell(
     shared: &Shared,
     kind: &str,
@@ -451,7 +452,7 @@ pub(super) async fn tell(
     let Some(now) = ready(after) else { return };
     let before = ready(before);
     let changed = before.is_none_or(|before| before.status != now.status || before.reason != now.reason);
-    // That a Reconciler works for the first time is told with its module.
+    // The Event that a Reconciler works for the first time names its module.
     let first = kind == "Reconciler" && before.is_none_or(|before| is_passing(&before.reason));
     if !changed || is_passing(&now.reason) || first && now.status == ConditionStatus::True {
         return;

@@ -1,4 +1,4 @@
-//! Children: each as a small struct, by name and by the uid of its root.
+//! The cache of children: each as a small struct, found by its name and by the uid of its root.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,7 +19,7 @@ pub(crate) struct Children {
     names: Names,
     /// How many children of a kind carry the label of a Reconciler.
     labelled: BTreeMap<(Arc<Kind>, Arc<str>), u32>,
-    /// Counts the operator's own writes, to tell those that a list cannot have shown yet.
+    /// Counts the operator's own writes, to know which of them a list cannot have shown yet.
     writes: u64,
     lists: u32,
 }
@@ -31,7 +31,7 @@ struct Entry {
     listed: u32,
 }
 
-/// The part of the cluster that a watch shows: one namespace, or all of them.
+/// The scope of a watch: one namespace, or all of them.
 pub(crate) type Scope<'a> = Option<&'a str>;
 
 impl Children {
@@ -46,7 +46,7 @@ impl Children {
         self.put(child, 0, list)
     }
 
-    /// Takes in a child as the operator's own write or look left it.
+    /// Takes in a child as the operator's own write or live read showed it.
     pub(crate) fn wrote(&mut self, child: Observed) {
         self.writes += 1;
         self.put(child, self.writes, None);
@@ -64,13 +64,13 @@ impl Children {
             if before.uid == child.uid {
                 known.listed = known.listed.max(listed);
             }
-            // A list that began after this was known shows what holds, also where the API server went back to an older state.
+            // A list that began after this was known shows the present state, even if the API server was restored to an older one.
             let holds = list.is_some_and(|list| known.written <= list.writes);
             if !child.is_newer_than(&before) && !holds {
                 return concerned;
             }
             child.inherit(&before);
-            // Of another version of the same nobody need be told.
+            // A new version with the same content concerns no root.
             is_news = child.differs_from(&before);
             (written, listed) = (written.max(known.written), listed.max(known.listed));
             concerned.extend(known.child.roots());
@@ -129,8 +129,8 @@ impl Children {
         ListMark { writes: self.writes, list: self.lists }
     }
 
-    /// Forgets the children of a kind that a complete list did not show, except those written since it began, and those without our
-    /// label, which no list can show.
+    /// Forgets the children of a kind that a complete list did not show. Children that were written since the list began stay, and so do
+    /// children without our label, which no list can show.
     pub(crate) fn list_ended(&mut self, kind: &Kind, scope: Scope<'_>, mark: ListMark) -> BTreeSet<Uid> {
         self.forget_where(|entry| {
             **entry.child.kind() == *kind
@@ -141,7 +141,7 @@ impl Children {
         })
     }
 
-    /// Forgets what no watch will tell of, now that its root is gone: children that lost our label.
+    /// Forgets the children without our label of a root that is gone, because no watch reports their deletion.
     pub(crate) fn root_gone(&mut self, uid: &Uid) {
         let numbers = self.by_root.get(uid).into_iter().flatten();
         let unlabelled: Vec<NameHash> = numbers
@@ -154,7 +154,7 @@ impl Children {
         }
     }
 
-    /// The objects that a root controls, or that are labelled as its own.
+    /// The objects that a root controls, or that carry its label.
     pub(crate) fn of_root(&self, uid: &str) -> Vec<Observed> {
         let numbers = self.by_root.get(&Uid::new(uid)).into_iter().flatten();
         numbers.filter_map(|number| self.table.get(*number)).map(|entry| entry.child.observed()).collect()
@@ -170,13 +170,13 @@ impl Children {
         }
     }
 
-    /// Whether any child of this kind is known that a reconciler keeps.
+    /// Whether any child of this kind is known that carries the label of a Reconciler.
     pub(crate) fn any_of(&self, kind: &Kind, reconciler: &str) -> bool {
         let mut labelled = self.labelled.keys();
         labelled.any(|(labelled, name)| **labelled == *kind && **name == *reconciler)
     }
 
-    /// Forgets a whole kind, or what is in one namespace of it.
+    /// Forgets all children of a kind, or those in one namespace.
     pub(crate) fn remove_kind(&mut self, kind: &Kind, scope: Scope<'_>) {
         self.forget_where(|entry| {
             **entry.child.kind() == *kind && scope.is_none_or(|scope| entry.child.namespace() == Some(scope))
@@ -197,7 +197,7 @@ impl Children {
         concerned
     }
 
-    /// How many children are kept, and the memory that they take, in bytes. It looks at each of them.
+    /// How many children are kept, and how much memory they take, in bytes. Looks at each of them.
     pub(crate) fn size(&self) -> (usize, usize) {
         let rows = self.table.rows.iter();
         let heap: usize = rows.map(|(_, entry)| entry.child.bytes() - size_of::<Kept>()).sum();

@@ -1,4 +1,4 @@
-//! Roots: each as the bytes of its JSON, with what the last pass over it left.
+//! The cache of roots: each as the bytes of its JSON, with the memory of the last pass over it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Head, ListMark, NameHash, Number, RootKey, Table, comparable, name_hash};
 
-/// A root, what the last pass over it left, and how it ended.
+/// A root, the memory of the last pass over it, and how that pass ended.
 #[derive(Debug)]
 pub(crate) struct Root {
     kind: Arc<Kind>,
@@ -21,12 +21,12 @@ pub(crate) struct Root {
     name: Box<str>,
     uid: Uid,
     version: u64,
-    /// The JSON of the root, without what neither a guest nor a pass looks at.
+    /// The JSON of the root, without the parts that neither a guest nor a pass needs.
     object: Box<[u8]>,
     pub(crate) memory: RootMemory,
     /// The kinds in `status.pintle.unwatched`.
     unwatched: Box<[Arc<str>]>,
-    /// The last of the operator's writes that it shows.
+    /// The last of the operator's own writes that it shows.
     written: u64,
     /// The last list that showed it.
     listed: u32,
@@ -34,20 +34,20 @@ pub(crate) struct Root {
     /// It has a finalizer of ours.
     held: bool,
     failing: bool,
-    /// Whether it fails is not known: a list showed it, and no pass has ended since.
+    /// It is unknown whether it fails: a list showed it, and no pass has ended since.
     unjudged: bool,
-    /// A list showed it, and nothing since.
+    /// Only a list has shown it.
     listed_alone: bool,
 }
 
 impl Root {
     /// The root, as a pass works with it.
     pub(crate) fn object(&self) -> Value {
-        // It was written as JSON from a value.
+        // The bytes were written as JSON from a value.
         serde_json::from_slice(&self.object).unwrap_or_default()
     }
 
-    /// The resourceVersion in which a list showed it, where nothing has since.
+    /// The resourceVersion in which a list showed it, if nothing has shown it since.
     pub(crate) fn listed_at(&self) -> Option<String> {
         self.listed_alone.then(|| self.version.to_string())
     }
@@ -68,7 +68,7 @@ impl Root {
         name_hash(&self.kind, self.namespace.as_deref(), &self.name)
     }
 
-    /// The memory that it takes beside its row, in bytes.
+    /// How much memory it takes besides its row, in bytes.
     fn heap_bytes(&self) -> usize {
         self.name.len() + self.uid.heap_bytes() + self.object.len() + self.memory.bytes()
             - size_of::<RootMemory>()
@@ -76,7 +76,7 @@ impl Root {
     }
 }
 
-/// Whether a root says of itself that it is ready; a host that just started need not have looked.
+/// Whether a root is ready according to its own status; a host that has just started may not have reconciled it yet.
 fn is_ready(root: &Value) -> bool {
     let conditions = object::at(root, &["status", "conditions"]).and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
@@ -89,7 +89,7 @@ fn is_ready(root: &Value) -> bool {
 pub(crate) const FINALIZERS_OF_ROOTS: [&str; 3] =
     [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
 
-/// The kinds of the children that a root's status names because they are not watched.
+/// The kinds of children that a root's status names because these kinds are not watched.
 fn unwatched_kinds(root: &Value) -> BTreeSet<&str> {
     let recorded = object::at(root, &["status", "pintle", "unwatched"]).and_then(Value::as_array);
     recorded.into_iter().flatten().filter_map(|entry| object::text(entry, &["kind"])).collect()
@@ -106,7 +106,7 @@ pub(crate) struct Roots {
     lists: u32,
 }
 
-/// What is known of the roots of a kind as a whole, kept up to date with each of them.
+/// The counts of the roots of a kind, updated with every change of a root.
 #[derive(Debug, Default)]
 struct OfKind {
     all: RootCounts,
@@ -115,7 +115,7 @@ struct OfKind {
     held: u32,
     /// How many roots name children of a kind that is not watched.
     unwatched: BTreeMap<Arc<str>, u32>,
-    /// How many roots there are in each namespace of which is not known whether they fail.
+    /// How many roots there are in each namespace for which it is unknown whether they fail.
     unjudged: BTreeMap<Option<Arc<str>>, u32>,
     counts_changed: bool,
 }
@@ -166,12 +166,12 @@ impl Roots {
         })
     }
 
-    /// Takes in a root as a watch showed it. False when something newer is known, or when it is the same.
+    /// Takes in a root as a watch showed it. Returns false if a newer one is known, or if it is the same.
     pub(crate) fn saw(&mut self, kind: &Kind, live: Value, list: Option<ListMark>) -> bool {
         self.put(kind, live, None, list)
     }
 
-    /// Takes in a root as the operator's own write left it. False as with [`Roots::saw`].
+    /// Takes in a root as the operator's own write left it. Returns false in the same cases as [`Roots::saw`].
     pub(crate) fn wrote(&mut self, kind: &Kind, live: Value) -> bool {
         self.writes += 1;
         self.put(kind, live, Some(self.writes), None)
@@ -189,7 +189,7 @@ impl Roots {
             if let Some(list) = list {
                 root.listed = list.list;
             }
-            // A list that began after this was known shows what holds, also where the API server went back to an older state.
+            // A list that began after this was known shows the present state, even if the API server was restored to an older one.
             let holds = list.is_some_and(|list| root.written <= list.writes);
             if version == root.version || version < root.version && !holds {
                 return false;
@@ -290,7 +290,7 @@ impl Roots {
         gone
     }
 
-    /// Forgets what passes left, of every root.
+    /// Forgets the memory of passes, for every root.
     pub(crate) fn forget_memories(&mut self) {
         for (_, root) in &mut self.table.rows {
             root.memory = RootMemory::default();
@@ -306,7 +306,7 @@ impl Roots {
         self.table.get_mut(*self.table.by_name.get(&name)?)
     }
 
-    /// Keeps what a pass over a root left.
+    /// Keeps the memory of a pass over a root.
     pub(crate) fn remember(&mut self, kind: &Kind, key: &RootKey, memory: RootMemory, failing: bool) {
         let name = name_hash(kind, key.namespace.as_deref(), &key.name);
         let Some(root) =
@@ -333,7 +333,7 @@ impl Roots {
         self.table.get(*self.by_uid.get(uid)?)
     }
 
-    /// How many roots of a kind there are in these namespaces. It costs nothing per root.
+    /// How many roots of a kind there are in these namespaces. The cost does not grow with the number of roots.
     pub(crate) fn counts(&self, kind: &Kind, namespaces: &Namespaces) -> RootCounts {
         let Some(of_kind) = self.kinds.get(kind) else { return RootCounts::default() };
         if *namespaces == Namespaces::All {
@@ -347,7 +347,7 @@ impl Roots {
         })
     }
 
-    /// Whether some roots of a kind in these namespaces were listed, and no pass has said yet whether they fail.
+    /// Whether there are roots of a kind in these namespaces that were listed, but for which no pass has shown yet whether they fail.
     pub(crate) fn any_unjudged(&self, kind: &Kind, namespaces: &Namespaces) -> bool {
         let of_kind = self.kinds.get(kind).into_iter();
         let mut unjudged = of_kind.flat_map(|of_kind| of_kind.unjudged.keys());
@@ -369,7 +369,7 @@ impl Roots {
         self.kinds.get(kind).is_some_and(|of_kind| of_kind.unwatched.contains_key(child_kind))
     }
 
-    /// How many roots are kept, and the memory that they take, in bytes. It looks at each of them.
+    /// How many roots are kept, and how much memory they take, in bytes. Looks at each of them.
     pub(crate) fn size(&self) -> (usize, usize) {
         let heap: usize = self.table.rows.iter().map(|(_, root)| root.heap_bytes()).sum();
         let by_uid = self.by_uid.capacity() * (size_of::<(Uid, Number)>() + 1);
@@ -377,7 +377,7 @@ impl Roots {
     }
 }
 
-/// Leaves of a root's managed fields only the status entries, which say what the last status apply set.
+/// Removes all managed fields of a root except the status entries, which show what the last status apply set.
 fn reduce(root: &mut Value) {
     if let Some(entries) = root.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
         entries.retain(|entry| {

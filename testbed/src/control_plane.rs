@@ -24,7 +24,8 @@ pub struct Options {
     /// Whether kube-controller-manager and kube-scheduler run. Without them nothing is garbage-collected, no Deployment gets Pods and
     /// no namespace gets its default ServiceAccount, but the start is faster and nobody but the caller writes.
     pub controllers: bool,
-    /// Whether the folder of the instance (logs, data, audit log) stays when it stops or fails to start. Its path is then printed to stderr.
+    /// Whether the folder of the instance (logs, data, audit log) stays when it stops or fails to start. Its path is then printed to
+    /// stderr.
     pub keep: bool,
 }
 
@@ -72,8 +73,8 @@ impl ControlPlane {
         }
     }
 
-    /// Uses the cluster of a kubeconfig's current context, which only the user may choose: see [`Source::from_env`](crate::Source::from_env). Nothing in it is
-    /// started, stopped or cleaned.
+    /// Uses the cluster of a kubeconfig's current context, which only the user may choose: see
+    /// [`Source::from_env`](crate::Source::from_env). Nothing in it is started, stopped or cleaned.
     ///
     /// # Errors
     /// When there is no kubectl, or the cluster does not answer.

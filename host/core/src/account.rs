@@ -1,4 +1,4 @@
-//! As whom a Reconciler's children are read and written, and what is known of that account's rights.
+//! The account as which a Reconciler's children are read and written, and what is known about its rights.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,21 +14,21 @@ pub struct Account {
     name: String,
 }
 
-/// How a Reconciler names the account that it works as.
+/// How a Reconciler names the account that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountRule {
     /// One for all roots.
     Named(Account),
-    /// The one that a field of the root names, in the root's namespace.
+    /// The account that a field of the root names, in the root's namespace.
     FromRoot(String),
 }
 
-/// The reason of a root whose account is not named, or not by a name.
+/// The reason of a root that names no account, or not by a valid name.
 const INVALID: &str = "ServiceAccountInvalid";
 
 impl Account {
-    /// An account, if these can be the names of a namespace and of an account in it. What is empty is nobody's name: it is refused
-    /// here, so that it can never stand for the host itself.
+    /// An account, if these can be the names of a namespace and of an account in it. An empty name is refused here, so that it can never
+    /// stand for the host itself.
     ///
     /// # Errors
     /// What is wrong with the names.
@@ -46,7 +46,7 @@ impl Account {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 
-    /// The groups that the API server takes every such user to be in.
+    /// The groups of which every such user is a member for the API server.
     pub fn groups(&self) -> [String; 3] {
         [
             "system:serviceaccounts".into(),
@@ -60,7 +60,7 @@ impl AccountRule {
     /// The account for a root.
     ///
     /// # Errors
-    /// `ServiceAccountInvalid`, when the root names none. A change of the root ends it.
+    /// `ServiceAccountInvalid`, if the root names none. A change of the root ends this.
     pub fn account_for(&self, root: &Value) -> Result<Account, Failure> {
         let path = match self {
             Self::Named(account) => return Ok(account.clone()),
@@ -83,25 +83,25 @@ impl AccountRule {
     }
 }
 
-/// What is asked about an account's rights.
+/// A question to the API server about an account's rights.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Question {
-    /// Whose rights.
+    /// The account.
     pub account: Account,
-    /// To do what: `get`, `list`.
+    /// The verb: `get`, `list`.
     pub verb: String,
-    /// With objects of this group; the core group's is empty.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// And of this resource, in plural.
+    /// The resource, in the plural.
     pub resource: String,
-    /// In this namespace, or in all and in cluster scope.
+    /// The namespace; none means all namespaces and cluster scope.
     pub namespace: Option<String>,
-    /// Of this name, or of any.
+    /// The object's name; none means any.
     pub name: Option<String>,
 }
 
 impl Question {
-    /// What a guest's root is told when the answer is no.
+    /// The failure of a guest's root if the answer is no.
     pub fn denied(&self, why: &str) -> Failure {
         let group =
             if self.group.is_empty() { String::new() } else { format!(" in API group {}", self.group) };
@@ -117,26 +117,26 @@ impl Question {
             self.verb,
             self.resource
         );
-        // Rights come and go without the root being changed.
+        // Rights are given and taken without a change of the root.
         Failure::transient("AccessDenied", message)
     }
 }
 
-/// Answers of the API server about rights, for as long as they are taken to hold.
+/// Answers of the API server about rights, for as long as they are valid.
 #[derive(Debug, Default)]
 pub struct Answers(BTreeMap<Question, (Result<(), String>, Duration)>);
 
 impl Answers {
-    /// How long an answer is taken to hold: what is taken from an account is shown to its guests for at most this long. Asking about
-    /// every root and kind each time would cost more than the roots do.
+    /// How long an answer is valid. After a right is taken from an account, its guests see the objects for at most this long. Asking each
+    /// time for every root and kind would cost more than the reconciles themselves.
     pub const HOLD: Duration = Duration::from_secs(30);
 
-    /// What is known: allowed, or not and why. Nothing is known of what was never answered, or too long ago.
+    /// The known answer: allowed, or not and why. None if the question was never answered, or too long ago.
     pub fn get(&self, question: &Question, now: Duration) -> Option<&Result<(), String>> {
         self.0.get(question).filter(|(_, until)| *until > now).map(|(answer, _)| answer)
     }
 
-    /// Takes an answer in, and forgets those that no longer hold.
+    /// Stores an answer, and forgets those that are no longer valid.
     pub fn put(&mut self, question: Question, answer: Result<(), String>, now: Duration) {
         self.0.retain(|_, (_, until)| *until > now);
         self.0.insert(question, (answer, now + Self::HOLD));

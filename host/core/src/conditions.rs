@@ -1,4 +1,4 @@
-//! The conditions of a root: what the host says (`Ready`, `Reconciling`, `Stalled`, as kstatus reads them) beside what the guest says.
+//! The conditions of a root: those of the host (`Ready`, `Reconciling`, `Stalled`, as kstatus reads them) and those of the guest.
 
 use jiff::Timestamp;
 use pintle_wit::{Condition, ConditionStatus, GuestCondition};
@@ -34,8 +34,8 @@ pub struct Blocker {
     pub terminal: bool,
 }
 
-/// The host's conditions and the guest's, sorted by type, each with the transition time that it had before when its status did
-/// not change. `blockers` in the order of their weight; none means ready.
+/// The host's conditions and the guest's, sorted by type. A condition keeps its transition time if its status did not change. `blockers`
+/// has the most important one first; none means ready.
 pub fn compute(
     blockers: &[Blocker],
     guest: &[GuestCondition],

@@ -1,5 +1,5 @@
-//! The hash of an object as it was sent, kept on the object itself in the annotation `pintle.dev/desired`. It tells a restarted host
-//! at once what to leave alone.
+//! The hash of an object as it was sent. It is kept on the object itself, in the annotation `pintle.dev/desired`, so that a restarted
+//! host sees at once which objects need no write.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 pub struct DesiredHash(String);
 
 impl DesiredHash {
-    /// The hash of `object` as it is sent: without the annotation itself, and without `uid` and `resourceVersion`, which only say
-    /// how it is sent. Neither the host's version nor the module nor the policy goes in, so that a new build of any of them
-    /// rewrites nothing.
+    /// The hash of `object` as it is sent: without the annotation itself, and without `uid` and `resourceVersion`, which are only
+    /// preconditions of the write. The versions of the host, the module and the policy are not part of it, so that a new build of any of
+    /// them rewrites nothing.
     pub fn of(object: &Value, key: &SealingKey) -> Self {
         let text = match says_how_it_is_sent(object) {
             true => canonical(&bare(object.clone())),
@@ -68,7 +68,7 @@ impl fmt::Debug for DesiredHash {
     }
 }
 
-/// The key under which hashes of Secrets are sealed: the 32 bytes in Secret `pintle-system/pintle-key`.
+/// The key that seals the hashes of Secrets: the 32 bytes in Secret `pintle-system/pintle-key`.
 #[derive(Clone)]
 pub struct SealingKey([u8; 32]);
 

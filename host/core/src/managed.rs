@@ -1,8 +1,8 @@
-//! Whether an object drifted, read off its managed fields.
+//! Detects drift from the managed fields of an object.
 //!
-//! Whenever somebody else changes a field that we own, the field leaves our entry in `metadata.managedFields`. So our entry covers
-//! every leaf that we sent exactly while nothing drifted: no schema and no stored state is needed. What others set beside our
-//! fields is theirs and does not count.
+//! Whenever somebody else changes a field that we own, the field leaves our entry in `metadata.managedFields`. So our entry covers every
+//! leaf that we sent exactly as long as nothing has drifted. This needs no schema and no stored state. Fields that others set besides
+//! ours do not count.
 
 mod displaced;
 
@@ -25,7 +25,7 @@ pub fn entry<'a>(object: &'a Value, manager: &str, subresource: Option<&str>) ->
         .get("fieldsV1")
 }
 
-/// The parts of metadata that say which object is meant.
+/// The parts of metadata that identify the object.
 const NAMING: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
 /// Whether `entry` (a fieldsV1 document) covers every leaf of `object` as it was sent. `apiVersion`, `kind`, and the parts of
@@ -47,7 +47,7 @@ pub fn covers(entry: &Value, object: &Value) -> bool {
     })
 }
 
-/// The field manager that last wrote an object, other than ours and than what writes subresources alone.
+/// The field manager that last wrote an object, apart from ours and from writers of subresources.
 pub fn last_writer<'a>(object: &'a Value, ours: &str) -> Option<&'a str> {
     let entries = object.get("metadata")?.get("managedFields")?.as_array()?;
     let text = |entry: &'a Value, key: &str| entry.get(key).and_then(Value::as_str);
@@ -59,7 +59,7 @@ pub fn last_writer<'a>(object: &'a Value, ours: &str) -> Option<&'a str> {
         .and_then(|entry| text(entry, "manager"))
 }
 
-/// The first field of `object`, as a dotted path, that `entry` does not cover; of a list, the list.
+/// The first field of `object` that `entry` does not cover, as a dotted path. If it is in a list, the path of the list.
 pub fn lost(entry: &Value, object: &Value) -> Option<String> {
     let mut sent = object.as_object()?.clone();
     sent.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind"));
@@ -76,8 +76,8 @@ fn lost_below(entry: &Value, sent: &Map<String, Value>) -> Option<String> {
     Some(below.map_or_else(|| key.clone(), |below| format!("{key}.{below}")))
 }
 
-/// Whether everything that `entry` owns still stands in `sent`: false when the last apply set something that this one leaves out.
-/// A null counts as sent: an API server that keeps it keeps it as a field of ours.
+/// Whether `sent` still contains everything that `entry` owns: false if the last apply set something that this one leaves out. A null
+/// counts as sent, because an API server that keeps it keeps it as a field of ours.
 pub fn owns_nothing_beyond(entry: &Value, sent: &Value) -> bool {
     let Some(owned) = entry.as_object() else { return true };
     owned.iter().all(|(key, below)| {
@@ -89,7 +89,7 @@ pub fn owns_nothing_beyond(entry: &Value, sent: &Value) -> bool {
             let value: Option<Value> = serde_json::from_str(value).ok();
             value.is_some_and(|value| items(sent).contains(&value))
         } else {
-            // "." says that the map or list itself is owned.
+            // "." means that the map or list itself is owned.
             true
         }
     })
@@ -110,8 +110,8 @@ fn covers_field(entry: &Value, key: &str, value: &Value) -> bool {
     field(entry, key).map_or_else(|| is_traceless(value), |entry| covers_value(entry, value))
 }
 
-/// Whether a value leaves nothing in managed fields: a null, a list of nothing (a keyed list is owned by its items alone), and a
-/// map of nothing but these. An empty map is a leaf.
+/// Whether a value leaves nothing in managed fields. This is so for a null, for an empty list (a keyed list is owned only by its items),
+/// and for a map that has only such values. An empty map is a leaf.
 fn is_traceless(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -134,7 +134,7 @@ fn covers_item(entry: &Value, item: &Value) -> bool {
     })
 }
 
-/// Whether the keys of a list entry name this item. A key that the item leaves out was filled in by a default (a port's protocol).
+/// Whether the keys of a list entry name this item. A key that the item leaves out was set by a default (for instance a port's protocol).
 fn is_item(keys: &str, item: &Value) -> bool {
     let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { return false };
     keys.iter().all(|(key, value)| item.get(key).is_none_or(|found| found == value))

@@ -1,4 +1,4 @@
-//! What a guest asks to see: which objects a need means, and what of them it is shown.
+//! Needs: which objects a guest's need selects, and which parts of them the guest is shown.
 
 use jiff::Timestamp;
 use pintle_wit::{
@@ -11,14 +11,14 @@ use crate::{object, request};
 /// A namespace that stands for all of them, in a need.
 pub const ALL_NAMESPACES: &str = "*";
 
-/// The most that is shown to one call, as JSON in bytes. A quarter of what a guest with a small memory limit can read; a thousand
-/// Pods by their metadata are half of it.
+/// The most JSON that one call is shown, in bytes: a quarter of what a guest with a small memory limit can read. The metadata of a
+/// thousand Pods are half of it.
 pub const SHOWN_BYTES_MAX: usize = 2 << 20;
 
-/// The most objects that are shown to one call: four times the Pods of a large namespace.
+/// The most objects that one call is shown: four times the number of Pods in a large namespace.
 pub const SHOWN_OBJECTS_MAX: usize = 4096;
 
-/// How much may still be shown to a call. It is drawn on while objects are found, before anything is made of them.
+/// How much a call may still be shown. Objects are charged while they are found, before anything is allocated for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     bytes: usize,
@@ -32,7 +32,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes what one object of so many bytes costs; false when there is not that much left.
+    /// Charges one object of this many bytes. Returns false if not enough is left.
     #[must_use]
     pub fn take(&mut self, bytes: usize) -> bool {
         let left = self.bytes.checked_sub(bytes).zip(self.objects.checked_sub(1));
@@ -49,7 +49,7 @@ impl Budget {
     }
 }
 
-/// The failure of a need with which more was found than is shown to a call.
+/// The failure of a need that found more than a call is shown.
 pub fn too_large(kind: &Kind, select: &Select) -> Failure {
     let which = match select {
         Select::Name(name) => format!("{name:?}"),
@@ -66,7 +66,7 @@ pub fn too_large(kind: &Kind, select: &Select) -> Failure {
 /// Who has set which field.
 const MANAGED_FIELDS: &str = "metadata.managedFields";
 
-/// Objects to be looked up: a need that the gate let through, or what the pass itself follows.
+/// Objects to look up: for a need that the gate has allowed, or for the pass itself, which follows them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookUp {
     pub(crate) kind: Kind,
@@ -80,7 +80,7 @@ impl LookUp {
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
-    /// The namespace to look in; nothing for all of them, and for cluster scope.
+    /// The namespace to look in; none for all namespaces, and for cluster scope.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
@@ -93,12 +93,12 @@ impl LookUp {
         &self.fields
     }
 
-    /// Whether the pass itself follows the object: nothing of it is shown to the guest.
+    /// Whether the pass itself follows the object. The guest is shown nothing of it.
     pub fn is_followed(&self) -> bool {
         self.fields.iter().any(|field| field == MANAGED_FIELDS)
     }
 
-    /// Who has set which field of an object. No guest may ask for it.
+    /// A look-up of the managed fields of an object. No guest may ask for it.
     pub(crate) fn of_managed_fields(object: &ObjectRef) -> Self {
         Self {
             kind: object.kind(),
@@ -108,7 +108,7 @@ impl LookUp {
         }
     }
 
-    /// Whether an object of the kind is meant.
+    /// Whether the look-up selects this object of its kind.
     pub fn means(&self, live: &Value) -> bool {
         let in_place = self.namespace.is_none() || self.namespace.as_deref() == object::namespace(live);
         in_place
@@ -150,7 +150,7 @@ pub fn project(live: &Value, fields: &[String]) -> Value {
     shown
 }
 
-/// Of an object what is shown with every need: what it is, and its metadata as guests see it.
+/// The part of an object that is shown for every need: apiVersion, kind, and its metadata as guests see it.
 pub fn head(live: &Value) -> Value {
     let mut head = Map::new();
     for key in ["apiVersion", "kind", "metadata"] {
@@ -180,7 +180,7 @@ pub fn put(shown: &mut Value, path: &str, value: Value) {
 /// The answer to a need that found these objects.
 ///
 /// # Errors
-/// [`too_large`], as soon as it is more than the budget has left.
+/// [`too_large`], as soon as the objects are more than the budget has left.
 pub fn answer(need: &Need, found: Vec<Value>, budget: &mut Budget) -> Result<NeedAnswer, Failure> {
     let Need::Objects(asked) = need else {
         return Ok(NeedAnswer { need: need.clone(), ..NeedAnswer::default() });
@@ -197,7 +197,7 @@ pub fn answer(need: &Need, found: Vec<Value>, budget: &mut Budget) -> Result<Nee
     Ok(NeedAnswer { need: need.clone(), objects, ..NeedAnswer::default() })
 }
 
-/// The answer to a need for time, and when it will be another. Nothing for a need for objects.
+/// The answer to a need for time, and when it will change. None for a need for objects.
 pub fn time(need: &Need, now: Timestamp) -> Option<(NeedAnswer, Option<std::time::Duration>)> {
     let until = |at: Timestamp| std::time::Duration::try_from(at.duration_since(now)).ok();
     match need {

@@ -55,7 +55,7 @@ pub fn has_finalizer(object: &Value, wanted: &[&str]) -> bool {
     finalizers(object).any(|name| wanted.contains(&name))
 }
 
-/// How the object is named.
+/// The names of the object.
 pub fn reference(object: &Value) -> ObjectRef {
     let Kind { api_version, kind } = kind(object);
     ObjectRef { api_version, kind, namespace: namespace(object).map(Into::into), name: name(object).into() }
@@ -71,13 +71,13 @@ pub fn is_namespace(name: &str) -> bool {
     name.len() <= 63 && !name.contains('.') && is_name(name)
 }
 
-/// How the objects of a kind can say their kind: `v1` or `GROUP/VERSION`, and a kind, as [`pintle_wit::syntax`] has them. Anything
-/// else could reach another path of the API.
+/// Whether this can be the kind of an object: `v1` or `GROUP/VERSION`, and a kind, as in [`pintle_wit::syntax`]. Anything else could reach
+/// another path of the API.
 pub fn is_kind(kind: &Kind) -> bool {
     syntax::is_api_version(&kind.api_version) && syntax::is_kind(&kind.kind)
 }
 
-/// Whether there can be an object that is named so.
+/// Whether an object can have these names.
 pub fn is_reference(reference: &ObjectRef) -> bool {
     is_kind(&reference.kind())
         && is_name(&reference.name)
@@ -97,7 +97,7 @@ pub fn strings_at<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
     found.into_iter().filter_map(Value::as_str).collect()
 }
 
-/// How many bytes something takes as JSON. Nothing is made to be measured.
+/// The size of a value as JSON, in bytes. This allocates nothing.
 pub(crate) fn json_bytes(value: &(impl Serialize + ?Sized)) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {

@@ -1,4 +1,4 @@
-//! What the host remembers of a live child.
+//! [`Observed`]: the part of a live child with which passes work.
 
 mod kept;
 
@@ -11,8 +11,8 @@ use crate::{
 };
 pub use kept::{Kept, Names, Uid};
 
-/// A child as it was last seen: a small fixed part, and the object itself only where the guest wants to observe it. Passes work with
-/// this form; between passes a child is [`Kept`].
+/// A child as it was last seen: a small fixed part, and the object itself only if the guest wants to observe it. Passes work with this
+/// form. Between passes a child is stored as [`Kept`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     /// Its name.
@@ -33,21 +33,21 @@ pub struct Observed {
     pub adopt: Option<String>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Our entry of its managed fields, until a pass has judged it: then the hash and the verdict are enough.
+    /// Our entry of its managed fields, until a pass has judged it. After that, the hash and the verdict are enough.
     pub entry: Option<Value>,
     /// The hash of that entry.
     pub entry_hash: [u8; 32],
-    /// The field manager that wrote it last, where that is another than ours.
+    /// The field manager that wrote it last, if it is not ours.
     pub last_writer: Option<String>,
     /// The verdict: a pass found that the entry with this hash covers every leaf of the object whose hash is in `desired`.
     pub covered: bool,
-    /// Whether our entry owns its label `pintle.dev/root`: it was this host, and nobody else, who put it there.
+    /// Whether our entry owns its label `pintle.dev/root`, so that nobody but us has set it.
     pub owns_root_label: bool,
     /// Whether it is ready by the rule of its kind.
     pub ready: Ready,
     /// Its conditions, for a readiness rule that names one.
     pub conditions: Vec<(String, ConditionStatus, String)>,
-    /// The object as a guest sees it, where the guest observes its kind.
+    /// The object as a guest sees it, if the guest observes its kind.
     pub object: Option<Value>,
 }
 
@@ -80,23 +80,23 @@ impl Observed {
         }
     }
 
-    /// Whether this object is, provably, a child of the root with this uid: by its controller, not by its labels.
+    /// Whether this object is provably a child of the root with this uid. Its controller is the proof, not its labels.
     pub fn is_owned_by(&self, root_uid: &str) -> bool {
         self.controller.as_deref() == Some(root_uid)
     }
 
-    /// Whether this object carries the root's uid in a label that our own apply set. Proof only of what cannot have an owner
-    /// reference: an object in another namespace than its root.
+    /// Whether this object carries the root's uid in a label that our own apply set. This is a proof only for an object that cannot have an
+    /// owner reference, because it is in another namespace than its root.
     pub fn is_labelled_by(&self, root_uid: &str) -> bool {
         self.controller.is_none() && self.owns_root_label && self.root_label.as_deref() == Some(root_uid)
     }
 
-    /// Whether nobody took a field from us since the object was sent as `sent`, whose hash it must carry: our entry covers every leaf.
+    /// Whether our entry covers every leaf of `sent`, so that nobody took a field from us since. The object must carry the hash of `sent`.
     pub fn covers(&self, sent: &Value) -> bool {
         self.covered || self.entry.as_ref().is_some_and(|entry| managed::covers(entry, sent))
     }
 
-    /// Keeps the verdict of a pass instead of the entry that it was found on.
+    /// Keeps the verdict of a pass in place of the entry.
     pub fn judge(&mut self, covered: bool) {
         self.covered = covered;
         if covered {
@@ -104,7 +104,7 @@ impl Observed {
         }
     }
 
-    /// Takes over the verdict on an earlier sight of the same object, where neither the entry nor what was sent has changed since.
+    /// Takes over the verdict from an earlier state of the same object, if neither the entry nor the desired hash has changed since.
     pub fn inherit(&mut self, earlier: &Self) {
         if earlier.covered
             && self.uid == earlier.uid
@@ -115,7 +115,7 @@ impl Observed {
         }
     }
 
-    /// Whether this sight shows anything else than `other` does, but for the version.
+    /// Whether this state differs from `other` in anything but the version.
     pub fn differs_from(&self, other: &Self) -> bool {
         let Self { resource_version: _, entry: _, covered: _, .. } = self;
         self.reference != other.reference
@@ -132,13 +132,13 @@ impl Observed {
             || self.object != other.object
     }
 
-    /// Whether somebody with rights on the object allowed the root to take it over.
+    /// Whether somebody who may write the object has allowed the root to adopt it.
     pub fn may_be_adopted_by(&self, root_uid: &str) -> bool {
         self.controller.is_none() && self.adopt.as_deref() == Some(root_uid)
     }
 
-    /// Whether this is a later sight of the same object than `other`, or a sight of another object. Versions of one kind can be
-    /// compared as numbers (KEP 5504); one that is no number counts as new.
+    /// Whether this is a later state of the same object than `other`, or another object. Versions of one kind can be compared as numbers
+    /// (KEP 5504); one that is no number counts as new.
     pub fn is_newer_than(&self, other: &Self) -> bool {
         match (self.resource_version.parse::<u64>(), other.resource_version.parse::<u64>()) {
             (Ok(mine), Ok(others)) => mine >= others,
@@ -175,7 +175,7 @@ pub fn status_conditions(status: &Value) -> Vec<Condition> {
     found.into_iter().flatten().filter_map(status_condition).collect()
 }
 
-/// A CRD need not declare every field of a condition; what it lacks reads as empty.
+/// A condition whose missing fields read as empty, since a CRD need not declare every field.
 fn status_condition(condition: &Value) -> Option<Condition> {
     let text = |key: &str| object::text(condition, &[key]);
     Some(Condition {

@@ -1,11 +1,11 @@
-//! When an object counts as ready, by the rules that Kubernetes tools share (kstatus).
+//! Decides whether an object is ready, by the rules that Kubernetes tools share (kstatus).
 
 use pintle_wit::{ConditionStatus, Readiness};
 use serde_json::Value;
 
 use crate::{object, observed::Observed};
 
-/// Whether an object is ready, and if not, what is waited for.
+/// Whether an object is ready, and if not, what it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ready {
     /// It is ready.
@@ -17,7 +17,7 @@ pub enum Ready {
     Failed(String),
 }
 
-/// Whether a child is ready: by the guest's rule where it gave one, otherwise by the rule of its kind.
+/// Whether a child is ready: by the guest's rule if it gave one, otherwise by the rule of its kind.
 pub fn of_child(child: &Observed, rule: Option<&Readiness>) -> Ready {
     if child.deleting {
         return Ready::Waiting("is being deleted".into());
@@ -42,8 +42,8 @@ pub fn of_child(child: &Observed, rule: Option<&Readiness>) -> Ready {
     }
 }
 
-/// Whether a live object is ready by the rule of its kind. A kind without a rule, and without conditions that say more, is ready
-/// once it is accepted.
+/// Whether a live object is ready by the rule of its kind. An object of a kind without a rule, and without conditions that say otherwise, is
+/// ready once the API server has accepted it.
 pub fn of(live: &Value) -> Ready {
     let kind = object::kind(live);
     let observed = object::at(live, &["status", "observedGeneration"]).and_then(Value::as_i64);
@@ -65,7 +65,7 @@ pub fn of(live: &Value) -> Ready {
     }
 }
 
-/// Whether the readiness of a kind is in its status. Of other kinds the metadata is enough to know.
+/// Whether the readiness of a kind depends on its status. For other kinds the metadata is enough.
 pub fn needs_status(kind: &pintle_wit::Kind) -> bool {
     const WITHOUT: [(&str, &str); 10] = [
         ("", "ConfigMap"),
@@ -102,7 +102,8 @@ fn said(condition: Option<&Value>, otherwise: &str) -> String {
     if message.is_empty() { otherwise.into() } else { message.into() }
 }
 
-/// Without the count: every Pod that starts would be another write of the root's status, and the child itself says it.
+/// The message does not contain the count: otherwise every Pod that starts would cause a write of the root's status, and the child itself
+/// shows the count.
 fn waiting_for(what: &str, want: i64) -> Ready {
     Ready::Waiting(format!("not all of its {want} replicas are {what}"))
 }

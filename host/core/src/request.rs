@@ -1,4 +1,4 @@
-//! Objects as guests see them.
+//! Reduces objects to the form in which guests see them.
 
 use pintle_wit::names;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::object;
 const METADATA: [&str; 6] =
     ["name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp"];
 
-/// What kubectl keeps on objects; a guest that saw it would see every edit twice.
+/// The annotation with kubectl's copy of an object. A guest that saw it would see every edit twice.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The status fields that the host owns on a root.
@@ -26,7 +26,7 @@ pub fn project(live: &Value) -> Value {
     Value::Object(object)
 }
 
-/// A root as its guest sees it: projected, and of its status only the guest's own fields, if it asks to see them.
+/// A root as its guest sees it. Of the status it has only the guest's own fields, and only if the guest asks to see them.
 pub fn project_root(live: &Value, with_status: bool) -> Value {
     let mut root = Map::new();
     let Some(fields) = live.as_object() else { return Value::Null };

@@ -1,4 +1,4 @@
-//! What a root's CRD lets a status say.
+//! [`StatusSchema`]: which fields a root's CRD declares in its status.
 
 use std::fmt::{self, Display};
 
@@ -8,14 +8,14 @@ use crate::request::HOST_STATUS;
 
 /// The status part of a root's CRD.
 ///
-/// A status apply with an undeclared field is refused whole by the API server, with a 500 that names nobody's mistake. So the host
-/// writes what is declared and nothing else, and refuses a guest that says more.
+/// The API server refuses the whole status apply if it has an undeclared field, with a 500 that does not say whose mistake that is. So the
+/// host writes only fields that are declared, and refuses an answer that has others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum StatusSchema {
-    /// Everything goes: offline, where no CRD is given.
+    /// Every field is allowed. This is for offline runs without a CRD.
     #[default]
     Anything,
-    /// The CRD has no status subresource: nothing can be said there.
+    /// The CRD has no status subresource, so there is no status.
     Nothing,
     /// What the OpenAPI schema of `status` declares.
     Declared(Value),
@@ -37,8 +37,8 @@ impl StatusSchema {
         }
     }
 
-    /// Shows the paths of a guest's status that are not declared: `status.domains[0].name`. There may be very many; a path is written
-    /// only when it is looked at.
+    /// Passes on the paths of a guest's status that are not declared: `status.domains[0].name`. There may be very many, so a path is written
+    /// only when it is used.
     pub fn undeclared(&self, status: &Map<String, Value>, see: &mut dyn FnMut(&dyn Display)) {
         let root = Path { above: None, step: Step::Key("status") };
         let fields = status.iter().filter(|(key, _)| !HOST_STATUS.contains(&key.as_str()));
@@ -57,7 +57,7 @@ impl StatusSchema {
         }
     }
 
-    /// A status without what is not declared. Used for the host's own fields; a guest's are refused instead.
+    /// A status without the fields that are not declared. This is for the host's own fields; an answer with such fields is refused instead.
     pub fn prune(&self, status: Value) -> Value {
         match self {
             Self::Anything => status,
@@ -66,7 +66,7 @@ impl StatusSchema {
         }
     }
 
-    /// The parts of HostStatus that the CRD lacks: what the condition `StatusSchemaIncomplete` lists.
+    /// The parts of HostStatus that the CRD lacks. The condition `StatusSchemaIncomplete` lists them.
     pub fn lacks(&self) -> Vec<String> {
         let fields = HOST_STATUS.into_iter().filter(|field| !self.declares(field)).map(Into::into);
         let parts = [
@@ -80,17 +80,17 @@ impl StatusSchema {
         fields.chain(parts.map(|(part, _)| format!("pintle.{part}"))).collect()
     }
 
-    /// Whether the host can name patches there that are to be taken away in the end.
+    /// Whether the host can name in the status the patches that must be removed in the end.
     pub fn takes_patched(&self) -> bool {
         self.keeps("patched", &json!([anywhere()]))
     }
 
-    /// Whether the host can name Pods there that are to go.
+    /// Whether the host can name in the status the Pods that are being evicted.
     pub fn takes_evicting(&self) -> bool {
         self.keeps("evicting", &json!(["uid"]))
     }
 
-    /// Whether what the host would put below `pintle` stays as it is.
+    /// Whether the API server keeps everything that the host writes below `pintle`.
     fn keeps(&self, part: &str, value: &Value) -> bool {
         let status = json!({"pintle": {part: value}});
         self.prune(status.clone()) == status
@@ -132,7 +132,7 @@ fn below<'a>(schema: &'a Value, key: &str) -> Below<'a> {
     }
 }
 
-/// Where a value is.
+/// The path of a value.
 struct Path<'a> {
     above: Option<&'a Path<'a>>,
     step: Step<'a>,

@@ -21,13 +21,13 @@ use crate::{
 pub struct CallLimits {
     /// How long the guest may run. Counts under [`Meter::Deadline`]. Default: 100 ms, some thousands of ordinary calls.
     pub timeout: Duration,
-    /// How much fuel the guest may spend. Counts under [`Meter::Fuel`]. Default: 500 million, which burn in 20 to 80 ms, so that
-    /// what passes offline keeps within the default timeout too.
+    /// How much fuel the guest may spend. Counts under [`Meter::Fuel`]. Default: 500 million, which take 20 to 80 ms, so that a guest that
+    /// passes offline also keeps within the default timeout.
     pub fuel: u64,
-    /// How much memory the guest may have, in bytes, in all. Default: 64 MiB, forty times what a root as large as etcd accepts
-    /// takes in JSON.
+    /// How much memory the guest may have in all, in bytes. Default: 64 MiB, forty times as much as the JSON of the largest root that etcd
+    /// accepts.
     pub memory_bytes: usize,
-    /// How much of the answer is read.
+    /// The limits on the answer.
     pub response: Limits,
 }
 
@@ -45,15 +45,15 @@ impl Default for CallLimits {
 /// What a call cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStats {
-    /// From the creation of the instance to its end, without waiting for a turn and without reading the answer.
+    /// The time from the creation of the instance to its end, without the wait for a turn and without reading the answer.
     pub duration: Duration,
     /// The fuel that was spent, under [`Meter::Fuel`].
     pub fuel: Option<u64>,
     /// The most memory that the guest had, in bytes.
     pub peak_memory_bytes: usize,
-    /// The length of the answer or of the guest's failure, in bytes; 0 where there is none.
+    /// The length of the answer or of the guest's failure, in bytes; 0 if there is none.
     pub response_bytes: usize,
-    /// How much memory making values of it takes at most, in bytes; 0 where none were to be made.
+    /// The most memory that the parsed answer takes, in bytes; 0 if it was not to be parsed.
     pub parsed_bytes: usize,
 }
 
@@ -62,16 +62,16 @@ pub struct CallStats {
 pub struct Answer {
     /// The answer.
     pub response: Response,
-    /// The same as the guest wrote it: what is compared where answers must be byte-equal.
+    /// The answer as the guest wrote it, to compare answers that must be byte-equal.
     pub text: String,
     /// What the call cost.
     pub stats: CallStats,
 }
 
-/// Who says that there is no answer.
+/// The origin of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The guest: it could not decide, and says why.
+    /// The guest: it could not decide, and gave the reason.
     Guest,
     /// The engine: the guest broke a limit, the contract or itself.
     Engine,
@@ -80,9 +80,9 @@ pub enum Origin {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// The reason. Boxed, since answers are what is moved about all day.
+    /// The failure. It is boxed to keep this type small, since nearly all results are answers.
     pub failure: Box<Failure>,
-    /// Whose reason it is.
+    /// The origin of the failure.
     pub origin: Origin,
     /// What the call cost.
     pub stats: CallStats,
@@ -115,7 +115,7 @@ pub(crate) struct MemoryRefused {
     pub(crate) desired_bytes: usize,
 }
 
-/// Counts what a store holds. A refused growth ends the call: told about it, a guest would trap a moment later without its reason.
+/// Counts what a store holds. A refused growth ends the call: otherwise the guest would trap a moment later, and the reason would be lost.
 pub(crate) struct Limiter {
     memory_bytes_max: usize,
     memory_bytes: usize,
@@ -163,7 +163,7 @@ impl ResourceLimiter for Limiter {
     }
 }
 
-/// Calls one export in a store and an instance of its own, and drops both, then gives the slot back.
+/// Calls one export in its own store and instance, drops both, and then gives the slot back.
 pub(crate) fn call<P, R>(
     engine: &Inner,
     _slot: InFlight<'_>,
@@ -178,7 +178,7 @@ where
     (R,): ComponentNamedList + Lift,
 {
     let memory_bytes_max = limits.memory_bytes.min(engine.config.memory_bytes_max);
-    // The store is dropped before the slot, which is free only once the store has given back its part of the pool.
+    // The store is dropped before the slot: the slot is free only once the store has given back its part of the pool.
     let started = (engine.config.monotonic)();
     let limiter = Limiter { memory_bytes_max, memory_bytes: 0, desired_bytes: 0 };
     let mut store = Store::new(&engine.wasmtime, limiter);
@@ -240,8 +240,8 @@ pub(crate) fn stated(text: &str, limits: Limits, mut stats: CallStats) -> CallEr
 /// The longest reason, in bytes, as the contract says.
 const REASON_BYTES_MAX: usize = 128;
 
-/// Whether Kubernetes takes this as the reason of a condition. A guest's reason becomes one, and the API server would refuse the
-/// whole status for a wrong one.
+/// Whether Kubernetes accepts this as the reason of a condition. A guest's reason becomes one, and the API server would refuse the whole
+/// status because of a wrong one.
 fn is_reason(reason: &str) -> bool {
     reason.len() <= REASON_BYTES_MAX
         && reason.starts_with(|c: char| c.is_ascii_uppercase())

@@ -1,4 +1,4 @@
-//! Where modules are compiled, and how what another process made of one is taken in.
+//! Where modules are compiled, and how the result of another process is loaded.
 
 use std::{
     any::Any,
@@ -12,42 +12,42 @@ use wasmtime::{Engine, Module, OutOfMemory, component::Component};
 
 use crate::{Allocation, Digest, EngineError, Meter, config::compile_config};
 
-/// What an artifact is made for: all that the compiler must know of the engine that is to take it.
+/// The target of an artifact: everything that the compiler must know about the engine that will load it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where that engine's memory comes from: machine code is made for the guards around it.
+    /// Where that engine's memory comes from. Machine code depends on the guard pages around it.
     pub allocation: Allocation,
-    /// What that engine counts calls in.
+    /// The meter of that engine's calls.
     pub meter: Meter,
     /// The most memory that any call of it may be given, in bytes.
     pub memory_bytes_max: usize,
 }
 
-/// A module that is to be compiled.
+/// A module to compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
     /// Their digest.
     pub digest: Digest,
-    /// What for.
+    /// The engine that it is compiled for.
     pub target: Target,
 }
 
-/// Has a [`Precompiler`] somewhere else compile a module.
+/// The function that lets a [`Precompiler`] in another process compile a module.
 pub type Precompile<'a> = dyn Fn(Job<'_>) -> Result<Vec<u8>, Failure> + 'a;
 
 /// Where modules are compiled.
 #[derive(Clone, Copy, Default)]
 pub enum Compiler<'a> {
-    /// In this process, with as much time and memory as it takes.
+    /// In this process, without a limit of time and memory.
     #[default]
     Here,
-    /// In another process of the same program, which can be limited and ended, so that neither the memory of a compiler nor its
-    /// mistakes stay with one that runs for months. Nothing is compiled in this one, whatever becomes of the other.
+    /// In another process of the same program, which can be limited and ended. So neither the memory nor the bugs of a compiler affect this
+    /// process, which runs for months. If the other process fails, nothing is compiled in this one instead.
     ///
-    /// What the function returns is run as machine code. It must come from the same program, by a way that nobody else can write
-    /// to: a pipe.
+    /// The bytes that the function returns are run as machine code. They must come from the same program, through a channel that nobody
+    /// else can write to, which is a pipe.
     Elsewhere(&'a Precompile<'a>),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for Compiler<'_> {
     }
 }
 
-/// Compiles modules for an engine of another process of the same program. It calls nothing, and sets no memory aside for calls.
+/// Compiles modules for an engine in another process of the same program. It calls no guest, and reserves no memory for calls.
 pub struct Precompiler(Engine);
 
 impl fmt::Debug for Precompiler {
@@ -70,7 +70,7 @@ impl fmt::Debug for Precompiler {
 }
 
 impl Precompiler {
-    /// A compiler for this.
+    /// A compiler for this target.
     ///
     /// # Errors
     /// When wasmtime does not support this machine.
@@ -80,10 +80,10 @@ impl Precompiler {
             .map_err(|error| EngineError::Setup(format!("{error:#}")))
     }
 
-    /// Compiles a module. Nothing is checked that [`Engine::load`](crate::Engine::load) checks.
+    /// Compiles a module. This makes none of the checks of [`Engine::load`](crate::Engine::load).
     ///
     /// # Errors
-    /// A terminal one when the bytes are no component and no core module that this engine takes; a transient one when the compiler
+    /// A terminal failure if the bytes are no component and no core module that this engine accepts; a transient one if the compiler
     /// panicked or had too little memory.
     pub fn precompile(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         let compiled = catch_unwind(AssertUnwindSafe(|| {
@@ -93,7 +93,7 @@ impl Precompiler {
             Ok(Ok(made)) => made,
             Ok(Err(error)) if error.is::<OutOfMemory>() => return Err(failed(&format!("{error:#}"))),
             Ok(Err(error)) => return Err(invalid(error)),
-            // Often for want of memory or of threads, in which there is no saying.
+            // The cause often is a lack of memory or threads, which cannot be told apart from others.
             Err(panic) => {
                 return Err(failed(&format!("the compiler panicked: {}", panic_text(panic.as_ref()))));
             }
@@ -111,15 +111,15 @@ pub(crate) const LOOP: &[u8] =
 
 const FINGERPRINT_BYTES: usize = 8;
 
-/// What an artifact begins with. wasmtime itself refuses one that was made for another engine, but does not tell that from a module
-/// that this engine does not take.
+/// The first bytes of an artifact. wasmtime itself refuses an artifact for another engine, but its error does not differ from that for a
+/// module that this engine does not accept.
 fn fingerprint(engine: &Engine) -> [u8; FINGERPRINT_BYTES] {
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     hasher.finish().to_le_bytes()
 }
 
-/// What wasmtime made, if it made it for an engine like this.
+/// The artifact of wasmtime, if it was made for an engine like this one.
 fn made_for<'a>(engine: &Engine, artifact: &'a [u8]) -> Result<&'a [u8], Failure> {
     match artifact.split_first_chunk() {
         Some((made_for, made)) if *made_for == fingerprint(engine) => Ok(made),
@@ -127,7 +127,7 @@ fn made_for<'a>(engine: &Engine, artifact: &'a [u8]) -> Result<&'a [u8], Failure
     }
 }
 
-/// Loads what was compiled elsewhere.
+/// Loads an artifact that was compiled elsewhere.
 #[allow(
     unsafe_code,
     reason = "the only way to take in what another process compiled; see Compiler::Elsewhere"
@@ -147,8 +147,8 @@ pub(crate) fn module(engine: &Engine, artifact: &[u8]) -> Result<Module, Failure
     unsafe { Module::deserialize(engine, made) }.map_err(invalid)
 }
 
-/// Compiles here. A compiler is large, and its panics on odd input are not held to be vulnerabilities; here one costs a module, not
-/// the process.
+/// Compiles in this process. A compiler is large, and panics on odd input do not count as vulnerabilities of it. Here, a panic fails the
+/// module and not the process.
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, Failure> {
     match catch_unwind(AssertUnwindSafe(|| Component::from_binary(engine, bytes))) {
         Ok(result) => result.map_err(invalid),

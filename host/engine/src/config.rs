@@ -8,38 +8,37 @@ use wasmtime::{Config, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktrac
 /// A clock that only runs forward, for durations. The engine has none of its own, so that the simulator can replace it.
 pub type Monotonic = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// What a call is counted in.
+/// How a call is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meter {
-    /// Time on the wall, bounded by [`CallLimits::timeout`](crate::CallLimits::timeout): for the operator, where roots wait.
+    /// By elapsed time, with the limit [`CallLimits::timeout`](crate::CallLimits::timeout): for the operator, where roots wait.
     Deadline,
-    /// Instructions, bounded by [`CallLimits::fuel`](crate::CallLimits::fuel): the same on every machine and at every load, so
-    /// that offline tests end alike everywhere. There is no deadline, and no thread.
+    /// By instructions, with the limit [`CallLimits::fuel`](crate::CallLimits::fuel). They are the same on every machine and at every load,
+    /// so that offline tests have the same result everywhere. There is no deadline, and no thread.
     Fuel,
 }
 
 /// Where the memory of calls comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// A pool that was set aside at the start: a call costs no system call.
+    /// From a pool that was reserved at the start, so that a call needs no system call.
     Pool,
-    /// Mapped for every call, because the address space has no room for the pool. Slower, otherwise the same.
+    /// Mapped for every call, because the address space has no room for the pool. This is slower, but otherwise the same.
     OnDemand,
 }
 
 /// How an [`Engine`](crate::Engine) is built.
 #[derive(Clone)]
 pub struct EngineConfig {
-    /// How many calls may run at once; further ones wait their turn. Default: one a processor, since a call does nothing but
-    /// compute.
+    /// How many calls may run at once; further calls wait for their turn. Default: one for each processor, since a call only computes.
     pub concurrent_calls: usize,
-    /// The largest module, in bytes. Default: 8 MiB, some fifty times a guest in Rust and enough for a language that brings a
-    /// runtime.
+    /// The largest module, in bytes. Default: 8 MiB, some fifty times as large as a guest in Rust, and enough for a language with a runtime
+    /// of its own.
     pub module_bytes_max: usize,
     /// The most memory that any call may be given, in bytes, whatever its limits say. Default: 512 MiB, so that a Reconciler
     /// can raise its limit eightfold. It costs address space, not memory.
     pub memory_bytes_max: usize,
-    /// What calls are counted in.
+    /// How calls are bounded.
     pub meter: Meter,
     /// The clock for durations.
     pub monotonic: Monotonic,
@@ -60,7 +59,7 @@ impl EngineConfig {
         }
     }
 
-    /// What a compiler must know to compile for an engine of this configuration.
+    /// The target for compilers that compile for an engine of this configuration.
     pub(crate) fn target(&self, allocation: Allocation) -> Target {
         Target { allocation, meter: self.meter, memory_bytes_max: self.memory_bytes_max }
     }
@@ -77,19 +76,19 @@ impl fmt::Debug for EngineConfig {
     }
 }
 
-/// The deepest stack of a guest, in bytes: wasmtime's own default, a quarter of the smallest stack that a thread of the host has.
-/// Rust guests keep 64 KiB beside it in their memory.
+/// The largest stack of a guest, in bytes: wasmtime's own default, and a quarter of the smallest stack of a thread of the host. Rust guests
+/// have another 64 KiB of stack in their memory.
 const STACK_BYTES_MAX: usize = 512 << 10;
 
-/// How much of a memory stays mapped between calls, in bytes. Above it a call costs page faults, below it clearing. A guest with a
-/// 64 KiB stack and the SDK's bump allocator keeps everything it touches in here for roots up to some 50 KB.
+/// How much of a memory stays mapped between calls, in bytes. Memory above this costs page faults in each call, and memory below it must be
+/// cleared. A guest with a 64 KiB stack and the SDK's bump allocator stays within it for roots of up to some 50 KB.
 const MEMORY_KEEP_RESIDENT_BYTES: usize = 256 << 10;
 
-/// The same for tables, in bytes: 2000 entries, where guest-webserver has 57.
+/// The same for tables, in bytes: 2000 entries. guest-webserver has 57.
 const TABLE_KEEP_RESIDENT_BYTES: usize = 16 << 10;
 
-/// How many core instances, memories and tables one guest may be made of. `wit-component` makes four instances at most, and one
-/// component wrapped in another (an emulation of WASI, say) doubles that.
+/// How many core instances, memories and tables one guest may consist of. `wit-component` makes at most four instances, and a component
+/// that is wrapped in another one (for instance an emulation of WASI) has twice as many.
 pub(crate) const CORE_INSTANCES_MAX: usize = 8;
 pub(crate) const MEMORIES_MAX: usize = 2;
 pub(crate) const TABLES_MAX: usize = 4;
@@ -97,9 +96,9 @@ pub(crate) const TABLES_MAX: usize = 4;
 /// The largest table, in entries: wasmtime's own default.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 
-/// What guests may use of WebAssembly: what `rustc` emits for `wasm32-unknown-unknown`, and nothing that another language must
-/// have. Every further proposal is surface without a user; threads and relaxed SIMD would let answers differ. The first check of a
-/// module, [`verify`](crate::verify), and the compiler, [`compile_config`], must agree.
+/// The WebAssembly features that guests may use: those that `rustc` emits for `wasm32-unknown-unknown`. Any other proposal would only add
+/// attack surface, and with threads and relaxed SIMD answers could differ. The first check of a module, [`verify`](crate::verify), and the
+/// compiler, [`compile_config`], must agree.
 pub(crate) fn features() -> wasmparser::WasmFeatures {
     use wasmparser::WasmFeatures as F;
     F::MUTABLE_GLOBAL
@@ -121,14 +120,14 @@ pub(crate) fn wasmtime_config(config: &EngineConfig, allocation: Allocation) -> 
     wasmtime
 }
 
-/// All that machine code depends on, and nothing that takes address space: who only compiles needs no pool. What an engine with one
-/// compiles, and what one without it does, must fit each other; `tests/engine/load.rs` sees to it.
+/// All settings on which machine code depends, and none that takes address space, since a compiler needs no pool. Artifacts of an engine
+/// with a pool and of one without must be compatible; `tests/engine/load.rs` checks that.
 pub(crate) fn compile_config(target: &Target) -> Config {
     let mut wasmtime = Config::new();
     wasmtime
         .strategy(Strategy::Cranelift)
         .cranelift_opt_level(OptLevel::Speed)
-        // A NaN may have many bit patterns; equal requests must give byte-equal answers on every processor.
+        // A NaN may have many bit patterns, but equal requests must get byte-equal answers on every processor.
         .cranelift_nan_canonicalization(true)
         .concurrency_support(false)
         .epoch_interruption(target.meter == Meter::Deadline)
@@ -146,7 +145,7 @@ pub(crate) fn compile_config(target: &Target) -> Config {
         .wasm_wide_arithmetic(false)
         .wasm_custom_page_sizes(false);
     if target.allocation == Allocation::OnDemand {
-        // Where there was no room for the pool there is none for 4 GiB a call either, which would spare the bounds checks.
+        // With 4 GiB for each call, bounds checks would not be needed. If there is no room for the pool, there is none for that either.
         let bytes = target.memory_bytes_max as u64;
         wasmtime.memory_reservation(bytes).memory_guard_size(64 << 10).memory_reservation_for_growth(0);
     }

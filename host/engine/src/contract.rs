@@ -1,4 +1,4 @@
-//! Whether a component exports the contract.
+//! Checks whether a component exports the contract.
 
 use pintle_wit::{Failure, INTERFACE, reasons};
 use wasmtime::component::{
@@ -11,7 +11,7 @@ use crate::failure::quoted;
 /// How many exports a message names.
 const EXPORTS_NAMED_MAX: usize = 5;
 
-/// Where the exports of the contract are found in an instance.
+/// The indexes of the contract's exports in an instance.
 #[derive(Clone, Copy)]
 pub(crate) struct Exports {
     pub(crate) describe: ComponentExportIndex,

@@ -25,7 +25,7 @@ impl Digest {
 impl FromStr for Digest {
     type Err = DigestError;
 
-    // One spelling only, so that two digests are equal exactly when their texts are.
+    // Only one spelling is accepted, so that two digests are equal exactly when their texts are equal.
     fn from_str(text: &str) -> Result<Self, DigestError> {
         let hex = text.strip_prefix(PREFIX).ok_or(DigestError)?.as_bytes();
         let mut digest = [0; 32];

@@ -20,11 +20,11 @@ use crate::{
     verify,
 };
 
-/// Loads guests and calls them. Cheap to clone; what it holds ends with the last engine and the last of its modules.
+/// Loads guests and calls them. It is cheap to clone. Its resources are freed with the last clone and the last of its modules.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
-/// The engine does not start, or does not do its duty.
+/// The engine cannot start, or does not enforce its limits.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// wasmtime refuses the configuration, or this machine.
@@ -43,8 +43,8 @@ pub(crate) struct Inner {
     pub(crate) ticker: Ticker,
     pub(crate) config: EngineConfig,
     allocation: Allocation,
-    /// The modules in use, and those that are being loaded. Never held for longer than a look: what is held while a module is
-    /// loaded is its own entry, so that it is compiled once and nobody waits for another's compiler.
+    /// The modules in use, and those that are being loaded. This lock is never held for longer than a lookup. While a module is loaded,
+    /// only the lock of its own entry is held, so that it is compiled once, and loads of other modules do not wait.
     modules: Mutex<BTreeMap<Digest, Entry>>,
 }
 
@@ -77,8 +77,8 @@ impl Engine {
         Ok(Self(Arc::new(Inner { wasmtime, ticker, config, allocation, modules })))
     }
 
-    /// Checks all of a module that can be known without compiling it: its size, its digest, that it is a valid component, and that it
-    /// imports nothing. Blocks for some milliseconds a megabyte.
+    /// Checks everything that can be checked without compiling a module: its size, its digest, that it is a valid component, and that it
+    /// imports nothing. Blocks for some milliseconds for each megabyte.
     ///
     /// # Errors
     /// The first check that failed.
@@ -97,11 +97,11 @@ impl Engine {
         self.load_by(Compiler::Here, bytes, expected)
     }
 
-    /// Turns bytes into a module: checks them as [`Self::verify`] does, compiles them, checks that they export the contract and asks the
+    /// Turns bytes into a module: checks them as [`Self::verify`] does, compiles them, checks that they export the contract, and asks the
     /// guest for its manifest.
     ///
-    /// This blocks, for as long as compiling takes: some 50 ms for a guest of 100 KB. A module that is still in use is not
-    /// compiled again, and one that somebody else is loading is waited for. Other modules are not.
+    /// This blocks for as long as compiling takes: some 50 ms for a guest of 100 KB. A module that is still in use is not compiled again.
+    /// If another thread is loading the same module, this waits for it. It does not wait for other modules.
     ///
     /// # Errors
     /// The first check that failed, or why it was not compiled.
@@ -118,11 +118,11 @@ impl Engine {
     fn load_verified(&self, compiler: Compiler<'_>, bytes: &[u8], digest: Digest) -> Result<Module, Failure> {
         let entry = {
             let mut modules = self.modules();
-            // Of an entry that somebody else holds it is not known what becomes of it.
+            // If another thread holds the lock of an entry, the result of its load is not known yet.
             modules.retain(|_, entry| Arc::strong_count(entry) > 1 || lock(entry).strong_count() > 0);
             Arc::clone(modules.entry(digest).or_default())
         };
-        // A panic under the lock is caught below; should one escape, the entry is still sound.
+        // A panic under the lock is caught below. If one escapes, the entry is still valid.
         let mut entry = lock(&entry);
         if let Some(loaded) = entry.upgrade() {
             return Ok(Module(loaded));
@@ -147,10 +147,10 @@ impl Engine {
         Ok(Module(loaded))
     }
 
-    /// The module with this digest, if somebody has it in use.
+    /// The module with this digest, if it is in use.
     pub fn loaded(&self, digest: &Digest) -> Option<Module> {
         let entry = Arc::clone(self.modules().get(digest)?);
-        // Whoever holds it is loading it: it is not there yet.
+        // A thread that holds the lock is loading the module, so it does not exist yet.
         let loaded = entry.try_lock().ok()?.upgrade();
         loaded.map(Module)
     }
@@ -159,20 +159,20 @@ impl Engine {
         lock(&self.0.modules)
     }
 
-    /// What modules are to be compiled for, to be loaded by this engine.
+    /// The target for which modules must be compiled, so that this engine can load them.
     pub fn target(&self) -> Target {
         self.0.config.target(self.0.allocation)
     }
 
-    /// Runs a guest that loops for ever and demands that its limit stops it: a host that is not sure of that is not ready.
-    /// Takes some milliseconds, or does not return.
+    /// Runs a guest that loops for ever, and checks that its limit stops it. A host must be sure of that before it is ready. This takes
+    /// some milliseconds, or does not return.
     ///
     /// # Errors
-    /// When the loop ends otherwise.
+    /// When the loop ends for another reason.
     pub fn self_test(&self, compiler: Compiler<'_>) -> Result<(), EngineError> {
         /// Two ticks.
         const TIMEOUT: Duration = Duration::from_millis(4);
-        /// What burns in less than a millisecond.
+        /// Fuel for less than a millisecond.
         const FUEL: u64 = 100_000;
         let unlimited = |error: wasmtime::Error| EngineError::Unlimited(format!("{error:#}"));
         let module = match compiler {
@@ -202,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// What calls are counted in.
+    /// How calls are bounded.
     pub fn meter(&self) -> Meter {
         self.0.config.meter
     }

@@ -1,4 +1,4 @@
-//! What wasmtime says, as failures of the contract.
+//! Turns errors of wasmtime into failures of the contract.
 
 use std::{char::DecodeUtf16Error, fmt::Write as _, str::Utf8Error, string::FromUtf8Error};
 
@@ -7,7 +7,7 @@ use wasmtime::{Error, Trap, WasmBacktrace};
 
 use crate::call::{CallLimits, MemoryRefused};
 
-/// The longest message, in bytes: it becomes a condition and an event of Kubernetes, which take 32 KiB and 1 KiB.
+/// The longest message, in bytes. It becomes the message of a condition and of an Event, which may have 32 KiB and 1 KiB.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// The longest path, in bytes: far beyond any field of Kubernetes.
@@ -17,7 +17,7 @@ const PATH_BYTES_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 80;
 const NAMES_MAX: usize = 5;
 
-/// Cuts what a guest may have made long. Guests write parts of most messages: names of fields, of exports, of functions.
+/// Cuts a text that a guest may have made long. Guests write parts of most messages: names of fields, exports and functions.
 pub(crate) fn bounded(mut failure: Failure) -> Failure {
     cut(&mut failure.reason, MESSAGE_BYTES_MAX);
     cut(&mut failure.message, MESSAGE_BYTES_MAX);
@@ -41,7 +41,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", text.escape_debug())
 }
 
-/// Why a call ended without an answer.
+/// The failure of a call that ended without an answer.
 pub(crate) fn of_call(error: &Error, limits: &CallLimits, memory_bytes_max: usize) -> Failure {
     if let Some(refused) = error.downcast_ref::<MemoryRefused>() {
         let message = format!(
@@ -56,7 +56,7 @@ pub(crate) fn of_call(error: &Error, limits: &CallLimits, memory_bytes_max: usiz
     if error.is::<Utf8Error>() || error.is::<FromUtf8Error>() || error.is::<DecodeUtf16Error>() {
         return Failure::terminal(reasons::NOT_UTF8, format!("the guest's answer is not text: {error}"));
     }
-    // These two have no type of their own; a test for each notices when wasmtime words them anew.
+    // These two have no type of their own. For each there is a test that fails when wasmtime changes the text.
     let said = format!("{error:#}");
     if said.contains("fuel allocated for hostcalls") {
         let message = format!("the guest's answer is larger than {} bytes", limits.response.bytes);
@@ -89,14 +89,14 @@ fn of_trap(trap: Trap, error: &Error, limits: &CallLimits) -> Failure {
         Trap::UnreachableCodeReached => {
             " (a panic, in most languages; run natively, the guest prints its message: cargo test)"
         }
-        // The stack of a Rust guest lies at the bottom of its memory, so that running over it is this trap.
+        // The stack of a Rust guest is at the bottom of its memory, so a stack overflow leads to this trap.
         Trap::MemoryOutOfBounds => " (often a stack that was used up: 64 KiB in Rust)",
         _ => "",
     };
     Failure::terminal(reasons::TRAP, format!("the guest trapped: {trap}{hint}{}", frames(error)))
 }
 
-/// Where it happened, as far as the guest kept the names of its functions.
+/// The place of a trap, as far as the guest contains the names of its functions.
 fn frames(error: &Error) -> String {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
     let mut text = String::new();

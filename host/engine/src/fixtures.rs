@@ -1,6 +1,6 @@
-//! Guests that misbehave, one for every way to fail, and one that behaves: for the tests of the engine and for acceptance.
+//! Guests for the tests of the engine and for acceptance: one for every way to fail, and one that works.
 //!
-//! Each is a component with the manifest that it is given, so that a test can bind it to a kind of its own.
+//! Each is a component with the given manifest, so that a test can bind it to its own kind.
 
 /// A manifest for a guest of this name that reconciles this kind and has children of these kinds, each `apiVersion/kind`, as
 /// `v1/ConfigMap`.
@@ -60,8 +60,8 @@ pub fn returns_big(manifest: &str, bytes: usize) -> Vec<u8> {
         .returns(0, place, bytes)
 }
 
-/// Answers with this text between two others, as often as it takes to be this long in all, or a little shorter: the worst that fits into
-/// an answer, of a small module.
+/// Answers with this text between two others, repeated until the answer is this long in all, or a little shorter. So a small module can
+/// give the worst answer that fits into the limit.
 pub fn repeats(manifest: &str, begin: &str, text: &str, end: &str, bytes: usize) -> Vec<u8> {
     let guest = Guest::new(manifest);
     let place = guest.free();
@@ -165,8 +165,8 @@ pub fn recurses(manifest: &str) -> Vec<u8> {
 /// How many needs [`asks_anew`] has besides its clock.
 pub const NEEDS_ASKED_ANEW: usize = 200;
 
-/// Asks for the time, second by second, and to see ConfigMaps in many ways, by another field each time: a watch of them would have to
-/// begin anew every second.
+/// Asks for the time, second by second, and for ConfigMaps in many ways, with another field each time. A watch of them would have to begin
+/// anew every second.
 pub fn asks_anew(manifest: &str) -> Vec<u8> {
     const TIME: &str = "0000-00-00T00:00:00Z";
     const CLOCK: &str = r#"{"apiVersion":"guest.pintle.dev/v1","needs":[{"clock":{"stepSeconds":1}}"#;
@@ -248,9 +248,8 @@ pub fn exports_interface(manifest: &str, interface: &str) -> Vec<u8> {
     guest.returns(0, 0, 0)
 }
 
-/// A small guest that is valid, and that takes a compiler long: this many functions, each of `depth` loops within each other, in the
-/// innermost of which every one of `locals` changes, so that each loop has a value to pass on for each local. Time and memory of one
-/// function go with the product.
+/// A small, valid guest that takes a compiler long. It has this many functions, each with `depth` nested loops. The innermost loop changes
+/// all of `locals`, so that each loop passes on a value for each local. Time and memory for one function grow with the product.
 pub fn compile_bomb(manifest: &str, functions: usize, depth: usize, locals: usize) -> Vec<u8> {
     let declared = "i32 ".repeat(locals);
     let (begins, ends) = ("loop ".repeat(depth), "local.get 0 br_if 0 end ".repeat(depth));
@@ -265,14 +264,14 @@ pub fn compile_bomb(manifest: &str, functions: usize, depth: usize, locals: usiz
     guest.returns(0, 0, 0)
 }
 
-/// A core module, which a compiler makes on the way to a component.
+/// A core module, which a compiler makes before it makes a component.
 pub fn core_module() -> Vec<u8> {
     encode(r#"(module (memory (export "memory") 1) (func (export "reconcile")))"#)
 }
 
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Where the manifest lies. Below are the places that results are returned through.
+/// The address of the manifest. Below it are the places for results.
 const MANIFEST: usize = 1024;
 
 /// The text of a component.

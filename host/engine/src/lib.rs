@@ -1,13 +1,13 @@
 //! The sandbox: loads guests and calls them.
 //!
-//! A guest is a WebAssembly component that exports the contract of `pintle-wit` and imports nothing. [`Engine::load`] turns bytes
-//! into a [`Module`] once they have proved to be one; [`Module::reconcile`] asks it, in a store and an instance of its own, which
-//! are dropped with the answer. Nothing that a guest does reaches another call: not a trap, not a loop, not what it left in memory.
+//! A guest is a WebAssembly component that exports the contract of `pintle-wit` and imports nothing. [`Engine::load`] checks bytes and
+//! turns them into a [`Module`]. [`Module::reconcile`] calls the guest in its own store and instance, which are dropped after the call.
+//! Nothing that a guest does affects another call: no trap, no loop, and nothing that it left in memory.
 //!
-//! Whatever can go wrong is a [`Failure`](pintle_wit::Failure) with a reason from [`pintle_wit::reasons`]; the engine has no
-//! errors of its own but those of its start ([`EngineError`]).
+//! Everything that can go wrong is a [`Failure`](pintle_wit::Failure) with a reason from [`pintle_wit::reasons`]. The only errors of the
+//! engine's own are those of its start ([`EngineError`]).
 //!
-//! A call is counted by a [`Meter`]: in time where roots wait for it, in fuel where the outcome must be the same on every machine.
+//! A call is bounded by a [`Meter`]: by time where roots wait for it, and by fuel where the outcome must be the same on every machine.
 
 mod call;
 mod compiler;

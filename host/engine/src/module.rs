@@ -20,14 +20,14 @@ use crate::{
     ticker::{InFlight, TICK},
 };
 
-/// How long a call at once may take: some ten ordinary calls.
+/// How long a call by [`Module::reconcile_at_once`] may take: some ten ordinary calls.
 const MOMENT: Duration = TICK;
 
-/// How many calls in a row are not tried at once after one took longer than [`MOMENT`]: a guest that always does loses a hundredth
-/// of that by trying.
+/// How many calls in a row are not tried at once after one call took longer than [`MOMENT`]. For a guest that always takes longer, the
+/// attempts cost a hundredth of that.
 const PATIENCE: u32 = 100;
 
-/// A guest that was loaded. Cheap to clone; every clone is the same module.
+/// A guest that was loaded. It is cheap to clone, and every clone is the same module.
 #[derive(Clone)]
 pub struct Module(pub(crate) Arc<Loaded>);
 
@@ -48,12 +48,12 @@ pub(crate) struct Loaded {
 pub(crate) struct Size {
     /// Its own bytes.
     pub(crate) bytes: usize,
-    /// What was made of them.
+    /// Its compiled form.
     pub(crate) code_bytes: usize,
 }
 
 impl Loaded {
-    /// Asks the guest for its manifest: the last check of a module.
+    /// Asks the guest for its manifest. This is the last check of a module.
     pub(crate) fn probe(
         engine: Arc<Inner>,
         guest: InstancePre<Limiter>,
@@ -99,8 +99,8 @@ fn describe(
 impl Module {
     /// Asks the guest what should exist because of a root. The request is a [`pintle_wit::Request`] in JSON.
     ///
-    /// The call runs on this thread, and first waits for its turn when as many calls run as the engine has room for. The thread
-    /// must have a stack of 1 MiB or more.
+    /// The call runs on this thread. If as many calls run already as the engine allows, it first waits for its turn. The thread must have a
+    /// stack of at least 1 MiB.
     ///
     /// # Errors
     /// The guest's own failure, or the engine's for a guest that broke a limit or the contract.
@@ -108,9 +108,9 @@ impl Module {
         self.reconcile_in(self.0.engine.ticker.enter(), request_json, limits)
     }
 
-    /// As [`Self::reconcile`], where it holds up the calling thread for no more than a moment, some milliseconds: there is a free
-    /// turn, and the guest answers quickly. `None` where it does not; [`Self::reconcile`] is then to be called where a thread may
-    /// wait. Handing a call to another thread and back takes about as long as an ordinary call does.
+    /// The same as [`Self::reconcile`], if it holds up the calling thread for at most some milliseconds: there must be a free turn, and the
+    /// guest must answer quickly. Otherwise it returns `None`, and [`Self::reconcile`] must be called on a thread that may block. Handing a
+    /// call to another thread and back takes about as long as an ordinary call.
     ///
     /// # Errors
     /// As [`Self::reconcile`].
@@ -120,7 +120,7 @@ impl Module {
         limits: &CallLimits,
     ) -> Option<Result<Answer, CallError>> {
         let loaded = &*self.0;
-        // Fuel is the same on every thread, and what it stands for in time nobody knows.
+        // Fuel is the same on every thread, but it is unknown how much time it stands for.
         if loaded.engine.config.meter == Meter::Fuel {
             return None;
         }
@@ -134,7 +134,7 @@ impl Module {
             .as_ref()
             .is_err_and(|error| error.origin == Origin::Engine && error.failure.reason == reasons::DEADLINE);
         if took_longer && moment.timeout < limits.timeout {
-            // A guest is a pure function: what it began is begun anew.
+            // A guest is a pure function, so it can simply be called again.
             loaded.patience.store(PATIENCE, Ordering::Relaxed);
             return None;
         }
@@ -173,8 +173,7 @@ impl Module {
         }
     }
 
-    /// Asks the guest for its manifest anew, and returns it as it stands with what the call cost. [`Self::manifest`] is the one
-    /// that counts.
+    /// Asks the guest for its manifest again, and returns the text with the cost of the call. The manifest in force is [`Self::manifest`].
     ///
     /// # Errors
     /// As [`Self::reconcile`].
@@ -189,7 +188,7 @@ impl Module {
         self.0.digest
     }
 
-    /// What the guest said of itself when it was loaded.
+    /// The manifest that the guest declared when it was loaded.
     pub fn manifest(&self) -> &Manifest {
         &self.0.manifest
     }
@@ -209,7 +208,7 @@ impl Module {
         self.0.size.code_bytes
     }
 
-    /// How long compiling it took; elsewhere, with the way there and back.
+    /// How long compiling it took; if it was compiled elsewhere, including the way there and back.
     pub fn compile_duration(&self) -> Duration {
         self.0.compile_duration
     }

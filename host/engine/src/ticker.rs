@@ -13,11 +13,11 @@ use std::{
 /// How often a running call is checked against its deadline: a fiftieth of the default deadline. A tick costs some microseconds.
 pub const TICK: Duration = Duration::from_millis(2);
 
-/// How many ticks must pass before a call has run for `timeout`. The first tick may follow the call's start at once, so one more
-/// than fit; a call is never ended early.
+/// How many ticks must pass before a call has run for `timeout`. The first tick may come right after the call's start, so this is one more
+/// than the ticks that fit. A call is never ended early.
 pub(crate) fn ticks(timeout: Duration) -> u64 {
     let ticks = timeout.as_nanos().div_ceil(TICK.as_nanos());
-    // Half of the range, for wasmtime adds it to the ticks that were.
+    // At most half of the range, because wasmtime adds it to the present number of ticks.
     u64::try_from(ticks).unwrap_or(u64::MAX).min(u64::MAX / 2).saturating_add(1)
 }
 
@@ -33,7 +33,7 @@ struct Shared {
     state: Mutex<State>,
     /// Signalled when a call ends while another waits for its turn.
     turn: Condvar,
-    /// Signalled when the thread must wake up: a call began, or the engine goes.
+    /// Signalled when the thread must wake up, because a call began or the engine ends.
     wake: Condvar,
     ticks: AtomicU64,
     slots: usize,
@@ -49,14 +49,14 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and every state in it is sound.
+        // Nothing panics while it holds the lock, and every state in it is valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self, tick: impl Fn()) {
         let mut state = self.lock();
         loop {
-            // Parking waits for a tick without a call, so calls in close succession do not wake the thread one by one.
+            // The thread parks only after a tick without a call, so that calls in close succession do not wake it one by one.
             while state.in_flight == 0 && !state.ended {
                 state.parked = true;
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +139,7 @@ impl Drop for Ticker {
         self.shared.lock().ended = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It panicked, if at all, in the tick; there is nobody left to tell.
+            // An error means that the thread panicked in a tick, and nothing is left that could handle it.
             let _ = thread.join();
         }
     }

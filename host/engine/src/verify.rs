@@ -1,22 +1,22 @@
-//! Whether bytes are a component that guests may be, before the compiler sees them.
+//! Checks that bytes are a component that is allowed as a guest, before the compiler sees them.
 
 use pintle_wit::{Failure, reasons};
 use wasmparser::{BinaryReaderError, Encoding, FunctionBody, Parser, Payload, Validator};
 
 use crate::{Digest, EngineConfig, config::features, failure::quoted};
 
-/// How many functions a module may have, a hundred times as many as guest-webserver has.
+/// How many functions a module may have: a hundred times as many as guest-webserver has.
 pub const FUNCTIONS_MAX: u32 = 50_000;
 
 /// The largest function, in bytes of its body. Compiling one is not linear in its size, and it is compiled in one piece; the
 /// interpreter loop of a scripting language, the largest function that compilers make, has some 100 KB.
 pub const FUNCTION_BYTES_MAX: usize = 512 << 10;
 
-/// How many locals a function may have, parameters apart. Wherever paths of a function join, the compiler may need a value for each.
-/// An optimising compiler leaves some hundreds in its largest functions.
+/// How many locals a function may have, without its parameters. At every point where paths of a function join, the compiler may need a
+/// value for each of them. Optimising compilers leave some hundreds in their largest functions.
 pub const LOCALS_MAX: u32 = 10_000;
 
-/// Which limit a module is beyond.
+/// The limit that a module exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     /// [`EngineConfig::module_bytes_max`].
@@ -34,7 +34,7 @@ pub enum Excess {
 pub struct Refused {
     /// The failure.
     pub failure: Failure,
-    /// The limit that it is beyond, where it is beyond one.
+    /// The limit that it exceeds, if it exceeds one.
     pub excess: Option<Excess>,
 }
 
@@ -59,7 +59,7 @@ const IMPORTS_NAMED_MAX: usize = 10;
 
 const PAGE_BYTES: u64 = 64 << 10;
 
-/// Checks everything that can be known without compiling, and says what the digest is.
+/// Checks everything that can be checked without compiling, and returns the digest.
 pub(crate) fn verify(
     bytes: &[u8],
     expected: Option<&Digest>,
@@ -93,7 +93,7 @@ pub(crate) fn verify(
     Err(Failure::terminal(reasons::IMPORTS, message).into())
 }
 
-/// What the file is, for people who took the wrong one.
+/// What the file is, as a hint for people who chose the wrong one.
 fn sniff(bytes: &[u8]) -> Result<(), Failure> {
     let not_wasm = |message: &str| Err(Failure::terminal(reasons::NOT_WASM, message));
     if bytes.is_empty() {
@@ -143,7 +143,7 @@ fn walk(bytes: &[u8], memory_bytes_max: usize) -> Result<Vec<String>, Refused> {
                 }
             }
             Payload::CodeSectionEntry(body) => check_function(&body)?,
-            // Inside, components import from each other; only the outermost imports from the host.
+            // Nested components import from each other; only the outermost one imports from the host.
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
                     imports.push(import.map_err(invalid)?.name.name.to_owned());

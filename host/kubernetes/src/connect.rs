@@ -1,4 +1,4 @@
-//! Which cluster, and as whom.
+//! Connects to a cluster: the flags that choose the cluster and the user, and the client.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -46,13 +46,13 @@ impl Connect {
                 .await
                 .context("no cluster: set KUBECONFIG, pass --kubeconfig, or run in a Pod")?,
         };
-        // What is retried is decided where the meaning of a request is known. The client's own retry can hold a call for minutes.
+        // The code that knows the meaning of a request decides on retries. The client's own retry can hold a call for minutes.
         config.default_retry = false;
         Ok(config)
     }
 
-    /// A client of the cluster that tells it from which process its calls come, which the audit log shows as the user agent, and
-    /// tells an observer of every call.
+    /// A client of the cluster that reports every call to an observer. Its user agent names this process, so that the audit log shows which
+    /// process made a call.
     ///
     /// # Errors
     /// As [`Connect::config`].

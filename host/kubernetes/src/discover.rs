@@ -32,12 +32,12 @@ impl Resource {
         path
     }
 
-    /// What the gate wants to know of the kind.
+    /// The part that the gate needs to know about the kind.
     pub fn info(&self) -> KindInfo {
         KindInfo { namespaced: self.namespaced }
     }
 
-    /// The kind as kube's watchers want it.
+    /// The kind in the form that kube's watchers need.
     pub fn api_resource(&self) -> kube::core::ApiResource {
         let gvk = kube::core::GroupVersionKind::gvk(self.kind.group(), self.kind.version(), &self.kind.kind);
         kube::core::ApiResource::from_gvk_with_plural(&gvk, &self.plural)
@@ -45,14 +45,14 @@ impl Resource {
 }
 
 impl Cluster {
-    /// Asks the API server how it serves a kind; `None` when it does not. One kind at a time: a whole discovery fails when any
-    /// aggregated API is down.
+    /// Asks the API server how it serves a kind; `None` if it does not serve it. This asks for one kind at a time, because a discovery of
+    /// all kinds fails when any aggregated API is down.
     ///
     /// # Errors
-    /// When the API server did not say.
+    /// When the API server did not answer the question.
     pub async fn discover(&self, kind: &Kind) -> Result<Option<Resource>, ApiError> {
         if !object::is_kind(kind) {
-            // No kind is called so, and the name of one is a part of a path.
+            // No kind has such a name, and the name would become a part of a path.
             return Ok(None);
         }
         let gvk = kube::core::GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);

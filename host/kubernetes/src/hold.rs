@@ -1,16 +1,16 @@
-//! Whether this host may write, and until when: every write passes here.
+//! [`Hold`]: whether this host may write, and until when. Every write passes here.
 
 use std::time::Duration;
 
 use pintle_runtime::clock;
 use tokio::sync::watch;
 
-/// What an election says of this host.
+/// The result of an election for this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Counts how often this host was elected.
     pub term: u64,
-    /// Until when it may write. What the last renewal gave is extended by the next one.
+    /// Until when it may write. Each renewal extends this time.
     pub until: Duration,
 }
 
@@ -18,21 +18,21 @@ pub struct Held {
 #[derive(Clone, Debug)]
 pub struct Hold {
     elected: Option<watch::Receiver<Held>>,
-    /// Nothing but this term gives the right: what began in one term does not go on in a later one.
+    /// If set, only this term gives the right, so that work that began in one term does not go on in a later one.
     term: Option<u64>,
 }
 
-/// Nothing may be written, or no longer.
+/// The write was not allowed, or is not allowed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lapsed {
-    /// It was not begun.
+    /// The write did not begin.
     Before,
-    /// It was begun, and nobody knows whether it was carried out.
+    /// The write began, and it is unknown whether it was carried out.
     During,
 }
 
 impl Hold {
-    /// The right of a process that nobody competes with.
+    /// The right of a process that has no competitor.
     pub fn always() -> Self {
         Self { elected: None, term: None }
     }
@@ -55,7 +55,7 @@ impl Hold {
         (wanted && held.until > clock::monotonic()).then_some(held.term)
     }
 
-    /// How much longer this host may write; nothing when it may not.
+    /// How much longer this host may write; none if it may not.
     fn left(&self) -> Duration {
         match (&self.elected, self.term()) {
             (None, _) => Duration::MAX,
@@ -64,8 +64,8 @@ impl Hold {
         }
     }
 
-    /// Carries a write out, as long as this host may write: a renewal meanwhile extends the time that it has, and when there is none
-    /// left it is dropped.
+    /// Carries out a write, as long as this host may write. A renewal meanwhile extends the time. When the time is over, the write is
+    /// dropped.
     ///
     /// # Errors
     /// When this host may not write, or may no longer.

@@ -1,8 +1,8 @@
-//! The way to the API server.
+//! The client of the API server.
 //!
 //! Every request of the operator that is not a watch goes through [`Cluster`]: JSON in, JSON out, one deadline each, and no retry.
-//! What is retried, and when, is decided in `pintle-core`; a client that retries by itself could park a pass for minutes.
-//! Whatever changes something also passes [`Hold`], so that a host which is not, or no longer, the one that leads writes nothing.
+//! `pintle-core` decides what is retried, and when; a client with its own retry could hold up a pass for minutes. Every write also
+//! passes [`Hold`], so that a host that is not the leader, or not any more, writes nothing.
 
 pub mod connect;
 mod discover;
@@ -24,14 +24,14 @@ pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
 pub use reduced::Reduced;
 
-/// How long one request may take. The API server itself gives up on a write after 34 s; an operator that waits longer than ten is
-/// better off asking again.
+/// How long one request may take. The API server itself gives up on a write after 34 s, but after more than ten seconds it is better to
+/// send the request again.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest reply that is read, in bytes: one object is at most 1.5 MiB in etcd, and about as much again in managed fields.
 const REPLY_BYTES_MAX: usize = 8 << 20;
 
-/// What is accepted where a list's metadata are enough.
+/// The `Accept` header of a list of which only the metadata are needed.
 const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// An API server.
@@ -42,12 +42,12 @@ pub struct Cluster {
     account: Option<Arc<Account>>,
 }
 
-/// How much of an object is to come back.
+/// How much of an object the reply must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
     /// All of it.
     Whole,
-    /// Its metadata: the rest, a Secret's data for instance, does not leave the API server.
+    /// Only its metadata. The rest, for instance a Secret's data, does not leave the API server.
     Metadata,
 }
 
@@ -75,19 +75,19 @@ impl Cluster {
         Self { client, hold: Hold::always(), account: None }
     }
 
-    /// The same API server, which is written to only as long as this gives the right to.
+    /// The same API server, with writes only as long as this gives the right to write.
     pub fn with_hold(&self, hold: Hold) -> Self {
         Self { hold, ..self.clone() }
     }
 
-    /// The same API server, asked as this account instead of as the host. It is the same pool of connections: who asks is a header
-    /// of each request. The groups are not sent, since the API server knows those of a ServiceAccount, and would want to see a
-    /// right to take on each of them.
+    /// The same API server, with requests as this account instead of as the host. It uses the same pool of connections, because the user
+    /// is a header of each request (impersonation). The groups are not sent: the API server knows the groups of a ServiceAccount, and
+    /// would require the right to impersonate each of them.
     pub fn acting_as(&self, account: Account) -> Self {
         Self { account: Some(Arc::new(account)), ..self.clone() }
     }
 
-    /// What gives the right to write.
+    /// The right to write.
     pub fn hold(&self) -> &Hold {
         &self.hold
     }
@@ -97,15 +97,15 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// Reads an object; `None` when it is not there.
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
-    /// Whatever the API server says but 404.
+    /// Every error of the API server except 404.
     pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
         self.read(resource, reference, Back::Whole).await
     }
 
-    /// Reads an object with all that [`Reduced`] leaves out: what others set on it.
+    /// Reads an object whole, with everything that [`Reduced`] leaves out, which includes the fields that others set.
     ///
     /// # Errors
     /// As [`Cluster::get`].
@@ -129,7 +129,7 @@ impl Cluster {
         }
     }
 
-    /// Reads an object's metadata alone: the rest, a Secret's data for instance, does not leave the API server.
+    /// Reads only an object's metadata. The rest, for instance a Secret's data, does not leave the API server.
     ///
     /// # Errors
     /// As [`Cluster::get`].
@@ -146,8 +146,7 @@ impl Cluster {
         }))
     }
 
-    /// Whether any object of a kind has one of these finalizers: as the API server knows it now, and not as a watch that may be behind
-    /// has it.
+    /// Whether any object of a kind has one of these finalizers. This asks the API server, because a watch may be behind.
     ///
     /// # Errors
     /// As [`Cluster::get`].
@@ -173,8 +172,7 @@ impl Cluster {
         }
     }
 
-    /// Whether any object of a kind has this label with this value: as the API server knows it now, and not as a watch that may be behind
-    /// has it.
+    /// Whether any object of a kind has this label with this value. This asks the API server, because a watch may be behind.
     ///
     /// # Errors
     /// As [`Cluster::get`].
@@ -206,10 +204,10 @@ impl Cluster {
         }
     }
 
-    /// Carries out an apply that a pass decided. Of the object as it then is, so much comes back.
+    /// Carries out an apply that a pass decided. The reply contains this much of the object as it is afterwards.
     ///
     /// # Errors
-    /// Whatever the API server says, or that it says nothing; 409 or 422 when the object is another than the one that it is for.
+    /// Every error of the API server, or that there was no reply; 409 or 422 if the object is not the one that the apply is for.
     pub async fn apply(&self, resource: &Resource, apply: &Apply, back: Back) -> Result<Reply, ApiError> {
         let reference = apply.reference();
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
@@ -232,10 +230,10 @@ impl Cluster {
         Ok(self.send(request).await?.object)
     }
 
-    /// Has a Pod go, as a pass decided.
+    /// Evicts or deletes a Pod, as a pass decided.
     ///
     /// # Errors
-    /// As [`Cluster::apply`]; 429 while a PodDisruptionBudget does not allow it, 404 when it is gone.
+    /// As [`Cluster::apply`]; 429 while a PodDisruptionBudget does not allow it, 404 if the Pod is gone.
     pub async fn evict(&self, eviction: &EvictionWrite) -> Result<(), ApiError> {
         let reference = eviction.reference();
         let pods = builtin("v1", "Pod", "pods", true);
@@ -259,7 +257,7 @@ impl Cluster {
         self.send(request).await.map(|_| ())
     }
 
-    /// Carries out a deletion that a pass decided. An object that is not there counts as deleted.
+    /// Carries out a deletion that a pass decided. An object that does not exist counts as deleted.
     ///
     /// # Errors
     /// As [`Cluster::apply`].
@@ -287,8 +285,8 @@ impl Cluster {
         Ok(self.server_side_apply(path, write.manager(), true, write.object(), Back::Whole).await?.object)
     }
 
-    /// Writes the status of one of the host's own resources, provided that it is still as it was read, and returns its version from then
-    /// on. A status is a memory too: one that follows from an old view must not take the place of what was recorded since.
+    /// Writes the status of one of the host's own resources, if it is still as it was read, and returns its new version. A status is a
+    /// memory too: a status that follows from an outdated cache must not replace what was recorded since.
     ///
     /// # Errors
     /// As [`Cluster::apply`]; 409 when it has changed meanwhile.
@@ -308,8 +306,7 @@ impl Cluster {
         Ok(version_of(&reply.object))
     }
 
-    /// Sets or clears the host's finalizers on one of its own resources, provided that it is still as it was read, and returns its version
-    /// from then on.
+    /// Sets or clears the host's finalizers on one of its own resources, if it is still as it was read, and returns its new version.
     ///
     /// # Errors
     /// As [`Cluster::apply`]; 409 or 422 when it has changed meanwhile.
@@ -325,10 +322,10 @@ impl Cluster {
         Ok(version_of(&object))
     }
 
-    /// Merges a patch into an object of the host's own, and returns it as it is now.
+    /// Merges a patch into one of the host's own objects, and returns it as it is now.
     ///
     /// # Errors
-    /// As [`Cluster::apply`]; 409 when the patch names another resourceVersion than the object has.
+    /// As [`Cluster::apply`]; 409 if the patch names another resourceVersion than the object has.
     pub async fn merge(&self, path: String, patch: &Value) -> Result<Value, ApiError> {
         let request = Request::builder()
             .method(Method::PATCH)
@@ -339,7 +336,7 @@ impl Cluster {
         Ok(self.send(request).await?.object)
     }
 
-    /// Changes a root's finalizers, provided that they are still as they were seen.
+    /// Changes a root's finalizers, if they are still as they were read.
     ///
     /// # Errors
     /// As [`Cluster::apply`]; 422 when they have changed meanwhile.
@@ -359,7 +356,7 @@ impl Cluster {
         Ok(self.send(request).await?.object)
     }
 
-    /// Creates an object of the host's own.
+    /// Creates one of the host's own objects.
     ///
     /// # Errors
     /// As [`Cluster::apply`]; 409 when it exists.
@@ -387,7 +384,7 @@ impl Cluster {
 
     async fn send(&self, request: Result<Request<Vec<u8>>, http::Error>) -> Result<Reply, ApiError> {
         let request = self.as_whom(request)?;
-        // Whatever is not plainly a read needs the right to write.
+        // Every request that is not clearly a read needs the right to write.
         let reads = request.method() == Method::GET;
         let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request));
         let reply = match reads {
@@ -408,17 +405,17 @@ impl Cluster {
             return Err(not_sent());
         }
         if let Some(account) = &self.account {
-            // A header that could not be made must not leave a request that is the host's own.
+            // If the header cannot be made, the request must not be sent as the host's own.
             let user = HeaderValue::try_from(account.user()).map_err(|error| no_reply(error.to_string()))?;
             request.headers_mut().insert("impersonate-user", user);
         }
         Ok(request)
     }
 
-    /// Has the API server say whether somebody may do something. It changes nothing, so that nobody has to lead for it.
+    /// Asks the API server whether a user may do something. This changes nothing, so the host need not be the leader.
     ///
     /// # Errors
-    /// When it did not say.
+    /// When the API server did not answer.
     pub async fn review(&self, review: &Value) -> Result<Value, ApiError> {
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
         let request = self.as_whom(json_request(Method::POST, path, review))?;
@@ -473,7 +470,7 @@ fn too_late() -> ApiError {
     no_reply(format!("nothing came within {} s", REQUEST_TIMEOUT.as_secs()))
 }
 
-/// The API server names the right to act as an account by a verb that no role of ours has as it stands there.
+/// The API server names the missing right to impersonate an account by a verb that is not the one in our roles.
 fn with_remedy(mut error: ApiError) -> ApiError {
     if error.code == 403 && error.message.contains("cannot impersonate") {
         error.message.push_str("; apply deploy/namespace/impersonate.yaml in the account's namespace");
@@ -485,8 +482,8 @@ fn no_json(error: serde_json::Error) -> ApiError {
     no_reply(format!("the reply is no JSON object: {error}"))
 }
 
-/// Whether each part of a path is a name as it stands: a proxy, or the API server, may read `..` or an escaped slash as another path.
-/// Names are judged where they come from; nothing that gets past that is sent.
+/// Whether each part of a path is a plain name: a proxy, or the API server, may read `..` or an escaped slash as another path. Names are
+/// checked where they come from, and this check keeps any other one from being sent.
 fn is_sound(path: &str) -> bool {
     let is_name = |part: &str| {
         let escapes = part.match_indices('%').map(|(at, _)| part.get(at + 1..at + 3).unwrap_or_default());
@@ -514,7 +511,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// A reply that is not a success, as the Status that it usually is.
+/// The error in a reply that is not a success; its body usually is a Status.
 fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
     let status: Value = serde_json::from_slice(body).unwrap_or_default();
     let text =
@@ -529,14 +526,14 @@ fn refused(code: u16, body: &[u8], retry_after: Option<Duration>) -> ApiError {
         reason: text(cause, "reason"),
         message: text(cause, "message"),
     });
-    // A PodDisruptionBudget says it in the body alone.
+    // For a PodDisruptionBudget it is only in the body.
     let in_body =
         || status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64).map(Duration::from_secs);
     let retry_after = retry_after.or_else(in_body);
     ApiError { code, reason: text(&status, "reason"), message, causes: causes.collect(), retry_after }
 }
 
-/// A value in a query: whatever is not plainly harmless is escaped.
+/// Escapes a value for a query: every character that is not clearly harmless.
 fn escape(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

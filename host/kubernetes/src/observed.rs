@@ -1,4 +1,4 @@
-//! Every request to the API server is told to an observer: also those of watches, of the election and of Events, which kube makes.
+//! Reports every request to the API server to an observer, including those of watches, of the election and of Events, which kube makes.
 
 use std::{
     pin::Pin,
@@ -11,9 +11,9 @@ use http::{Request, Response};
 use pintle_runtime::clock;
 use tower::{Layer, Service};
 
-/// Is told of requests.
+/// Receives a report of each request.
 pub trait Observer: Send + Sync {
-    /// A request of this method to this host was replied to with this status code, or not at all, after this long.
+    /// A request with this method to this host got a reply with this status code, or none, after this long.
     fn requested(&self, method: &str, host: &str, code: Option<u16>, took: Duration);
 }
 

@@ -1,4 +1,4 @@
-//! Objects, reduced while they are read.
+//! [`Reduced`]: objects that are reduced while they are parsed.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 /// What kubectl keeps on objects: a second copy of them.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// An object as the API server sent it, without what nobody here looks at: which fields anything but applies set, and what kubectl
-/// keeps. Managed fields are most of an object; what is left out never takes memory. Who wrote, and when, is kept of writes of the
-/// object itself: it says who fights over it.
+/// An object as the API server sent it, without parts that the host does not need: kubectl's copy of the object, and the managed fields of
+/// all operations but applies. Managed fields are most of an object, and the parts that are left out never take memory. Manager and time
+/// are kept for writes of the object itself, since they show who fights over it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reduced(pub Value);
 
@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for Reduced {
     }
 }
 
-/// Where in an object a map stands.
+/// The place of a map in an object.
 #[derive(Clone, Copy)]
 enum In {
     Object,
@@ -66,7 +66,7 @@ impl<'de> Visitor<'de> for In {
                     access.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                // Every API server says the operation before the fields; where one did not, they would merely be kept for a moment.
+                // Every API server sends the operation before the fields. If one did not, the fields would only be kept for a moment.
                 (Self::ManagedField, "fieldsV1") if is_update(&map) => {
                     access.next_value::<IgnoredAny>()?;
                     continue;
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for ManagedFields {
                 if fields.get("subresource").and_then(Value::as_str).is_some_and(|name| !name.is_empty()) {
                     continue;
                 }
-                // Read all the same where it stood before the operation.
+                // This was parsed anyway if it came before the operation.
                 fields.remove("fieldsV1");
             }
             kept.push(entry);

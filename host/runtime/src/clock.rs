@@ -1,5 +1,5 @@
-//! The only place that asks the operating system for the time and for randomness. A task of a simulated host has a [`Virtual`] clock,
-//! which its [`Spawner`](crate::Spawner) gives it, and is told nothing by the operating system.
+//! The only place that asks the operating system for the time and for randomness. A task of a simulated host has a [`Virtual`] clock
+//! instead, which its [`Spawner`](crate::Spawner) gives it.
 #![allow(clippy::disallowed_methods, reason = "this is the module that the lint sends everybody to")]
 
 use std::{
@@ -21,14 +21,14 @@ thread_local! {
     static FORBIDDEN: Cell<Option<Touched>> = const { Cell::new(None) };
 }
 
-/// What a thread on which that is forbidden asked of the operating system.
+/// The requests to the operating system of a thread on which they are forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Touched {
     Nothing,
     Something(&'static str),
 }
 
-/// The time on the wall.
+/// The time of the wall clock.
 pub fn now() -> Timestamp {
     VIRTUAL.try_with(|clock| clock.now()).unwrap_or_else(|_| {
         touch("the time on the wall");
@@ -36,16 +36,17 @@ pub fn now() -> Timestamp {
     })
 }
 
-/// The time since the process, or the simulated host, first asked: it only runs forward. It is tokio's, which a test can stop and turn.
+/// The time since the process, or the simulated host, first asked. It only runs forward. It is tokio's time, which a test can stop and
+/// advance.
 pub fn monotonic() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     VIRTUAL.try_with(|clock| clock.origin.elapsed()).unwrap_or_else(|_| START.elapsed())
 }
 
-/// Bytes that nobody can guess, from the operating system; in a simulated host, bytes that its seed determines.
+/// Random bytes that nobody can guess, from the operating system. In a simulated host, its seed determines them.
 ///
 /// # Errors
-/// When the operating system has none to give.
+/// When the operating system has no random bytes.
 pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     if VIRTUAL.try_with(|clock| clock.fill(&mut bytes)).is_err() {
@@ -63,12 +64,12 @@ fn touch(what: &'static str) {
     });
 }
 
-/// From now on, what this thread asks of the operating system is written down, for [`touched`].
+/// From now on, records what this thread asks of the operating system, for [`touched`].
 pub fn forbid() {
     FORBIDDEN.with(|forbidden| forbidden.set(Some(Touched::Nothing)));
 }
 
-/// What this thread asked of the operating system since [`forbid`], and ends that: the name of the first such thing.
+/// Ends [`forbid`], and returns the name of the first thing that this thread asked of the operating system since.
 pub fn touched() -> Option<&'static str> {
     FORBIDDEN.with(|forbidden| match forbidden.take() {
         Some(Touched::Something(what)) => Some(what),
@@ -76,32 +77,32 @@ pub fn touched() -> Option<&'static str> {
     })
 }
 
-/// The clock and the randomness of a simulated host: both follow from how it was made, and from tokio's time.
+/// The clock and the random numbers of a simulated host. Both depend only on the arguments of [`Virtual::new`] and on tokio's time.
 #[derive(Debug)]
 pub struct Virtual {
     origin: Instant,
     epoch: Timestamp,
-    /// By how much the host's wall clock is wrong.
+    /// The error of the host's wall clock.
     skew: Mutex<SignedDuration>,
     random: Mutex<Random>,
 }
 
 impl Virtual {
-    /// A clock that shows `epoch` on the wall now, and runs as tokio's does.
+    /// A clock whose wall clock shows `epoch` now, and that runs like tokio's.
     pub fn new(epoch: Timestamp, seed: u64) -> Self {
         let random = Mutex::new(Random::new(seed));
         Self { origin: Instant::now(), epoch, skew: Mutex::default(), random }
     }
 
-    /// The time on its wall.
+    /// The time of its wall clock.
     pub fn now(&self) -> Timestamp {
         let skew = *self.skew.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
-        // Both are far from the ends of what a timestamp can hold.
+        // Both are far from the ends of a timestamp's range.
         self.epoch.saturating_add(passed.saturating_add(skew)).unwrap_or(self.epoch)
     }
 
-    /// Makes the wall clock wrong by this much from now on. Durations are not concerned, as on a real machine.
+    /// Makes the wall clock wrong by this much from now on. As on a real machine, this does not change durations.
     pub fn set_skew(&self, skew: SignedDuration) {
         *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = skew;
     }
@@ -113,18 +114,18 @@ impl Virtual {
         }
     }
 
-    /// Asks something by this clock: what a host says of itself depends on its time.
+    /// Calls a function with this clock, since the answers of a host depend on its time.
     pub fn during<T>(self: &Arc<Self>, ask: impl FnOnce() -> T) -> T {
         VIRTUAL.sync_scope(Arc::clone(self), ask)
     }
 
-    /// Runs a future by this clock.
+    /// Runs a future with this clock.
     pub fn scope<F: Future>(self: Arc<Self>, future: F) -> impl Future<Output = F::Output> {
         VIRTUAL.scope(self, future)
     }
 }
 
-/// A sequence of numbers that a seed determines (SplitMix64): no secret, but even.
+/// A sequence of numbers that a seed determines (SplitMix64). They are evenly distributed, but not secret.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -1,8 +1,8 @@
-//! Whether the host gets on: what `/healthz` says.
+//! Whether the host makes progress, for `/healthz`.
 //!
-//! A task that computes is busy from where it is polled to where it waits; waiting for whatever, the API server included, is none of it.
-//! So what is busy for long holds up a thread of the runtime. The lock is judged by how often it was taken: held, and by nobody else than
-//! before, it holds up everybody. Nothing here waits for what it judges.
+//! A task is busy while it is polled. While it waits, for instance for the API server, it is not. So a task that is busy for long holds up
+//! a thread of the runtime. The lock is judged by how often it was taken: if it is held, and nobody else has taken it since the last look,
+//! it holds up everything. Nothing here waits for what it judges.
 
 use std::{
     future::poll_fn,
@@ -18,24 +18,24 @@ use slab::Slab;
 
 use crate::clock;
 
-/// How long there may be no progress. A guest may compute for 10 s, not on these threads; what they do themselves takes milliseconds.
+/// How long there may be no progress. A guest may compute for 10 s, but not on these threads, and their own work takes milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The name of the control loop among what may be busy.
+/// The name of the control loop among the tasks.
 pub const CONTROL: &str = "the control loop";
 
-/// What runs, and since when it is busy. Clones are the same.
+/// The running tasks, and since when each of them is busy. Clones share the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats(Arc<Mutex<Slab<Arc<Beat>>>>);
 
 #[derive(Debug)]
 struct Beat {
     name: &'static str,
-    /// Nanoseconds of the clock, and one; 0 while it waits.
+    /// The clock's time in nanoseconds, plus one; 0 while the task waits.
     since: AtomicU64,
 }
 
-/// A task that is being polled; no longer when this is dropped, also by a panic.
+/// Marks a task as being polled, until this is dropped, also by a panic.
 struct Busy<'a>(&'a Beat);
 
 impl Beat {
@@ -52,7 +52,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// A task that is there; no longer when this is dropped.
+/// Marks a task as running, until this is dropped.
 struct There {
     all: Heartbeats,
     key: usize,
@@ -86,7 +86,7 @@ impl Heartbeats {
         }
     }
 
-    /// What has been busy for longest, and for how long.
+    /// The task that has been busy for longest, and for how long.
     fn busiest(&self, now: Duration) -> Option<(&'static str, Duration)> {
         let since = |beat: &Arc<Beat>| {
             let since = beat.since.load(Ordering::Relaxed).checked_sub(1)?;
@@ -95,10 +95,10 @@ impl Heartbeats {
         self.beats().iter().filter_map(|(_, beat)| since(beat)).max_by_key(|(_, busy)| *busy)
     }
 
-    /// Whether all that runs gets on.
+    /// Whether all tasks make progress.
     ///
     /// # Errors
-    /// What does not, in words.
+    /// A message with the task that does not.
     pub fn check(&self, now: Duration) -> Result<(), String> {
         match self.busiest(now) {
             Some((name, busy)) if busy >= PATIENCE => {
@@ -113,7 +113,7 @@ impl Heartbeats {
     }
 }
 
-/// How often a lock was taken, and when somebody who looked first saw it held that many times.
+/// How many times a lock was taken, and since when a look has found it held with this same count.
 #[derive(Debug, Default)]
 pub struct LockWatch {
     taken: AtomicU64,
@@ -121,15 +121,15 @@ pub struct LockWatch {
 }
 
 impl LockWatch {
-    /// The lock was taken: whoever calls this holds it.
+    /// Counts that the lock was taken. The caller holds it.
     pub fn taken(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it is let go of, as far as one can tell who looks at it now and then.
+    /// Whether the lock is released, as far as a look now and then can show.
     ///
     /// # Errors
-    /// Since when it is not, in words.
+    /// A message that says since when it is held.
     pub fn check(&self, is_held: bool, now: Duration) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_held {

@@ -1,4 +1,4 @@
-//! What the host runs on: its clock, its tasks, and whether they get on.
+//! The runtime of the host: its clock, its tasks, and whether they make progress.
 //!
 //! Everything here can be replaced by a simulator: [`clock`] is the only place that asks the operating system for the time and for
 //! randomness, and a [`Spawner`] may belong to a simulated host, whose tasks a simulator can end at any point. [`heartbeat`] says whether

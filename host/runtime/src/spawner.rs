@@ -1,4 +1,5 @@
-//! Where the operator's tasks run: on the runtime's threads, or all on one that a simulator can end at any point.
+//! [`Spawner`]: starts the operator's tasks, either on the runtime's threads, or all on one thread where a simulator can end them at any
+//! point.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,15 +8,15 @@ use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use crate::clock;
 use crate::heartbeat::{self, Heartbeats};
 
-/// Starts tasks. Clones start them at the same place.
+/// Starts tasks. Clones start their tasks in the same place.
 #[derive(Clone, Debug, Default)]
 pub struct Spawner {
     simulated: Option<Arc<Simulated>>,
-    /// What the tasks on the runtime's threads are doing.
+    /// Which tasks on the runtime's threads are busy.
     beats: Heartbeats,
 }
 
-/// A simulated host: its clock, and what it has running.
+/// A simulated host: its clock, and its running tasks.
 #[derive(Debug)]
 struct Simulated {
     clock: Arc<clock::Virtual>,
@@ -26,13 +27,13 @@ struct Simulated {
 const TASKS_KEPT: usize = 256;
 
 impl Spawner {
-    /// A simulated host's: its tasks go by this clock, and what would block a thread runs where it is called.
+    /// The spawner of a simulated host. Its tasks use this clock, and blocking work runs on the calling thread.
     pub fn simulated(clock: Arc<clock::Virtual>) -> Self {
         let simulated = Some(Arc::new(Simulated { clock, tasks: Mutex::default() }));
         Self { simulated, beats: Heartbeats::default() }
     }
 
-    /// What tells whether its tasks get on.
+    /// The heartbeats, which show whether the tasks make progress.
     pub fn heartbeats(&self) -> &Heartbeats {
         &self.beats
     }
@@ -45,7 +46,7 @@ impl Spawner {
         self.spawn_as(heartbeat::name_of::<F>(), future)
     }
 
-    /// Starts a task that has a name of its own, should it ever not get on.
+    /// Starts a task with a name, which is reported if the task ever makes no progress.
     pub fn spawn_as<F>(&self, name: &'static str, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -60,7 +61,7 @@ impl Spawner {
         task
     }
 
-    /// Runs what computes for long, or waits without yielding, on a thread that gives way to those of the tasks.
+    /// Runs work that computes for long, or blocks, on a thread with a lower priority than those of the tasks.
     ///
     /// # Errors
     /// When it panicked.
@@ -80,7 +81,7 @@ impl Spawner {
         }
     }
 
-    /// Ends every task of a simulated host where it is, as the end of a process does. Does nothing to a real one.
+    /// Ends every task of a simulated host at its present point, as the end of a process does. Does nothing on a real host.
     pub fn end_all(&self) {
         let Some(simulated) = &self.simulated else { return };
         for task in simulated.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -89,19 +90,19 @@ impl Spawner {
     }
 }
 
-/// How much a thread that computes for long gives way to those that have I/O to do, as `nice` has it: where all processors are busy, it
-/// gets a tenth of what one of those does.
+/// The `nice` value of a thread that computes for long. When all processors are busy, it gets a tenth of the time of a thread that does
+/// I/O.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Has this thread give way to all others, from now on. A runtime's thread for what blocks is never used for anything else.
+/// Lowers the priority of this thread, from now on. The runtime never uses a thread for blocking work for anything else.
 fn give_way() {
-    // On Linux, and there alone, it is of the one thread that asks.
+    // Only on Linux this applies to the calling thread alone.
     #[cfg(target_os = "linux")]
     {
         thread_local!(static GIVES_WAY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
         if !GIVES_WAY.replace(true) {
-            // Where it may not be set, all threads are even.
+            // If it may not be set, all threads have the same priority.
             let _ = rustix::process::nice(NICENESS);
         }
     }

@@ -24,8 +24,8 @@ use super::{
 /// see (needs) is answered from the same files, as far as its manifest and the grants allow.
 ///
 /// What is printed came through the same checks as in a cluster: the children, without what the host adds to them, the stages of
-/// those that wait for others, the guest's status, conditions and events, its needs, and what it patches and evicts. The exit code is 1 when there is no answer, and `failure:` is printed instead; an empty
-/// answer is printed as `children: []`.
+/// those that wait for others, the guest's status, conditions and events, its needs, and what it patches and evicts. The exit code is 1
+/// when there is no answer, and `failure:` is printed instead; an empty answer is printed as `children: []`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,25 +1,25 @@
-//! Items of keyed lists whose key somebody changed.
+//! Items of keyed lists whose key somebody else changed.
 //!
-//! When somebody changes the port number of a Service's port, our item is gone and theirs stands in its place. An apply then only adds
-//! ours beside theirs, which is refused where the two cannot be (a port's name is unique), and otherwise leaves both. What helps is to
-//! own the item in its place: the next apply does not send it, so that it takes it away in the very write that puts ours back.
-//! Ownership is in managed fields, which a patch may set without touching anything else.
+//! When somebody changes the port number of a Service's port, our item is gone, and their item has replaced it. An apply then only adds our
+//! item beside theirs. The API server refuses that if the two cannot coexist (a port's name is unique), and otherwise keeps both. The
+//! remedy is to own their item: the next apply does not send it, and so removes it in the same write that puts ours back. Ownership is in
+//! managed fields, which a patch may set without changing anything else.
 
 use serde_json::{Map, Value, json};
 
 use super::{covers_value, is_item, items};
 
-/// How many fields besides its key an item must have in common with ours to count as ours with another key. With one, an unrelated
-/// item could have it by chance (an environment variable that is also "true").
+/// How many fields besides its key an item must have in common with ours to count as ours with another key. An unrelated item could have
+/// one field in common by chance (for instance an environment variable that is also "true").
 const COMMON_MIN: usize = 2;
 
-/// Whether an entry lacks an item of a list that was sent as a whole; of a changed item it only lacks fields.
+/// Whether an entry lacks a whole item of a list that was sent. If an item was only changed, the entry lacks fields of it.
 pub fn lacks_an_item(entry: Option<&Value>, sent: &Value) -> bool {
     match sent {
         Value::Object(fields) => fields.iter().any(|(key, value)| {
             let below = entry.and_then(|entry| entry.get(format!("f:{key}")));
             match below {
-                // Owned as a whole.
+                // The list is owned as a whole.
                 Some(Value::Object(parts)) if parts.is_empty() => false,
                 below => lacks_an_item(below, value),
             }
@@ -34,9 +34,9 @@ pub fn lacks_an_item(entry: Option<&Value>, sent: &Value) -> bool {
     }
 }
 
-/// The managed fields of `live` with the items that stand in the place of ours made ours, or nothing when there are none. Where an
-/// item was lost, an item of somebody else counts when it is the same in everything but its key, or when its list is one of
-/// `refused`: paths of what the API server did not accept, like `spec.ports[1].name`.
+/// The managed fields of `live` after we have taken over the items that replaced ours, or none if there are no such items. If an item of
+/// ours was lost, an item of somebody else counts if it is the same in everything but its key, or if its list is one of `refused`, which
+/// are the paths that the API server did not accept, like `spec.ports[1].name`.
 pub fn with_displaced_items(
     live: &Value,
     manager: &str,
@@ -85,7 +85,7 @@ pub fn with_displaced_items(
 struct Walk {
     /// Paths without indexes.
     refused: Vec<String>,
-    /// Paths in fieldsV1 of items to be made ours.
+    /// Paths in fieldsV1 of the items to take over.
     found: Vec<Vec<String>>,
 }
 
@@ -159,7 +159,7 @@ impl Walk {
     }
 }
 
-/// Whether an item shows everything that was sent of another but its key, and that is more than chance.
+/// Whether an item shows everything that was sent of another one except its key, and that is too much for a coincidence.
 fn is_same_but_for(keys: &str, sent: &Value, found: &Value) -> bool {
     let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { return false };
     let Some(fields) = sent.as_object() else { return false };
@@ -204,7 +204,7 @@ fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Takes what stands at a path out of an entry, with the parents that this leaves empty: an empty one would own everything below.
+/// Removes a path from an entry, with the parents that become empty, since an empty parent would own everything below it.
 fn take(entry: &mut Value, path: &[String]) -> Option<Value> {
     let (first, rest) = path.split_first()?;
     let fields = entry.as_object_mut()?;

@@ -1,4 +1,5 @@
-//! The form in which a child waits for its next pass: as small as it can be while every field of [`Observed`] can be had back.
+//! [`Kept`]: the form in which a child is stored between passes. It is as small as possible, but every field of [`Observed`] can be
+//! restored from it.
 
 use std::{collections::BTreeSet, mem::size_of, sync::Arc};
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::Observed;
 use crate::readiness::Ready;
 
-/// What the objects of a cluster have in common, each held once: kinds, namespaces, names of Reconcilers.
+/// Texts that many objects have in common, each stored once: kinds, namespaces, and names of Reconcilers.
 #[derive(Debug, Default)]
 pub struct Names {
     texts: BTreeSet<Arc<str>>,
@@ -36,14 +37,14 @@ impl Names {
         new
     }
 
-    /// Drops what nobody refers to any more: namespaces come and go.
+    /// Drops texts that nothing refers to any more, since namespaces are created and deleted.
     pub fn forget_unused(&mut self) {
         self.texts.retain(|text| Arc::strong_count(text) > 1);
         self.kinds.retain(|kind| Arc::strong_count(kind) > 1);
     }
 }
 
-/// A uid. Nearly all are UUIDs, which take 16 bytes instead of 36; nothing says that they must be.
+/// A uid. Nearly all uids are UUIDs, which take 16 bytes instead of 36, but they need not be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Uid {
     /// A UUID as Kubernetes writes it: in lower case, with hyphens.
@@ -104,14 +105,14 @@ impl std::fmt::Display for Uid {
     }
 }
 
-/// A child between passes. About 250 bytes and its name; what few children have is boxed.
+/// A child between passes. It takes about 250 bytes and its name; fields that few children have are boxed.
 #[derive(Clone, Debug)]
 pub struct Kept {
     kind: Arc<Kind>,
     namespace: Option<Arc<str>>,
     name: Box<str>,
     uid: Uid,
-    /// Its resourceVersion, or nought where that is no plain number: then it stands in `rare`.
+    /// Its resourceVersion, or 0 if that is no plain number; in that case it is in `rare`.
     version: u64,
     controller: Option<Uid>,
     root_label: Label,
@@ -143,7 +144,7 @@ enum Desired {
     Other(Box<str>),
 }
 
-/// What few children have.
+/// The fields that few children have.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rare {
     version: Option<String>,
@@ -175,7 +176,7 @@ impl Kept {
             object,
         } = child;
         let version = resource_version.parse().ok().filter(|number: &u64| {
-            // Only what comes back as it was.
+            // Only if it can be restored exactly.
             *number != 0 && number.to_string() == resource_version
         });
         conditions.shrink_to_fit();
@@ -210,7 +211,7 @@ impl Kept {
         version != 0 && self.version >= version && self.uid == *uid
     }
 
-    /// The child, as a pass works with it.
+    /// The child in the form with which passes work.
     pub fn observed(&self) -> Observed {
         let rare = self.rare.as_deref().cloned().unwrap_or_default();
         Observed {
@@ -286,8 +287,8 @@ impl Kept {
         self.controller.iter().cloned().chain(labelled)
     }
 
-    /// Keeps the verdict of a pass that found that the entry with this hash covers the object whose hash is `desired`, and the entry
-    /// no longer. A child that has changed since is left as it is.
+    /// Keeps the verdict of a pass that the entry with this hash covers the object whose hash is `desired`, and drops the entry. A child that
+    /// has changed since is left as it is.
     pub fn judged(&mut self, uid: &Uid, desired: &str, entry_hash: &[u8; 32]) {
         if self.uid == *uid && self.entry_hash == *entry_hash && self.desired.is(desired) {
             self.covered = true;

@@ -19,8 +19,9 @@ pub(crate) const ANNOTATIONS: &str = "spec.template.metadata.annotations";
 /// The longest name of an annotation, without its prefix.
 const NAME_MAX: usize = 63;
 
-/// Restarts the workloads that own the Pods, by an annotation on their pod template. It stays there, since taking it off would restart
-/// them as well, and says for which content they were last restarted, and for the how many-th time: `<hash>.<count>`.
+/// Restarts the workloads that own the Pods, by an annotation on their pod template. The annotation stays there, since removing it would
+/// restart them as well. Its value is the hash of the content for which they were last restarted, and the number of restarts:
+/// `<hash>.<count>`.
 pub(crate) fn restart(root: &Root, change: &Change<'_>, pods: &[&Value], needs: &mut Needs<'_>) -> Response {
     let before = &root.status;
     let (owners, skipped) = owners(pods, needs);

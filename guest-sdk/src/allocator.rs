@@ -1,8 +1,8 @@
 //! The allocator of every guest.
 //!
-//! An instance answers one call and is thrown away, so nothing is ever freed: a block is the next piece of memory. Stock
-//! allocators begin by growing the memory, which costs the host two system calls and an inter-processor interrupt for every
-//! instance; this one first uses what is left of the memory that the module starts with (about 10 us of a 35 us call).
+//! An instance answers one call and is thrown away, so nothing is ever freed, and each block is simply the next piece of memory. Stock
+//! allocators begin by growing the memory, which costs the host two system calls and an inter-processor interrupt for every instance
+//! (about 10 us of a 35 us call). This one first uses the rest of the memory that the module starts with.
 #![allow(unsafe_code, reason = "an allocator hands out raw memory")]
 
 use core::{

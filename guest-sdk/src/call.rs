@@ -1,4 +1,4 @@
-//! What the exports of a component do: text in, text out. Native tests use them to see exactly what a host sees.
+//! The functions behind the exports of a component: text in, text out. Native tests use them to see exactly what a host sees.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::{
     reasons,
 };
 
-/// The text of the guest's manifest, with the schema of its config where the guest does not state one itself.
+/// The text of the guest's manifest. It has the generated schema of the config, unless the guest states one itself.
 pub fn describe<G: Guest>(config_schema: Option<&str>) -> String {
     let mut manifest = G::manifest();
     if manifest.config_schema.is_none() {

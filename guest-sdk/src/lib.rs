@@ -1,4 +1,4 @@
-//! What a Rust author of a Pintle guest depends on.
+//! The SDK for Pintle guests in Rust.
 //!
 //! A guest is a pure function from a request to a response. It says which child objects should exist because of one custom
 //! resource, its root; the host does the rest. In Rust a guest is one trait over two types of its own:
@@ -39,11 +39,11 @@
 //! }
 //! ```
 //!
-//! [`export!`]`(Greeting);` makes a component of it when it is compiled to WebAssembly, and nothing otherwise: `cargo test` runs
-//! `Greeting::reconcile` as the plain function that it is.
+//! [`export!`]`(Greeting);` turns it into a component when it is compiled to WebAssembly. In a native build it does nothing, so `cargo
+//! test` runs `Greeting::reconcile` as a plain function.
 //!
-//! A guest can also look at what is not its root's own, patch it, and have Pods go: [`Needs`], [`Patch`], [`Evictions`]; docs/guests.md
-//! tells how, with a whole guest.
+//! A guest can also look at objects that its root does not own ([`Needs`]), patch them ([`Patch`]), and evict Pods ([`Evictions`]).
+//! docs/guests.md explains how, with a complete guest.
 //!
 //! With the feature `schema` a native build of the guest writes its `crd.yaml` and `config.schema.json`; see [`schema`].
 
@@ -78,7 +78,7 @@ pub use serde_json::{self, Map, Value, json};
 
 use serde::de::DeserializeOwned;
 
-/// What docs/guests.md shows is compiled.
+/// Compiles the examples in docs/guests.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guests.md")]
 struct Guide;
@@ -91,19 +91,18 @@ pub trait Guest {
     /// What an administrator may set in the Reconciler's `config`; [`NoConfig`] when there is nothing to set.
     type Config: DeserializeOwned + Default;
 
-    /// Whether the guest looks at `request.needs`, most easily through [`Needs`]. Reading them costs code, which a guest without
-    /// needs saves.
+    /// Whether the guest looks at `request.needs`, which is easiest with [`Needs`]. A guest without needs saves the code that reads them.
     const READS_NEEDS: bool = false;
 
     /// The guest's name and version, the kind that it reconciles, and the kinds that it answers with.
     ///
-    /// `config_schema` may be left out: [`export!`] puts the generated one in.
+    /// `config_schema` may be left out: [`export!`] inserts the generated one.
     fn manifest() -> Manifest;
 
-    /// Computes everything that should exist and be said because of the root.
+    /// Computes everything that should exist because of the root, and its status.
     ///
     /// # Errors
-    /// A [`Failure`] when there is no answer. The root then keeps the children and the status that it has.
+    /// A [`Failure`] if there is no answer. The root then keeps its present children and status.
     fn reconcile(request: Request<Self::Root, Self::Config>) -> Result<Response, Failure>;
 }
 

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::{Need, NeedAnswer, ObjectsNeed};
 
-/// Collects what a guest asks to see, and finds what it was shown.
+/// Collects what a guest asks to see, and finds the answers in the request.
 ///
-/// A guest asks for everything, every time it is called, in any order. What was not answered yet reads as absent; the answer of
-/// that call counts for nothing but its needs, and the host calls again with the answers.
+/// A guest asks for everything in every call, in any order. An object that was not answered yet reads as absent. In that case the host uses
+/// only the needs of the response, and calls the guest again with the answers.
 ///
 /// ```
 /// use pintle_guest::{Needs, ObjectsNeed, Response};
@@ -29,7 +29,7 @@ pub struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    /// Nothing asked yet; these are the request's answers.
+    /// A collection without needs so far. `answers` are those of the request.
     pub fn new(answers: &'a [NeedAnswer]) -> Self {
         Self { answers, asked: Vec::new(), answered: true }
     }

@@ -1,5 +1,5 @@
-//! Reads the parts of a request that are the same for every guest. The host writes them, so nothing can be wrong that a guest should
-//! say something about; derived readers, which prepare for everything, would add ten kilobytes to every guest.
+//! Reads the parts of a request that are the same for every guest. The host writes them, so a guest need not report errors in them. Derived
+//! readers, which handle every error, would add ten kilobytes to every guest.
 
 use std::collections::BTreeMap;
 

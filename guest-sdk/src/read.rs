@@ -1,8 +1,8 @@
 //! Reads JSON values into a guest's types, and names the field that does not fit.
 //!
-//! Deserialising straight from text into types is a little faster, but lays the parser's code around every type: a guest of ordinary
-//! size becomes twice as large, and the errors know a position instead of a path. Here text is parsed into a value once, by code that
-//! is there anyway for the children, and types are read from the value.
+//! Deserialising straight from text into types is a little faster, but it repeats the parser's code for every type: an ordinary guest
+//! becomes twice as large, and its errors have a position instead of a path. Here, text is parsed once into a value, by code that the guest
+//! needs anyway for the children, and types are read from the value.
 
 use std::fmt::{self, Display, Write};
 
@@ -24,15 +24,15 @@ pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Misfit> {
     T::deserialize(Reader(value))
 }
 
-/// What does not fit the type that it was read into. In a box, because every step of reading passes it on: as a pointer it makes a
-/// guest a third smaller.
+/// The value that does not fit the type that it was read into. It is boxed, because every step of reading passes it on: as a pointer it
+/// makes a guest a third smaller.
 #[derive(Debug)]
 pub(crate) struct Misfit(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     message: String,
-    /// The way to it, the innermost step first.
+    /// The path to it, with the innermost step first.
     steps: Vec<Step>,
 }
 
@@ -308,7 +308,7 @@ impl<'de> SeqAccess<'de> for Items {
 
 struct Fields {
     rest: serde_json::map::IntoIter,
-    /// The field whose name was read and whose value was not.
+    /// The field whose name was read, but not its value yet.
     current: Option<(String, Value)>,
 }
 

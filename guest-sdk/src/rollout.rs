@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::{GuestCondition, Refusal};
 
-/// How far a Deployment has come, as its status tells: what most guests with a Deployment put into their status.
+/// How far a Deployment has rolled out, according to its status. Most guests with a Deployment put this into their own status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
     /// How many Pods are wanted.
     pub wanted: i64,
     /// How many Pods there are, old ones included.
     pub replicas: i64,
-    /// How many Pods are of the newest template.
+    /// How many Pods have the newest template.
     pub updated: i64,
     /// How many Pods are ready.
     pub ready: i64,
@@ -21,12 +21,12 @@ pub struct Rollout {
     pub exists: bool,
     /// Whether the counts are about the Deployment's newest spec.
     pub current: bool,
-    /// Why the Deployment makes no headway, where it says so: reason and message.
+    /// Why the Deployment makes no progress, if it says so: reason and message.
     pub failure: Option<(String, String)>,
 }
 
 impl Rollout {
-    /// Reads an observed Deployment; without one, nothing is there yet.
+    /// Reads an observed Deployment. Without one, all counts are 0.
     pub fn of(deployment: Option<&Value>) -> Self {
         let Some(deployment) = deployment else { return Self::default() };
         let (spec, status) = (&deployment["spec"], &deployment["status"]);
@@ -43,7 +43,7 @@ impl Rollout {
         }
     }
 
-    /// Whether every Pod that is wanted is there, new and available, and no old one is left.
+    /// Whether every wanted Pod exists, has the newest template and is available, and no old one is left.
     pub fn is_complete(&self) -> bool {
         self.current
             && self.updated == self.wanted
@@ -74,8 +74,8 @@ impl Rollout {
         GuestCondition::new("Progressing", true, "RollingOut", message)
     }
 
-    /// The condition `Degraded`, for a guest that has seen a child refused: True, in the API server's words. What it says of a Secret
-    /// is left out, because it may repeat what is in there.
+    /// The condition `Degraded`, for a guest whose child was refused: True, with the message of the API server. A message about a Secret is
+    /// left out, because it may repeat the Secret's content.
     pub fn degraded_by(refusal: &Refusal) -> GuestCondition {
         let Refusal { child, reason, message, .. } = refusal;
         let reason = if reason.is_empty() { "ChildRefused" } else { reason };
@@ -86,7 +86,7 @@ impl Rollout {
         GuestCondition::new("Degraded", true, reason, message)
     }
 
-    /// The condition `Degraded`: True when the Deployment says that it makes no headway, or has lost Pods that it had.
+    /// The condition `Degraded`: True if the Deployment says that it makes no progress, or has lost Pods that it had.
     pub fn degraded(&self) -> GuestCondition {
         match &self.failure {
             Some((reason, message)) => GuestCondition::new("Degraded", true, reason, message),
@@ -95,7 +95,7 @@ impl Rollout {
     }
 }
 
-/// What in a Deployment's conditions means that it does not get on by itself.
+/// Reason and message of the condition that shows that a Deployment makes no progress by itself.
 fn failure(conditions: &Value) -> Option<(String, String)> {
     let conditions = conditions.as_array()?;
     let find = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);

@@ -1,4 +1,4 @@
-//! Generates a guest's `crd.yaml` and `config.schema.json` from its types, so that neither can say anything else than the code.
+//! Generates a guest's `crd.yaml` and `config.schema.json` from its types, so that they cannot differ from the code.
 //!
 //! A guest implements [`CustomResource`] for its spec, beside the type, and has a native binary of one line that calls [`run`]:
 //!

@@ -82,7 +82,7 @@ fn every_file_of_deploy_is_kubernetes_objects_with_names() {
     for (file, object) in &all {
         assert!(object.pointer("/metadata/name").and_then(Value::as_str).is_some(), "{file}: {object}");
     }
-    // Whoever forgets a separator gets two objects in one.
+    // A forgotten separator would merge two objects into one.
     let kinds = |kind: &str| of_kind(kind).into_iter().filter(|(file, _)| file == "install.yaml").count();
     for (kind, count) in [
         ("Namespace", 1),
@@ -200,7 +200,7 @@ fn what_guests_need_reaches_the_host_by_aggregation() {
         aggregate.pointer("/aggregationRule/clusterRoleSelectors/0/matchLabels"),
         Some(&json!({label: "true"}))
     );
-    // They are the cluster's to fill in: whoever applied an empty list could not apply it a second time.
+    // The cluster fills these in. If the manifest had an empty list, a second apply would be a conflict.
     assert_eq!(aggregate.get("rules"), None);
     for (file, role) in roles.iter().filter(|(file, _)| file.starts_with("rbac")) {
         assert_eq!(role["metadata"]["labels"][label], "true", "{file}");

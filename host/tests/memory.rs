@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tower::Service as _;
 
-/// Whoever edits objects.
+/// A user who edits objects.
 struct User {
     client: kube::Client,
     cluster: Cluster,

@@ -60,7 +60,7 @@ const FLOORS: [(Class, usize); 17] = [
 ];
 /// Plans that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("simulate/corpus.txt");
-/// Every so manieth plan is run twice.
+/// One plan in this many is run twice.
 const AGAIN_EVERY: usize = 50;
 /// How many steps of a failure are shown.
 const STEPS_SHOWN: usize = 14;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-/// What a value says of itself, cut after so many bytes: guests write parts of most messages, and no more is ever written of them than
+/// The text of a value, cut after this many bytes. Guests write parts of most messages, and a message is never formatted further than it
 /// is kept.
 pub fn bounded(what: impl Display, bytes_max: usize) -> String {
     let mut cut = Cut { text: String::new(), bytes_max };
@@ -21,7 +21,7 @@ struct Cut {
 }
 
 impl Write for Cut {
-    /// Fails where something is left out, so that whoever writes stops.
+    /// Fails as soon as something is left out, so that the formatting stops.
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let room = self.bytes_max - self.text.len();
         let end = more.floor_char_boundary(room.min(more.len()));

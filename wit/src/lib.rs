@@ -3,14 +3,14 @@
 //! This crate is their single source. Both sides use these types, the JSON Schemas in `schemas/` are generated from them, and a
 //! guest in another language needs nothing but those schemas and `world.wit`.
 //!
-//! * [`Manifest`]: what a guest answers to `describe`.
-//! * [`Request`]: what `reconcile` is asked.
-//! * [`Response`]: what it answers when it could decide.
-//! * [`Failure`]: what it answers when it could not. The host reports its own refusals in the same form.
+//! * [`Manifest`]: the result of `describe`.
+//! * [`Request`]: the argument of `reconcile`.
+//! * [`Response`]: the result of `reconcile` if the guest could decide.
+//! * [`Failure`]: the error of `reconcile` if it could not. The host reports its own refusals in the same form.
 //! * [`HostStatus`]: the part of a root's status that the host writes.
 //!
-//! Unknown fields are ignored in a request, so that hosts may grow, and refused by name in everything that a guest says, so that
-//! no typing error is ever taken for silence.
+//! Unknown fields in a request are ignored, so that newer hosts may add fields. Unknown fields in every document of a guest are refused by
+//! name, so that no misspelt field is ever taken for an absent one.
 
 #[cfg(feature = "host")]
 mod bounded;

@@ -146,7 +146,7 @@ fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// The beginning of a text, quoted: whoever wrote it may have written a lot.
+/// The beginning of a text, quoted, since a guest may have written a very long one.
 fn cut(text: &str) -> String {
     let begin: String = text.chars().take(80).collect();
     let more = if begin.len() < text.len() { "..." } else { "" };

@@ -159,7 +159,7 @@ fn status_schema<Status: schemars::JsonSchema>() -> Result<Value, Invalid> {
     Ok(schema)
 }
 
-/// Takes the defaults from a status: the API server would fill them in where nobody said anything.
+/// Removes the defaults from the schema of a status, or the API server would set them although nobody wrote the fields.
 fn remove_defaults(schema: &mut Map<String, Value>) {
     schema.remove("default");
     for key in ["items", "additionalProperties"] {

@@ -1,4 +1,4 @@
-//! How the bytes of a module lie in ConfigMaps: whoever uploads a module writes them so, and the host puts them together.
+//! The layout of a module's bytes in ConfigMaps: `pintle push` and other tools write them in this form, and the host joins them.
 
 use std::collections::BTreeMap;
 

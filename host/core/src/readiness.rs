@@ -42,8 +42,8 @@ pub fn of_child(child: &Observed, rule: Option<&Readiness>) -> Ready {
     }
 }
 
-/// Whether a live object is ready by the rule of its kind. An object of a kind without a rule, and without conditions that say otherwise, is
-/// ready once the API server has accepted it.
+/// Whether a live object is ready by the rule of its kind. An object of a kind without a rule, and without conditions that say otherwise,
+/// is ready once the API server has accepted it.
 pub fn of(live: &Value) -> Ready {
     let kind = object::kind(live);
     let observed = object::at(live, &["status", "observedGeneration"]).and_then(Value::as_i64);

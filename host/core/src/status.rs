@@ -37,8 +37,8 @@ impl StatusSchema {
         }
     }
 
-    /// Passes on the paths of a guest's status that are not declared: `status.domains[0].name`. There may be very many, so a path is written
-    /// only when it is used.
+    /// Passes on the paths of a guest's status that are not declared: `status.domains[0].name`. There may be very many, so a path is
+    /// written only when it is used.
     pub fn undeclared(&self, status: &Map<String, Value>, see: &mut dyn FnMut(&dyn Display)) {
         let root = Path { above: None, step: Step::Key("status") };
         let fields = status.iter().filter(|(key, _)| !HOST_STATUS.contains(&key.as_str()));

@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn however_many_bombs_there_are_a_cheap_module_waits_for_a_few_times_its_due() {
-        // Bombs take 30 s of a place and then leave; whoever is stopped begins anew. A cheap one takes no time.
+        // Bombs take 30 s of a place and then leave. A bomb that is stopped begins anew. A cheap module takes no time.
         let mut turns = Turns::default();
         for bomb in 0..20 {
             turns.want(bomb, true, false);

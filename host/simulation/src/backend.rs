@@ -1,4 +1,4 @@
-//! What a scenario does to a cluster in memory, and sees of it.
+//! Runs scenarios on a cluster in memory: what a scenario does to the cluster, and what it reads from it.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
 
-/// How long a user takes between two things, so that what is later has a later time.
+/// How long a user waits between two actions, so that the later one has a later time.
 const USER_TAKES: Duration = Duration::from_millis(1100);
 
 impl Backend for World {
@@ -107,7 +107,7 @@ impl Backend for World {
     }
 }
 
-/// A request as scenarios count it.
+/// A request in the form in which scenarios count it.
 fn call(record: &Record) -> Call {
     let request = &record.seen;
     let subresource = request.subresource.as_ref().map_or_else(String::new, |name| format!("/{name}"));

@@ -1,4 +1,4 @@
-//! The two values that a broken property is about, for whoever is to see the difference.
+//! The two values that a broken property is about, to show the difference.
 
 use pintle_simulator::Record;
 use serde_json::{Value, json};
@@ -13,15 +13,15 @@ use super::{
 /// Two values that should be the same, or what a write made of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Differing {
-    /// What it is about: an object, or the guest's answer.
+    /// The subject: an object, or the guest's answer.
     pub about: String,
-    /// What the first value is, and the value; null where there is none.
+    /// What the first value is, and the value; null if there is none.
     pub before: (&'static str, Value),
     /// The same of the second one.
     pub after: (&'static str, Value),
 }
 
-/// What shows a property broken, where two values do.
+/// The two values that show a broken property, if there are two.
 pub(super) fn of(
     world: &World,
     broken: &Broken,

@@ -1,4 +1,4 @@
-//! Hosts that run in this process, and can end at any point.
+//! Simulated hosts: they run in this process, and can end at any point.
 
 use std::{
     future::Future,
@@ -22,13 +22,13 @@ use super::seam::{self, Body, Impure, Seam, Seams};
 /// The namespace of the host.
 pub(super) const NAMESPACE: &str = pintle_api::NAMESPACE;
 
-/// How many roots a simulated host works on at once: enough for passes to run beside each other.
+/// How many roots a simulated host reconciles at once: enough for concurrent passes.
 const WORKERS: usize = 4;
 
-/// How much memory a simulated host is told that it may take, in bytes: what `deploy/` gives one.
+/// The memory limit of a simulated host, in bytes: the same as in `deploy/`.
 const MEMORY_BYTES: u64 = 512 << 20;
 
-/// What can be done to a host from outside.
+/// Control over a host from outside.
 #[derive(Debug)]
 pub(super) struct Life {
     ended: AtomicBool,
@@ -37,7 +37,7 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// From now on nothing that it asks is answered, nor carried out.
+    /// From now on its requests are neither answered nor carried out.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ impl Life {
     }
 }
 
-/// The way of a host to the API server, as long as it lives.
+/// The connection of a host to the API server, for as long as the host lives.
 #[derive(Clone)]
 struct Transport {
     inner: Service,
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// A host at work.
+/// A running host.
 pub(super) struct Running {
     /// The name of its connection: `host-` and the number of its start.
     pub(super) client: String,
@@ -97,7 +97,7 @@ pub(super) struct Running {
     readiness: Readiness,
 }
 
-/// What a host is started with.
+/// The arguments with which a host is started.
 pub(super) struct Start<'a> {
     pub(super) server: &'a ApiServer,
     pub(super) engine: &'a Engine,
@@ -145,18 +145,18 @@ impl Running {
         Self { client, life, spawner, stop, task, readiness }
     }
 
-    /// Whether it works: it leads, or nobody stands for election.
+    /// Whether it works: it is the leader, or there is no election.
     pub(super) fn works(&self) -> bool {
         self.life.clock.during(|| self.readiness.works())
     }
 
-    /// Ends it where it is.
+    /// Ends it at its present point, as a crash does.
     pub(super) fn kill(&self) {
         self.life.end();
         self.spawner.end_all();
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks it to stop, and waits until it has stopped.
     pub(super) async fn stop(self) {
         self.stop.notify_one();
         // One that is cut off need not be waited for.

@@ -1,9 +1,10 @@
-//! The operator on an API server in memory, where everything that can go wrong does, repeatably.
+//! Runs the operator on an API server in memory, with faults, and repeatably.
 //!
-//! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has come to rest. A run puts a scenario on a copy of it,
-//! with the operator's own code over [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. What goes
-//! wrong is a [`Plan`]; what came of it is an [`Outcome`], which names the property that broke and the step at which it did.
-//! [`choice`] makes plans, of each fault at each place and of mixtures; [`search`] runs them, and shortens those that break a property.
+//! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has nothing left to do. A run puts a scenario on a copy of it,
+//! and runs the operator's own code on [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. A [`Plan`]
+//! lists the faults. An [`Outcome`] is the result; it names the property that broke, and the step at which it broke.
+//!
+//! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
 
 mod backend;
 pub mod choice;

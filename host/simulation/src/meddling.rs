@@ -1,4 +1,4 @@
-//! What people should not do to a cluster, and do.
+//! Faults by people: changes that nobody should make in a cluster, but that happen.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::{
     world::World,
 };
 
-/// How long what somebody does wrong lasts.
+/// How long such a change lasts until it is put back.
 const MEDDLED_FOR: Duration = Duration::from_secs(5);
 
 impl World {
-    /// Does what somebody should not, after a request; whom it concerns, if it comes to anything.
+    /// Makes such a change after a request. Returns whom it concerns, if it has an effect.
     pub(super) async fn meddle(&self, what: OnWrite, seen: &Request) -> Option<Troubled> {
         let written = pintle_core::object::reference(&seen.body);
         // A patch does not say what it is about in full; applies are most of what hosts do.
@@ -86,7 +86,7 @@ impl World {
         is_done.then_some(troubled)
     }
 
-    /// Has the Reconciler of a root name another module for a while.
+    /// Lets the Reconciler of a root name another module for a while.
     async fn swap(&self, what: OnWrite, root: &ObjectRef) -> Option<Troubled> {
         let reconciler = self.reconciler_of(root)?;
         let other = format!("{}-{}", what.word(), reconciler.name);
@@ -133,7 +133,7 @@ impl World {
         done
     }
 
-    /// The root of what a host wrote: itself, or the owner that it names.
+    /// The root of an object that a host wrote: the object itself, or the owner that it names.
     fn root_of(&self, written: &ObjectRef) -> Option<ObjectRef> {
         if written.api_version.starts_with("pintle.dev/") {
             return None;
@@ -162,7 +162,7 @@ impl World {
         found.map(|(reference, _)| reference.clone())
     }
 
-    /// Changes the spec of a root for a while, as far as the API server lets it; whether it came to that.
+    /// Changes the spec of a root for a while, as far as the API server allows it. Returns whether that succeeded.
     async fn churn(&self, root: &ObjectRef) -> bool {
         let Some(before) = self.server.object(root) else { return false };
         let before = before["spec"].as_object().cloned().unwrap_or_default();
@@ -186,7 +186,7 @@ impl World {
         true
     }
 
-    /// Deletes a root and makes it again; whether it came to that.
+    /// Deletes a root and creates it again. Returns whether that succeeded.
     async fn recreate(&self, root: &ObjectRef) -> bool {
         let Some(before) = self.server.object(root) else { return false };
         let cascade = pintle_simulator::Cascade::Background;
@@ -234,7 +234,7 @@ pub(super) fn named(act: &Act) -> String {
     }
 }
 
-/// Merge patches that change one value each of what was written, the most telling first.
+/// Merge patches that each change one value of the object that was written, the most useful ones first.
 fn changes(written: &Value) -> Vec<Value> {
     fn leaves(value: &Value, path: &mut Vec<String>, found: &mut Vec<Value>) {
         let changed = match value {

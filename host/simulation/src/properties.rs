@@ -1,4 +1,4 @@
-//! What must hold in every run, whatever goes wrong. The letters are those of docs/simulator.md.
+//! The properties that must hold in every run, whatever the faults are. Their letters are those of docs/simulator.md.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,37 +20,36 @@ use super::{
 /// A property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// O1: each step of the scenario comes to what it expects.
+    /// O1: each step of the scenario reaches what it expects.
     Converges,
-    /// O2: the end is that of the run in which nothing goes wrong.
+    /// O2: the end state is that of the run without faults.
     SameEnd,
-    /// O3: no object is created or deleted more often than in that run.
+    /// O3: no object is created or deleted more often than in the run without faults.
     Counted,
-    /// O4, O6: when everything is as it should be, another look changes nothing.
+    /// O4, O6: when everything is as it should be, another reconcile changes nothing.
     Steady,
-    /// O5: a guest's answer follows from its request, whatever the order of what is in it.
+    /// O5: a guest's answer depends only on its request, and not on the order of objects in it.
     Pure,
     /// O7: nothing is left of a root that is gone.
     NoOrphans,
-    /// O8: what the hosts did not make, they do not change.
+    /// O8: the hosts do not change objects that they did not create.
     NoForeignHarm,
     /// O9: a status never speaks of a generation that is not there yet, nor of an older one than before.
     Monotone,
-    /// O10: the hosts come to rest, within so many requests; and what they make of an answer takes no more memory than its call was
-    /// granted.
+    /// O10: the hosts come to rest within a bounded number of requests, and a parsed answer takes no more memory than its call was granted.
     Bounded,
-    /// O11: nothing is deleted on the way that belongs to the end.
+    /// O11: no object is deleted on the way that exists in the end state.
     SafeOnTheWay,
     /// O12: one root's trouble does not delay another.
     Isolated,
-    /// O13: what was changed and put back is as it was.
+    /// O13: an object that was changed and put back is as it was before.
     Returns,
-    /// The same seed and plan lead to the same run, without the operating system's time or chance.
+    /// The same seed and plan lead to the same run, which does not use the operating system's time or random numbers.
     Repeatable,
 }
 
 impl Property {
-    /// As docs/simulator.md names it.
+    /// Its name in docs/simulator.md.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Converges => "O1",
@@ -73,9 +72,9 @@ impl Property {
 /// A property that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The property.
     pub property: Property,
-    /// What happened last before it showed.
+    /// What happened last before this was seen.
     pub step: Option<Step>,
     /// What was found instead.
     pub what: String,
@@ -140,8 +139,8 @@ pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
     snapshot.objects.keys().filter(is_root).cloned().collect()
 }
 
-/// What the runs of one scenario have in common at their end: the objects without uids, versions and times, but for the bytes of
-/// modules, which nobody but their author writes.
+/// The part of the end state that all runs of one scenario have in common: the objects without uids, versions and times, and without the
+/// bytes of modules, which only their author writes.
 pub(super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
     let snapshot = world.server.snapshot();
     let named = |object: &Value| {
@@ -229,14 +228,13 @@ fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
     }
 }
 
-/// Whether a text is a point in time, as a guest stamps it into its status: when something was done depends on what went wrong on
-/// the way to it.
+/// Whether a text is a point in time, as a guest stamps it into its status. When something was done depends on the faults before it.
 fn is_time(text: &str) -> bool {
     let begins_as_one = text.as_bytes().get(..5).is_some_and(|start| start.ends_with(b"-"));
     begins_as_one && text.contains('T') && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-/// O2, and O13 where something was changed and put back.
+/// O2, and O13 if something was changed and put back.
 pub(super) fn same_end(
     world: &World,
     plan: &Plan,
@@ -272,19 +270,19 @@ pub(super) fn same_end(
     Ok(())
 }
 
-/// Which module last changed something depends on what was to be changed; and a host that ends between a child and the status takes
-/// the knowledge of it along. That one did is said in any case.
+/// Whether an object differs only in the name of the module that last changed something. That name depends on what had to be changed, and a
+/// host that ends between a child and the status loses it. That some module did so is in the status in any case.
 fn only_digest(found: &Value, lines: &[String]) -> bool {
     at(found, &["status", "pintle", "moduleDigest"]).is_some()
         && lines.iter().all(|line| line.contains("moduleDigest"))
 }
 
-/// Whether a fault has another host go on, or the same one in another term, which remembers nothing.
+/// Whether after a fault another host goes on, or the same host in another term, which remembers nothing.
 fn forgets(fault: &Fault) -> bool {
     fault.crashes() || matches!(fault, Fault::Rival | Fault::Write(_, OnWrite::Partition))
 }
 
-/// What the run is judged by, in numbers.
+/// The numbers by which the run is judged.
 pub(super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>) -> Evidence {
     let mut counts: BTreeMap<ObjectRef, Counts> = BTreeMap::new();
     world.with_records(|records| {
@@ -423,7 +421,7 @@ struct Grant {
     evicts: bool,
 }
 
-/// What the Reconcilers granted, each as it ever was.
+/// What the Reconcilers have granted at any time of the run.
 fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
     let texts = |value: &Value| -> Vec<Vec<String>> {
         let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -453,7 +451,7 @@ fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
 }
 
 impl Grant {
-    /// Whether it allows what a request did to an object.
+    /// Whether the grants allow what a request did to an object.
     fn allows(&self, record: &Record) -> bool {
         let Some(before) = &record.before else { return false };
         if record.seen.resource == "pods" {
@@ -475,7 +473,7 @@ impl Grant {
     }
 }
 
-/// Where two objects differ, but for what the API server itself keeps in their metadata.
+/// Where two objects differ, apart from the metadata that the API server itself sets.
 fn differing(one: &Value, other: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     const KEPT: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
     if one == other {
@@ -500,11 +498,11 @@ fn differing(one: &Value, other: &Value, path: &mut Vec<String>, found: &mut Vec
     }
 }
 
-/// By how much more one root may be late because another has trouble: a pass, and the time that a status rests before another.
+/// How much later one root may be because another one has trouble: a pass, and the time for which a status write may be held back.
 const DELAY_MAX: Duration = Duration::from_secs(2);
 
-/// How long it took until the status of each root spoke of what somebody wanted of it, in the order in which it was wanted; none
-/// where it never did, because something else was wanted, or the root went.
+/// How long it took until the status of each root was about what somebody wanted of it, in the order in which it was wanted. None if it
+/// never was, because something else was wanted, or the root was deleted.
 fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>> {
     let roots = roots(&world.server.snapshot());
     world.with_records(|records| {
@@ -573,7 +571,7 @@ fn root_of_request(world: &World, snapshot: &Snapshot, number: u64) -> Option<Ob
     snapshot.objects.iter().find(|(_, object)| uid(object) == of).map(|(reference, _)| reference.clone())
 }
 
-/// O12: a root that no fault of the plan concerns is answered for as soon as in the run in which nothing goes wrong.
+/// O12: a root that no fault of the plan concerns gets its status as soon as in the run without faults.
 pub(super) fn isolated(
     world: &World,
     evidence: &Evidence,
@@ -599,7 +597,7 @@ pub(super) fn isolated(
     Ok(())
 }
 
-/// What is left of roots that are gone.
+/// The objects that are left of roots that are gone.
 pub(super) fn orphans(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let there: BTreeSet<&str> = snapshot.objects.values().map(|object| uid(object)).collect();
     let is_orphan = |object: &Value| {

@@ -1,4 +1,4 @@
-//! One run: a scenario on a copy of a cluster, a plan, and what came of it.
+//! One run: a scenario on a copy of a cluster, with a plan, and the outcome.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,26 +28,26 @@ use super::{
 };
 use crate::scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario};
 
-/// How long a step of a scenario may take where things go wrong: the longest back-off, a lease that expires and a kind that is looked
-/// for anew, one after the other, and twice.
+/// How long a step of a scenario may take with faults: the longest back-off, the expiry of a lease, and the repeated discovery of a kind,
+/// one after the other, and twice.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often a converged scenario is looked at again in the run in which nothing goes wrong.
+/// How many times a converged scenario is reconciled again in the run without faults.
 const FORCED_RECONCILES: u32 = 100;
 
-/// When the first cluster is made. No clock of this world is anywhere near it, so that a time of the operating system shows.
+/// The time at which the first cluster is made. It is far from the present, so that a time of the operating system would be noticed.
 const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
 
-/// The seed of settings: none of a run, since then two objects would have one uid.
+/// The seed of settings. It is never the seed of a run, or two objects could have the same uid.
 const SETTING: u64 = 0x5eed_f0a4_0000_0001;
 
-/// A cluster with modules and Reconcilers, in which a host has come to rest.
+/// A cluster with modules and Reconcilers, in which a host has nothing left to do.
 pub struct Setting {
     engine: Engine,
     base: ApiServer,
     epoch: Timestamp,
-    /// Modules that plans swap to, pushed when one does.
+    /// Modules for plans that swap. They are pushed when a plan does so.
     spares: Arc<[NamedModule]>,
-    /// Kept, so that no host compiles them again.
+    /// The modules, kept so that no host compiles them again.
     _modules: Vec<Module>,
 }
 
@@ -56,7 +56,7 @@ pub type NamedModule = (String, Vec<u8>);
 
 impl Setting {
     /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules for plans
-    /// that swap, named after the fault and the Reconciler (`swap-traps-shop`): they are pushed when it comes to that.
+    /// that swap, named after the fault and the Reconciler (`swap-traps-shop`). They are pushed when the fault happens.
     ///
     /// # Errors
     /// When the API server refuses an object, or a Reconciler does not become ready.
@@ -114,12 +114,12 @@ fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     Ok(runtime.block_on(future))
 }
 
-/// What makes the bytes of a module that a scenario names.
+/// The function that makes the bytes of a module that a scenario names.
 pub type Resolve = dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>> + Send + Sync;
 
-/// A scenario, to be run in a setting.
+/// A scenario that can be run in a setting.
 pub struct Simulation<'a> {
-    /// Where it runs.
+    /// The setting in which it runs.
     pub setting: &'a Setting,
     /// The scenario's file, as lines to replay name it.
     pub file: String,
@@ -127,12 +127,12 @@ pub struct Simulation<'a> {
     names: Names,
     resolve: &'a Resolve,
     seams: Option<Seams>,
-    /// How long its modules are together.
+    /// The total size of its modules.
     pub(super) module_bytes: usize,
     _modules: Vec<Module>,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// How many writes, requests and events of the hosts there were while the plan happened.
@@ -141,39 +141,39 @@ pub struct Outcome {
     pub requests: u32,
     /// See `writes`.
     pub events: u32,
-    /// The faults of the plan that came to pass.
+    /// The faults of the plan that happened.
     pub hit: BTreeSet<Fault>,
     /// The first property that did not hold.
     pub broken: Option<Broken>,
-    /// The two values that show it, where two do.
+    /// The two values that show it, if there are two.
     pub differing: Option<Differing>,
-    /// How often, in a run in which nothing goes wrong, guests were asked once more after it had converged.
+    /// In a run without faults: how many times guests were called again after it had converged.
     pub forced: u64,
     /// Everything that happened.
     pub steps: Vec<Step>,
     pub(super) evidence: Evidence,
-    /// Every object when it was over.
+    /// All objects at the end.
     left: Snapshot,
 }
 
-/// What properties are judged by.
+/// The measurements by which properties are judged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     /// The objects at the end, without what differs from run to run.
     pub(super) end: BTreeMap<ObjectRef, Value>,
-    /// How often the hosts created and deleted each object, and changed it otherwise.
+    /// How many times the hosts created, deleted and otherwise changed each object.
     pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
     /// How many requests the hosts made.
     pub(super) requests: u32,
     /// See [`Outcome::forced`].
     pub(super) forced: u64,
-    /// How long it took until each root was answered for, for each time that somebody wanted something of it.
+    /// How long it took until each root had its status, for each time that somebody wanted something of it.
     pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
 }
 
-/// A run in which nothing goes wrong, by which others are judged.
+/// A run without faults, by which other runs are judged.
 pub struct Reference {
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Simulation<'a> {
         Ok(Self { setting, file, scenario, names, resolve, seams: None, module_bytes, _modules: modules })
     }
 
-    /// The same with something between its hosts and everything else.
+    /// The same scenario with a seam between its hosts and everything else.
     #[must_use]
     pub fn with_seams(self, seams: Seams) -> Self {
         Self { seams: Some(seams), ..self }
@@ -211,10 +211,10 @@ impl<'a> Simulation<'a> {
         &self.scenario
     }
 
-    /// Runs it as its file says, with nothing going wrong.
+    /// Runs it as its file says, without faults.
     ///
     /// # Errors
-    /// When the machine does not give what a run needs.
+    /// When the machine lacks the resources for a run.
     pub fn reference(&self, seed: u64) -> anyhow::Result<Reference> {
         Ok(Reference { outcome: self.run_as(seed, &Plan::default(), None)? })
     }
@@ -305,7 +305,7 @@ impl<'a> Simulation<'a> {
         self.ends(world).await
     }
 
-    /// When its roots are deleted, nothing is left of them.
+    /// Checks that nothing is left of its roots when they are deleted.
     async fn ends(&self, world: &Arc<World>) -> Result<(), Broken> {
         // What a scenario orphaned on purpose is nobody's.
         let before = properties::orphans(&world.server.snapshot());
@@ -324,7 +324,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Once it has converged, looking again changes nothing: neither when somebody touches the roots, nor when a host comes back.
+    /// Checks that a converged scenario does not change any more, neither when somebody touches the roots, nor when a host restarts.
     async fn is_steady(
         &self,
         world: &Arc<World>,
@@ -390,7 +390,7 @@ impl<'a> Simulation<'a> {
 }
 
 impl Outcome {
-    /// Equal for two runs in which the same happened, to the byte. Made anew with each call: few runs are compared.
+    /// A text that is equal for two runs exactly if the same happened in both. It is made anew with each call, since few runs are compared.
     pub fn hash(&self) -> String {
         let mut text = String::new();
         for step in &self.steps {
@@ -402,7 +402,7 @@ impl Outcome {
         Digest::of(text.as_bytes()).to_string()
     }
 
-    /// The steps that lead to what broke, for a person: what the plan and people did, and so many of the last ones.
+    /// The steps that led to the broken property, for people: what the plan and users did, and this many of the last steps.
     pub fn last_steps(&self, last: usize) -> String {
         let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
         let until = at.and_then(|step| self.steps.iter().rposition(|found| found == step));
@@ -424,7 +424,7 @@ impl Outcome {
     }
 }
 
-/// Why roots are not ready, as they say themselves: often enough that is why a step does not come to what it expects.
+/// Why roots are not ready, from their own statuses. Often this is the reason why a step does not reach what it expects.
 fn unready(world: &World) -> String {
     let snapshot = world.server.snapshot();
     let mut lines = String::new();

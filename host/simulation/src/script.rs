@@ -1,4 +1,4 @@
-//! What happens to a cluster: the plan, how far it is, and all that was written down on the way.
+//! What happens to a cluster in a run: the plan, its progress, and the trace.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,16 +18,16 @@ use super::{
     plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach, at},
 };
 
-/// How long an event may be missing before the watch begins anew. Nothing that a cluster does hides one for ever.
+/// How long an event may be missing before the watch begins anew. No real cluster hides an event for ever.
 const HIDDEN_FOR: Duration = Duration::from_secs(20);
-/// How late what is late comes.
+/// The delay of faults that delay something.
 const LATE: Duration = Duration::from_secs(2);
-/// How many versions back a host is shown the past.
+/// How many versions old the lists are that show a host the past.
 const TRAVEL_VERSIONS: u64 = 6;
-/// How many requests of the hosts there may be in a run before none is answered any more.
+/// The most requests of hosts in a run. Further requests are not answered.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
 
-/// What a trace says of a host that starts.
+/// The words of a trace for a host that starts.
 pub(super) const STARTS: &str = "starts";
 
 /// Something that happened in a run.
@@ -47,10 +47,10 @@ impl fmt::Display for Step {
     }
 }
 
-/// Whom a fault concerns that does not concern everybody.
+/// The objects that a fault concerns, if it does not concern all of them.
 #[derive(Clone, Debug)]
 pub(super) enum Troubled {
-    /// Whoever the request with this number is about.
+    /// The object of the request with this number.
     Request(u64),
     /// A root.
     Root(ObjectRef),
@@ -68,7 +68,7 @@ pub(super) struct Asked {
     pub(super) generation: i64,
 }
 
-/// What has to be done outside of the server's lock.
+/// An action that must be done outside of the server's lock.
 #[derive(Clone, Debug)]
 pub(super) enum Deed {
     Crash(String),
@@ -77,7 +77,7 @@ pub(super) enum Deed {
     Relist(Duration),
 }
 
-/// The plan, and how far it is.
+/// The plan and its progress.
 pub(super) struct Script {
     pub(super) plan: Plan,
     pub(super) armed: bool,
@@ -85,9 +85,9 @@ pub(super) struct Script {
     pub(super) writes: u32,
     pub(super) requests: u32,
     pub(super) events: u32,
-    /// The faults of the plan that came to pass.
+    /// The faults of the plan that happened.
     pub(super) hit: BTreeSet<Fault>,
-    /// Whom those concern that do not concern everybody.
+    /// The objects that these faults concern, for faults that do not concern all objects.
     pub(super) troubled: Vec<Troubled>,
     /// What somebody wants of objects.
     pub(super) asked: Vec<Asked>,
@@ -95,21 +95,21 @@ pub(super) struct Script {
     pub(super) burst: u32,
     /// The version that the next host first sees.
     pub(super) travel: Option<u64>,
-    /// What hosts that are shown the past have listed already.
+    /// The lists that hosts which are shown the past have made already.
     pub(super) travellers: BTreeMap<String, (u64, BTreeSet<(String, String)>)>,
     pub(super) hidden: Option<(String, String)>,
     pub(super) first_version: u64,
     pub(super) version: u64,
     pub(super) deeds: Vec<Deed>,
     pub(super) steps: Vec<Step>,
-    /// When there was which version, now and then.
+    /// The versions at some points in time.
     pub(super) versions: Vec<(u64, Duration)>,
     /// When each request was made, by its number.
     pub(super) times: BTreeMap<u64, Duration>,
 }
 
 impl Script {
-    /// A plan, of which nothing has happened, on a server at this version.
+    /// A plan at its beginning, on a server at this version.
     pub(super) fn new(plan: &Plan, origin: Instant, version: u64) -> Self {
         let always = |fault: &&Fault| matches!(fault, Fault::Rival | Fault::Skew(_));
         Self {
@@ -141,13 +141,13 @@ impl Script {
         self.steps.push(Step { at, who: who.into(), what });
     }
 
-    /// When a version came to be, to the tenth of a second. In a watch that lags an event is looked at only after those before it.
+    /// When a version was made, to the tenth of a second. In a watch that lags, an event is looked at only after the events before it.
     fn came_at(&self, version: u64) -> Duration {
         let at = self.versions.partition_point(|(known, _)| *known < version);
         self.versions.get(at).map_or_else(|| self.origin.elapsed(), |(_, time)| *time)
     }
 
-    /// A fault has its turn. Of what somebody does only the doing itself says whether it comes to anything.
+    /// Notes that a fault is due. For an action of a user, only the action itself shows whether it has an effect.
     fn hit(&mut self, fault: Fault) {
         self.say("plan", fault.to_string());
         if !fault.meddles() {
@@ -333,7 +333,8 @@ pub(super) fn is_host(client: &str) -> bool {
     client.starts_with("host-")
 }
 
-/// Whether a request is about the host's own objects: an older Reconciler is an older wish, and nothing tells it from a newer one.
+/// Whether a request is about the host's own objects. An old version of a Reconciler looks like a valid wish of a user, so such objects
+/// are never shown in an old state.
 fn is_own(seen: &Request) -> bool {
     matches!(seen.resource.as_str(), "modules" | "reconcilers" | "customresourcedefinitions")
 }
@@ -355,7 +356,7 @@ fn described(seen: &Request) -> String {
     text
 }
 
-/// What the server shows requests and events to.
+/// The [`Faults`](pintle_simulator::Faults) of a run, to which the server shows requests and events.
 pub(super) struct Hook(pub(super) Arc<Mutex<Script>>, pub(super) Arc<Notify>);
 
 impl Hook {

@@ -1,4 +1,4 @@
-//! What stands between a simulated host and everything else: its requests, their replies, what watches bring, what guests answer.
+//! [`Seam`]: a layer between a simulated host and everything else: its requests, their replies, watch events, and answers of guests.
 
 use std::{
     collections::HashSet,
@@ -25,14 +25,14 @@ pub struct Sent {
     pub method: String,
     /// The path, with the query.
     pub path: String,
-    /// What is sent; null when nothing is.
+    /// The body; null if there is none.
     pub body: Value,
 }
 
-/// Something that sits between a host and everything else, and may change what passes: with it, tests make hosts and guests that are
+/// A layer between a host and everything else, which may change what passes through it. With it, tests make hosts and guests that are
 /// broken in a known way. Each start of a host has a new one.
 pub trait Seam: Send + Sync {
-    /// A request that is about to be sent. Some: it is not, and this is taken for the reply to it.
+    /// A request that is about to be sent. If this returns a reply, the request is not sent, and the reply is taken as its reply.
     fn request(&self, request: &mut Sent) -> Option<Value> {
         let _ = request;
         None
@@ -43,23 +43,23 @@ pub trait Seam: Send + Sync {
         let _ = (request, code, body);
     }
 
-    /// What a watch brings; false: it does not.
+    /// An event of a watch. If this returns false, the host does not get it.
     fn event(&self, path: &str, event: &mut Value) -> bool {
         let _ = (path, event);
         true
     }
 
-    /// What a guest is asked.
+    /// The request to a guest.
     fn question(&self, request: &mut Value) {
         let _ = request;
     }
 
-    /// What a call is granted.
+    /// The grant of a call.
     fn limits(&self, limits: &mut CallLimits) {
         let _ = limits;
     }
 
-    /// What a guest answers.
+    /// The answer of a guest.
     fn answer(&self, request: &Value, answer: &mut Value) {
         let _ = (request, answer);
     }
@@ -127,7 +127,7 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
     response
 }
 
-/// How often guests were asked, and what they were caught at: an answer that does not follow from its request alone.
+/// How many times guests were called, and where an answer did not depend only on its request.
 #[derive(Debug, Default)]
 pub(super) struct Impure {
     found: Mutex<Option<Caught>>,
@@ -135,10 +135,10 @@ pub(super) struct Impure {
     asked: AtomicU64,
 }
 
-/// Two answers that should have been one.
+/// Two answers that should have been equal.
 #[derive(Clone, Debug)]
 pub(super) struct Caught {
-    /// How the guest was asked the second time.
+    /// How the second request differed.
     pub(super) how: &'static str,
     pub(super) first: String,
     pub(super) again: String,
@@ -149,12 +149,12 @@ impl Impure {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was made of an answer that was more than its call was granted.
+    /// A parsed answer that took more memory than its call was granted.
     pub(super) fn beyond(&self) -> Option<String> {
         self.beyond.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks whether what was made of an answer keeps to what its call was granted.
+    /// Checks that a parsed answer takes no more memory than its call was granted.
     fn weigh(&self, answer: &Answer, limits: &CallLimits) {
         let weight = Weight::of(&answer.text, limits.response).map(|weight| weight.parsed_bytes());
         let granted = limits.response.parsed_bytes;
@@ -169,7 +169,7 @@ impl Impure {
         self.beyond.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
     }
 
-    /// How often hosts asked a guest.
+    /// How many times hosts called a guest.
     pub(super) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }
@@ -183,8 +183,8 @@ impl Impure {
     }
 }
 
-/// Calls every guest more often than needed, and writes down where it answers otherwise: the same again, and with its children in
-/// another order.
+/// Calls every guest more often than needed, and records where the answers differ: with the same request, and with the children in another
+/// order.
 pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> CallGuest {
     Arc::new(move |module, text, limits| {
         impure.asked.fetch_add(1, Ordering::Relaxed);
@@ -223,7 +223,7 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
     })
 }
 
-/// Whether a module has not been asked this before in this process. Of the many runs of a search most begin alike.
+/// Whether this module has not got this request before in this process. Most of the many runs of a search begin alike.
 fn is_new(module: &Module, text: &str) -> bool {
     static ASKED: LazyLock<Mutex<HashSet<u64>>> = LazyLock::new(Mutex::default);
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! Plans and properties in words, for people who have never read a line of them.
+//! Plans and properties in words, for people who do not know their notation.
 
 use super::{Fault, OnEvent, OnRequest, OnWrite, Outcome, Property};
 

@@ -1,4 +1,4 @@
-//! A cluster in memory with hosts in it, to which a plan happens.
+//! A cluster in memory with hosts, in which a plan is carried out.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ use super::{
 
 /// How long after a crash the next host starts, as a Pod would.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
-/// How often the controllers of the cluster look.
+/// How often the controllers of the cluster reconcile.
 const CONTROLLERS_EVERY: Duration = Duration::from_millis(100);
 /// How long a host is cut off.
 const CUT_OFF_FOR: Duration = Duration::from_secs(15);
@@ -44,7 +44,7 @@ pub(super) struct World {
     skew: Duration,
     starts: AtomicU32,
     hosts: Mutex<Vec<Running>>,
-    /// Whether a host is to run: one that crashed is started again.
+    /// Whether a host should run, so that a crashed one is started again.
     pub(super) wanted: AtomicBool,
     records: Mutex<Vec<Record>>,
     pub(super) impure: Arc<Impure>,
@@ -53,7 +53,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A copy of a cluster at this time, to which a plan happens once it is armed. In a runtime whose time stands still.
+    /// A copy of a cluster at this time. The plan is carried out once it is armed. Must be called in a runtime whose time stands still.
     pub(super) fn new(
         base: &ApiServer,
         engine: &Engine,
@@ -108,13 +108,13 @@ impl World {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time on the wall of the cluster.
+    /// The wall clock of the cluster.
     pub(super) fn now(&self) -> Timestamp {
         let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
         self.epoch.saturating_add(passed).unwrap_or(self.epoch)
     }
 
-    /// From now on the plan happens, or no longer.
+    /// Arms or disarms the plan.
     pub(super) fn arm(&self, armed: bool) {
         let version = self.server.version();
         let mut script = self.script();
@@ -181,7 +181,7 @@ impl World {
         if self.elect { 2 } else { 1 }
     }
 
-    /// Ends all hosts where they are; none is started again.
+    /// Ends all hosts at their present point. None is started again.
     pub(super) fn kill_hosts(&self) {
         self.wanted.store(false, Ordering::Relaxed);
         for host in self.hosts().drain(..) {
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// Waits until no host has changed anything for as long as the longest back-off; false when that does not come to be.
+    /// Waits until no host has changed anything for as long as the longest back-off. Returns false if that never happens.
     pub(super) async fn rest(&self) -> bool {
         const QUIET: Duration = Duration::from_secs(70);
         const AT_MOST: Duration = Duration::from_secs(900);
@@ -306,7 +306,7 @@ impl World {
         }
     }
 
-    /// Does something as a user. What is of cluster scope may be named with a namespace.
+    /// Does something as a user. Objects of cluster scope may be named with a namespace.
     pub(super) fn act(&self, who: &str, act: &Act) -> Result<Value, Failure> {
         let without = |mut target: ObjectRef| {
             target.namespace = None;

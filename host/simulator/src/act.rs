@@ -1,4 +1,4 @@
-//! What users and controllers of a scenario do, without a client: it goes through the same code as requests do.
+//! Actions of users and controllers, without a client. They go through the same code as requests.
 
 use std::collections::BTreeMap;
 

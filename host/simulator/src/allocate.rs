@@ -1,4 +1,4 @@
-//! What the API server hands out to Services: addresses and node ports.
+//! Allocates addresses and node ports for Services, as the API server does.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the API server fills in where an object leaves it out.
+//! Sets the defaults of fields that an object leaves out, as the API server does.
 
 mod pod;
 

@@ -1,4 +1,4 @@
-//! What the API server says when it does not do what it was asked.
+//! The errors of the API server, as Status objects.
 
 use pintle_wit::Cause;
 use serde_json::{Value, json};

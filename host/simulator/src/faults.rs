@@ -1,4 +1,4 @@
-//! Where things are made to go wrong: every request and every event of a watch is shown here before it takes effect.
+//! [`Faults`]: injects faults. It sees every request and every event of a watch before they take effect, and decides what happens to them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// Decides what becomes of requests and events. It is asked while the server is locked, so it must not call the server.
+/// Decides what happens to requests and events. It is called while the server is locked, so it must not call the server.
 pub trait Faults: Send {
     /// What becomes of a request that has not been carried out yet.
     fn request(&mut self, seen: &Seen) -> Fate {

@@ -1,4 +1,4 @@
-//! An in-memory Kubernetes API server, at the level of HTTP: under a real `kube::Client` it stands where a cluster stands.
+//! An in-memory Kubernetes API server at the level of HTTP: a real `kube::Client` uses it in place of a cluster.
 //!
 //! It reads no clock and no randomness of the operating system: time comes from [`Options::clock`], uids from [`Options::seed`], and
 //! everything else from the order of the requests. So the same requests get the same replies, byte for byte, and a [`Faults`] can

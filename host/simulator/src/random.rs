@@ -1,4 +1,4 @@
-//! What looks random and is not: uids and generated names come from a seed.
+//! Pseudo-random numbers: uids and generated names come from a seed.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! From a method, a path and headers to what is asked.
+//! Parses requests: from a method, a path and headers to a verb, a kind and an object.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The server: its state, and the way of a request through it.
+//! The server: its state, and how it handles a request.
 
 use std::{
     collections::BTreeMap,

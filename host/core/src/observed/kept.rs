@@ -287,8 +287,8 @@ impl Kept {
         self.controller.iter().cloned().chain(labelled)
     }
 
-    /// Keeps the verdict of a pass that the entry with this hash covers the object whose hash is `desired`, and drops the entry. A child that
-    /// has changed since is left as it is.
+    /// Keeps the verdict of a pass that the entry with this hash covers the object whose hash is `desired`, and drops the entry. A child
+    /// that has changed since is left as it is.
     pub fn judged(&mut self, uid: &Uid, desired: &str, entry_hash: &[u8; 32]) {
         if self.uid == *uid && self.entry_hash == *entry_hash && self.desired.is(desired) {
             self.covered = true;

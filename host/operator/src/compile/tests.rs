@@ -74,7 +74,7 @@ async fn a_cheap_module_has_its_turn_while_bombs_have_theirs() {
     let bomb = compilers.want(digest(1), true);
     let second = compilers.want(digest(2), true);
     assert!(bomb.has_begun() && !second.has_begun());
-    // Whoever runs for longer than it is fresh makes room, without anything else happening.
+    // A compilation that is no longer fresh makes room, without any other event.
     second.begun().await;
     let cheap = compilers.want(digest(3), true);
     assert!(!cheap.has_begun());

@@ -1,4 +1,4 @@
-//! The books of who set which field.
+//! Managed fields: which manager set which field.
 
 use std::collections::BTreeMap;
 

@@ -574,7 +574,7 @@ fn isolate(served: &Served, subresource: Option<&str>, live: &Value, next: &mut 
                 Some(status) => whole["status"] = status.clone(),
                 None => drop(whole.as_object_mut().map(|fields| fields.remove("status"))),
             }
-            // Whoever names another uid is told so.
+            // A client that names another uid gets an error that says so.
             whole["metadata"]["uid"] = next["metadata"]["uid"].clone();
             *next = whole;
         }

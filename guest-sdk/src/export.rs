@@ -1,4 +1,4 @@
-//! The macro [`export!`](crate::export), which turns a guest into a WebAssembly component.
+//! The macro [`export!`](crate::export!), which turns a guest into a WebAssembly component.
 
 /// Makes a component of a guest: `export!(Greeting);`, once, in the guest's `lib.rs`.
 ///

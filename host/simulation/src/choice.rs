@@ -133,8 +133,8 @@ impl<'a> Writes<'a> {
         OnEvent::ALL.iter().copied().filter(is_wanted)
     }
 
-    /// Whether something can come of a fault at a write: what people do, they do to roots and their children, not to the host's own
-    /// objects, and what they do to children not to those that no watch shows.
+    /// Whether a fault at a write can have an effect. People change roots, their children, and objects that the host patches. They leave
+    /// alone the host's own objects, and children that no watch shows.
     fn may_befall(&self, number: u32, what: OnWrite) -> bool {
         if self.without.iter().any(|word| word == what.word()) {
             return false;

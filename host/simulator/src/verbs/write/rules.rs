@@ -1,0 +1,308 @@
+//! What must hold of a write before it is stored, and what of an object nobody changes.
+
+use serde_json::Value;
+
+use super::OBJECT_BYTES_MAX;
+use crate::{
+    Failure,
+    apply::walk,
+    custom,
+    failure::cause,
+    faults::Verb,
+    kinds::Served,
+    request::Request,
+    store::{Key, Store},
+    validate,
+};
+
+pub(super) fn invalid(served: &Served, name: &str, causes: Vec<pintle_wit::Cause>) -> Failure {
+    Failure::invalid(&served.qualified_kind(), name, causes)
+}
+
+/// What no request may ask here.
+pub(super) fn modelled(request: &Request) -> Result<(), Failure> {
+    match request.parameter("fieldValidation") {
+        Some("Strict") => return Err(Failure::not_modelled("strict field validation")),
+        _ if request.parameter("dryRun").is_some() => return Err(Failure::not_modelled("dry runs")),
+        _ => {}
+    }
+    let bytes = request.body.to_string().len();
+    if bytes > OBJECT_BYTES_MAX {
+        return Err(Failure::new(413, "RequestEntityTooLarge", "etcdserver: request is too large"));
+    }
+    Ok(())
+}
+
+pub(super) fn applier(request: &Request) -> Result<String, Failure> {
+    let manager = request.parameter("fieldManager").ok_or_else(|| {
+        let why = "Required value: is required for apply patch";
+        Failure {
+            causes: vec![cause("fieldManager", "FieldValueRequired", why)],
+            ..Failure::new(
+                422,
+                "Invalid",
+                format!("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: {why}"),
+            )
+        }
+    })?;
+    Ok(manager.to_owned())
+}
+
+/// What an apply must be before it is looked at.
+pub(super) fn appliable(served: &Served, request: &Request) -> Result<(), Failure> {
+    let sent = &request.body;
+    if !sent.is_object() {
+        return Err(Failure::bad_request("error decoding YAML"));
+    }
+    if sent["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    if sent["apiVersion"].as_str() != Some(&served.api_version())
+        || sent["kind"].as_str() != Some(&served.kind)
+    {
+        return Err(Failure::bad_request("Incorrect version specified in apply patch"));
+    }
+    let is_empty = |field: &str| sent["metadata"][field].as_object().is_some_and(serde_json::Map::is_empty);
+    if served.custom && (is_empty("labels") || is_empty("annotations")) {
+        // The API server stores it, loses it with the next read, and so takes any later write for a change.
+        return Err(Failure::not_modelled("empty labels or annotations in an apply of a custom kind"));
+    }
+    match walk::misfit(served.shape(), sent) {
+        None => Ok(()),
+        Some(why) => {
+            let kind = format!(
+                "{}; {}, Kind={}",
+                request.path.name.as_deref().unwrap_or_default(),
+                served.api_version(),
+                served.kind
+            );
+            Err(Failure::new(500, "", format!("failed to create typed patch object ({kind}): {why}")))
+        }
+    }
+}
+
+/// Body and path must name the same.
+pub(super) fn agrees(
+    served: &Served,
+    request: &Request,
+    object: &Value,
+    live: Option<&Value>,
+) -> Result<(), Failure> {
+    let (api_version, kind) = (served.api_version(), &served.kind);
+    if object["apiVersion"].as_str() != Some(&api_version) || object["kind"].as_str() != Some(kind) {
+        let message = format!(
+            "the API version in the data ({}) does not match the expected API version ({api_version})",
+            object["apiVersion"].as_str().unwrap_or_default()
+        );
+        return Err(Failure::bad_request(message));
+    }
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !namespace.is_empty() && request.path.namespace.as_deref().unwrap_or_default() != namespace {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(message));
+    }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    match request.path.name.as_deref() {
+        Some(expected) if name != expected && !(name.is_empty() && live.is_none()) => {
+            let message =
+                format!("the name of the object ({name}) does not match the name on the URL ({expected})");
+            Err(Failure::bad_request(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What must hold of versions and uids before anything is looked at further.
+pub(super) fn precede(served: &Served, request: &Request, live: &Value, next: &Value) -> Result<(), Failure> {
+    let (resource, name) = (served.qualified(), live["metadata"]["name"].as_str().unwrap_or_default());
+    let of = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (uid, version) = (of(next, "uid"), of(next, "resourceVersion"));
+    if request.verb == Verb::Update && !uid.is_empty() && uid != of(live, "uid") {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            of(live, "uid")
+        );
+        return Err(Failure::conflict(&resource, name, &why));
+    }
+    if version.is_empty() {
+        let unconditional = !served.custom
+            && !["Lease", "CustomResourceDefinition", "PodDisruptionBudget"].contains(&served.kind.as_str());
+        if request.verb == Verb::Update && !unconditional {
+            let why = "Invalid value: 0: must be specified for an update";
+            return Err(invalid(
+                served,
+                name,
+                vec![cause("metadata.resourceVersion", "FieldValueInvalid", why)],
+            ));
+        }
+    } else if version != of(live, "resourceVersion") {
+        return Err(Failure::modified(&resource, name));
+    }
+    Ok(())
+}
+
+/// The status is the subresource's alone, and the subresource writes little else.
+pub(super) fn isolate(served: &Served, subresource: Option<&str>, live: &Value, next: &mut Value) {
+    let mut take = |field: &str| match live.get(field) {
+        Some(value) => next[field] = value.clone(),
+        None => drop(next.as_object_mut().map(|fields| fields.remove(field))),
+    };
+    match subresource {
+        None if served.status && served.kind != "CustomResourceDefinition" => take("status"),
+        None if served.kind == "CustomResourceDefinition" => take("status"),
+        None => {}
+        Some(_) if served.custom => {
+            let mut whole = live.clone();
+            match next.get("status") {
+                Some(status) => whole["status"] = status.clone(),
+                None => drop(whole.as_object_mut().map(|fields| fields.remove("status"))),
+            }
+            // A client that names another uid gets an error that says so.
+            whole["metadata"]["uid"] = next["metadata"]["uid"].clone();
+            *next = whole;
+        }
+        Some(_) => {
+            take("spec");
+            if ["Deployment", "ReplicaSet"].contains(&served.kind.as_str()) {
+                match live["metadata"].get("labels") {
+                    Some(labels) => next["metadata"]["labels"] = labels.clone(),
+                    None => drop(next["metadata"].as_object_mut().map(|fields| fields.remove("labels"))),
+                }
+            }
+        }
+    }
+}
+
+/// What nobody changes of an object's metadata.
+pub(super) fn keep_metadata(served: &Served, live: &Value, next: &mut Value) {
+    let before = &live["metadata"];
+    let Some(metadata) = next["metadata"].as_object_mut() else { return };
+    if metadata.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        metadata.insert("uid".into(), before["uid"].clone());
+    }
+    for field in
+        ["creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+    {
+        match before.get(field) {
+            Some(value) => drop(metadata.insert(field.into(), value.clone())),
+            None => drop(metadata.remove(field)),
+        }
+    }
+    metadata.remove("managedFields");
+    if served.namespaced {
+        metadata.insert("namespace".into(), before["namespace"].clone());
+    }
+}
+
+/// An object that has one of these is not looked at further.
+pub(super) const BLOCKING: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+
+pub(super) const NOT_CHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the \
+                           existing errors to complete validation";
+
+/// What would change what the API server does, and is not looked at here.
+pub(super) fn not_modelled(kind: &str, next: &Value) -> Result<(), Failure> {
+    match kind {
+        "CustomResourceDefinition" => match custom::not_modelled(next) {
+            Some(what) => Err(Failure::not_modelled(&what)),
+            None => Ok(()),
+        },
+        "Namespace" => {
+            let labels = next["metadata"]["labels"].as_object();
+            let is_policy = |key: &&String| key.starts_with("pod-security.kubernetes.io/enforce");
+            match labels.into_iter().flatten().map(|(key, _)| key).find(is_policy) {
+                Some(label) => Err(Failure::not_modelled(&format!("Pod Security ({label})"))),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check(served: &Served, live: Option<&Value>, next: &Value) -> Result<(), Failure> {
+    let mut causes = validate::findings(&served.kind, served.custom, live, next);
+    if served.custom {
+        causes.extend(custom::misfits(served.shape(), next));
+        match causes.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
+            true if served.rules.are_any() => causes.push(cause("<nil>", "FieldValueInvalid", NOT_CHECKED)),
+            true => {}
+            false => causes.extend(served.rules.broken(live, next)?),
+        }
+    } else if live.is_none_or(|live| {
+        live["spec"] != next["spec"] || live["metadata"]["labels"] != next["metadata"]["labels"]
+    }) {
+        not_modelled(&served.kind, next)?;
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(invalid(served, next["metadata"]["name"].as_str().unwrap_or_default(), causes))
+}
+
+pub(super) fn namespace_takes(store: &Store, served: &Served, key: &Key) -> Result<(), Failure> {
+    if !served.namespaced {
+        return Ok(());
+    }
+    let namespace = Key {
+        group: String::new(),
+        resource: "namespaces".into(),
+        namespace: String::new(),
+        name: key.namespace.clone(),
+    };
+    match store.get(&namespace) {
+        None => Err(Failure::not_found("namespaces", &key.namespace)),
+        Some(found) if found["metadata"].get("deletionTimestamp").is_some() => {
+            let message = format!(
+                "{} {:?} is forbidden: unable to create new content in namespace {} because it is being terminated",
+                served.qualified(),
+                key.name,
+                key.namespace
+            );
+            Err(Failure::new(403, "Forbidden", message))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+pub(super) fn is_new_generation(served: &Served, live: &Value, next: &Value) -> bool {
+    let annotations = |object: &Value| object["metadata"]["annotations"].clone();
+    // A Deployment's annotations are passed on to its ReplicaSets.
+    let annotated = served.kind == "Deployment" && !served.custom && annotations(live) != annotations(next);
+    annotated || wanted(live) != wanted(next)
+}
+
+/// What counts as a change of what is wanted.
+pub(super) fn wanted(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("metadata");
+        fields.remove("status");
+    }
+    object
+}
+
+/// Whether it is being deleted, and nothing holds it any longer.
+pub(super) fn is_finalized(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    let stops = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    metadata.get("deletionTimestamp").is_some() && !held && !stops && object["kind"] != "Namespace"
+}
+
+/// What a Service cannot become here.
+pub(super) fn becomes(served: &Served, live: &Value, next: &Value) -> Result<(), Failure> {
+    let is = |object: &Value| {
+        served.kind == "Service" && !served.custom && object["spec"]["type"] == "ExternalName"
+    };
+    if !is(live) && is(next) {
+        // What the API server stores then is not what it replies.
+        return Err(Failure::not_modelled("a Service that becomes an ExternalName"));
+    }
+    Ok(())
+}

@@ -9,9 +9,10 @@ pub use layout::module_objects;
 use kube::{CustomResource, KubeSchema};
 use pintle_core::{
     account::{Account, AccountRule},
+    reasons,
     reconciler::{Grants, Limits},
 };
-use pintle_wit::{Condition, Failure, Kind, Manifest, reasons};
+use pintle_wit::{Condition, Failure, Kind, Manifest};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -290,7 +291,8 @@ impl ServiceAccountRef {
     /// # Errors
     /// `SpecInvalid`, when it says none, or two.
     pub fn rule(&self) -> Result<AccountRule, Failure> {
-        let invalid = |message: String| Failure::terminal("SpecInvalid", message).at("spec.serviceAccount");
+        let invalid =
+            |message: String| Failure::terminal(reasons::SPEC_INVALID, message).at("spec.serviceAccount");
         match (self.namespace.as_deref(), self.name.as_deref(), self.from_root.as_deref()) {
             (Some(namespace), Some(name), None) => {
                 Account::new(namespace, name).map(AccountRule::Named).map_err(invalid)
@@ -322,7 +324,7 @@ impl ReconcilerSpec {
     pub fn supported(&self) -> Result<(), Failure> {
         if let Namespaces::Invalid(value) = &self.namespaces {
             let message = format!("namespaces is All, or a list of at least one name, not {value}");
-            return Err(Failure::terminal("SpecInvalid", message).at("spec.namespaces"));
+            return Err(Failure::terminal(reasons::SPEC_INVALID, message).at("spec.namespaces"));
         }
         let missing = |used: bool, path: &str, what: &str| match used {
             true => {

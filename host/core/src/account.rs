@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use pintle_wit::Failure;
 use serde_json::Value;
 
-use crate::object;
+use crate::{object, reasons};
 
 /// A ServiceAccount.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,9 +22,6 @@ pub enum AccountRule {
     /// The account that a field of the root names, in the root's namespace.
     FromRoot(String),
 }
-
-/// The reason of a root that names no account, or not by a valid name.
-const INVALID: &str = "ServiceAccountInvalid";
 
 impl Account {
     /// An account, if these can be the names of a namespace and of an account in it. An empty name is refused here, so that it can never
@@ -68,7 +65,7 @@ impl AccountRule {
         };
         let refused = |message: String| {
             let message = format!("{message}; nothing is written for this root, not as the host either");
-            Err(Failure::terminal(INVALID, message).at(path.as_str()))
+            Err(Failure::terminal(reasons::SERVICE_ACCOUNT_INVALID, message).at(path.as_str()))
         };
         let Some(namespace) = object::namespace(root) else {
             return refused("a root of cluster scope has no namespace with accounts to choose from".into());
@@ -118,7 +115,7 @@ impl Question {
             self.resource
         );
         // Rights are given and taken without a change of the root.
-        Failure::transient("AccessDenied", message)
+        Failure::transient(reasons::ACCESS_DENIED, message)
     }
 }
 

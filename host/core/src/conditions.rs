@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use pintle_wit::{Condition, ConditionStatus, GuestCondition};
 
+use crate::reasons;
+
 /// The summary for people and tools.
 pub const READY: &str = "Ready";
 /// True while the host is still working on it; absent otherwise.
@@ -11,17 +13,6 @@ pub const RECONCILING: &str = "Reconciling";
 pub const STALLED: &str = "Stalled";
 /// The conditions that only the host writes.
 pub const HOST_CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
-
-/// The reason of `Ready` when it is True.
-pub const REASON_READY: &str = "Succeeded";
-/// The reason while a child is not ready.
-pub const REASON_WAITING: &str = "ChildNotReady";
-/// The reason while a root is slowed, because it kept changing without getting anywhere.
-pub const REASON_THROTTLED: &str = "Throttled";
-/// The reason while a stage waits for those before it.
-pub const REASON_STAGE: &str = "StageWaiting";
-/// The reason while an object that is no longer wanted is still there.
-pub const REASON_PRUNING: &str = "Pruning";
 
 /// Why a root is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +53,9 @@ pub fn compute(
         set(&condition.r#type, condition.status, &condition.reason, &condition.message);
     }
     match blockers.iter().find(|blocker| blocker.terminal).or(blockers.first()) {
-        None => set(READY, ConditionStatus::True, REASON_READY, "every child is as it should be, and ready"),
+        None => {
+            set(READY, ConditionStatus::True, reasons::SUCCEEDED, "every child is as it should be, and ready")
+        }
         Some(worst) => {
             let first = blockers.first().unwrap_or(worst);
             set(READY, ConditionStatus::False, &first.reason, &first.message);
@@ -102,7 +95,7 @@ mod tests {
 
     #[test]
     fn no_blocker_means_ready_and_nothing_abnormal() {
-        assert_eq!(seen(&compute(&[], &[], Some(1), &[], at(0))), [(READY, "True", REASON_READY)]);
+        assert_eq!(seen(&compute(&[], &[], Some(1), &[], at(0))), [(READY, "True", reasons::SUCCEEDED)]);
     }
 
     #[test]

@@ -9,7 +9,6 @@ mod evictions;
 mod needs;
 mod patches;
 mod pods;
-pub mod reasons;
 mod services;
 mod violations;
 mod words;
@@ -23,6 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     desired::{DesiredHash, SealingKey},
+    reasons,
     reconciler::{Grants, Limits},
     request::HOST_STATUS,
     status::StatusSchema,

@@ -7,7 +7,7 @@
 //! * [`Pass`]: one reconcile as a state machine, from a [`Snapshot`] to [`Done`].
 //! * [`gate`]: the one function through which every guest answer passes. Only what comes out of it can become a write.
 //! * [`managed`]: whether an object drifted, read off its managed fields.
-//! * [`readiness`] and [`conditions`]: what the status says.
+//! * [`readiness`], [`conditions`] and [`reasons`]: what the status says.
 //! * [`election`]: which of several hosts writes; [`account`]: as whom.
 //! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
 //!   and the compiler may use together.
@@ -29,6 +29,7 @@ pub mod pass;
 pub mod queue;
 
 pub mod readiness;
+pub mod reasons;
 pub mod reconciler;
 pub mod request;
 pub mod status;

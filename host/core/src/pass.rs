@@ -35,11 +35,10 @@ use std::{
 use jiff::Timestamp;
 use pintle_wit::{
     Event, Eviction, Failure, Host, Kind, Manifest, Need, ObjectRef, Refusal, Request, Response, names,
-    reasons,
 };
 use serde_json::Value;
 
-pub use api_error::{ApiError, KIND_MISSING};
+pub use api_error::ApiError;
 pub use breaker::{ASKING_BURST, DEADLINE_COST};
 pub use events::{EVENTS_AT_ONCE, EVENTS_EVERY};
 pub use finalize::Duty;
@@ -55,6 +54,7 @@ use crate::{
     gate::{self, Allowed, GateContext, KindInfo},
     object,
     observed::Observed,
+    reasons,
     reconciler::{CAPABILITIES, Grants, Limits, is_watchable},
     request,
     status::StatusSchema,
@@ -67,12 +67,6 @@ use memory::Memo;
 /// How many times a guest is called in one pass while it and the API server disagree: the first call, one with the refusals that the
 /// first answer led to, and one more for a guest that works around them.
 const GUEST_CALLS_MAX: u32 = 3;
-
-/// The reason of the failure when the API server refuses a status for what the guest put into it.
-const STATUS_REFUSED: &str = "StatusRefused";
-
-/// The reason of a root that is left as it is.
-const SUSPENDED: &str = "Suspended";
 
 /// Everything about a Reconciler that holds for a whole pass. A pass runs on one module from start to end.
 #[derive(Clone, Debug)]
@@ -371,7 +365,11 @@ impl Pass {
             (Phase::Emitting, Outcome::Emitted) => self.over(),
             (phase, outcome) => {
                 let message = format!("{outcome:?} does not answer {phase:?}");
-                self.give_up(ApiError { reason: "DriverError".into(), message, ..ApiError::default() })
+                self.give_up(ApiError {
+                    reason: reasons::DRIVER_ERROR.into(),
+                    message,
+                    ..ApiError::default()
+                })
             }
         }
     }
@@ -406,7 +404,7 @@ impl Pass {
                     "the annotation {} is set: children stay as they are until it is taken off",
                     names::ANNOTATION_SUSPEND
                 );
-                self.fail(Failure::terminal(SUSPENDED, message))
+                self.fail(Failure::terminal(reasons::SUSPENDED, message))
             }
             Duty::Full => self.ask_guest(),
         }
@@ -614,7 +612,7 @@ impl Pass {
             // Only another status can be accepted: the present one, with a message about what is wrong with the new one.
             Err(error) if error.is_refusal() && !error.depends_on_others() && self.failure.is_none() => {
                 let message = format!("the API server does not take the guest's status: {}", error.message);
-                return self.fail(Failure::terminal(STATUS_REFUSED, message));
+                return self.fail(Failure::terminal(reasons::STATUS_REFUSED, message));
             }
             Err(error) => {
                 self.memory.memo = None;
@@ -643,7 +641,7 @@ impl Pass {
         // The end of a refusal cannot end a terminal failure.
         let retried = refused.iter().find(|standing| standing.retry && self.failure.is_none());
         let error = match (&self.failure, &self.unsure, refused.first()) {
-            (Some(failure), ..) if failure.reason == SUSPENDED => None,
+            (Some(failure), ..) if failure.reason == reasons::SUSPENDED => None,
             (Some(failure), ..) => Some(failure.reason.clone()),
             (None, Some(error), _) => Some(error.reason_word()),
             (None, None, Some(standing)) => Some(standing.refusal.reason.clone()),

@@ -6,6 +6,8 @@ use pintle_wit::{Failure, Kind, Manifest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::reasons;
+
 /// What an administrator allows a Reconciler. What is not granted is refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -288,21 +290,21 @@ pub fn supports(manifest: &Manifest) -> Result<(), Failure> {
     for (index, child) in manifest.children.iter().enumerate() {
         if child.observe && !is_watchable(&child.kind()) {
             let message = format!("the host may not watch {}, so a guest cannot observe it", child.kind());
-            return forbidden("ObserveForbidden", message, format!("children[{index}].observe"));
+            return forbidden(reasons::OBSERVE_FORBIDDEN, message, format!("children[{index}].observe"));
         }
     }
     for (index, need) in manifest.needs.iter().enumerate() {
         let kind = Kind::new(&need.api_version, &need.kind);
         if !need.indexes.is_empty() && !is_watchable(&kind) {
             let message = format!("the host may not watch {kind}, so it cannot index it: ask for it by name");
-            return forbidden("IndexForbidden", message, format!("needs[{index}].indexes"));
+            return forbidden(reasons::INDEX_FORBIDDEN, message, format!("needs[{index}].indexes"));
         }
     }
     for (index, patch) in manifest.patches.iter().enumerate() {
         let kind = Kind::new(&patch.api_version, &patch.kind);
         if !is_watchable(&kind) {
             let message = format!("no guest may patch {kind}");
-            return forbidden("PatchForbidden", message, format!("patches[{index}].kind"));
+            return forbidden(reasons::PATCH_FORBIDDEN, message, format!("patches[{index}].kind"));
         }
     }
     Ok(())

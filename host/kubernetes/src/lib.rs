@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::{Client, client::Body};
 use pintle_core::{
-    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite, account::Account,
+    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite, account::Account, reasons,
 };
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -495,7 +495,7 @@ fn is_sound(path: &str) -> bool {
 fn not_sent() -> ApiError {
     ApiError {
         code: 400,
-        reason: "NameInvalid".into(),
+        reason: reasons::NAME_INVALID.into(),
         message: "a name is none that an object can have: nothing was sent".into(),
         ..ApiError::default()
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pintle_core::{
-    ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object,
+    ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object, reasons,
     reconciler,
 };
 use pintle_wit::{Cause, Kind, ObjectRef};
@@ -47,11 +47,11 @@ impl CaseRefusal {
 
     fn error(&self) -> ApiError {
         let usual = match self.code {
-            400 => "BadRequest",
-            403 => "Forbidden",
-            404 => "NotFound",
-            409 => "Conflict",
-            422 => "Invalid",
+            400 => reasons::BAD_REQUEST,
+            403 => reasons::FORBIDDEN,
+            404 => reasons::NOT_FOUND,
+            409 => reasons::CONFLICT,
+            422 => reasons::INVALID,
             _ => "",
         };
         let reason = if self.reason.is_empty() { usual } else { &self.reason };
@@ -180,7 +180,7 @@ impl Cluster {
         }
         let conflict = |message: &str| ApiError {
             code: 409,
-            reason: "Conflict".into(),
+            reason: reasons::CONFLICT.into(),
             message: message.into(),
             ..ApiError::default()
         };
@@ -233,7 +233,12 @@ impl Cluster {
         }
         let Some(mut live) = self.live(reference).cloned() else {
             let message = "uid mismatch: the object does not exist".into();
-            return Err(ApiError { code: 409, reason: "Conflict".into(), message, ..ApiError::default() });
+            return Err(ApiError {
+                code: 409,
+                reason: reasons::CONFLICT.into(),
+                message,
+                ..ApiError::default()
+            });
         };
         let mut sent = patch.object().clone();
         if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -270,7 +275,7 @@ impl Cluster {
         }
         let is_it = self.live(reference).is_some_and(|live| object::uid(live) == eviction.uid());
         if !is_it {
-            return Err(ApiError { code: 404, reason: "NotFound".into(), ..ApiError::default() });
+            return Err(ApiError { code: 404, reason: reasons::NOT_FOUND.into(), ..ApiError::default() });
         }
         self.objects.remove(&key(reference));
         Ok(())

@@ -1,10 +1,8 @@
 //! Calling a guest, and watching that it is a pure function.
 
+use pintle_core::reasons;
 use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_wit::{Failure, Request};
-
-/// The reason for a guest whose answer depends on more than its request.
-pub const NOT_DETERMINISTIC: &str = "NotDeterministic";
 
 /// A guest under test.
 pub(super) struct Guest<'a> {
@@ -50,7 +48,7 @@ impl Guest<'_> {
             let (first, again) = (said(first), said(&again));
             let message =
                 || format!("{how} the guest answered otherwise: {}", where_they_part(&first, &again));
-            (first != again).then(|| Failure::terminal(NOT_DETERMINISTIC, message()))
+            (first != again).then(|| Failure::terminal(reasons::NOT_DETERMINISTIC, message()))
         };
         differs(request, "asked the same again,").or_else(|| {
             shuffled(request)

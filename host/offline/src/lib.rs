@@ -12,8 +12,6 @@ mod guest;
 pub mod run;
 pub mod setting;
 
-pub use guest::NOT_DETERMINISTIC;
-
 use std::path::Path;
 
 use anyhow::Context;

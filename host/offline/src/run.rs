@@ -5,19 +5,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::Timestamp;
 use pintle_core::{
     Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate,
-    observed::status_conditions, request,
+    observed::status_conditions, reasons, request,
 };
 use pintle_engine::{CallStats, Module, Origin};
 use pintle_wit::{
     Condition, Event, Evictions, Failure, GuestCondition, Need, NeedAnswer, ObjectRef, Request, Response,
-    names, reasons,
+    names,
 };
 use serde_json::{Map, Value, json};
 
 use super::{cluster::Cluster, difference::differences, guest::Guest, setting::Setting};
-
-/// The reason for a guest that is never content with what it got.
-pub const NOT_IDEMPOTENT: &str = "NotIdempotent";
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
@@ -225,7 +222,7 @@ impl Run<'_> {
             if let Some(Err((blame, failure))) = &next.answer {
                 let message =
                     format!("in the next pass, over what this one made, {}: {failure}", blame.what());
-                return Some(Failure::terminal(NOT_IDEMPOTENT, message));
+                return Some(Failure::terminal(reasons::NOT_IDEMPOTENT, message));
             }
             if next.written.is_empty() {
                 return self.starts_anywhere(next.memory);
@@ -236,7 +233,7 @@ impl Run<'_> {
                     "the next pass, over what this one made, still finds something to do: {}",
                     next.written.join("; ")
                 );
-                return Some(Failure::terminal(NOT_IDEMPOTENT, message));
+                return Some(Failure::terminal(reasons::NOT_IDEMPOTENT, message));
             }
             may_write = false;
             before = next;
@@ -258,7 +255,7 @@ impl Run<'_> {
         let message = format!(
             "called again from the empty set of needs, the guest does not arrive at the same: {found}"
         );
-        Some(Failure::terminal(super::NOT_DETERMINISTIC, message))
+        Some(Failure::terminal(reasons::NOT_DETERMINISTIC, message))
     }
 
     fn pass(&mut self, memory: RootMemory) -> Passed {

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use pintle_api::{self as api, ReconcilerSpec};
 use pintle_core::{
-    Binding, Duty, KindInfo, SealingKey, StatusSchema, desired, object,
+    Binding, Duty, KindInfo, SealingKey, StatusSchema, desired, object, reasons,
     reconciler::{self, Grants, Limits},
 };
 use pintle_engine::{CallLimits, Module};
@@ -243,20 +243,23 @@ fn read_reconciler(
     let api_version = object::text(&value, &["apiVersion"]).unwrap_or_default();
     let crd = crds.iter().filter(|crd| object::text(crd, &["spec", "names", "kind"]) == Some("Reconciler"));
     let Some(version) = crd.filter_map(|crd| CrdVersion::of(crd, api_version)).next() else {
-        return Err(Failure::terminal("Invalid", format!("this host knows no Reconciler of {api_version}"))
-            .at("apiVersion"));
+        return Err(Failure::terminal(
+            reasons::INVALID,
+            format!("this host knows no Reconciler of {api_version}"),
+        )
+        .at("apiVersion"));
     };
     version.admit(&mut value)?;
     let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
     let spec: ReconcilerSpec = serde_json::from_value(spec)
-        .map_err(|error| Failure::terminal("Invalid", error.to_string()).at("spec"))?;
+        .map_err(|error| Failure::terminal(reasons::INVALID, error.to_string()).at("spec"))?;
     spec.supported()?;
     if spec.r#for != manifest.reconciles {
         let message = format!(
             "the Reconciler is for {}, and guest {} reconciles {}",
             spec.r#for, manifest.name, manifest.reconciles
         );
-        return Err(Failure::terminal("KindMismatch", message).at("spec.for"));
+        return Err(Failure::terminal(reasons::KIND_MISMATCH, message).at("spec.for"));
     }
     schema.check(&spec.config)?;
     let generation = object::generation(&value).unwrap_or(1);

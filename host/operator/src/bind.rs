@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use pintle_api as api;
-use pintle_core::{Duty, StatusSchema, conditions};
+use pintle_core::{Duty, StatusSchema, conditions, reasons};
 use pintle_engine::Module;
 use pintle_kubernetes::Resource;
 use pintle_schema::config_schema::ConfigSchema;
@@ -95,15 +95,15 @@ pub(crate) fn may_hold_roots(reconciler: &api::Reconciler) -> bool {
 
 fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, Failure> {
     let Some(reconciler) = world.reconcilers.get(name) else {
-        return Err(Failure::transient("NotFound", "there is no such Reconciler"));
+        return Err(Failure::transient(reasons::NOT_FOUND, "there is no such Reconciler"));
     };
     let spec = &reconciler.spec;
     if reconciler.metadata.deletion_timestamp.is_some() {
-        return Err(Failure::transient("Deleting", "its roots are let go; their children stay"));
+        return Err(Failure::transient(reasons::DELETING, "its roots are let go; their children stay"));
     }
     if spec.suspend {
         return Err(Failure::terminal(
-            "Suspended",
+            reasons::SUSPENDED,
             "spec.suspend is set: children and statuses stay as they are",
         ));
     }
@@ -129,7 +129,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
             if let Some(active) = before.filter(|active| is_loading(world, &active.module)) {
                 // The host has just started. It matters more that the last module works than what is wrong with the wanted one.
                 let message = format!("Module {}, which was in force, is being loaded", active.module);
-                return Err(Failure::transient("ModuleLoading", message).at("spec.module"));
+                return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.module"));
             }
             let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else {
                 return Err(failure);
@@ -171,14 +171,14 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
             let message = format!(
                 "Reconciler {other} is older and already reconciles {mine}; this one takes over when it is deleted"
             );
-            return Err(Failure::terminal("KindTaken", message).at("spec.for"));
+            return Err(Failure::terminal(reasons::KIND_TAKEN, message).at("spec.for"));
         }
         let manager = reconciler.spec.manager(name);
         if manager == found.spec.manager(other) {
             let message = format!(
                 "Reconciler {other} already writes as field manager {manager}; two would undo each other's fields"
             );
-            return Err(Failure::terminal("FieldManagerTaken", message).at("spec.fieldManager"));
+            return Err(Failure::terminal(reasons::FIELD_MANAGER_TAKEN, message).at("spec.fieldManager"));
         }
     }
     Ok(())
@@ -203,7 +203,7 @@ fn ready_module(
         }) => {}
         None => {
             let message = format!("the config is being checked against the schema of Module {name}");
-            return Err(Failure::transient("ModuleLoading", message).at("spec.config"));
+            return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.config"));
         }
     }
     Ok(module.clone())
@@ -218,27 +218,31 @@ pub(crate) fn loaded_module<'a>(
     let at = "spec.module";
     let Some(object) = world.modules.get(name) else {
         let message = format!("there is no Module {name}; push it with: pintle push {name} FILE");
-        return Err(Failure::transient("ModuleMissing", message).at(at));
+        return Err(Failure::transient(reasons::MODULE_MISSING, message).at(at));
     };
     let load = world.loads.get(name).filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
     let (module, schema) = match load.map(|load| &load.progress) {
         Some(Progress::Loaded(module, schema)) => (module, schema),
         Some(Progress::Refused(failure)) => {
             let message = format!("Module {name} cannot be loaded: {failure}");
-            return Err(Failure::terminal("ModuleNotReady", message).at(at));
+            return Err(Failure::terminal(reasons::MODULE_NOT_READY, message).at(at));
         }
         Some(Progress::NotYet(failure, _)) => {
             let message = format!("Module {name} cannot be loaded yet: {failure}");
-            return Err(Failure::transient("ModuleNotReady", message).at(at));
+            return Err(Failure::transient(reasons::MODULE_NOT_READY, message).at(at));
         }
         Some(Progress::Loading | Progress::Checked(_)) | None => {
-            return Err(Failure::transient("ModuleLoading", format!("Module {name} is being loaded")).at(at));
+            return Err(Failure::transient(
+                reasons::MODULE_LOADING,
+                format!("Module {name} is being loaded"),
+            )
+            .at(at));
         }
     };
     let (reconciles, wanted) = (&module.manifest().reconciles, &reconciler.spec.r#for);
     if reconciles != wanted {
         let message = format!("Module {name} reconciles {reconciles}, not {wanted}");
-        return Err(Failure::terminal("KindMismatch", message).at(at));
+        return Err(Failure::terminal(reasons::KIND_MISMATCH, message).at(at));
     }
     Ok((module, schema))
 }
@@ -269,7 +273,7 @@ fn last_good<'a>(
 /// How the API server serves the roots, and what their status may say.
 fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource, StatusSchema), Failure> {
     let wanted = &spec.r#for;
-    let missing = |message: String| Failure::transient("KindMissing", message).at("spec.for");
+    let missing = |message: String| Failure::transient(reasons::KIND_MISSING, message).at("spec.for");
     let found = world.crds.values().find(|crd| crd.group == wanted.group() && crd.kind == wanted.kind);
     let Some(crd) = found else {
         return Err(missing(format!(
@@ -287,7 +291,7 @@ fn root_kind(world: &World<'_>, spec: &api::ReconcilerSpec) -> Result<(Resource,
     };
     if !crd.namespaced && spec.namespaces != api::Namespaces::All {
         let message = format!("{wanted} is of cluster scope, so that its objects are in no namespace");
-        return Err(Failure::terminal("SpecInvalid", message).at("spec.namespaces"));
+        return Err(Failure::terminal(reasons::SPEC_INVALID, message).at("spec.namespaces"));
     }
     let resource = Resource { kind: wanted.clone(), plural: crd.plural.clone(), namespaced: crd.namespaced };
     Ok((resource, status.clone()))

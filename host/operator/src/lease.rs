@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pintle_core::{
     ApiError,
     election::{Act, Election, Record, Timing, Versioned, Wrote},
+    reasons,
 };
 use pintle_kubernetes::{Cluster, Held, Resource, builtin};
 use pintle_runtime::{Spawner, clock};
@@ -234,7 +235,7 @@ impl Standing {
     async fn publish(&self, what: &str) {
         let event = Event {
             r#type: EventType::Normal,
-            reason: "LeaderElection".into(),
+            reason: reasons::LEADER_ELECTION.into(),
             message: format!("{} {what}", self.identity),
         };
         let lease = self.reference();

@@ -9,10 +9,10 @@ use pintle_core::{
     gate,
     needs::{SHOWN_BYTES_MAX, SHOWN_OBJECTS_MAX},
     pass::{ASKING_BURST, DEADLINE_COST, EVENTS_AT_ONCE, EVENTS_EVERY, RECORDED_MAX},
-    reconciler,
+    reasons, reconciler,
 };
 use pintle_schema::config_schema;
-use pintle_wit::{manifest_limits, reasons, syntax};
+use pintle_wit::{manifest_limits, syntax};
 
 use crate::{
     compile::child,
@@ -326,7 +326,7 @@ impl Limit {
                 default: gate::NEEDS_MAX.to_string(),
                 set_by: "",
                 why: "each is looked up with every pass; enough to follow a hundred Pods to their owners",
-                reason: gate::reasons::TOO_MANY_NEEDS,
+                reason: reasons::TOO_MANY_NEEDS,
             },
             Self::NeedSize => Spec {
                 name: "need-size",
@@ -339,7 +339,7 @@ impl Limit {
                 ),
                 set_by: "",
                 why: "six times what the sample guests ask for; a selector is compared with every object of its namespace",
-                reason: gate::reasons::NEED_TOO_COMPLEX,
+                reason: reasons::NEED_TOO_COMPLEX,
             },
             Self::NeedFields => Spec {
                 name: "need-fields",

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api::ModuleSpec;
-use pintle_core::{ApiError, SealingKey, budget};
+use pintle_core::{ApiError, SealingKey, budget, reasons};
 use pintle_engine::{CallLimits, Compiler, Digest, Excess, MODULE_BYTES_MAX, Module};
 use pintle_kubernetes::{Cluster, builtin};
 use pintle_runtime::clock;
 use pintle_schema::config_schema::{self, ConfigSchema, Refused};
-use pintle_wit::{Failure, Manifest, ObjectRef, Weight, reasons};
+use pintle_wit::{Failure, Manifest, ObjectRef, Weight};
 use serde_json::json;
 use tracing::{debug, info, warn};
 
@@ -277,7 +277,7 @@ impl Loading<'_> {
                 bytes = None;
                 ticket.begun().await;
                 if !self.is_there() {
-                    return Err(Failure::transient("Deleted", "the Module is gone"));
+                    return Err(Failure::transient(reasons::DELETED, "the Module is gone"));
                 }
                 // Another Module may have the same bytes.
                 if let Some(known) = self.known(compilers, &digest) {
@@ -322,7 +322,7 @@ impl Loading<'_> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let done = self.shared.spawner.block(work).await;
-        done.map_err(|error| Failure::terminal("EngineFailed", error.to_string()))
+        done.map_err(|error| Failure::terminal(reasons::ENGINE_FAILED, error.to_string()))
     }
 
     /// Whether the Module is still the one with which this load began.
@@ -344,7 +344,9 @@ fn controller_of(state: &State, module: &str) -> String {
 
 async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
     let Some(source) = &spec.source.config_map else {
-        return Err(Failure::terminal("SourceMissing", "the source names no ConfigMap").at("spec.source"));
+        return Err(
+            Failure::terminal(reasons::SOURCE_MISSING, "the source names no ConfigMap").at("spec.source")
+        );
     };
     let config_maps = builtin("v1", "ConfigMap", "configmaps", true);
     let mut bytes = Vec::new();
@@ -364,7 +366,7 @@ async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
             shared.cluster.get(&config_maps, &reference).await.map_err(|error| not_fetched(&error).at(at))?;
         let Some(found) = found else {
             let message = format!("there is no {reference}; push the module again, or create it");
-            return Err(Failure::transient("SourceNotFound", message).at(at));
+            return Err(Failure::transient(reasons::SOURCE_NOT_FOUND, message).at(at));
         };
         let encoded = found
             .get("binaryData")
@@ -372,20 +374,20 @@ async fn fetch(shared: &Shared, spec: &ModuleSpec) -> Result<Vec<u8>, Failure> {
             .and_then(serde_json::Value::as_str);
         let Some(encoded) = encoded else {
             let message = format!("{reference} has no key {:?} in binaryData", source.key);
-            return Err(Failure::transient("SourceNotFound", message).at("spec.source.configMap.key"));
+            return Err(
+                Failure::transient(reasons::SOURCE_NOT_FOUND, message).at("spec.source.configMap.key")
+            );
         };
         let part = BASE64_STANDARD.decode(encoded);
-        bytes.extend(
-            part.map_err(|error| {
-                Failure::transient("SourceInvalid", format!("{reference}: {error}")).at(at)
-            })?,
-        );
+        bytes.extend(part.map_err(|error| {
+            Failure::transient(reasons::SOURCE_INVALID, format!("{reference}: {error}")).at(at)
+        })?);
     }
     Ok(bytes)
 }
 
 fn not_fetched(error: &ApiError) -> Failure {
-    let reason = if error.code == 403 { "SourceForbidden" } else { "SourceUnavailable" };
+    let reason = if error.code == 403 { reasons::SOURCE_FORBIDDEN } else { reasons::SOURCE_UNAVAILABLE };
     Failure::transient(reason, error.to_string())
 }
 

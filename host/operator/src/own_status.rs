@@ -7,6 +7,7 @@ use pintle_api::{self as api, ModuleStatus, ReconcilerStatus, RootCounts};
 use pintle_core::{
     StatusSchema,
     conditions::{self, Blocker},
+    reasons,
 };
 use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
 
@@ -17,7 +18,7 @@ use super::{
 };
 
 /// The steps that a module takes, in order. Each is a condition.
-const STEPS: [&str; 3] = ["Fetched", "Verified", "Compiled"];
+const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED];
 
 /// The status of a Module. `users` are the Reconcilers that want it or have it in force.
 pub(crate) fn of_module(
@@ -54,15 +55,15 @@ pub(crate) fn of_module(
             return before;
         }
         Some(Progress::Loading) | None => {
-            (0, Some(Failure::transient("Loading", "the module is being loaded")))
+            (0, Some(Failure::transient(reasons::LOADING, "the module is being loaded")))
         }
     };
     let step = |(index, name): (usize, &&str)| match (&failure, index.cmp(&taken)) {
-        (_, std::cmp::Ordering::Less) => condition(name, ConditionStatus::True, "Succeeded", ""),
+        (_, std::cmp::Ordering::Less) => condition(name, ConditionStatus::True, reasons::SUCCEEDED, ""),
         (Some(failure), std::cmp::Ordering::Equal) => {
             condition(name, ConditionStatus::False, &failure.reason, &bind::said(failure))
         }
-        _ => condition(name, ConditionStatus::Unknown, "Waiting", "an earlier step is not done"),
+        _ => condition(name, ConditionStatus::Unknown, reasons::WAITING, "an earlier step is not done"),
     };
     let mut steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
     if object.metadata.deletion_timestamp.is_some() && !users.is_empty() {
@@ -70,7 +71,7 @@ pub(crate) fn of_module(
             "the Module goes when no Reconciler uses it any more: swap {} to another module",
             users.join(", ")
         );
-        steps.push(condition("InUse", ConditionStatus::True, "UsedByReconciler", &message));
+        steps.push(condition(reasons::IN_USE, ConditionStatus::True, reasons::USED_BY_RECONCILER, &message));
     }
     let blockers: Vec<Blocker> = failure.iter().map(blocker).collect();
     status.conditions = conditions::compute(&blockers, &steps, generation, &before.conditions, now);
@@ -108,7 +109,7 @@ pub(crate) fn was_checked(object: &api::Module) -> bool {
 
 /// How far a module has got that failed with this reason. The steps before were fine.
 fn steps_before(failure: &Failure) -> usize {
-    use pintle_wit::reasons as r;
+    use reasons as r;
     match failure.reason.as_str() {
         source if source.starts_with("Source") => 0,
         r::MODULE_TOO_LARGE | r::DIGEST_MISMATCH => 1,
@@ -166,7 +167,7 @@ pub(crate) fn of_reconciler(
     };
     for kind in &findings.missing {
         wait(
-            "ChildKindMissing",
+            reasons::CHILD_KIND_MISSING,
             format!("the API server does not serve children of kind {kind}; install its CRD"),
         );
     }
@@ -180,25 +181,25 @@ pub(crate) fn of_reconciler(
             }
             None => "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -".into(),
         };
-        wait("WatchFailing", format!("{watch} cannot be watched: {error}{hint}"));
+        wait(reasons::WATCH_FAILING, format!("{watch} cannot be watched: {error}{hint}"));
     }
     if !findings.starting.is_empty() {
         let kinds: Vec<String> = findings.starting.iter().map(ToString::to_string).collect();
-        wait("Progressing", format!("not listed yet: {}", kinds.join(", ")));
+        wait(reasons::PROGRESSING, format!("not listed yet: {}", kinds.join(", ")));
     }
     if in_force.is_ok() {
         let drift = unseen(object, &findings.unwatched, &findings.watched_namespaces).map(|kinds| {
             let message = format!(
                 "the host may not watch {kinds}: what others change there is put right when the root changes, not at once"
             );
-            condition("DriftUnwatched", ConditionStatus::True, "KindNotWatched", &message)
+            condition(reasons::DRIFT_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         let needs = unseen(object, &findings.unwatched_needs, &findings.watched_needs).map(|kinds| {
             let message = format!(
                 "the host may not watch {kinds}: a change of one that the guest asks to see is noticed with the next pass over the \
                  root, not at once; where spec.watchSecretsIn names the namespace it is"
             );
-            condition("NeedsUnwatched", ConditionStatus::True, "KindNotWatched", &message)
+            condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         extra.extend(drift.into_iter().chain(needs));
     }
@@ -234,13 +235,23 @@ fn unseen(object: &api::Reconciler, kinds: &[Kind], watched: &BTreeSet<String>) 
 fn schema_findings(status: &StatusSchema, extra: &mut Vec<GuestCondition>) {
     if matches!(status, StatusSchema::Nothing) {
         let message = "the CRD has no status subresource: nothing but Events can be said of its objects";
-        extra.push(condition("StatusSubresourceMissing", ConditionStatus::True, "NoSubresource", message));
+        extra.push(condition(
+            reasons::STATUS_SUBRESOURCE_MISSING,
+            ConditionStatus::True,
+            reasons::NO_SUBRESOURCE,
+            message,
+        ));
     } else if !status.lacks().is_empty() {
         let message = format!(
             "the CRD's status does not declare {}; that part is not written",
             status.lacks().join(", ")
         );
-        extra.push(condition("StatusSchemaIncomplete", ConditionStatus::True, "FieldsUndeclared", &message));
+        extra.push(condition(
+            reasons::STATUS_SCHEMA_INCOMPLETE,
+            ConditionStatus::True,
+            reasons::FIELDS_UNDECLARED,
+            &message,
+        ));
     }
 }
 

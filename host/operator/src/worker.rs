@@ -12,12 +12,12 @@ use pintle_core::{
     account::Account,
     budget::Need,
     needs::{self, Budget, LookUp},
-    readiness, reconciler,
+    readiness, reasons, reconciler,
 };
 use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_kubernetes::{Back, Cluster, Resource};
 use pintle_runtime::clock;
-use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select, Weight, reasons};
+use pintle_wit::{Event, Failure, Kind, ObjectRef, Request, Response, Select, Weight};
 use serde_json::Value;
 use tokio::{sync::Semaphore, task::JoinError};
 use tracing::{debug, error, info, warn};
@@ -354,7 +354,7 @@ impl Work {
         let Some(resource) = resource else {
             if unclear {
                 let message = format!("the API server does not say whether it serves {}", look.kind());
-                return Err(Failure::transient("NeedUnread", message));
+                return Err(Failure::transient(reasons::NEED_UNREAD, message));
             }
             // Of a kind that is not served there is nothing to show.
             return Ok(Vec::new());
@@ -373,15 +373,16 @@ impl Work {
                     Ok(cluster) => cluster.get(&resource, &reference).await,
                     Err(error) => Err(error),
                 };
-                let found = found
-                    .map_err(|error| Failure::transient("NeedUnread", format!("{reference}: {error}")))?;
+                let found = found.map_err(|error| {
+                    Failure::transient(reasons::NEED_UNREAD, format!("{reference}: {error}"))
+                })?;
                 Ok(found.into_iter().collect())
             }
             (Looked::Live | Looked::NotYet, _) => {
                 let why = self.watch_failure(look).unwrap_or_else(|| "they have not been listed yet".into());
                 let message =
                     format!("the host cannot show the guest objects of kind {}: {why}", look.kind());
-                Err(Failure::transient("NeedUnread", message))
+                Err(Failure::transient(reasons::NEED_UNREAD, message))
             }
         }
     }
@@ -440,12 +441,15 @@ impl Work {
         drop(self.held().take());
         self.may_observe().await?;
         let Ok(text) = serde_json::to_string(&request) else {
-            return Err(Failure::transient("RequestInvalid", "the request cannot be written as JSON"));
+            return Err(Failure::transient(
+                reasons::REQUEST_INVALID,
+                "the request cannot be written as JSON",
+            ));
         };
         drop(request);
         let text: Arc<str> = text.into();
         let Some(module) = self.module.clone() else {
-            return Err(Failure::transient("ModuleMissing", "no module is in force"));
+            return Err(Failure::transient(reasons::MODULE_MISSING, "no module is in force"));
         };
         let (lane, budget, metrics) = (&self.binding.reconciler, &self.shared.budget, &self.shared.metrics);
         let limits = self.call_limits();
@@ -533,7 +537,7 @@ impl Work {
                 let module = module.clone();
                 let called =
                     self.shared.spawner.block(move || (module.reconcile(&text, &limits), reservation));
-                called.await.map_err(|error| Failure::transient("EngineFailed", error.to_string()))
+                called.await.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))
             }
         }
     }
@@ -544,7 +548,7 @@ impl Work {
         let kind = reference.kind();
         let now = clock::monotonic();
         let not_served = || ApiError {
-            reason: pintle_core::pass::KIND_MISSING.into(),
+            reason: reasons::KIND_MISSING.into(),
             message: format!("the API server does not serve {kind}"),
             ..ApiError::default()
         };

@@ -2,12 +2,9 @@
 //! the defaults. CEL rules are not evaluated here.
 
 use jsonschema::{Draft, PatternOptions, Validator};
-use pintle_core::object;
+use pintle_core::{object, reasons};
 use pintle_wit::Failure;
 use serde_json::{Map, Value, json};
-
-/// The word of the API server for an object that does not fit its schema.
-const INVALID: &str = "Invalid";
 
 /// A version of a CRD.
 #[derive(Clone, Debug)]
@@ -43,10 +40,10 @@ impl CrdVersion {
         let mut unknown = Vec::new();
         unknown_fields(schema, object, "", true, &mut unknown);
         if let Some(path) = unknown.into_iter().next() {
-            return Err(Failure::terminal(INVALID, "the CRD knows no such field").at(path));
+            return Err(Failure::terminal(reasons::INVALID, "the CRD knows no such field").at(path));
         }
         validate(&json_schema(schema), object, Draft::Draft4).map_err(|misfit| {
-            let failure = Failure::terminal(INVALID, misfit.message);
+            let failure = Failure::terminal(reasons::INVALID, misfit.message);
             if misfit.path.is_empty() { failure } else { failure.at(misfit.path) }
         })
     }

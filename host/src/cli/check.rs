@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pintle_core::object;
+use pintle_core::{object, reasons};
 use pintle_engine::{CallStats, Engine, EngineConfig, Meter, Module};
 use pintle_offline as offline;
 use pintle_offline::{
@@ -284,8 +284,8 @@ impl Findings<'_> {
         let impure = self.tried.iter().filter_map(|tried| tried.failure.as_ref());
         let of_reason = |reason: &'static str| impure.clone().find(move |failure| failure.reason == reason);
         if !self.tried.is_empty() {
-            rows.push(["Deterministic".into(), yes_or(of_reason(offline::NOT_DETERMINISTIC), "yes")]);
-            rows.push(["Idempotent".into(), yes_or(of_reason(run::NOT_IDEMPOTENT), "yes")]);
+            rows.push(["Deterministic".into(), yes_or(of_reason(reasons::NOT_DETERMINISTIC), "yes")]);
+            rows.push(["Idempotent".into(), yes_or(of_reason(reasons::NOT_IDEMPOTENT), "yes")]);
         }
         rows.push(["Supported".into(), yes_or(self.supported.as_ref().err(), "yes")]);
         output::columns(&rows)

@@ -181,7 +181,7 @@ pub(super) fn shape(child: Value, path: &str, found: &mut Violations) -> Option<
     }
     if fields.contains_key("status") {
         found.add(
-            reasons::STATUS_FORBIDDEN,
+            reasons::CHILD_STATUS_FORBIDDEN,
             format_args!("{path}.status"),
             "a child's status is written by its controller",
         );
@@ -298,7 +298,7 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
             Some(info) if !info.namespaced && object::namespace(context.root).is_some() => {
                 let message =
                     format_args!("{name}: {kind} is of cluster scope, and a namespaced root cannot own it");
-                found.add(reasons::CLUSTER_SCOPED, at, message);
+                found.add(reasons::CLUSTER_SCOPED_CHILD, at, message);
             }
             Some(_) => {}
             None => {

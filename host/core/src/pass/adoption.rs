@@ -15,10 +15,7 @@ use super::{
     children::is_as_wanted,
     memory::{Met, Standing},
 };
-use crate::{gate::AllowedChild, object};
-
-/// The reason of a refusal by the host: the object exists, and the root does not own it.
-pub(super) const ADOPTION_CONFLICT: &str = "AdoptionConflict";
+use crate::{gate::AllowedChild, object, reasons};
 
 /// What a pass does after it has read the root.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +103,7 @@ impl Pass {
         let refusal = Refusal {
             child: reference.clone(),
             code: 409,
-            reason: ADOPTION_CONFLICT.into(),
+            reason: reasons::ADOPTION_CONFLICT.into(),
             message,
             causes: Vec::new(),
         };

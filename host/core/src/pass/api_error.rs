@@ -4,8 +4,7 @@ use std::{fmt, time::Duration};
 
 use pintle_wit::{Cause, ObjectRef};
 
-/// The reason of an error about a kind that the API server does not serve.
-pub const KIND_MISSING: &str = "KindMissing";
+use crate::reasons;
 
 /// How a request failed: the error of the API server, or of the connection to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,9 +21,6 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
 }
 
-/// The reason of a write that was not sent because another host is the leader.
-const NOT_LEADING: &str = "NotLeading";
-
 /// The longest wait that a `Retry-After` is honoured for. The API server's own load shedding asks for one second or a few. If a proxy
 /// asks for a day, that is no reason to leave a root broken for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
@@ -33,7 +29,7 @@ impl ApiError {
     /// A write that was not sent because this host does not hold the lease. A retry by the host that leads helps.
     pub fn not_leading() -> Self {
         Self {
-            reason: NOT_LEADING.into(),
+            reason: reasons::NOT_LEADING.into(),
             message: "not sent: this host does not hold the lease".into(),
             ..Self::default()
         }
@@ -85,7 +81,7 @@ impl ApiError {
 
     /// The API server does not serve the object's kind. The operator found that out before it sent the request.
     pub(crate) fn is_kind_missing(&self) -> bool {
-        self.code == 0 && self.reason == KIND_MISSING
+        self.code == 0 && self.reason == reasons::KIND_MISSING
     }
 
     /// Another object holds the port or address. No watch reports when it is freed.
@@ -109,11 +105,11 @@ impl ApiError {
     /// One CamelCase word for a condition. A proxy's error page has no such reason.
     pub(crate) fn reason_word(&self) -> String {
         match self.code {
-            _ if self.is_undeclared_field() => "FieldUndeclared".into(),
+            _ if self.is_undeclared_field() => reasons::FIELD_UNDECLARED.into(),
             _ if is_word(&self.reason) => self.reason.clone(),
-            0 => "NoReply".into(),
-            429 => "TooManyRequests".into(),
-            _ => "ApiError".into(),
+            0 => reasons::NO_REPLY.into(),
+            429 => reasons::TOO_MANY_REQUESTS.into(),
+            _ => reasons::API_ERROR.into(),
         }
     }
 }

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Event, EventType};
 
 use super::{Answer, Key, Pass, children::ChildState, needs::Anew};
-use crate::{conditions, gate::AllowedChild, managed};
+use crate::{gate::AllowedChild, managed, reasons};
 
 /// What a pass that changed children costs: a root is slowed down to one such pass in this time. It is long enough that two fighting
 /// controllers are no load, and short enough that the root recovers soon after the fight has ended.
@@ -187,7 +187,7 @@ impl Pass {
     /// The event that a root is slowed from now on.
     pub(super) fn slowed_event(&self) -> Option<Event> {
         let message = crate::gate::clean(&self.slowed()?, 1024);
-        Some(Event { r#type: EventType::Warning, reason: conditions::REASON_THROTTLED.into(), message })
+        Some(Event { r#type: EventType::Warning, reason: reasons::THROTTLED.into(), message })
     }
 
     /// When a slowed root is reconciled again although nothing changes.

@@ -10,14 +10,7 @@ use pintle_wit::{Event, EventType, Eviction, EvictionMode, Evictions};
 use serde_json::Value;
 
 use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt, recorded};
-use crate::{conditions::Blocker, object};
-
-/// The reason while a PodDisruptionBudget does not allow the eviction.
-const BLOCKED: &str = "EvictionBlocked";
-/// The reason if the API server refuses an eviction for any other cause.
-const REFUSED: &str = "EvictionRefused";
-/// The reason while the next eviction waits for the replacement of the Pod that was evicted before.
-const WAITING: &str = "EvictionWaiting";
+use crate::{conditions::Blocker, object, reasons};
 
 /// How long an eviction waits for a replacement that nobody creates, for instance because the workload was scaled down.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -89,9 +82,10 @@ impl Pass {
         let open = self.open_evictions();
         let first = open.first()?;
         let (reason, message) = match (&self.memory.evicted.blocked, self.replacement_missing()) {
-            (_, Some(what)) => {
-                (WAITING.into(), format!("Pod {} is to be evicted, and waits: {what}", first.name))
-            }
+            (_, Some(what)) => (
+                reasons::EVICTION_WAITING.into(),
+                format!("Pod {} is to be evicted, and waits: {what}", first.name),
+            ),
             (Some(blocked), None) => blocked.clone(),
             (None, None) => return None,
         };
@@ -165,8 +159,8 @@ impl Pass {
                 Err(error) => error,
             };
             let reason = match error.code {
-                429 => BLOCKED,
-                _ if error.is_refusal() => REFUSED,
+                429 => reasons::EVICTION_BLOCKED,
+                _ if error.is_refusal() => reasons::EVICTION_REFUSED,
                 _ => {
                     doubt(&mut self.unsure, error);
                     continue;

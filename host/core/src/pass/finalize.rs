@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use pintle_wit::{Event, EventType, ObjectRef, names};
 
 use super::{ApiError, FinalizerWrite, Pass, Phase, Step, deletions::Goes};
-use crate::object;
+use crate::{object, reasons};
 
 /// What passes do for the roots of a Reconciler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Pass {
     pub(super) fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
         let message = format!("the root was released, and {reference} is left behind: {error}");
         let message = crate::gate::clean(&message, 1024);
-        self.leaving.push(Event { r#type: EventType::Warning, reason: "LeftBehind".into(), message });
+        self.leaving.push(Event { r#type: EventType::Warning, reason: reasons::LEFT_BEHIND.into(), message });
     }
 }
 

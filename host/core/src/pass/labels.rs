@@ -7,10 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Answer, Key, Pass, children::ChildState};
-use crate::{conditions::Blocker, gate::AllowedChild, object, observed::Observed};
-
-/// The reason of the blocker.
-pub(super) const LABEL_REMOVED: &str = "LabelRemoved";
+use crate::{conditions::Blocker, gate::AllowedChild, object, observed::Observed, reasons};
 
 /// How often such a child is written again: as often as the longest back-off.
 const AGAIN: SignedDuration = SignedDuration::from_secs(60);
@@ -102,6 +99,10 @@ impl Pass {
              perhaps, so that changes of it cannot be seen; make it leave labels of pintle.dev alone",
             names.join(", ")
         );
-        (!names.is_empty()).then(|| Blocker { reason: LABEL_REMOVED.into(), message, terminal: false })
+        (!names.is_empty()).then(|| Blocker {
+            reason: reasons::LABEL_REMOVED.into(),
+            message,
+            terminal: false,
+        })
     }
 }

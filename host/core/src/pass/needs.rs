@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use pintle_wit::{Failure, Need, NeedAnswer, ObjectRef, Response, reasons};
+use pintle_wit::{Failure, Need, NeedAnswer, ObjectRef, Response};
 use serde_json::Value;
 
 use super::{Pass, Phase, RootMemory, Step};
@@ -11,6 +11,7 @@ use crate::{
     desired::hash_parts,
     gate,
     needs::{self, Budget, LookUp},
+    reasons,
 };
 
 /// How many times in a row a guest is called while it keeps asking for another set of needs: four for a chain such as ConfigMap and

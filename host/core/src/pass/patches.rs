@@ -14,14 +14,11 @@ use super::{ApiError, Apply, Binding, Pass, Phase, Step, adoption::Before, doubt
 use crate::{
     desired::{self, hash_parts, hex},
     gate::AllowedPatch,
-    managed, object,
+    managed, object, reasons,
 };
 
 /// The longest name of a field manager, as the API has it.
 const MANAGER_MAX: usize = 128;
-
-/// The reason while the object to be patched does not exist.
-const TARGET_MISSING: &str = "PatchTargetMissing";
 
 /// What to do with one object.
 #[derive(Clone, Debug)]
@@ -158,7 +155,12 @@ impl Pass {
                     let message = format!("{reference} is to be patched and is not there");
                     self.patch_failed(
                         &reference,
-                        ApiError { code: 404, reason: TARGET_MISSING.into(), message, ..ApiError::default() },
+                        ApiError {
+                            code: 404,
+                            reason: reasons::PATCH_TARGET_MISSING.into(),
+                            message,
+                            ..ApiError::default()
+                        },
                     );
                     continue;
                 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Pass;
-use crate::{object, reconciler};
+use crate::{object, reasons, reconciler};
 
 /// The most entries of one list that count: a little more than twice the largest number of children that an answer may have (1000), for
 /// an answer and the answer before it.
@@ -107,6 +107,6 @@ impl Pass {
             "{ignored} entries of status.pintle name no object, or are more than the {RECORDED_MAX} that count; they are passed \
              over: the host has not written them"
         );
-        Some(Event { r#type: EventType::Warning, reason: "StatusEntriesIgnored".into(), message })
+        Some(Event { r#type: EventType::Warning, reason: reasons::STATUS_ENTRIES_IGNORED.into(), message })
     }
 }

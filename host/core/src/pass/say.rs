@@ -17,6 +17,7 @@ use crate::{
     managed, object,
     observed::{Observed, status_conditions},
     readiness::{self, Ready},
+    reasons,
     request::HOST_STATUS,
     status::StatusSchema,
 };
@@ -67,7 +68,7 @@ impl Pass {
     /// The status while the answer is being carried out.
     fn status_on_the_way(&self) -> Value {
         let blocker = Blocker {
-            reason: "Progressing".into(),
+            reason: reasons::PROGRESSING.into(),
             message: "the children are being applied".into(),
             terminal: false,
         };
@@ -323,11 +324,11 @@ impl Pass {
             let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
             let way_out = if object::is_deleting(&self.root) { self.way_out() } else { String::new() };
             let message = format!("{at}{}{way_out}", failure.message);
-            add(&word(&failure.reason, "GuestFailed"), message, !failure.retry);
+            add(&word(&failure.reason, reasons::GUEST_FAILED), message, !failure.retry);
             return blockers;
         }
         if let Some(message) = self.slowed() {
-            add(conditions::REASON_THROTTLED, message, false);
+            add(reasons::THROTTLED, message, false);
         }
         if let Some(error) = &self.unsure {
             add(&error.reason_word(), error.to_string(), false);
@@ -335,22 +336,22 @@ impl Pass {
         for standing in self.memory.blocking(self.answer.as_ref().map(|answer| &answer.allowed)) {
             let refusal = &standing.refusal;
             let message = match refusal.reason.as_str() {
-                super::adoption::ADOPTION_CONFLICT => refusal.message.clone(),
+                reasons::ADOPTION_CONFLICT => refusal.message.clone(),
                 _ if standing.immutable => format!(
                     "{0}: {1}; what is there cannot become this: delete {0}, and it is made anew, or let the guest name it otherwise",
                     refusal.child, refusal.message
                 ),
                 _ => format!("{}: {}", refusal.child, refusal.message),
             };
-            add(&word(&refusal.reason, "ChildRefused"), message, !standing.retry);
+            add(&word(&refusal.reason, reasons::CHILD_REFUSED), message, !standing.retry);
         }
         for (reference, error) in &self.patches_refused {
             let message = match error.code {
-                404 if error.reason == "PatchTargetMissing" => error.message.clone(),
+                404 if error.reason == reasons::PATCH_TARGET_MISSING => error.message.clone(),
                 _ => format!("the patch of {reference} is refused: {error}"),
             };
-            let reason = if error.code == 409 { "PatchConflict".into() } else { error.reason_word() };
-            add(&word(&reason, "PatchRefused"), message, !error.depends_on_others());
+            let reason = if error.code == 409 { reasons::PATCH_CONFLICT.into() } else { error.reason_word() };
+            add(&word(&reason, reasons::PATCH_REFUSED), message, !error.depends_on_others());
         }
         blockers.extend(self.eviction_blocker());
         blockers.extend(self.label_blocker());
@@ -364,12 +365,12 @@ impl Pass {
         if let Some(answer) = &self.answer {
             for state in &answer.states {
                 if let ChildState::Held(message) = state {
-                    add("ChildHeld", message.clone(), false);
+                    add(reasons::CHILD_HELD, message.clone(), false);
                 }
             }
         }
         if let Some(message) = self.stage_waiting() {
-            add(conditions::REASON_STAGE, message, false);
+            add(reasons::STAGE_WAITING, message, false);
         }
         if self.answer.is_some() || self.memory.memo.is_some() {
             let wanted = self.wanted();
@@ -381,11 +382,11 @@ impl Pass {
             for (_, child) in left {
                 let doing =
                     if child.deleting { "is being deleted" } else { "is no longer wanted and still there" };
-                add(conditions::REASON_PRUNING, format!("{} {doing}", child.reference), false);
+                add(reasons::PRUNING, format!("{} {doing}", child.reference), false);
             }
         }
         if object::is_deleting(&self.root) {
-            add("Deleting", "the guest has not finished cleaning up".into(), false);
+            add(reasons::DELETING, "the guest has not finished cleaning up".into(), false);
         }
         let mut waiting = Vec::new();
         for (reference, ready) in self.readiness() {
@@ -397,7 +398,7 @@ impl Pass {
             }
         }
         if !waiting.is_empty() {
-            add(conditions::REASON_WAITING, waiting.join("; "), false);
+            add(reasons::CHILD_NOT_READY, waiting.join("; "), false);
         }
         for condition in self.words().1.iter().filter(|condition| condition.blocks_ready) {
             add(&condition.reason, condition.message.clone(), false);
@@ -469,8 +470,7 @@ impl Pass {
         let find = |name: &str| before.iter().find(|condition| condition.r#type == name);
         let worth = |blocker: &&Blocker| {
             blocker.terminal
-                || blocker.reason != conditions::REASON_WAITING
-                    && blocker.reason != conditions::REASON_PRUNING
+                || blocker.reason != reasons::CHILD_NOT_READY && blocker.reason != reasons::PRUNING
         };
         let refused = self.failure.is_some()
             || !self.memory.unlabelled.is_empty()
@@ -479,7 +479,7 @@ impl Pass {
         if !refused {
             self.memory.warned = None;
         }
-        let first = blockers.iter().find(|blocker| blocker.reason != conditions::REASON_THROTTLED);
+        let first = blockers.iter().find(|blocker| blocker.reason != reasons::THROTTLED);
         if let Some(blocker) = first.filter(|_| refused).filter(worth) {
             let told = find(conditions::READY).is_some_and(|ready| {
                 ready.status == ConditionStatus::False
@@ -491,7 +491,7 @@ impl Pass {
             if !told && warned != warning {
                 let message = crate::gate::clean(&blocker.message, 1024);
                 // A user asked for this.
-                let is_wanted = blocker.reason == super::SUSPENDED;
+                let is_wanted = blocker.reason == reasons::SUSPENDED;
                 let r#type = if is_wanted { EventType::Normal } else { EventType::Warning };
                 events.push(Event { r#type, reason: blocker.reason.clone(), message });
             }
@@ -499,7 +499,7 @@ impl Pass {
             && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
         {
             let message = "the root is ready again".into();
-            events.push(Event { r#type: EventType::Normal, reason: "Recovered".into(), message });
+            events.push(Event { r#type: EventType::Normal, reason: reasons::RECOVERED.into(), message });
         }
         events
     }

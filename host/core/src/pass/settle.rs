@@ -1,12 +1,12 @@
 //! The steps after the children are applied: what refusals lead to, what is pruned, and what is remembered for the next pass.
 
-use pintle_wit::{Failure, ObjectRef, reasons};
+use pintle_wit::{Failure, ObjectRef};
 
 use super::{
     Answer, ChildState, GUEST_CALLS_MAX, Judged, Key, Memo, Pass, Step, adoption::Before, deletions::Goes,
     memory,
 };
-use crate::desired;
+use crate::{desired, reasons};
 
 impl Pass {
     /// Every child that can be applied is applied. If the refusals are no longer those that the guest was told, it is called again.

@@ -1,6 +1,6 @@
 //! The rows about pod templates: what a Pod, a container and a claim may not do, and where every workload kind keeps its template.
 
-use pintle_core::gate::reasons;
+use pintle_core::reasons;
 use serde_json::{Value, json};
 
 use crate::table::{Row, more, row};

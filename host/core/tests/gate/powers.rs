@@ -1,6 +1,6 @@
 //! Rows about needs, patches, evictions and stamps.
 
-use pintle_core::gate::reasons::*;
+use pintle_core::reasons::*;
 use serde_json::{Value, json};
 
 use crate::table::{Row, row};
@@ -164,7 +164,7 @@ fn patches() -> Vec<Row> {
         (DUPLICATE_PATCH, "patches[1].object.metadata.name".into(), theirs, json!([good, good])),
         (OBJECT_INVALID, at(""), "patch", json!([{"object": [], "onRelease": "Leave"}])),
         (
-            STATUS_FORBIDDEN,
+            CHILD_STATUS_FORBIDDEN,
             at(".status"),
             theirs,
             json!([patch("Deployment", json!({"status": {"a": 1}, "spec": {"template": {}}}))]),

@@ -1,6 +1,6 @@
 //! What pod templates may refer to.
 
-use pintle_core::{gate::reasons, reconciler::ReferenceGrant};
+use pintle_core::{reasons, reconciler::ReferenceGrant};
 use serde_json::{Value, json};
 
 use crate::fixture::{binding, good, judge, set};

@@ -1,10 +1,10 @@
 //! The table. A row changes a good answer in one place and says what the gate must say to it.
 
-use pintle_core::gate::reasons;
+use pintle_core::reasons;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{FORBIDDEN, set},
+    fixture::{self, set},
     pods, powers,
 };
 
@@ -110,7 +110,7 @@ fn forms() -> Vec<Row> {
             "/children/-",
             json!({"id": "twin", "object": twin}),
         ),
-        row(STATUS_FORBIDDEN, &at(".status"), web, "/children/0/object/status", json!({"replicas": 1})),
+        row(CHILD_STATUS_FORBIDDEN, &at(".status"), web, "/children/0/object/status", json!({"replicas": 1})),
         row(
             NAMESPACE_FORBIDDEN,
             &at(".metadata.namespace"),
@@ -186,10 +186,11 @@ fn kinds() -> Vec<Row> {
         more(KIND_NOT_DECLARED, ".kind", "apps/v1beta1", "Deployment", Value::Null),
         more(KIND_NOT_GRANTED, ".kind", "example.com/v1", "Ungranted", Value::Null),
         Row { retry: true, ..more(KIND_MISSING, ".kind", "example.com/v1", "Unserved", Value::Null) },
-        more(CLUSTER_SCOPED, ".kind", "example.com/v1", "Planet", Value::Null),
+        more(CLUSTER_SCOPED_CHILD, ".kind", "example.com/v1", "Planet", Value::Null),
     ];
     rows.extend(
-        FORBIDDEN.map(|(api_version, kind)| more(KIND_FORBIDDEN, ".kind", api_version, kind, Value::Null)),
+        fixture::FORBIDDEN
+            .map(|(api_version, kind)| more(KIND_FORBIDDEN, ".kind", api_version, kind, Value::Null)),
     );
     rows.push(more(KIND_FORBIDDEN, ".kind", "rbac.authorization.k8s.io/v2", "Role", Value::Null));
     rows

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pintle_api as api;
-use pintle_core::{Binding, Config, Duty, KindInfo, Priority};
+use pintle_core::{Binding, Config, Duty, KindInfo, Priority, reasons};
 use pintle_runtime::clock;
 use pintle_wit::{Event, EventType, Kind, Manifest};
 use tracing::info;
@@ -50,7 +50,7 @@ pub(super) async fn activate(shared: &Arc<Shared>, verdicts: &Verdicts, waiting:
     shared.work.notify_one();
     for Swap { reconciler, uid, module } in swaps {
         let message = format!("module {module} is in force");
-        let event = Event { r#type: EventType::Normal, reason: "ModuleInForce".into(), message };
+        let event = Event { r#type: EventType::Normal, reason: reasons::MODULE_IN_FORCE.into(), message };
         let (about, related) = (own("Reconciler", &reconciler), own("Module", &module));
         shared.recorder.emit(&about, &uid, Some(&related), &[event]).await;
     }

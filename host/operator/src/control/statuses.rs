@@ -7,7 +7,7 @@ use std::{
 
 use kube::api::ObjectMeta;
 use pintle_api as api;
-use pintle_core::{ApiError, reconciler};
+use pintle_core::{ApiError, reasons, reconciler};
 use pintle_kubernetes::{Resource, builtin};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
@@ -152,7 +152,7 @@ pub(super) fn ready(conditions: &[Condition]) -> Option<&Condition> {
 
 /// Reasons that end by themselves within moments.
 pub(super) fn is_passing(reason: &str) -> bool {
-    matches!(reason, "Progressing" | "Loading" | "ModuleLoading")
+    matches!(reason, reasons::PROGRESSING | reasons::LOADING | reasons::MODULE_LOADING)
 }
 
 pub(super) fn reconciler_status(
@@ -410,7 +410,7 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
 
 fn roots_are_held() -> ApiError {
     let message = "its roots have finalizers that their watch has not shown yet".into();
-    ApiError { reason: "RootsHeld".into(), message, ..ApiError::default() }
+    ApiError { reason: reasons::ROOTS_HELD.into(), message, ..ApiError::default() }
 }
 
 /// Whether a Reconciler should have our finalizer; none while that is not known.
@@ -460,7 +460,7 @@ pub(super) async fn tell(
     let is_ready = now.status == ConditionStatus::True;
     let event = Event {
         r#type: if is_ready { EventType::Normal } else { EventType::Warning },
-        reason: if is_ready { "Ready".into() } else { now.reason.clone() },
+        reason: if is_ready { reasons::READY.into() } else { now.reason.clone() },
         message: now.message.clone(),
     };
     shared.recorder.emit(&own(kind, name), uid.unwrap_or_default(), None, &[event]).await;

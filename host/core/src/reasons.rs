@@ -32,9 +32,9 @@ pub enum Object {
     Reconciler,
     /// A Module.
     Module,
-    /// An Event that says it by itself. Whatever turns a `Ready` has an Event of the same reason besides.
+    /// An Event that is published for it alone. Whatever fails a root has an Event of its reason besides.
     Event,
-    /// What `pintle test` and `pintle render` print.
+    /// What `pintle check`, `test` and `render` print.
     Offline,
     /// The host's log alone.
     Log,
@@ -106,9 +106,10 @@ registry! {
         "A pod template switches AppArmor off.",
         "Mend the guest, or except the rule in the Reconciler with `spec.grants.podTemplates.allow: \
          [AppArmor]`.";
-    BAD_REQUEST = "BadRequest", [Root], Stalled,
-        "The API server could not read an object. The message has its words.",
-        "Mend the guest.";
+    BAD_REQUEST = "BadRequest", [Root], Either,
+        "The API server could not read an object, or an admission webhook refuses it. The message has its \
+         words.",
+        "Mend the guest, or change the policy.";
     CAPABILITIES = "Capabilities", [Root], Stalled,
         "A pod template adds a capability beyond the baseline.",
         "Mend the guest, or except the rule in the Reconciler with `spec.grants.podTemplates.allow: \
@@ -211,14 +212,15 @@ registry! {
         "Set `spec.grants.evictions` or `spec.grants.podDeletions` of the Reconciler.";
     EVICTION_REFUSED = "EvictionRefused", [Root, Event], Reconciling,
         "The API server refuses an eviction. The message has its words.",
-        "Apply the role that `pintle rbac` prints, with `--pod-deletions` for deletions.";
+        "Where a right is lacking, apply the role that `pintle rbac` prints, with `--pod-deletions` for \
+         deletions.";
     EVICTION_WAITING = "EvictionWaiting", [Root], Reconciling,
         "Pods go one at a time, and the replacement of the one before is not ready. For one that nobody \
          makes it waits a minute.",
         "See why the replacement is not ready.";
     EXTERNAL_IPS_NOT_GRANTED = "ExternalIPsNotGranted", [Root], Stalled,
         "A Service has external IPs, which are not granted.",
-        "Mend the guest, or set `spec.grants.services.externalIPs` of the Reconciler.";
+        "Mend the guest, or set `spec.grants.services.externalIps` of the Reconciler.";
     FIELD_MANAGER_TAKEN = "FieldManagerTaken", [Reconciler], Stalled,
         "An older Reconciler writes as this field manager already.",
         "Set another `spec.fieldManager`, or delete one of them.";
@@ -269,7 +271,7 @@ registry! {
          [HostProcess]`.";
     IMPORTS = contract::IMPORTS, [Module], Stalled,
         "The component imports something. A guest imports nothing.",
-        "Build the guest with `pintle build`, which shows what brings the import in.";
+        "Build the guest with `pintle build`, which builds for wasm32-unknown-unknown, without WASI.";
     INDEX_FORBIDDEN = "IndexForbidden", [Module], Stalled,
         "The manifest declares an index of a kind that the host may not watch: Secrets.",
         "Have the guest ask for them by name.";
@@ -328,7 +330,7 @@ registry! {
          watch cannot see it.",
         "Exempt labels of `pintle.dev` from the policy.";
     LEADER_ELECTION = "LeaderElection", [Event], Other,
-        "Another host leads. The Event is about the Lease.",
+        "A host has become the leader. The Event is about the Lease.",
         "Nothing is to be done.";
     LEFT_BEHIND = "LeftBehind", [Event], Other,
         "A root was let go by `pintle.dev/release`, and an object that could not be deleted, or a patch, is \
@@ -340,8 +342,8 @@ registry! {
     MANIFEST_TOO_LARGE = contract::MANIFEST_TOO_LARGE, [Module], Stalled,
         "The manifest is larger, or declares more, than a host takes. The message names the place.",
         "Declare less. Several guests may reconcile what one does.";
-    MEMORY_BUDGET = contract::MEMORY_BUDGET, [Root, Module], Reconciling,
-        "The call, or the compiler, takes more memory than this host ever has for one. It is tried again.",
+    MEMORY_BUDGET = contract::MEMORY_BUDGET, [Root], Reconciling,
+        "The call takes more memory than this host ever has for one. It is tried again.",
         "Raise the memory limit of the host (`resources.limits.memory`, `--memory-budget`), or lower \
          `spec.limits` of the Reconciler.";
     MEMORY = contract::MEMORY, [Root, Module], Either,
@@ -489,7 +491,7 @@ registry! {
         "Have the guest put the child that is referred to into the same stage or an earlier one.";
     REFERENCE_NOT_GRANTED = "ReferenceNotGranted", [Root], Stalled,
         "A pod template refers to an object that is neither a child nor granted.",
-        "Mend the guest, or grant the reference as the message says.";
+        "Mend the guest, or grant the reference in `spec.grants.podTemplates.references` of the Reconciler.";
     REFUSALS_UNSTABLE = contract::REFUSALS_UNSTABLE, [Root], Stalled,
         "The guest's answer and what the API server refuses did not settle within three calls.",
         "Mend the guest: it gives the same answer to the same refusals.";
@@ -533,7 +535,7 @@ registry! {
         "Mend the guest, or add the type to `spec.grants.services.types` of the Reconciler.";
     SOURCE_FORBIDDEN = "SourceForbidden", [Module], Reconciling,
         "The host may not read the ConfigMap of the Module.",
-        "Push the module into a namespace whose ConfigMaps the host may read, or give it a role there.";
+        "Push the module into `pintle-system`, where the host may read ConfigMaps, or give it a role there.";
     SOURCE_INVALID = "SourceInvalid", [Module], Reconciling,
         "The ConfigMap of the Module has something other than base64 under its key.",
         "Push the module again.";
@@ -789,6 +791,9 @@ const SECTIONS: &[(Object, &str)] = &[
     (Object::Reconciler, "Reconcilers"),
     (Object::Module, "Modules"),
     (Object::Event, "Events"),
-    (Object::Offline, "`pintle test` and `pintle render`"),
+    (Object::Offline, "What `pintle check`, `test` and `render` print"),
     (Object::Log, "The log"),
 ];
+
+#[cfg(test)]
+mod tests;

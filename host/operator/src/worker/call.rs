@@ -1,0 +1,189 @@
+//! Calling the guest: with what memory, on which thread, and judging what it answers.
+
+use std::{
+    sync::{Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle_core::{Outcome, Pass, Step, budget::Need, reasons};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_wit::{Failure, Request, Response, Weight};
+use tokio::task::JoinError;
+
+use super::{Held, Work};
+use crate::{
+    budget::{Purpose, Reservation, TooLarge},
+    limits::Limit,
+};
+
+/// An answer with at most this many reserved bytes is judged on the thread of the pass, in one or two milliseconds. Handing it to another
+/// thread and back takes a twentieth of a millisecond.
+const JUDGED_AT_ONCE_BYTES: u64 = 1 << 20;
+
+impl Work {
+    /// The pass's next step. For a large answer the step takes long, so it is not computed on a thread that does the I/O of all tasks.
+    pub(super) async fn judge(&self, mut pass: Pass, outcome: Outcome) -> (Pass, Step) {
+        let is_large = matches!(outcome, Outcome::Answered(Ok(_)))
+            && self.held().as_ref().is_some_and(|held| held.judged_bytes > JUDGED_AT_ONCE_BYTES);
+        if !is_large {
+            let step = pass.step(outcome);
+            return (pass, step);
+        }
+        let judged = self.shared.spawner.block(move || {
+            let step = pass.step(outcome);
+            (pass, step)
+        });
+        match judged.await.map_err(JoinError::try_into_panic) {
+            Ok(judged) => judged,
+            // The panic belongs to this pass, and is reported as its own.
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime is being shut down.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    }
+
+    /// The answer that the pass holds was judged. Gives back the memory that is not needed for it any more.
+    pub(super) fn judged(&self) {
+        if let Some(held) = &mut *self.held() {
+            held.reservation.shrink(Purpose::Answer, held.judged_bytes);
+        }
+    }
+
+    pub(super) fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
+        // The pass has dropped the answer that this one replaces. While it waits for a reservation, it holds none.
+        drop(self.held().take());
+        self.may_observe().await?;
+        let Ok(text) = serde_json::to_string(&request) else {
+            return Err(Failure::transient(
+                reasons::REQUEST_INVALID,
+                "the request cannot be written as JSON",
+            ));
+        };
+        drop(request);
+        let text: Arc<str> = text.into();
+        let Some(module) = self.module.clone() else {
+            return Err(Failure::transient(reasons::MODULE_MISSING, "no module is in force"));
+        };
+        let (lane, budget, metrics) = (&self.binding.reconciler, &self.shared.budget, &self.shared.metrics);
+        let limits = self.call_limits();
+        let most = Need {
+            memory_bytes: limits.memory_bytes as u64,
+            text_bytes: limits.response.bytes as u64,
+            parsed_bytes: Weight::parsed_bytes_max(limits.response) as u64,
+        };
+        let mut grant = budget.grant(lane, most);
+        // The last grant, which was not enough.
+        let mut too_little = Need::default();
+        loop {
+            let reservation = self.reserve(&mut grant, too_little, text.len() as u64).await?;
+            let (called, reservation) =
+                self.call_within(&module, Arc::clone(&text), limits, grant, reservation).await?;
+            let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
+            if let Some(more) = called.as_ref().err().and_then(|error| more(error, grant, most)) {
+                // A guest is a pure function, so it is called again. The reservation of the first call is given back before.
+                drop(reservation);
+                (too_little, grant) = (grant, more);
+                continue;
+            }
+            let need = need(stats);
+            budget.saw(lane, need);
+            metrics.guest_called(lane, stats.duration, stats.peak_memory_bytes);
+            if called.is_ok() {
+                *self.held() = Some(Held { reservation, judged_bytes: need.of_answer() });
+            }
+            return called.map(|answer| answer.response).map_err(Failure::from);
+        }
+    }
+
+    pub(super) fn call_limits(&self) -> CallLimits {
+        let limits = &self.binding.limits;
+        CallLimits {
+            timeout: Duration::from_millis(limits.timeout_milliseconds.into()),
+            memory_bytes: ((limits.memory_mebibytes as usize) << 20)
+                .min(self.shared.engine.memory_bytes_max()),
+            response: limits.response(),
+            ..CallLimits::default()
+        }
+    }
+
+    /// Waits for the memory that a call is granted. If the budget can never give so much, the call is granted less linear memory, provided
+    /// that this is still more than the grant that was not enough. Most guests never use all that they may have.
+    pub(super) async fn reserve(
+        &self,
+        grant: &mut Need,
+        too_little: Need,
+        request_bytes: u64,
+    ) -> Result<Reservation, TooLarge> {
+        let (lane, budget) = (&self.binding.reconciler, &self.shared.budget);
+        let mut reserved = budget.reserve(lane, Purpose::Call, grant.of_call(request_bytes)).await;
+        if let Err(TooLarge { bytes, bytes_max }) = reserved {
+            let memory_bytes = grant.memory_bytes.saturating_sub(bytes.saturating_sub(bytes_max));
+            if memory_bytes > too_little.memory_bytes {
+                grant.memory_bytes = memory_bytes;
+                reserved = budget.reserve(lane, Purpose::Call, grant.of_call(request_bytes)).await;
+            }
+        }
+        if reserved.as_ref().is_ok_and(Reservation::waited) {
+            self.shared.metrics.limit_hit(lane, Limit::MemoryBudget);
+        }
+        reserved
+    }
+
+    /// Calls the guest with its grant. The reservation stays with the call, even if nothing waits for the call any more.
+    pub(super) async fn call_within(
+        &self,
+        module: &Module,
+        text: Arc<str>,
+        limits: CallLimits,
+        grant: Need,
+        reservation: Reservation,
+    ) -> Result<(Result<Answer, CallError>, Reservation), Failure> {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut limits = CallLimits { memory_bytes: bytes(grant.memory_bytes), ..limits };
+        limits.response.bytes = bytes(grant.text_bytes);
+        limits.response.parsed_bytes = bytes(grant.parsed_bytes);
+        match (&self.shared.guests, module.reconcile_at_once(&text, &limits)) {
+            (Some(call), _) => Ok((call(module, &text, &limits), reservation)),
+            (None, Some(answer)) => Ok((answer, reservation)),
+            // A call computes for up to its deadline. On a thread of the runtime it would hold up the I/O of all tasks for as long.
+            (None, None) => {
+                let module = module.clone();
+                let called =
+                    self.shared.spawner.block(move || (module.reconcile(&text, &limits), reservation));
+                called.await.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))
+            }
+        }
+    }
+}
+
+/// The memory that a call needed.
+fn need(stats: CallStats) -> Need {
+    Need {
+        memory_bytes: stats.peak_memory_bytes as u64,
+        text_bytes: stats.response_bytes as u64,
+        parsed_bytes: stats.parsed_bytes as u64,
+    }
+}
+
+/// The next grant for a call that failed for lack of memory, if it may have more.
+fn more(error: &CallError, grant: Need, most: Need) -> Option<Need> {
+    if error.origin != Origin::Engine {
+        return None;
+    }
+    let seen = need(error.stats);
+    let more = match error.failure.reason.as_str() {
+        reasons::MEMORY => Need { memory_bytes: most.memory_bytes, ..grant },
+        reasons::TOO_LARGE => Need { text_bytes: most.text_bytes, ..grant },
+        // The failure says how much the answer needs, unless the answer was changed on its way.
+        reasons::BEYOND_GRANT if seen.parsed_bytes > grant.parsed_bytes => {
+            Need { parsed_bytes: seen.parsed_bytes.min(most.parsed_bytes), ..grant }
+        }
+        reasons::BEYOND_GRANT => Need { parsed_bytes: most.parsed_bytes, ..grant },
+        _ => return None,
+    };
+    (more != grant).then_some(more)
+}

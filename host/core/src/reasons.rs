@@ -239,8 +239,7 @@ registry! {
         "Apply the role that `pintle rbac` prints; where the message says `impersonate`, \
          `deploy/namespace/impersonate.yaml`. `pintle.dev/reconcile-at` hurries it.";
     FUEL = contract::FUEL, [Offline], Stalled,
-        "The guest spent its fuel. Calls are counted in fuel in `pintle test` and `pintle render`, and in \
-         time by a host.",
+        "The guest spent its fuel. Calls are counted in fuel without a cluster, and in time by a host.",
         "Mend the guest.";
     GUEST_FAILED = "GuestFailed", [Root], Either,
         "The guest failed for a reason that is no word which a condition can have.",

@@ -36,8 +36,8 @@ pub enum Object {
     Event,
     /// What `pintle check`, `test` and `render` print.
     Offline,
-    /// The host's log alone.
-    Log,
+    /// Inside the host: nobody is shown the word, at most its message in the log.
+    Internal,
 }
 
 /// What a reason says of the work, which decides the condition that it stands in beside `Ready`.
@@ -171,7 +171,7 @@ registry! {
         "The guest ran longer than its deadline. It is tried again, and its Reconciler gets fewer workers \
          until that ends.",
         "Mend the guest, or raise `spec.limits.timeoutMilliseconds` of the Reconciler.";
-    DELETED = "Deleted", [Log], Reconciling,
+    DELETED = "Deleted", [Internal], Reconciling,
         "The Module went while it waited to be compiled.",
         "Nothing is to be done.";
     DELETING = "Deleting", [Root, Reconciler], Reconciling,
@@ -507,7 +507,7 @@ registry! {
     TOO_LARGE = contract::TOO_LARGE, [Root, Module], Stalled,
         "The guest's answer has more bytes than its limit.",
         "Mend the guest, or raise `spec.limits.responseKibibytes` of the Reconciler.";
-    ROOTS_HELD = "RootsHeld", [Log], Reconciling,
+    ROOTS_HELD = "RootsHeld", [Internal], Reconciling,
         "Roots have finalizers that their watch has not shown yet, so that the Reconciler keeps its own.",
         "Nothing is to be done.";
     SELINUX = "SELinux", [Root], Stalled,
@@ -738,7 +738,7 @@ pub fn page() -> String {
     let mut page = String::from(INTRODUCTION);
     for (object, title) in SECTIONS {
         let _ = write!(page, "\n## {title}\n\n");
-        let has_condition = !matches!(object, Object::Event | Object::Offline | Object::Log);
+        let has_condition = !matches!(object, Object::Event | Object::Offline | Object::Internal);
         page.push_str(match has_condition {
             true => "| reason | beside `Ready` | what it means | what to do |\n| --- | --- | --- | --- |\n",
             false => "| reason | what it means | what to do |\n| --- | --- | --- |\n",
@@ -791,7 +791,7 @@ const SECTIONS: &[(Object, &str)] = &[
     (Object::Module, "Modules"),
     (Object::Event, "Events"),
     (Object::Offline, "What `pintle check`, `test` and `render` print"),
-    (Object::Log, "The log"),
+    (Object::Internal, "Inside the host: at most the message is logged"),
 ];
 
 #[cfg(test)]

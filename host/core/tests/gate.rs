@@ -334,3 +334,17 @@ fn what_is_wrong_is_said_in_few_words_however_long_the_guest_is_about_it() {
         }
     }
 }
+
+#[test]
+fn the_grant_that_a_refused_service_asks_for_is_a_field_of_the_grants() {
+    let mut answer = good();
+    set(&mut answer, "/children/1/object/spec/externalIPs", json!(["1.2.3.4"]));
+    let message = judge(&binding(), answer.clone()).expect_err("refused").remove(0).message;
+    let field = message.split("grant ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a field");
+    let (outer, inner) = field.split_once('.').expect("a path");
+    let mut granted = binding();
+    let grants: pintle_core::reconciler::Grants =
+        serde_json::from_value(json!({outer: {inner: true}})).expect(field);
+    granted.grants.services = grants.services;
+    assert!(judge(&granted, answer).is_ok(), "{message}");
+}

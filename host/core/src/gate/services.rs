@@ -35,7 +35,7 @@ fn service(context: &GateContext<'_>, child: &Value, name: &str, path: &str, fou
     }
     let external = object::at(child, &["spec", "externalIPs"]).and_then(Value::as_array);
     if external.is_some_and(|addresses| !addresses.is_empty()) && !grants.external_ips {
-        let message = format_args!("{name} has external IPs; grant services.externalIPs to allow it");
+        let message = format_args!("{name} has external IPs; grant services.externalIps to allow it");
         found.add(reasons::EXTERNAL_IPS_NOT_GRANTED, format_args!("{path}.spec.externalIPs"), message);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Marks {
 /// A part of the state, and what the news of an object mean to it. Each function says whether a root was queued.
 trait Part {
     /// Whether an object is known in this version or a later one: from the operator's own write, nearly always.
-    fn knows(&self, state: &State, news: &News) -> bool;
+    fn knows(&self, shared: &Shared, news: &News) -> bool;
     /// An object is there. With `list`, the first list of the watch shows it.
     fn saw(&self, shared: &Shared, key: &WatchKey, live: Value, list: Option<Marks>) -> bool;
     /// An object is gone; this is how it was last.
@@ -61,8 +61,8 @@ fn priority(list: Option<Marks>) -> Priority {
 }
 
 impl Part for Roots {
-    fn knows(&self, state: &State, news: &News) -> bool {
-        state.roots.knows(&news.key.kind, &news.head)
+    fn knows(&self, shared: &Shared, news: &News) -> bool {
+        shared.state().roots.knows(&news.key.kind, &news.head)
     }
 
     fn saw(&self, shared: &Shared, key: &WatchKey, live: Value, list: Option<Marks>) -> bool {
@@ -105,8 +105,8 @@ impl Children {
 }
 
 impl Part for Children {
-    fn knows(&self, state: &State, news: &News) -> bool {
-        state.children.knows(&news.key.kind, &news.head)
+    fn knows(&self, shared: &Shared, news: &News) -> bool {
+        shared.state().children.knows(&news.key.kind, &news.head)
     }
 
     fn saw(&self, shared: &Shared, key: &WatchKey, live: Value, list: Option<Marks>) -> bool {
@@ -131,7 +131,7 @@ impl Part for Children {
 }
 
 impl Part for Needs {
-    fn knows(&self, _: &State, _: &News) -> bool {
+    fn knows(&self, _: &Shared, _: &News) -> bool {
         false
     }
 
@@ -217,8 +217,7 @@ impl Sink for Shared {
 
 impl Shared {
     fn take_in(&self, news: &News) {
-        if news.change == Change::Seen && with_part(news.key.purpose, |part| part.knows(&self.state(), news))
-        {
+        if news.change == Change::Seen && with_part(news.key.purpose, |part| part.knows(self, news)) {
             return;
         }
         let Some(live) = news.read() else { return };

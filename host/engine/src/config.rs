@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
-use crate::Target;
+use crate::{Target, ticker::LANES};
 use wasmtime::{Config, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
 
 /// A clock that only runs forward, for durations. The engine has none of its own, so that the simulator can replace it.
@@ -30,7 +30,9 @@ pub enum Allocation {
 /// How an [`Engine`](crate::Engine) is built.
 #[derive(Clone)]
 pub struct EngineConfig {
-    /// How many calls may run at once; further calls wait for their turn. Default: one for each processor, since a call only computes.
+    /// How many calls may run at once that may use their whole deadline; further ones wait for their turn. As many may run besides that
+    /// answer in a moment ([`Module::reconcile_at_once`](crate::Module::reconcile_at_once)). Default: one for each processor, since a call
+    /// only computes.
     pub concurrent_calls: usize,
     /// The largest module, in bytes. Default: 8 MiB, some fifty times as large as a guest in Rust, and enough for a language with a runtime
     /// of its own.
@@ -153,7 +155,7 @@ pub(crate) fn compile_config(target: &Target) -> Config {
 }
 
 fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
-    let calls = config.concurrent_calls.max(1);
+    let calls = config.concurrent_calls.max(1).saturating_mul(LANES);
     let each = |count: usize| u32::try_from(calls.saturating_mul(count)).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(each(1))

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_wit::{Failure, Manifest, reasons};
+use pintle_wit::{Failure, Limits, Manifest, reasons};
 use wasmtime::component::InstancePre;
 
 use crate::{
@@ -23,9 +23,18 @@ use crate::{
 /// How long a call by [`Module::reconcile_at_once`] may take: some ten ordinary calls.
 const MOMENT: Duration = TICK;
 
-/// How many calls in a row are not tried at once after one call took longer than [`MOMENT`]. For a guest that always takes longer, the
-/// attempts cost a hundredth of that.
-const PATIENCE: u32 = 100;
+/// How much memory such a call may use, in bytes: three times that of an ordinary call. A deadline is looked at between instructions, and a
+/// single one may fill all of a guest's memory. With 64 MiB of fresh memory that takes 40 ms, with this some 2 ms.
+const MOMENT_MEMORY_BYTES: usize = 4 << 20;
+
+/// How long the answer of such a call may be, in bytes, and how much memory it may take when it is parsed. Both take a millisecond or two.
+const MOMENT_ANSWER_BYTES: usize = 256 << 10;
+const MOMENT_PARSED_BYTES: usize = 1 << 20;
+
+/// How many calls in a row are at most not tried at once after calls took longer than [`MOMENT`]. For a guest that always takes longer, the
+/// attempts cost a hundredth of that. A guest that took longer once, since the machine was busy, is left alone for one call: the number
+/// doubles with each attempt that fails, and an attempt that succeeds takes it back.
+const PATIENCE_MAX: u32 = 100;
 
 /// A guest that was loaded. It is cheap to clone, and every clone is the same module.
 #[derive(Clone)]
@@ -40,8 +49,10 @@ pub(crate) struct Loaded {
     manifest_text: String,
     size: Size,
     compile_duration: Duration,
-    /// How many calls are not tried at once.
+    /// How many further calls are not tried at once.
     patience: AtomicU32,
+    /// How many calls were not tried at once after the last attempt that failed.
+    patience_before: AtomicU32,
 }
 
 /// How large a module is, in bytes.
@@ -77,6 +88,7 @@ impl Loaded {
             size,
             compile_duration,
             patience: AtomicU32::new(0),
+            patience_before: AtomicU32::new(0),
         })
     }
 }
@@ -128,16 +140,17 @@ impl Module {
         if loaded.patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             return None;
         }
-        let moment = CallLimits { timeout: limits.timeout.min(MOMENT), ..*limits };
+        let moment = moment(limits);
         let answer = self.reconcile_in(loaded.engine.ticker.try_enter()?, request_json, &moment);
-        let took_longer = answer
-            .as_ref()
-            .is_err_and(|error| error.origin == Origin::Engine && error.failure.reason == reasons::DEADLINE);
-        if took_longer && moment.timeout < limits.timeout {
+        if answer.as_ref().is_err_and(|error| is_due_to(error, &moment, limits)) {
             // A guest is a pure function, so it can simply be called again.
-            loaded.patience.store(PATIENCE, Ordering::Relaxed);
+            let patience =
+                loaded.patience_before.load(Ordering::Relaxed).saturating_mul(2).clamp(1, PATIENCE_MAX);
+            loaded.patience_before.store(patience, Ordering::Relaxed);
+            loaded.patience.store(patience, Ordering::Relaxed);
             return None;
         }
+        loaded.patience_before.store(0, Ordering::Relaxed);
         Some(answer)
     }
 
@@ -212,6 +225,33 @@ impl Module {
     pub fn compile_duration(&self) -> Duration {
         self.0.compile_duration
     }
+}
+
+/// The limits of a call that is made at once.
+fn moment(limits: &CallLimits) -> CallLimits {
+    let response = Limits {
+        bytes: limits.response.bytes.min(MOMENT_ANSWER_BYTES),
+        parsed_bytes: limits.response.parsed_bytes.min(MOMENT_PARSED_BYTES),
+        ..limits.response
+    };
+    CallLimits {
+        timeout: limits.timeout.min(MOMENT),
+        memory_bytes: limits.memory_bytes.min(MOMENT_MEMORY_BYTES),
+        response,
+        ..*limits
+    }
+}
+
+/// Whether a call that was made at once might have succeeded with the limits that the guest has otherwise.
+fn is_due_to(error: &CallError, moment: &CallLimits, limits: &CallLimits) -> bool {
+    error.origin == Origin::Engine
+        && match error.failure.reason.as_str() {
+            reasons::DEADLINE => moment.timeout < limits.timeout,
+            reasons::MEMORY => moment.memory_bytes < limits.memory_bytes,
+            reasons::TOO_LARGE => moment.response.bytes < limits.response.bytes,
+            reasons::BEYOND_GRANT => moment.response.parsed_bytes < limits.response.parsed_bytes,
+            _ => false,
+        }
 }
 
 impl fmt::Debug for Module {

@@ -1,4 +1,7 @@
 //! The ticker: a thread that ends calls at their deadline, and the slots that bound how many calls run at once.
+//!
+//! Calls of two [`Lane`]s never wait for each other. Otherwise guests that use their whole deadline would hold every slot, and a guest that
+//! answers in a moment would take as long as they do.
 
 use std::{
     io,
@@ -21,6 +24,18 @@ pub(crate) fn ticks(timeout: Duration) -> u64 {
     u64::try_from(ticks).unwrap_or(u64::MAX).min(u64::MAX / 2).saturating_add(1)
 }
 
+/// Which slots a call uses. There are as many of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// For calls that end within a moment or are given up.
+    Brief,
+    /// For calls that may use their whole deadline.
+    Long,
+}
+
+/// How many lanes there are.
+pub(crate) const LANES: usize = 2;
+
 /// The calls in flight, and the thread that ticks while there are any.
 #[derive(Debug)]
 pub(crate) struct Ticker {
@@ -31,20 +46,27 @@ pub(crate) struct Ticker {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Signalled when a call ends while another waits for its turn.
+    /// Signalled when a long call ends while another waits for its turn.
     turn: Condvar,
     /// Signalled when the thread must wake up, because a call began or the engine ends.
     wake: Condvar,
     ticks: AtomicU64,
+    /// How many calls of each lane may run at once.
     slots: usize,
 }
 
 #[derive(Debug)]
 struct State {
-    in_flight: usize,
+    in_flight: [usize; LANES],
     waiting: usize,
     parked: bool,
     ended: bool,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.in_flight == [0; LANES]
+    }
 }
 
 impl Shared {
@@ -57,7 +79,7 @@ impl Shared {
         let mut state = self.lock();
         loop {
             // The thread parks only after a tick without a call, so that calls in close succession do not wake it one by one.
-            while state.in_flight == 0 && !state.ended {
+            while state.is_idle() && !state.ended {
                 state.parked = true;
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -68,7 +90,7 @@ impl Shared {
             let (locked, timeout) =
                 self.wake.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner);
             state = locked;
-            if timeout.timed_out() && state.in_flight > 0 {
+            if timeout.timed_out() && !state.is_idle() {
                 self.ticks.fetch_add(1, Ordering::Relaxed);
                 tick();
             }
@@ -77,7 +99,7 @@ impl Shared {
 }
 
 impl Ticker {
-    /// Room for this many calls at once, and a thread that calls `tick` every [`TICK`] while one is in flight.
+    /// Room for this many calls of each lane at once, and a thread that calls `tick` every [`TICK`] while one is in flight.
     pub(crate) fn start(slots: usize, tick: impl Fn() + Send + 'static) -> io::Result<Self> {
         let mut ticker = Self::without_thread(slots);
         let shared = Arc::clone(&ticker.shared);
@@ -86,9 +108,9 @@ impl Ticker {
         Ok(ticker)
     }
 
-    /// Room for this many calls at once, and no ticks.
+    /// Room for this many calls of each lane at once, and no ticks.
     pub(crate) fn without_thread(slots: usize) -> Self {
-        let state = State { in_flight: 0, waiting: 0, parked: false, ended: false };
+        let state = State { in_flight: [0; LANES], waiting: 0, parked: false, ended: false };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             turn: Condvar::new(),
@@ -99,30 +121,30 @@ impl Ticker {
         Self { shared, thread: None }
     }
 
-    /// Waits for a free slot and takes it.
+    /// Waits for a free slot for a long call, and takes it.
     pub(crate) fn enter(&self) -> InFlight<'_> {
         let mut state = self.shared.lock();
-        while state.in_flight == self.shared.slots {
+        while state.in_flight[Lane::Long as usize] == self.shared.slots {
             state.waiting += 1;
             state = self.shared.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
         }
-        self.take(state)
+        self.take(Lane::Long, state)
     }
 
-    /// Takes a free slot, if there is one.
+    /// Takes a free slot for a brief call, if there is one.
     pub(crate) fn try_enter(&self) -> Option<InFlight<'_>> {
         let state = self.shared.lock();
-        (state.in_flight < self.shared.slots).then(|| self.take(state))
+        (state.in_flight[Lane::Brief as usize] < self.shared.slots).then(|| self.take(Lane::Brief, state))
     }
 
-    fn take<'a>(&'a self, mut state: MutexGuard<'a, State>) -> InFlight<'a> {
-        state.in_flight += 1;
+    fn take<'a>(&'a self, lane: Lane, mut state: MutexGuard<'a, State>) -> InFlight<'a> {
+        state.in_flight[lane as usize] += 1;
         if state.parked {
             state.parked = false;
             self.shared.wake.notify_one();
         }
-        InFlight { shared: &self.shared }
+        InFlight { shared: &self.shared, lane }
     }
 
     pub(crate) fn ticks(&self) -> u64 {
@@ -130,7 +152,7 @@ impl Ticker {
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        self.shared.lock().in_flight
+        self.shared.lock().in_flight.iter().sum()
     }
 }
 
@@ -148,13 +170,14 @@ impl Drop for Ticker {
 /// A slot that a call holds.
 pub(crate) struct InFlight<'a> {
     shared: &'a Shared,
+    lane: Lane,
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        state.in_flight -= 1;
-        if state.waiting > 0 {
+        state.in_flight[self.lane as usize] -= 1;
+        if self.lane == Lane::Long && state.waiting > 0 {
             self.shared.turn.notify_one();
         }
     }
@@ -170,5 +193,19 @@ mod tests {
         assert_eq!(ticks(TICK), 2);
         assert_eq!(ticks(TICK + Duration::from_nanos(1)), 3);
         assert_eq!(ticks(Duration::MAX), u64::MAX / 2 + 1);
+    }
+
+    #[test]
+    fn a_brief_call_does_not_wait_for_long_ones_nor_they_for_it() {
+        let ticker = Ticker::without_thread(2);
+        let long = [ticker.enter(), ticker.enter()];
+        let brief = [ticker.try_enter(), ticker.try_enter()];
+        assert!(brief.iter().all(Option::is_some));
+        assert!(ticker.try_enter().is_none());
+        assert_eq!(ticker.in_flight(), 4);
+        drop(brief);
+        assert!(ticker.try_enter().is_some());
+        drop(long);
+        assert_eq!(ticker.in_flight(), 0);
     }
 }

@@ -214,7 +214,8 @@ fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_whi
         assert!(loops.reconcile_at_once("{}", &limits).is_none());
         engine.ticks() > before
     });
-    assert!(tries.count() <= 10);
+    // One after 1, 2, 4, .. 64 further calls, and then one of a hundred.
+    assert!(tries.count() <= 16);
     // A deadline that is no longer than the moment is the guest's failure, not a reason to try elsewhere.
     let engine = Engine::new(config(Meter::Deadline)).unwrap();
     let loops = load(&engine, &fixtures::loops(&manifest()));
@@ -224,23 +225,54 @@ fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_whi
 }
 
 #[test]
-fn a_call_at_once_answers_where_there_is_a_free_turn_and_waits_for_none() {
+fn a_call_at_once_does_not_wait_for_calls_that_take_long() {
     let engine = Engine::new(EngineConfig { concurrent_calls: 1, ..config(Meter::Deadline) }).unwrap();
     let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    assert_eq!(
-        healthy.reconcile_at_once("{}", &CallLimits::default()).unwrap().unwrap().text,
-        EMPTY_RESPONSE
-    );
     let loops = load(&engine, &fixtures::loops(&manifest()));
     thread::scope(|scope| {
-        let limits = CallLimits { timeout: Duration::from_millis(500), ..CallLimits::default() };
+        let limits = CallLimits { timeout: Duration::from_secs(2), ..CallLimits::default() };
         let looping = scope.spawn(move || call_error(&loops, &limits));
         while engine.calls_in_flight() == 0 {
             thread::yield_now();
         }
-        assert!(healthy.reconcile_at_once("{}", &CallLimits::default()).is_none());
+        // An attempt may fail on a machine that does much else. The next one is then left out.
+        let answered = (0..100).find_map(|_| healthy.reconcile_at_once("{}", &CallLimits::default()));
+        assert_eq!(answered.unwrap().unwrap().text, EMPTY_RESPONSE);
         assert!(!looping.is_finished());
     });
+}
+
+#[test]
+fn a_call_that_takes_much_memory_or_has_a_large_answer_is_not_made_at_once() {
+    let engine = engine(Meter::Deadline);
+    let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
+    let entry = r#"{"":0},"#;
+    let large = |times| {
+        fixtures::repeats(
+            &manifest(),
+            r#"{"apiVersion":"guest.pintle.dev/v1","status":{"a":["#,
+            entry,
+            "0]}}",
+            times * entry.len(),
+        )
+    };
+    for bytes in [
+        // Its memory is filled by one instruction, which no deadline interrupts.
+        fixtures::fills(&manifest(), 32 << 20, EMPTY_RESPONSE),
+        // A long answer.
+        fixtures::answers(&manifest(), &format!("{EMPTY_RESPONSE}{}", " ".repeat(300 << 10))),
+        // An answer that takes much memory when it is parsed.
+        large(5_000),
+    ] {
+        let module = load(&engine, &bytes);
+        assert!(module.reconcile_at_once("{}", &limits).is_none());
+        assert!(module.reconcile("{}", &limits).is_ok());
+    }
+    // Where the Reconciler's own limit is as low, it is the guest's failure.
+    let low = CallLimits { memory_bytes: 2 << 20, ..limits };
+    let fills = load(&engine, &fixtures::fills(&manifest(), 32 << 20, EMPTY_RESPONSE));
+    let error = fills.reconcile_at_once("{}", &low).unwrap().unwrap_err();
+    assert_eq!(error.failure.reason, reasons::MEMORY);
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub fn time(now: Timestamp) -> String {
 
 /// Text without control characters and of at most 4 KiB, for a condition's message.
 pub fn message(text: &str) -> String {
-    crate::gate::clean(text, 4096)
+    crate::text::clean(text, 4096)
 }
 
 #[cfg(test)]

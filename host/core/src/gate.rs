@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     desired::{DesiredHash, SealingKey},
-    reasons,
+    object, reasons,
     reconciler::{Grants, Limits},
     request::HOST_STATUS,
     status::StatusSchema,
@@ -30,7 +30,6 @@ use crate::{
 
 pub use needs::{FIELDS_MAX, NEEDS_MAX, REQUIREMENT_VALUES_MAX, REQUIREMENTS_MAX, needs};
 pub use violations::{LISTED_MAX, Violation, Violations};
-pub(crate) use words::clean;
 
 /// The context in which the gate judges an answer.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +50,13 @@ pub struct GateContext<'a> {
     pub status: &'a StatusSchema,
     /// The key that hashes of Secrets are sealed with.
     pub key: &'a SealingKey,
+}
+
+impl GateContext<'_> {
+    /// The namespace that a child names, or its root's.
+    fn namespace_of<'b>(&'b self, child: &'b Value) -> Option<&'b str> {
+        object::namespace(child).or_else(|| object::namespace(self.root))
+    }
 }
 
 /// What the API server says of a kind.

@@ -27,12 +27,12 @@ pub mod object;
 pub mod observed;
 pub mod pass;
 pub mod queue;
-
 pub mod readiness;
 pub mod reasons;
 pub mod reconciler;
 pub mod request;
 pub mod status;
+mod text;
 pub mod turns;
 
 pub use config::Config;
@@ -41,9 +41,8 @@ pub use gate::{Allowed, AllowedChild, GateContext, KindInfo};
 pub use observed::{Kept, Names, Observed, Uid};
 pub use pass::{
     ApiError, Applied, Apply, Binding, Claim, Counts, Deletion, Done, Duty, EvictionWrite, FinalizerWrite,
-    Hits, Judged, Outcome, Pass, RootMemory, Snapshot, StatusWrite, Step,
+    Hits, Judged, Outcome, Pass, RootMemory, Snapshot, StatusWrite, Step, Wake,
 };
-
 pub use queue::{Finished, Priority, Queue};
 pub use status::StatusSchema;
 

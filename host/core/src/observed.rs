@@ -2,7 +2,7 @@
 
 mod kept;
 
-use pintle_wit::{Condition, ConditionStatus, ObjectRef, names};
+use pintle_wit::{Condition, ConditionStatus, ObjectRef, Readiness, names};
 use serde_json::Value;
 
 use crate::{
@@ -94,6 +94,31 @@ impl Observed {
     /// Whether our entry covers every leaf of `sent`, so that nobody took a field from us since. The object must carry the hash of `sent`.
     pub fn covers(&self, sent: &Value) -> bool {
         self.covered || self.entry.as_ref().is_some_and(|entry| managed::covers(entry, sent))
+    }
+
+    /// Whether it is ready: by the guest's rule if it gave one, otherwise by the rule of its kind.
+    pub fn readiness(&self, rule: Option<&Readiness>) -> Ready {
+        if self.deleting {
+            return Ready::Waiting("is being deleted".into());
+        }
+        match rule {
+            None => self.ready.clone(),
+            Some(Readiness::Accepted) => Ready::Yes,
+            Some(Readiness::Decided { ready: true, .. }) => Ready::Yes,
+            Some(Readiness::Decided { message, .. }) if message.is_empty() => {
+                Ready::Waiting("is not ready".into())
+            }
+            Some(Readiness::Decided { message, .. }) => Ready::Waiting(message.clone()),
+            Some(Readiness::Condition { r#type, status }) => {
+                match self.conditions.iter().find(|(name, ..)| name == r#type) {
+                    Some((_, found, _)) if found == status => Ready::Yes,
+                    Some((.., message)) if !message.is_empty() => {
+                        Ready::Waiting(format!("condition {type} is not {}: {message}", status.as_str()))
+                    }
+                    _ => Ready::Waiting(format!("condition {type} is not {}", status.as_str())),
+                }
+            }
+        }
     }
 
     /// Keeps the verdict of a pass in place of the entry.
@@ -193,5 +218,26 @@ fn condition_status(text: &str) -> ConditionStatus {
         "True" => ConditionStatus::True,
         "False" => ConditionStatus::False,
         _ => ConditionStatus::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_guests_rule_stands_above_the_rule_of_the_kind() {
+        let live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"uid": "u"}, "status":
+            {"conditions": [{"type": "Available", "status": "True"}]}});
+        let child = Observed::of(&live, "m", false);
+        assert_ne!(child.readiness(None), Ready::Yes);
+        assert_eq!(child.readiness(Some(&Readiness::Accepted)), Ready::Yes);
+        let available = |status| Readiness::Condition { r#type: "Available".into(), status };
+        assert_eq!(child.readiness(Some(&available(ConditionStatus::True))), Ready::Yes);
+        assert_ne!(child.readiness(Some(&available(ConditionStatus::False))), Ready::Yes);
+        let decided = Readiness::Decided { ready: false, message: "m".into() };
+        assert_eq!(child.readiness(Some(&decided)), Ready::Waiting("m".into()));
     }
 }

@@ -1,9 +1,9 @@
-//! Decides whether an object is ready, by the rules that Kubernetes tools share (kstatus).
+//! [`Ready`]: whether an object is ready, by the rules that Kubernetes tools share (kstatus).
 
-use pintle_wit::{ConditionStatus, Readiness};
+use pintle_wit::ConditionStatus;
 use serde_json::Value;
 
-use crate::{object, observed::Observed};
+use crate::object;
 
 /// Whether an object is ready, and if not, what it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,31 +15,6 @@ pub enum Ready {
     Waiting(String),
     /// It will not become ready by itself.
     Failed(String),
-}
-
-/// Whether a child is ready: by the guest's rule if it gave one, otherwise by the rule of its kind.
-pub fn of_child(child: &Observed, rule: Option<&Readiness>) -> Ready {
-    if child.deleting {
-        return Ready::Waiting("is being deleted".into());
-    }
-    match rule {
-        None => child.ready.clone(),
-        Some(Readiness::Accepted) => Ready::Yes,
-        Some(Readiness::Decided { ready: true, .. }) => Ready::Yes,
-        Some(Readiness::Decided { message, .. }) if message.is_empty() => {
-            Ready::Waiting("is not ready".into())
-        }
-        Some(Readiness::Decided { message, .. }) => Ready::Waiting(message.clone()),
-        Some(Readiness::Condition { r#type, status }) => {
-            match child.conditions.iter().find(|(name, ..)| name == r#type) {
-                Some((_, found, _)) if found == status => Ready::Yes,
-                Some((.., message)) if !message.is_empty() => {
-                    Ready::Waiting(format!("condition {type} is not {}: {message}", status.as_str()))
-                }
-                _ => Ready::Waiting(format!("condition {type} is not {}", status.as_str())),
-            }
-        }
-    }
 }
 
 /// Whether a live object is ready by the rule of its kind. An object of a kind without a rule, and without conditions that say otherwise,
@@ -288,19 +263,5 @@ mod tests {
         assert_eq!(custom("Ready", "False"), Ready::Waiting("m".into()));
         assert_eq!(custom("Reconciling", "True"), Ready::Waiting("m".into()));
         assert_eq!(custom("Stalled", "True"), Ready::Failed("m".into()));
-    }
-
-    #[test]
-    fn a_guests_rule_stands_above_the_rule_of_the_kind() {
-        let live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"uid": "u"}, "status":
-            {"conditions": [{"type": "Available", "status": "True"}]}});
-        let child = Observed::of(&live, "m", false);
-        assert_ne!(of_child(&child, None), Ready::Yes);
-        assert_eq!(of_child(&child, Some(&Readiness::Accepted)), Ready::Yes);
-        let available = |status| Readiness::Condition { r#type: "Available".into(), status };
-        assert_eq!(of_child(&child, Some(&available(ConditionStatus::True))), Ready::Yes);
-        assert_ne!(of_child(&child, Some(&available(ConditionStatus::False))), Ready::Yes);
-        let decided = Readiness::Decided { ready: false, message: "m".into() };
-        assert_eq!(of_child(&child, Some(&decided)), Ready::Waiting("m".into()));
     }
 }

@@ -239,7 +239,7 @@ impl Work {
         }
         self.shared.tell_of_counts(&mut state, &kind);
         drop(state);
-        match (done.retry, done.again) {
+        match (done.wake.retry, done.wake.again) {
             (Some(at_least), _) if done.overran => Finished::Overran(at_least),
             (Some(at_least), _) => Finished::Failed(at_least),
             (None, Some(after)) => Finished::Again(after),
@@ -249,8 +249,8 @@ impl Work {
 }
 
 fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duration) {
-    let ended = match (&done.error, done.retry) {
-        (None, None) if done.again.is_none() => Ended::Success,
+    let ended = match (&done.error, done.wake.retry) {
+        (None, None) if done.wake.again.is_none() => Ended::Success,
         (None, _) => Ended::RequeueAfter,
         (Some(reason), Some(_)) => Ended::Failed(reason),
         (Some(reason), None) => Ended::Terminal(reason),
@@ -263,7 +263,7 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
     }
     match &done.error {
         Some(error) => {
-            let next = match done.retry {
+            let next = match done.wake.retry {
                 Some(_) => "it is tried again after a back-off of at most 60 s",
                 None => "it waits for a change of the root, its children, the Reconciler or the module",
             };

@@ -6,7 +6,11 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use pintle_wit::{Child, Kind, bounded, names};
 use serde_json::{Map, Value, json};
 
-use super::{AllowedChild, GateContext, Violations, pods, reasons, services};
+use super::{
+    AllowedChild, GateContext, Violations,
+    pods::{self, Sibling},
+    reasons, services,
+};
 use crate::{desired::DesiredHash, object};
 
 /// The largest child in bytes. An object in etcd is at most 1.5 MiB, with managed fields about as large as itself.
@@ -54,7 +58,7 @@ pub(super) fn check(
         .iter()
         .filter(|child| object::text(&child.object, &["apiVersion"]) == Some("v1"))
         .map(|child| Sibling {
-            namespace: namespace_of(context, &child.object).map(Into::into),
+            namespace: context.namespace_of(&child.object).map(Into::into),
             kind: object::kind(&child.object).kind,
             name: object::name(&child.object).into(),
         })
@@ -79,7 +83,7 @@ pub(super) fn check(
         };
         let kind = object::kind(&object);
         let name = label.as_str();
-        let namespace = namespace_of(context, &object).map(ToOwned::to_owned);
+        let namespace = context.namespace_of(&object).map(ToOwned::to_owned);
         let key = (kind.group().to_owned(), kind.kind.clone(), namespace, object::name(&object).to_owned());
         if !seen.insert(key) {
             found.add(
@@ -125,19 +129,6 @@ fn references_in_order(children: &[AllowedChild], found: &mut Violations) {
             found.add(reasons::REFERENCE_IN_LATER_STAGE, format_args!("children[{index}].stage"), message);
         }
     }
-}
-
-/// A child of the same answer, of a kind of the core group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sibling {
-    pub(super) namespace: Option<String>,
-    pub(super) kind: String,
-    pub(super) name: String,
-}
-
-/// The namespace that a child names, or its root's.
-pub(super) fn namespace_of<'a>(context: &'a GateContext<'_>, child: &'a Value) -> Option<&'a str> {
-    object::namespace(child).or_else(|| object::namespace(context.root))
 }
 
 /// How messages name a child: by kind and name, or by the guest's id for it if it has no name.

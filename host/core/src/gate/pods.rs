@@ -5,11 +5,7 @@ use std::{collections::BTreeSet, fmt::Display};
 
 use serde_json::Value;
 
-use super::{
-    GateContext, Violations,
-    children::{Sibling, namespace_of},
-    reasons,
-};
+use super::{GateContext, Violations, reasons};
 use crate::object;
 
 /// Capabilities that baseline lets a container add.
@@ -60,6 +56,14 @@ const VOLUMES: [&str; 8] = [
     "secret",
 ];
 
+/// A child of the same answer, of a kind of the core group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sibling {
+    pub(super) namespace: Option<String>,
+    pub(super) kind: String,
+    pub(super) name: String,
+}
+
 /// Judges the pod template of a child, if it has one. Returns the siblings that the template refers to, as (kind, name).
 pub(super) fn check(
     context: &GateContext<'_>,
@@ -69,7 +73,7 @@ pub(super) fn check(
     path: &str,
     found: &mut Violations,
 ) -> Vec<(String, String)> {
-    let namespace = namespace_of(context, child).map(ToOwned::to_owned);
+    let namespace = context.namespace_of(child).map(ToOwned::to_owned);
     let mut checker = Checker { context, siblings, namespace, name, found, references: Vec::new() };
     let kind = object::kind(child);
     if let ("", "PersistentVolumeClaim", Some(spec)) = (kind.group(), kind.kind.as_str(), child.get("spec")) {

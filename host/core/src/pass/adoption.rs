@@ -8,35 +8,15 @@
 //! that is put back at that moment would get the children deleted. So the root is read live before an owner reference is set.
 
 use pintle_wit::Refusal;
-use serde_json::Value;
 
 use super::{
-    ApiError, Observed, Pass, Phase, Step,
-    children::is_as_wanted,
-    memory::{Met, Standing},
+    Pass,
+    answer::is_as_wanted,
+    refusals::{Occupant, StandingRefusal},
 };
-use crate::{gate::AllowedChild, object, reasons};
-
-/// What a pass does after it has read the root.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Before {
-    /// Writing children.
-    Children,
-    /// Writing patches.
-    Patches,
-    /// Deleting children that the answer no longer has. The answer may be about an outdated spec.
-    Prune,
-    /// Writing the status. It is the guest's memory, and an answer to an older status would set it back.
-    Status,
-}
+use crate::{gate::AllowedChild, object, observed::Observed, reasons};
 
 impl Pass {
-    /// Whether the root must be read live before anything is written. That is so if only the list at the start of this host has shown
-    /// it: the list may be older than the last writes of the host before.
-    pub(super) fn is_to_look_first(&self) -> bool {
-        self.may_be_newer_than.is_some() && !self.root_stays
-    }
-
     /// Whether an object is a child of the root whose owner reference somebody removed. In that case our managed fields lack it. If they
     /// still have it, something removes it during our own write, and another write would not help.
     pub(super) fn lost_its_owner(&self, child: &AllowedChild, live: &Observed) -> bool {
@@ -48,44 +28,7 @@ impl Pass {
         live.may_be_adopted_by(self.uid()) && !object::is_deleting(&self.root)
     }
 
-    pub(super) fn read_root(&mut self, before: Before) -> Step {
-        self.phase = Phase::ReadingRoot(before);
-        Step::ReadRoot
-    }
-
-    /// The root was read live. If it is gone, is being deleted, was edited or is another root by now, the pass ends and the watch
-    /// brings the root back. If only a list had shown the root, any change of it ends the pass.
-    pub(super) fn root_read(&mut self, before: Before, found: Result<Option<Value>, ApiError>) -> Step {
-        let version = |live: &Value| object::text(live, &["metadata", "resourceVersion"]).map(str::to_owned);
-        match found {
-            Ok(Some(live))
-                if object::uid(&live) == self.uid()
-                    && object::generation(&live) == object::generation(&self.root)
-                    && object::is_deleting(&live) == object::is_deleting(&self.root)
-                    && (self.may_be_newer_than.is_none() || self.may_be_newer_than == version(&live)) =>
-            {
-                self.root_stays = true;
-                self.memory.is_as_listed = self.may_be_newer_than.clone();
-                match before {
-                    Before::Children => self.apply_children(),
-                    Before::Patches => self.apply_patches(),
-                    Before::Prune => self.prune(),
-                    Before::Status => self.write_status(),
-                }
-            }
-            // The write would overwrite a status that this host has not seen.
-            Err(error) if self.is_to_look_first() => self.give_up(error),
-            Err(error) => self.stop(error),
-            // Another pass decides what to do then, as soon as the watch shows the change.
-            Ok(_) => {
-                self.waits = true;
-                self.memory.memo = None;
-                self.over()
-            }
-        }
-    }
-
-    pub(super) fn adoption_conflict(&self, child: &AllowedChild, live: &Observed) -> Standing {
+    pub(super) fn adoption_conflict(&self, child: &AllowedChild, live: &Observed) -> StandingRefusal {
         let reference = child.reference();
         let holder = match &live.controller {
             Some(uid) => format!("it is controlled by the object with uid {uid}"),
@@ -107,12 +50,12 @@ impl Pass {
             message,
             causes: Vec::new(),
         };
-        Standing {
+        StandingRefusal {
             refusal,
             form: child.desired().clone(),
             retry: true,
             immutable: false,
-            met: Met::of(Some(live)),
+            occupant: Occupant::of(Some(live)),
         }
     }
 }

@@ -10,7 +10,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Event, EventType};
 
-use super::{Answer, Key, Pass, children::ChildState, needs::Anew};
+use super::{
+    Pass,
+    answer::{Answer, ChildState},
+    key::Key,
+    needs::NewNeed,
+};
 use crate::{gate::AllowedChild, managed, reasons};
 
 /// What a pass that changed children costs: a root is slowed down to one such pass in this time. It is long enough that two fighting
@@ -93,6 +98,15 @@ impl Breaker {
     }
 }
 
+/// What a pass is charged.
+#[derive(Debug, Default)]
+pub(super) struct Charge {
+    /// Why children were written, where it matters: the root is about to be slowed.
+    fight: Option<String>,
+    /// The breaker was charged for this pass already.
+    taken: bool,
+}
+
 impl Pass {
     /// How long the root has to wait because it is slowed; none if it may be reconciled now.
     pub(super) fn slowed_for(&mut self) -> Option<Duration> {
@@ -105,11 +119,12 @@ impl Pass {
 
     /// Notes why children are about to be written, if this write may open the breaker.
     pub(super) fn note_fight(&mut self, answer: &Answer, due: &[(usize, Option<String>)]) {
-        if self.edited || self.fight.is_some() || !self.memory.breaker.would_open(self.now, CHILD_COST) {
+        if self.edited || self.charge.fight.is_some() || !self.memory.breaker.would_open(self.now, CHILD_COST)
+        {
             return;
         }
         let first = due.first().and_then(|(index, _)| answer.allowed.children().get(*index));
-        self.fight = first.map(|child| self.fight_over(child));
+        self.charge.fight = first.map(|child| self.fight_over(child));
     }
 
     fn fight_over(&self, child: &AllowedChild) -> String {
@@ -132,11 +147,11 @@ impl Pass {
     pub(super) fn charge_children(&mut self) -> bool {
         self.memory.breaker.calm_down(self.now);
         let comes_first = self.reaches_a_stage();
-        if self.charged || self.edited || comes_first || !self.counts.changed_children() {
+        if self.charge.taken || self.edited || comes_first || !self.counts.changed_children() {
             return false;
         }
-        self.charged = true;
-        let fight = self.fight.take();
+        self.charge.taken = true;
+        let fight = self.charge.fight.take();
         let why = || put_right(&fight.unwrap_or_else(|| "its children keep changing".into()));
         self.memory.breaker.spend(self.now, CHILD_COST, why)
     }
@@ -144,15 +159,15 @@ impl Pass {
     /// Takes the cost of new needs of the guest, unless somebody edited the root. A guest may have new needs in every pass, and each of
     /// them may lead to the next pass. A clock costs nothing, since it steps once a second at most.
     pub(super) fn charge_asking(&mut self) -> bool {
-        if self.charged || self.edited {
+        if self.charge.taken || self.edited {
             return false;
         }
-        let (cost, why) = match self.asks_anew() {
+        let (cost, why) = match self.new_need() {
             None => return false,
-            Some(Anew::Deadline) => (DEADLINE_COST, "its guest asks for one deadline after the other"),
-            Some(Anew::Fields) => (FIELDS_COST, "its guest keeps asking to see other fields"),
+            Some(NewNeed::Deadline) => (DEADLINE_COST, "its guest asks for one deadline after the other"),
+            Some(NewNeed::Fields) => (FIELDS_COST, "its guest keeps asking to see other fields"),
         };
-        self.charged = true;
+        self.charge.taken = true;
         let message = || format!("{why}; it is now asked every {} s", cost.as_secs());
         let slowed = self.memory.breaker.spend(self.now, cost, message);
         self.hits.asking |= slowed;
@@ -161,18 +176,17 @@ impl Pass {
 
     /// Takes the cost of the status that this pass is about to write.
     pub(super) fn charge_status(&mut self) -> bool {
-        if self.charged || self.edited || self.counts.changed_children() {
+        if self.charge.taken || self.edited || self.counts.changed_children() {
             return false;
         }
-        self.charged = true;
+        self.charge.taken = true;
         self.memory.breaker.spend(self.now, STATUS_COST, || put_right("its status keeps changing"))
     }
 
     /// Whether this pass got further in the stages than any other pass since the last edit.
     fn reaches_a_stage(&mut self) -> bool {
         let Some(answer) = &self.answer else { return false };
-        let children = answer.allowed.children().iter().zip(&answer.states);
-        let applied = children.filter(|(_, state)| matches!(state, ChildState::Accepted));
+        let applied = answer.children().filter(|(_, state)| matches!(state, ChildState::Accepted));
         let stage = applied.map(|(child, _)| child.stage()).max();
         let further = stage > self.memory.breaker.stage;
         self.memory.breaker.stage = stage.max(self.memory.breaker.stage);
@@ -186,7 +200,7 @@ impl Pass {
 
     /// The event that a root is slowed from now on.
     pub(super) fn slowed_event(&self) -> Option<Event> {
-        let message = crate::gate::clean(&self.slowed()?, 1024);
+        let message = crate::text::clean(&self.slowed()?, 1024);
         Some(Event { r#type: EventType::Warning, reason: reasons::THROTTLED.into(), message })
     }
 

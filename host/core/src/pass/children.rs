@@ -2,51 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::{Cause, ObjectRef, Refusal};
+use pintle_wit::{ObjectRef, Refusal};
 
 use super::{
-    Answer, ApiError, Applied, Apply, Key, Pass, Phase, Step,
-    adoption::Before,
-    displaced::{self, Suspicion},
-    doubt,
-    memory::{Met, Standing},
+    ApiError, Applied, Apply, Pass, Step,
+    answer::{Answer, ChildState, Suspicion, is_as_wanted},
+    displaced, doubt,
+    flow::{Awaited, Flow},
+    key::Key,
+    refusals::{Occupant, StandingRefusal},
 };
 use crate::{gate::AllowedChild, observed::Observed};
 
 /// How many times a pass tries to write one child when the object of its name appears and disappears meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
-
-/// How far a child of the answer is.
-#[derive(Clone, Debug)]
-pub(super) enum ChildState {
-    /// Nothing was done yet.
-    Pending,
-    /// An apply met another object than expected, so the object of that name must be read; the number counts these reads.
-    InTheWay(u32),
-    /// The object of that name was read, and the child is decided anew.
-    Looked(u32),
-    /// Items of others may have replaced ours.
-    Displaced(Suspicion),
-    /// Such items were looked for, and taken over.
-    Inspected(Suspicion),
-    /// It is as the answer wants it.
-    Accepted,
-    /// The API server, or the rule against adoption, refuses it.
-    Refused(Box<Standing>),
-    /// It waits for another object.
-    Held(String),
-    /// It waits for earlier stages.
-    Staged,
-    /// It is unknown whether the write was carried out.
-    Unsure,
-}
-
-impl ChildState {
-    /// Whether it must still be decided.
-    fn is_open(&self) -> bool {
-        matches!(self, Self::Pending | Self::Looked(_) | Self::Inspected(_))
-    }
-}
 
 enum Decision {
     Keep,
@@ -54,23 +23,16 @@ enum Decision {
     Update(String),
     /// As an update of an object that the root does not own yet.
     Adopt(String),
-    Refuse(Box<Standing>),
+    Refuse(Box<StandingRefusal>),
     Hold(String),
     AwaitStage,
-}
-
-impl Answer {
-    /// A child of the answer, and how far it is.
-    pub(super) fn at(&mut self, index: usize) -> Option<(&AllowedChild, &mut ChildState)> {
-        Some((self.allowed.children().get(index)?, self.states.get_mut(index)?))
-    }
 }
 
 impl Pass {
     /// Decides every child that is still open, stage by stage, and applies those that need it. Within a stage, the objects that pod
     /// templates refer to are applied first, so that no Pod starts before its Secret, or reads another owner's Secret.
-    pub(super) fn apply_children(&mut self) -> Step {
-        let Some(mut answer) = self.answer.take() else { return self.settle() };
+    pub(super) fn apply_children(&mut self) -> Flow {
+        let Some(mut answer) = self.answer.take() else { return Flow::Done };
         let mut due = Vec::new();
         let hidden = self.hidden(&mut answer);
         if !hidden.is_empty() {
@@ -88,11 +50,11 @@ impl Pass {
         }
         if due.is_empty() {
             self.answer = Some(answer);
-            return self.settle();
+            return Flow::Done;
         }
-        if !self.root_stays && (answer.adopts || self.is_root_in_doubt(&answer, &due)) {
+        if !self.freshness.is_confirmed() && (answer.adopts || self.is_root_in_doubt(&answer, &due)) {
             self.answer = Some(answer);
-            return self.read_root(Before::Children);
+            return self.read_root();
         }
         self.note_fight(&answer, &due);
         if self.suspect_displaced(&mut answer, &due) {
@@ -115,9 +77,9 @@ impl Pass {
                 ))
             })
             .collect();
-        self.phase = Phase::Applying(due.into_iter().map(|(index, _)| index).collect());
         self.answer = Some(answer);
-        Step::Apply(applies)
+        let indexes = due.into_iter().map(|(index, _)| index).collect();
+        self.ask_for(Awaited::Applies(indexes), Step::Apply(applies))
     }
 
     /// Whether the root must be read live before anything is written. There are two such cases:
@@ -136,8 +98,8 @@ impl Pass {
         let mut created = created.filter_map(|(index, _)| answer.allowed.children().get(*index));
         // A child that is refused never existed.
         let is_refused =
-            |child: &AllowedChild| self.memory.against(child.reference(), child.desired()).is_some();
-        self.is_to_look_first()
+            |child: &AllowedChild| self.memory.refusals.against(child.reference(), child.desired()).is_some();
+        self.is_root_unconfirmed()
             || created.any(|child| had_been_there(child.reference()) && !is_refused(child))
     }
 
@@ -189,11 +151,11 @@ impl Pass {
 
     fn decide(&self, child: &AllowedChild) -> Decision {
         let live = self.live.get(&Key::from(child.reference()));
-        if let Some(standing) = self.memory.against(child.reference(), child.desired()) {
+        if let Some(standing) = self.memory.refusals.against(child.reference(), child.desired()) {
             // A form that was refused for good is not sent again onto the same object. It may be accepted once that object has changed or
             // is gone.
-            let for_good = !standing.retry && standing.met == Met::of(live);
-            let a_moment_ago = self.rounds > 1 && self.was_told(&standing.refusal);
+            let for_good = !standing.retry && standing.occupant == Occupant::of(live);
+            let a_moment_ago = self.asked.rounds > 1 && self.was_told(&standing.refusal);
             if for_good || a_moment_ago {
                 return Decision::Refuse(Box::new(standing.clone()));
             }
@@ -220,7 +182,7 @@ impl Pass {
     }
 
     fn was_told(&self, refusal: &Refusal) -> bool {
-        self.told.contains(refusal)
+        self.asked.refusals.contains(refusal)
     }
 
     /// A child that the pod template refers to and that the root does not own yet.
@@ -240,8 +202,8 @@ impl Pass {
         })
     }
 
-    pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Step {
-        let Some(mut answer) = self.answer.take() else { return self.settle() };
+    pub(super) fn applied(&mut self, indexes: &[usize], results: Vec<Result<Applied, ApiError>>) -> Flow {
+        let Some(mut answer) = self.answer.take() else { return Flow::Done };
         for (index, result) in indexes.iter().zip(results) {
             let Some((child, state)) = answer.at(*index) else { continue };
             let attempts = match state {
@@ -275,7 +237,7 @@ impl Pass {
                 Err(error) if may_claim && displaced::is_about_a_list(&error) => {
                     ChildState::Displaced(Suspicion { refused: displaced::paths(&error), ..suspicion })
                 }
-                Err(error) if error.is_refusal() => ChildState::Refused(Box::new(refused(
+                Err(error) if error.is_refusal() => ChildState::Refused(Box::new(StandingRefusal::of(
                     child,
                     error,
                     self.live.get(&Key::from(child.reference())),
@@ -296,19 +258,18 @@ impl Pass {
 
     /// Keeps an error after which it is unknown whether the child was written.
     pub(super) fn unsure_of(&mut self, child: &AllowedChild, error: ApiError) -> ChildState {
-        self.memory.untold = true;
+        self.memory.unreported = true;
         doubt(&mut self.unsure, error.about(child.reference()));
         ChildState::Unsure
     }
 
     /// Reads live the objects that have the names of these children.
-    fn look(&mut self, answer: Answer, indexes: Vec<usize>) -> Step {
+    fn look(&mut self, answer: Answer, indexes: Vec<usize>) -> Flow {
         let children = answer.allowed.children();
         let found = indexes.iter().filter_map(|index| children.get(*index));
         let references = found.map(|child| child.reference().clone()).collect();
         self.answer = Some(answer);
-        self.phase = Phase::Resolving(indexes);
-        Step::Get(references)
+        self.ask_for(Awaited::InTheWay(indexes), Step::Get(references))
     }
 
     /// The object in the way was read live. It is our own after a lost reply, or somebody else's, or it is gone.
@@ -316,8 +277,8 @@ impl Pass {
         &mut self,
         indexes: &[usize],
         found: Vec<Result<Option<Observed>, ApiError>>,
-    ) -> Step {
-        let Some(mut answer) = self.answer.take() else { return self.settle() };
+    ) -> Flow {
+        let Some(mut answer) = self.answer.take() else { return Flow::Done };
         for (index, found) in indexes.iter().zip(found) {
             let Some((child, state)) = answer.at(*index) else { continue };
             let ChildState::InTheWay(attempts) = *state else { continue };
@@ -334,20 +295,7 @@ impl Pass {
             };
         }
         self.answer = Some(answer);
-        self.apply_children()
-    }
-
-    /// Children that are about to be created, that no watch or owner reference leads to, and that the status does not name yet.
-    fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
-        let recorded = self.recorded_children();
-        due.iter()
-            .filter(|(_, uid)| uid.is_none())
-            .filter_map(|(index, _)| answer.allowed.children().get(*index))
-            .map(AllowedChild::reference)
-            .filter(|child| self.is_recorded(child))
-            .filter(|child| !recorded.contains(child) && !self.recorded_now.contains(child))
-            .cloned()
-            .collect()
+        Flow::Again
     }
 }
 
@@ -355,27 +303,4 @@ impl Pass {
 fn is_referred(child: &ObjectRef) -> bool {
     child.api_version == "v1"
         && matches!(child.kind.as_str(), "Secret" | "ConfigMap" | "PersistentVolumeClaim" | "ServiceAccount")
-}
-
-/// Whether a child needs no write: it carries the hash of the wanted form, and nobody took a field from us.
-pub(super) fn is_as_wanted(child: &AllowedChild, live: &Observed) -> bool {
-    live.desired.as_deref() == Some(child.desired().as_str()) && live.covers(child.object())
-}
-
-pub(super) fn refused(child: &AllowedChild, error: ApiError, live: Option<&Observed>) -> Standing {
-    let retry = error.depends_on_others();
-    let immutable = error.is_immutable();
-    let reason = error.reason_word();
-    let causes = error
-        .causes
-        .into_iter()
-        .map(|cause| Cause { message: crate::conditions::message(&cause.message), ..cause });
-    let refusal = Refusal {
-        child: child.reference().clone(),
-        code: error.code,
-        reason,
-        message: crate::conditions::message(&error.message),
-        causes: causes.collect(),
-    };
-    Standing { refusal, form: child.desired().clone(), retry, immutable, met: Met::of(live) }
 }

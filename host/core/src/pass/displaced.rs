@@ -8,19 +8,13 @@
 use serde_json::Value;
 
 use super::{
-    Answer, ApiError, Claim, Key, Pass, Phase, Step,
-    children::{ChildState, refused},
+    ApiError, Claim, Pass, Step,
+    answer::{Answer, ChildState, Suspicion},
+    flow::{Awaited, Flow},
+    key::Key,
+    refusals::StandingRefusal,
 };
 use crate::{gate::AllowedChild, managed, observed::Observed, reconciler::is_watchable};
-
-/// Why a child is inspected.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Suspicion {
-    /// The paths in the object that the API server refused, if it refused any.
-    pub(super) refused: Vec<String>,
-    /// How often a claim came too late, because the child had changed since it was read.
-    pub(super) late: u32,
-}
 
 /// How often a claim may come too late. After an edit of a Deployment its controllers write its status within milliseconds.
 const LATE_MAX: u32 = 5;
@@ -73,7 +67,7 @@ impl Pass {
     }
 
     /// Reads the children that are so marked, and goes on with the others when there are none.
-    pub(super) fn inspect(&mut self, answer: Answer) -> Step {
+    pub(super) fn inspect(&mut self, answer: Answer) -> Flow {
         let marked = answer.states.iter().enumerate();
         let marked: Vec<usize> = marked
             .filter(|(_, state)| matches!(state, ChildState::Displaced(_)))
@@ -87,18 +81,17 @@ impl Pass {
             .collect();
         self.answer = Some(answer);
         if references.is_empty() {
-            return self.apply_children();
+            return Flow::Again;
         }
-        self.phase = Phase::Inspecting(marked);
-        Step::Inspect(references)
+        self.ask_for(Awaited::Inspections(marked), Step::Inspect(references))
     }
 
     pub(super) fn inspected(
         &mut self,
         indexes: &[usize],
         found: Vec<Result<Option<Value>, ApiError>>,
-    ) -> Step {
-        let Some(mut answer) = self.answer.take() else { return self.settle() };
+    ) -> Flow {
+        let Some(mut answer) = self.answer.take() else { return Flow::Done };
         let (mut claiming, mut claims) = (Vec::new(), Vec::new());
         for (index, found) in indexes.iter().zip(found) {
             let Some((child, state)) = answer.at(*index) else { continue };
@@ -128,14 +121,13 @@ impl Pass {
         }
         self.answer = Some(answer);
         if claims.is_empty() {
-            return self.apply_children();
+            return Flow::Again;
         }
-        self.phase = Phase::Claiming(claiming);
-        Step::Claim(claims)
+        self.ask_for(Awaited::Claims(claiming), Step::Claim(claims))
     }
 
-    pub(super) fn claimed(&mut self, indexes: &[usize], results: Vec<Result<Observed, ApiError>>) -> Step {
-        let Some(mut answer) = self.answer.take() else { return self.settle() };
+    pub(super) fn claimed(&mut self, indexes: &[usize], results: Vec<Result<Observed, ApiError>>) -> Flow {
+        let Some(mut answer) = self.answer.take() else { return Flow::Done };
         for (index, result) in indexes.iter().zip(results) {
             let Some((child, state)) = answer.at(*index) else { continue };
             match result {
@@ -155,7 +147,7 @@ impl Pass {
                 // not be applied either: it waits for the right.
                 Err(error) if error.code == 403 => {
                     let live = self.live.get(&Key::from(child.reference()));
-                    *state = ChildState::Refused(Box::new(refused(child, error, live)));
+                    *state = ChildState::Refused(Box::new(StandingRefusal::of(child, error, live)));
                 }
                 // The apply is tried all the same, and says what is wrong.
                 Err(error) if error.is_refusal() => {}

@@ -1,10 +1,18 @@
-//! The limit on Events about a root: a token bucket, as in client-go's spam filter. A guest may have new Events in every pass for ever,
+//! Events about a root, and the limit on them: a token bucket, as in client-go's spam filter. A guest may have new Events in every pass for ever,
 //! and every Event is a write that etcd keeps for an hour.
 
 use jiff::{SignedDuration, Timestamp};
-use pintle_wit::Event;
+use pintle_wit::{ConditionStatus, Event, EventType};
 
-use super::Pass;
+use super::{
+    Pass, Step,
+    flow::{Awaited, Flow},
+};
+use crate::{
+    conditions::{self, Blocker},
+    observed::status_conditions,
+    reasons,
+};
 
 /// The size of a root's token bucket, in Events, as in client-go.
 pub const EVENTS_AT_ONCE: i32 = 25;
@@ -49,14 +57,66 @@ impl Tokens {
 
 impl Pass {
     /// The guest's events that may be published now. Those that are dropped are counted.
-    pub(super) fn few_enough(&mut self, mut events: Vec<Event>) -> Vec<Event> {
+    fn few_enough(&mut self, mut events: Vec<Event>) -> Vec<Event> {
         let left = self.memory.events.left(self.now).saturating_sub(HOST_ALONE as usize);
         self.drop_beyond(left, &mut events);
         events
     }
 
+    /// Publishes the events that are left to publish.
+    pub(super) fn publish(&mut self) -> Flow {
+        let mut events = std::mem::take(&mut self.events);
+        self.pay_for(&mut events);
+        if events.is_empty() { Flow::Done } else { self.ask_for(Awaited::Events, Step::Emit(events)) }
+    }
+
+    /// The guest's events, if the pass changed something, and the host's own events if the root began or ceased to fail.
+    pub(super) fn events_about(&mut self, blockers: &[Blocker], did_change: bool) -> Vec<Event> {
+        let events = match &self.answer {
+            Some(answer) if did_change && self.failure.is_none() => answer.allowed.events().to_vec(),
+            _ => Vec::new(),
+        };
+        let mut events = self.few_enough(events);
+        let before = self.root.get("status").map(status_conditions).unwrap_or_default();
+        let find = |name: &str| before.iter().find(|condition| condition.r#type == name);
+        let worth = |blocker: &&Blocker| {
+            blocker.terminal
+                || blocker.reason != reasons::CHILD_NOT_READY && blocker.reason != reasons::PRUNING
+        };
+        let refused = self.failure.is_some()
+            || !self.memory.unlabelled.is_empty()
+            || !self.patches.refused.is_empty()
+            || !self.memory.refusals.blocking(self.answer.as_ref().map(|answer| &answer.allowed)).is_empty();
+        if !refused {
+            self.memory.warned = None;
+        }
+        let first = blockers.iter().find(|blocker| blocker.reason != reasons::THROTTLED);
+        if let Some(blocker) = first.filter(|_| refused).filter(worth) {
+            let told = find(conditions::READY).is_some_and(|ready| {
+                ready.status == ConditionStatus::False
+                    && ready.reason == blocker.reason
+                    && ready.message == blocker.message
+            });
+            let warning = Some(Box::new((blocker.reason.clone(), blocker.message.clone())));
+            let warned = std::mem::replace(&mut self.memory.warned, warning.clone());
+            if !told && warned != warning {
+                let message = crate::text::clean(&blocker.message, 1024);
+                // A user asked for this.
+                let is_wanted = blocker.reason == reasons::SUSPENDED;
+                let r#type = if is_wanted { EventType::Normal } else { EventType::Warning };
+                events.push(Event { r#type, reason: blocker.reason.clone(), message });
+            }
+        } else if blockers.is_empty()
+            && find(conditions::STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True)
+        {
+            let message = "the root is ready again".into();
+            events.push(Event { r#type: EventType::Normal, reason: reasons::RECOVERED.into(), message });
+        }
+        events
+    }
+
     /// Takes a token for each of these events, and drops the events for which there is none.
-    pub(super) fn pay_for(&mut self, events: &mut Vec<Event>) {
+    fn pay_for(&mut self, events: &mut Vec<Event>) {
         let took = self.memory.events.take(self.now, events.len());
         self.drop_beyond(took, events);
     }

@@ -9,7 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Event, EventType, Eviction, EvictionMode, Evictions};
 use serde_json::Value;
 
-use super::{Answer, ApiError, ChildState, EvictionWrite, Pass, Phase, Step, doubt, recorded};
+use super::{
+    ApiError, EvictionWrite, Pass, Step,
+    answer::Answer,
+    doubt,
+    flow::{Awaited, Flow},
+    recorded,
+};
 use crate::{conditions::Blocker, object, reasons};
 
 /// How long an eviction waits for a replacement that nobody creates, for instance because the workload was scaled down.
@@ -93,23 +99,21 @@ impl Pass {
     }
 
     /// Evicts the Pods that may be evicted now. The status was written before.
-    pub(super) fn evict(&mut self, events: Vec<Event>) -> Step {
+    pub(super) fn evict(&mut self) -> Flow {
         self.forget_evicted();
         let mut open = self.open_evictions();
         if open.is_empty() {
-            return self.emit(events);
+            return Flow::Done;
         }
-        let is_done =
-            |answer: &Answer| answer.states.iter().all(|state| matches!(state, ChildState::Accepted));
-        let rest_is_done = self.answer.as_ref().is_some_and(is_done);
-        if self.unsure.is_some() || !self.patches_refused.is_empty() || !rest_is_done {
-            return self.emit(events);
+        let rest_is_done = self.answer.as_ref().is_some_and(Answer::is_complete);
+        if self.unsure.is_some() || !self.patches.refused.is_empty() || !rest_is_done {
+            return Flow::Done;
         }
         // Until all of them are gone, every pass calls the guest.
         self.memory.memo = None;
         if self.replacement_missing().is_some() {
-            self.again = self.again.into_iter().chain([LOOK_AGAIN]).min();
-            return self.emit(events);
+            self.wake.after(LOOK_AGAIN);
+            return Flow::Done;
         }
         let (one_at_a_time, mode) = self
             .evictions()
@@ -119,8 +123,7 @@ impl Pass {
         }
         let namespace = object::namespace(&self.root);
         let writes = open.iter().map(|pod| EvictionWrite::of(pod, namespace, mode)).collect();
-        self.phase = Phase::Evicting(open, events);
-        Step::Evict(writes)
+        self.ask_for(Awaited::Evictions(open), Step::Evict(writes))
     }
 
     fn forget_evicted(&mut self) {
@@ -137,13 +140,8 @@ impl Pass {
         }
     }
 
-    pub(super) fn evicted(
-        &mut self,
-        pods: Vec<Eviction>,
-        results: Vec<Result<(), ApiError>>,
-        mut events: Vec<Event>,
-    ) -> Step {
-        let said = self.memory.evicted.blocked.take();
+    pub(super) fn evicted(&mut self, pods: Vec<Eviction>, results: Vec<Result<(), ApiError>>) -> Flow {
+        let blocked_before = self.memory.evicted.blocked.take();
         for (pod, result) in pods.into_iter().zip(results) {
             let error = match result {
                 Ok(()) => {
@@ -171,25 +169,25 @@ impl Pass {
             let causes: Vec<&str> = causes.collect();
             let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
             let message = format!("Pod {}: {}{causes}", pod.name, error.message);
-            let wait = self.eviction_retry.unwrap_or_default().max(error.leave_alone().unwrap_or_default());
-            self.eviction_retry = Some(wait);
+            self.eviction_failed = true;
+            self.wake.retry(error.leave_alone().unwrap_or_default());
             self.memory.evicted.blocked.get_or_insert((reason.into(), message));
         }
         self.memory.evicted.lacking = None;
-        if self.memory.evicted.blocked == said {
-            return self.emit(events);
+        if self.memory.evicted.blocked == blocked_before {
+            return Flow::Done;
         }
         if let Some((reason, message)) = &self.memory.evicted.blocked {
-            let message = crate::gate::clean(message, 1024);
-            events.push(Event { r#type: EventType::Warning, reason: reason.clone(), message });
+            let message = crate::text::clean(message, 1024);
+            self.events.push(Event { r#type: EventType::Warning, reason: reason.clone(), message });
         }
         // The status that was written a moment ago does not contain it.
-        self.write_status_again(events)
+        self.write_status_of_evictions()
     }
 
     /// Why an eviction must be retried: reason and message of the error with which the pass ends.
     pub(super) fn eviction_error(&self) -> Option<(String, String)> {
-        self.memory.evicted.blocked.clone().filter(|_| self.eviction_retry.is_some())
+        self.memory.evicted.blocked.clone().filter(|_| self.eviction_failed)
     }
 
     /// What the next eviction waits for, if Pods are evicted one at a time. It does not wait for ever for a Pod that nobody creates.

@@ -8,31 +8,11 @@ use std::collections::BTreeSet;
 
 use pintle_wit::{Event, EventType, ObjectRef, names};
 
-use super::{ApiError, FinalizerWrite, Pass, Phase, Step, deletions::Goes};
+use super::{
+    ApiError, Duty, FinalizerWrite, Pass, Step,
+    flow::{Awaited, Flow, Phase},
+};
 use crate::{object, reasons};
-
-/// What passes do for the roots of a Reconciler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Duty {
-    /// Everything: a module is in force.
-    #[default]
-    Full,
-    /// Only what needs no guest, and only for roots that are being deleted. No module is in force, or the Reconciler is suspended.
-    CleanUp,
-    /// The Reconciler is being deleted: our finalizers are removed from the roots, and their children stay.
-    Release,
-}
-
-/// What a pass does after it has written the finalizers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    /// The children of the answer.
-    ApplyChildren,
-    /// The status: there was nothing else to do.
-    WriteStatus,
-    /// The end, for a root that may go.
-    Leave,
-}
 
 impl Pass {
     fn has(&self, finalizer: &str) -> bool {
@@ -45,7 +25,7 @@ impl Pass {
     }
 
     /// The finalizers that the root should have, if they differ from those that it has.
-    pub(super) fn due_finalizers(&self) -> Option<BTreeSet<String>> {
+    fn due_finalizers(&self) -> Option<BTreeSet<String>> {
         if object::is_deleting(&self.root) {
             // Kubernetes accepts no new finalizer here, and the last ones are removed when the work is done.
             return None;
@@ -64,32 +44,31 @@ impl Pass {
         wanted.iter().map(|child| child.reference()).chain(&recorded).any(|child| self.is_elsewhere(child))
     }
 
-    pub(super) fn set_finalizers(&mut self, wanted: BTreeSet<String>, then: Then) -> Step {
-        let write = FinalizerWrite::of(&self.root, wanted.iter().cloned().collect());
-        self.phase = Phase::SettingFinalizers(wanted, then);
-        Step::SetFinalizers(write)
+    /// Sets the finalizers that the root should have. A pass without an answer has only these to set.
+    pub(super) fn set_due_finalizers(&mut self) -> Flow {
+        match self.due_finalizers() {
+            Some(wanted) => self.set_finalizers(wanted),
+            None if self.answer.is_none() => Flow::To(Phase::Status),
+            None => Flow::Done,
+        }
     }
 
-    pub(super) fn finalizers_set(
-        &mut self,
-        set: BTreeSet<String>,
-        then: Then,
-        result: Result<(), ApiError>,
-    ) -> Step {
-        match (result, then) {
-            (Err(error), _) if error.code == 404 => self.over(),
+    fn set_finalizers(&mut self, wanted: BTreeSet<String>) -> Flow {
+        let write = FinalizerWrite::of(&self.root, wanted.iter().cloned().collect());
+        self.ask_for(Awaited::Finalizers(wanted), Step::SetFinalizers(write))
+    }
+
+    pub(super) fn finalizers_set(&mut self, set: BTreeSet<String>, result: Result<(), ApiError>) -> Flow {
+        match result {
+            Err(error) if error.code == 404 => Flow::To(Phase::Over),
             // The root has changed since. Its next pass is queued already, and begins with the changed root.
-            (Err(error), Then::Leave) => self.give_up(error),
-            (Err(error), _) => self.stop(error),
-            (Ok(()), then) => {
+            Err(error) if self.phase == Phase::Leave => self.give_up(error),
+            Err(error) => self.stop(error),
+            Ok(()) => {
                 self.finalizers = set;
-                match then {
-                    Then::ApplyChildren => self.ready_to_apply(),
-                    Then::WriteStatus => self.write_status(),
-                    Then::Leave => {
-                        let events = std::mem::take(&mut self.leaving);
-                        self.emit(events)
-                    }
+                match self.phase {
+                    Phase::Leave => Flow::Done,
+                    _ => Flow::Again,
                 }
             }
         }
@@ -98,23 +77,23 @@ impl Pass {
     // === The end of a root ===
 
     /// A root without a finalizer of ours is left to the garbage collector: an apply now would re-create what that deletes.
-    pub(super) fn begin_deletion(&mut self) -> Step {
+    pub(super) fn begin_deletion(&mut self) -> Flow {
         if !self.has_any() {
-            return self.over();
+            return Flow::To(Phase::Over);
         }
         let guest = self.has(names::FINALIZER_GUEST);
         let is_asked = guest && !self.is_released() && self.binding.manifest.finalizer;
         match self.binding.duty {
-            Duty::Full if is_asked => self.ask_guest(),
+            Duty::Full if is_asked => self.begin_unless_slowed(),
             // Without a module the guest cannot be asked.
-            Duty::CleanUp if guest && !self.is_released() => self.over(),
-            _ => self.clean_up(),
+            Duty::CleanUp if guest && !self.is_released() => Flow::To(Phase::Over),
+            _ => Flow::To(Phase::CleanUp),
         }
     }
 
-    /// Removes all our finalizers from a root whose Reconciler is being deleted. Its children stay.
-    pub(super) fn release(&mut self) -> Step {
-        if self.has_any() { self.leave() } else { self.over() }
+    /// Begins to remove our finalizers from a root whose Reconciler is being deleted. Its children stay.
+    pub(super) fn release(&mut self) -> Flow {
+        Flow::To(if self.has_any() { Phase::Leave } else { Phase::Over })
     }
 
     fn has_any(&self) -> bool {
@@ -123,36 +102,30 @@ impl Pass {
             .any(|name| self.has(name))
     }
 
-    pub(super) fn leave(&mut self) -> Step {
+    /// Removes all our finalizers.
+    pub(super) fn leave(&mut self) -> Flow {
         let mut kept = self.finalizers.clone();
         kept.remove(names::FINALIZER_GUEST);
         kept.remove(names::FINALIZER_INVENTORY);
         kept.remove(names::FINALIZER_PATCHES);
-        self.set_finalizers(kept, Then::Leave)
+        self.set_finalizers(kept)
     }
 
     /// Looks for all children that no garbage collector deletes.
-    pub(super) fn clean_up(&mut self) -> Step {
-        let mut left: Vec<ObjectRef> = self.inventory().into_iter().collect();
+    pub(super) fn clean_up(&mut self) -> Flow {
+        let mut left: Vec<ObjectRef> = self.inventory();
         let seen = self.live.values().map(|child| &child.reference);
         left.extend(seen.filter(|child| self.is_elsewhere(child)).cloned());
         left.sort();
         left.dedup();
-        if left.is_empty() {
-            return self.take_patches_away();
-        }
-        self.read_doomed(Goes::WithRoot, left)
-    }
-
-    pub(super) fn leave_unless_waiting(&mut self) -> Step {
-        if self.waits { self.over() } else { self.take_patches_away() }
+        if left.is_empty() { Flow::Done } else { self.read_doomed(left) }
     }
 
     /// An Event that names what stays, for the administrator who releases a root.
     pub(super) fn left_behind(&mut self, reference: &ObjectRef, error: &ApiError) {
         let message = format!("the root was released, and {reference} is left behind: {error}");
-        let message = crate::gate::clean(&message, 1024);
-        self.leaving.push(Event { r#type: EventType::Warning, reason: reasons::LEFT_BEHIND.into(), message });
+        let message = crate::text::clean(&message, 1024);
+        self.events.push(Event { r#type: EventType::Warning, reason: reasons::LEFT_BEHIND.into(), message });
     }
 }
 

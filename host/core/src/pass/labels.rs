@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Answer, Key, Pass, children::ChildState};
+use super::{
+    Pass,
+    answer::{Answer, ChildState},
+    key::Key,
+};
 use crate::{conditions::Blocker, gate::AllowedChild, object, observed::Observed, reasons};
 
 /// How often such a child is written again: as often as the longest back-off.

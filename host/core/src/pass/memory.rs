@@ -6,14 +6,15 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pintle_wit::{GuestCondition, Need, ObjectRef, Readiness, Refusal, names};
+use pintle_wit::{GuestCondition, Need, ObjectRef, Readiness, names};
 use serde_json::{Map, Value};
 
 use super::{
-    Binding, Key, breaker::Breaker, events::Tokens, evictions::Evicted, labels::Unlabelled, needs::Settling,
+    binding::Binding, breaker::Breaker, events::Tokens, evictions::Evicted, key::Key, labels::Unlabelled,
+    needs::Settling, refusals::Refusals,
 };
 use crate::{
-    desired::{DesiredHash, hash_parts},
+    desired::hash_parts,
     gate::Allowed,
     object,
     observed::{Kept, Names, Observed},
@@ -27,8 +28,8 @@ pub struct RootMemory {
     pub(super) memo: Option<Memo>,
     /// The resourceVersion of the list that showed the root, once a live read has confirmed that the root was still the same.
     pub(super) is_as_listed: Option<String>,
-    /// The refusals of the API server that stand, sorted by child.
-    standing: Vec<Standing>,
+    /// The refusals that stand.
+    pub(super) refusals: Refusals,
     /// The root, Reconciler and module for which the refusals hold.
     holds_for: Option<HoldsFor>,
     /// Children named in the status that were read live since the host started, or since the root was edited.
@@ -46,7 +47,7 @@ pub struct RootMemory {
     /// Reason and message of the last warning that was published and still holds. The root's CRD may have no status to read it from.
     pub(super) warned: Option<Box<(String, String)>>,
     /// A child was changed, or may have been, and the name of the module that did it could not be written to the status.
-    pub(super) untold: bool,
+    pub(super) unreported: bool,
     /// What the guest last asked to see.
     pub(super) needs: Vec<Need>,
     /// What the guest was last shown for needs with a settling time.
@@ -89,7 +90,7 @@ pub(super) struct Memo {
     /// Children that are no longer wanted but stay until the last stage is applied.
     unpruned: Box<[Short]>,
     /// The guest's status fields and conditions, as JSON.
-    words: Box<[u8]>,
+    guest_status: Box<[u8]>,
     /// Whether the guest asked for evictions.
     pub(super) evicts: bool,
     /// The patches that must be removed in the end.
@@ -134,13 +135,13 @@ impl Memo {
             readiness: wanted.readiness.cloned().map(Box::new),
         };
         // Plain data with string keys: writing it as JSON cannot fail.
-        let words = serde_json::to_vec(&(answer.status(), answer.conditions())).unwrap_or_default();
+        let guest_status = serde_json::to_vec(&(answer.status(), answer.conditions())).unwrap_or_default();
         Self {
             request_hash,
             children: children.map(child).collect(),
             waiting,
             unpruned: unpruned.map(key_hash).collect(),
-            words: words.into(),
+            guest_status: guest_status.into(),
             evicts: answer.evictions().is_some(),
             patched: patched.into(),
         }
@@ -191,8 +192,8 @@ impl Memo {
     }
 
     /// The guest's status fields and conditions.
-    pub(super) fn words(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
-        serde_json::from_slice(&self.words).unwrap_or_default()
+    pub(super) fn guest_status(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
+        serde_json::from_slice(&self.guest_status).unwrap_or_default()
     }
 
     fn child(&self, key: &Key) -> Option<&MemoChild> {
@@ -209,29 +210,6 @@ fn key_hash(key: &Key) -> Short {
 fn state_hash(live: &Observed) -> Short {
     let desired = live.desired.as_deref().unwrap_or_default();
     short(&[live.uid.as_bytes(), desired.as_bytes(), &live.entry_hash])
-}
-
-/// A refusal that stands until this child is accepted in this very form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
-    pub(super) refusal: Refusal,
-    pub(super) form: DesiredHash,
-    /// The refusal may end by itself, so a later pass sends the form again.
-    pub(super) retry: bool,
-    /// The existing object cannot be changed to this form.
-    pub(super) immutable: bool,
-    /// The existing object at the time of the refusal.
-    pub(super) met: Met,
-}
-
-/// What existed under a child's name: an object in one version, or nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met(Option<(String, String)>);
-
-impl Met {
-    pub(super) fn of(live: Option<&Observed>) -> Self {
-        Self(live.map(|live| (live.uid.clone(), live.resource_version.clone())))
-    }
 }
 
 impl RootMemory {
@@ -283,7 +261,7 @@ impl RootMemory {
         }
         let edited = self.holds_for != Some(now);
         if edited {
-            self.standing.clear();
+            self.refusals.clear();
             self.holds_for = Some(now);
         }
         edited
@@ -302,21 +280,17 @@ impl RootMemory {
 
     /// How much memory this takes, in bytes.
     pub fn bytes(&self) -> usize {
-        let refusal = |standing: &Standing| {
-            let refusal = &standing.refusal;
-            size_of::<Standing>() + refusal.message.len() + refusal.reason.len() + refusal.child.name.len()
-        };
         let memo = self.memo.as_ref().map_or(0, |memo| {
             let rules = memo.children.iter().filter(|child| child.readiness.is_some()).count();
             let patched = memo.patched.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len());
             memo.children.len() * size_of::<MemoChild>()
                 + rules * size_of::<Readiness>()
-                + memo.words.len()
+                + memo.guest_status.len()
                 + patched.sum::<usize>()
         });
         size_of::<Self>()
             + memo
-            + self.standing.iter().map(refusal).sum::<usize>()
+            + self.refusals.bytes()
             + self.read.iter().map(|entry| size_of::<ObjectRef>() + entry.name.len()).sum::<usize>()
             + self.unwatched.iter().map(Kept::bytes).sum::<usize>()
             // A selector's labels and a field's path are about as long as two names.
@@ -325,36 +299,5 @@ impl RootMemory {
             + self.patched.iter().map(|(entry, _)| size_of::<(ObjectRef, [u8; 32])>() + entry.name.len()).sum::<usize>()
             + self.evicted.bytes()
             + self.warned.as_ref().map_or(0, |warned| size_of::<(String, String)>() + warned.1.len())
-    }
-
-    /// The refusals, as the request to the guest lists them.
-    pub(super) fn refusals(&self) -> Vec<Refusal> {
-        self.standing.iter().map(|standing| standing.refusal.clone()).collect()
-    }
-
-    /// The standing refusal of a child in this form.
-    pub(super) fn against(&self, child: &ObjectRef, form: &DesiredHash) -> Option<&Standing> {
-        self.standing.iter().find(|standing| standing.refusal.child == *child && standing.form == *form)
-    }
-
-    pub(super) fn accept(&mut self, child: &ObjectRef, form: &DesiredHash) {
-        self.standing.retain(|standing| standing.refusal.child != *child || standing.form != *form);
-    }
-
-    pub(super) fn refuse(&mut self, standing: Standing) {
-        self.accept(&standing.refusal.child, &standing.form);
-        self.standing.push(standing);
-        self.standing.sort_by(|a, b| (&a.refusal.child, &a.form).cmp(&(&b.refusal.child, &b.form)));
-    }
-
-    /// The refusals of forms that the answer still contains. A refusal that the guest has worked around blocks nothing.
-    pub(super) fn blocking(&self, answer: Option<&Allowed>) -> Vec<&Standing> {
-        let wanted = answer.map_or(&[][..], Allowed::children);
-        let is_wanted = |standing: &&Standing| {
-            wanted.iter().any(|child| {
-                *child.reference() == standing.refusal.child && *child.desired() == standing.form
-            })
-        };
-        self.standing.iter().filter(is_wanted).collect()
     }
 }

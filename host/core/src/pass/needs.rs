@@ -6,7 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use pintle_wit::{Failure, Need, NeedAnswer, ObjectRef, Response};
 use serde_json::Value;
 
-use super::{Pass, Phase, RootMemory, Step};
+use super::{
+    Pass, Step,
+    flow::{Awaited, Flow, Phase},
+};
 use crate::{
     desired::hash_parts,
     gate,
@@ -41,7 +44,7 @@ pub(super) struct Needs {
     /// Somebody has changed what a patch had set.
     pub(super) patches_drifted: bool,
     /// The guest was called in this pass, so objects that are looked up now are for another call.
-    called: bool,
+    pub(super) called: bool,
 }
 
 /// A need with a settling time: its changes are shown to the guest once they have settled.
@@ -69,9 +72,9 @@ struct Pending {
 
 impl Pass {
     /// Begins with the needs of the last pass. This saves calls of the guest, and changes nothing else.
-    pub(super) fn begin_needs(&mut self) -> Step {
+    pub(super) fn look_up_remembered(&mut self) -> Flow {
         if self.memory.needs.is_empty() && self.memory.patched.is_empty() {
-            return self.ask();
+            return Flow::Done;
         }
         self.needs.remembered = true;
         let last = self.memory.needs.clone();
@@ -79,7 +82,7 @@ impl Pass {
     }
 
     /// Asks for a look-up of these needs, if they are allowed.
-    fn look_up(&mut self, asked: Vec<Need>) -> Step {
+    fn look_up(&mut self, asked: Vec<Need>) -> Flow {
         let binding = std::sync::Arc::clone(&self.binding);
         let allowed = gate::needs(&binding.context(&self.root), &asked);
         match allowed {
@@ -89,8 +92,7 @@ impl Pass {
                 lookups
                     .extend(self.memory.patched.iter().map(|(object, _)| LookUp::of_managed_fields(object)));
                 self.needs.followed = self.memory.patched.iter().map(|(object, _)| object.clone()).collect();
-                self.phase = Phase::LookingUp(asked);
-                Step::Look(lookups)
+                self.ask_for(Awaited::LookUps(asked), Step::Look(lookups))
             }
             // A need that was granted in the last pass may not be granted any more, or not to another module.
             Err(_) if self.needs.remembered => self.begin_from_nothing(),
@@ -103,13 +105,13 @@ impl Pass {
     }
 
     /// The remembered set did not lead to an answer. Tries again with an empty set, to see whether the remembered set is the cause.
-    fn begin_from_nothing(&mut self) -> Step {
+    fn begin_from_nothing(&mut self) -> Flow {
         self.needs.remembered = false;
         self.needs.calls = 0;
         self.look_up(Vec::new())
     }
 
-    pub(super) fn looked_up(&mut self, asked: Vec<Need>, found: Vec<Result<Vec<Value>, Failure>>) -> Step {
+    pub(super) fn looked_up(&mut self, asked: Vec<Need>, found: Vec<Result<Vec<Value>, Failure>>) -> Flow {
         let mut found = found.into_iter();
         if self.memory.needs != asked {
             let before = std::mem::replace(&mut self.memory.needs, asked.clone());
@@ -162,27 +164,22 @@ impl Pass {
         self.memory.patched = patched;
         self.needs.given = asked;
         self.needs.answers = answers;
-        if self.needs.called {
-            let request = self.request();
-            self.request_hash = self.hash(&request);
-            return self.call_guest(request);
-        }
-        self.ask()
+        Flow::To(Phase::Guest)
     }
 
     /// The kind of new need that costs the host something, if the guest has such a need that it did not have before this pass: new
     /// fields, for which a kind must be listed anew, or a new deadline.
-    pub(super) fn asks_anew(&self) -> Option<Anew> {
+    pub(super) fn new_need(&self) -> Option<NewNeed> {
         let before = self.needs.begun_with.as_ref()?;
         let now = &self.memory.needs;
         let known: HashSet<(&str, &str, &str)> = before.iter().flat_map(fields).collect();
         if now.iter().flat_map(fields).any(|field| !known.contains(&field)) {
-            return Some(Anew::Fields);
+            return Some(NewNeed::Fields);
         }
         let known: HashSet<&str> = before.iter().filter_map(deadline).collect();
         let is_ahead = |at: &&str| at.parse::<Timestamp>().is_ok_and(|at| at > self.now);
         let mut deadlines = now.iter().filter_map(deadline).filter(is_ahead);
-        deadlines.any(|at| !known.contains(at)).then_some(Anew::Deadline)
+        deadlines.any(|at| !known.contains(at)).then_some(NewNeed::Deadline)
     }
 
     fn come_back(&mut self, after: Option<Duration>) {
@@ -237,11 +234,11 @@ impl Pass {
         self.needs.called = true;
     }
 
-    /// Returns the answer if it counts, and otherwise the step to do instead.
-    pub(super) fn counts(
+    /// Returns the answer if it is one to what the guest needs to see, and otherwise what to do instead.
+    pub(super) fn answer_to_needs(
         &mut self,
         answer: Result<Response, Failure>,
-    ) -> Result<Result<Response, Failure>, Box<Step>> {
+    ) -> Result<Result<Response, Failure>, Box<Flow>> {
         match answer {
             Err(failure) if self.needs.remembered && !failure.retry => {
                 Err(Box::new(self.begin_from_nothing()))
@@ -276,14 +273,14 @@ impl Pass {
 
     /// Forgets what was remembered for needs that the guest no longer has.
     pub(super) fn forget_needs(&mut self) {
-        let RootMemory { needs, settling, .. } = &mut self.memory;
-        settling.retain(|known| needs.contains(&known.need));
+        let needs = &self.memory.needs;
+        self.memory.settling.retain(|known| needs.contains(&known.need));
     }
 }
 
 /// A need that the guest did not have before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anew {
+pub(super) enum NewNeed {
     /// Fields that the host may not have in its cache yet.
     Fields,
     /// Another time at which the guest wants to be called.

@@ -10,7 +10,11 @@
 use pintle_wit::{ObjectRef, OnRelease};
 use serde_json::Value;
 
-use super::{ApiError, Apply, Binding, Pass, Phase, Step, adoption::Before, doubt, recorded};
+use super::{
+    ApiError, Apply, Binding, Pass, Step, comparison, doubt,
+    flow::{Awaited, Flow, PatchTask, Phase},
+    recorded,
+};
 use crate::{
     desired::{self, hash_parts, hex},
     gate::AllowedPatch,
@@ -20,13 +24,13 @@ use crate::{
 /// The longest name of a field manager, as the API has it.
 const MANAGER_MAX: usize = 128;
 
-/// What to do with one object.
-#[derive(Clone, Debug)]
-pub(super) enum Task {
-    /// Apply the answer's patch with this index.
-    Apply(usize),
-    /// Remove a patch that the answer no longer has.
-    Release(ObjectRef),
+/// What became of the patches of a pass.
+#[derive(Debug, Default)]
+pub(super) struct Patches {
+    /// Patches that the status need not name any more, once all patches were looked at.
+    released: Option<Vec<ObjectRef>>,
+    /// Patches that were not accepted.
+    pub(super) refused: Vec<(ObjectRef, ApiError)>,
 }
 
 /// The field manager of a root's patches. It depends on the root's name and not on its uid, so that a successor of the root finds the
@@ -50,20 +54,20 @@ impl Pass {
         recorded::patched(&self.root)
     }
 
-    fn patches(&self) -> &[AllowedPatch] {
+    fn wanted_patches(&self) -> &[AllowedPatch] {
         self.answer.as_ref().map_or(&[], |answer| answer.allowed.patches())
     }
 
     /// The objects of the answer's patches that must be removed in the end.
     fn removable(&self) -> Vec<ObjectRef> {
-        let removable = self.patches().iter().filter(|patch| patch.on_release() == OnRelease::Remove);
+        let removable = self.wanted_patches().iter().filter(|patch| patch.on_release() == OnRelease::Remove);
         removable.map(|patch| patch.reference().clone()).collect()
     }
 
     /// The objects that the status must name: those whose patch must be removed in the end, and those whose patch should be gone but
     /// could not be removed yet.
     pub(super) fn patched(&self) -> Vec<ObjectRef> {
-        let mut all = match (&self.answer, &self.released) {
+        let mut all = match (&self.answer, &self.patches.released) {
             (Some(_), Some(released)) => {
                 let left = self.recorded_patches().into_iter().filter(|entry| !released.contains(entry));
                 left.chain(self.removable()).collect()
@@ -82,7 +86,7 @@ impl Pass {
 
     /// Whether there are patches, and all of them are in force.
     pub(super) fn has_patches_in_force(&self) -> bool {
-        !self.patches().is_empty() && self.patches_refused.is_empty()
+        !self.wanted_patches().is_empty() && self.patches.refused.is_empty()
     }
 
     /// Whether the root must stay until its patches are removed.
@@ -91,46 +95,46 @@ impl Pass {
     }
 
     /// Applies the patches of the answer, and removes patches of earlier answers.
-    pub(super) fn apply_patches(&mut self) -> Step {
+    pub(super) fn apply_patches(&mut self) -> Flow {
         let removable = self.removable();
-        let mut tasks: Vec<Task> = (0..self.patches().len()).map(Task::Apply).collect();
-        let stays = |entry: &ObjectRef| self.patches().iter().any(|patch| patch.reference() == entry);
-        tasks.extend(self.recorded_patches().into_iter().filter(|entry| !stays(entry)).map(Task::Release));
+        let mut tasks: Vec<PatchTask> = (0..self.wanted_patches().len()).map(PatchTask::Apply).collect();
+        let stays = |entry: &ObjectRef| self.wanted_patches().iter().any(|patch| patch.reference() == entry);
+        tasks.extend(
+            self.recorded_patches().into_iter().filter(|entry| !stays(entry)).map(PatchTask::Release),
+        );
         if tasks.is_empty() {
             self.memory.patched.clear();
             return self.patched_all();
         }
-        if self.is_to_look_first() {
-            return self.read_root(Before::Patches);
+        if self.is_root_unconfirmed() {
+            return self.read_root();
         }
         let recorded = self.recorded_patches();
-        if !removable.iter().all(|entry| recorded.contains(entry)) && !self.patches_recorded {
-            self.patches_recorded = true;
+        if !removable.iter().all(|entry| recorded.contains(entry)) && !self.records.patches {
             return self.record_patches();
         }
         self.read_patched(tasks)
     }
 
-    fn read_patched(&mut self, tasks: Vec<Task>) -> Step {
+    fn read_patched(&mut self, tasks: Vec<PatchTask>) -> Flow {
         let references = tasks.iter().map(|task| self.target(task)).collect();
-        self.phase = Phase::ReadingPatched(tasks);
-        Step::Inspect(references)
+        self.ask_for(Awaited::PatchTargets(tasks), Step::Inspect(references))
     }
 
-    fn target(&self, task: &Task) -> ObjectRef {
+    fn target(&self, task: &PatchTask) -> ObjectRef {
         match task {
-            Task::Apply(index) => {
-                self.patches().get(*index).map(|patch| patch.reference().clone()).unwrap_or_default()
+            PatchTask::Apply(index) => {
+                self.wanted_patches().get(*index).map(|patch| patch.reference().clone()).unwrap_or_default()
             }
-            Task::Release(reference) => reference.clone(),
+            PatchTask::Release(reference) => reference.clone(),
         }
     }
 
-    pub(super) fn read_patched_objects(
+    pub(super) fn patch_targets_read(
         &mut self,
-        tasks: Vec<Task>,
+        tasks: Vec<PatchTask>,
         found: Vec<Result<Option<Value>, ApiError>>,
-    ) -> Step {
+    ) -> Flow {
         let manager = manager(&self.binding, &self.root);
         self.memory.patched.clear();
         let (mut due, mut writes) = (Vec::new(), Vec::new());
@@ -143,15 +147,15 @@ impl Pass {
                 _ => String::new(),
             };
             let write = match (&task, found) {
-                (Task::Release(_), Err(error)) if error.is_kind_missing() => None,
+                (PatchTask::Release(_), Err(error)) if error.is_kind_missing() => None,
                 (_, Err(error)) => {
                     self.patch_failed(&reference, error);
                     continue;
                 }
-                (Task::Release(_), Ok(found)) => {
+                (PatchTask::Release(_), Ok(found)) => {
                     found.and_then(|live| Apply::release(&reference, &live, &manager))
                 }
-                (Task::Apply(_), Ok(None)) => {
+                (PatchTask::Apply(_), Ok(None)) => {
                     let message = format!("{reference} is to be patched and is not there");
                     self.patch_failed(
                         &reference,
@@ -164,9 +168,9 @@ impl Pass {
                     );
                     continue;
                 }
-                (Task::Apply(index), Ok(Some(live))) => {
+                (PatchTask::Apply(index), Ok(Some(live))) => {
                     let write = self
-                        .patches()
+                        .wanted_patches()
                         .get(*index)
                         .filter(|patch| !is_as_wanted(patch, &live, &manager))
                         .map(|patch| Apply::patch(patch, &live, &manager));
@@ -187,22 +191,21 @@ impl Pass {
         if writes.is_empty() {
             return self.patched_all();
         }
-        self.phase = Phase::Patching(due);
-        Step::Patch(writes)
+        self.ask_for(Awaited::Patches(due), Step::Patch(writes))
     }
 
     pub(super) fn patches_written(
         &mut self,
-        due: Vec<(Task, String)>,
+        due: Vec<(PatchTask, String)>,
         results: Vec<Result<Value, ApiError>>,
-    ) -> Step {
+    ) -> Flow {
         for ((task, version), result) in due.into_iter().zip(results) {
             match result {
                 Ok(live) => {
                     // An apply that changed nothing leaves the version as it is.
                     let changed = object::text(&live, &["metadata", "resourceVersion"]) != Some(&version);
                     self.counts.patched += u32::from(changed);
-                    if matches!(task, Task::Apply(_)) {
+                    if matches!(task, PatchTask::Apply(_)) {
                         let hash = entry_hash(&live, &manager(&self.binding, &self.root));
                         self.memory.patched.push((self.target(&task), hash));
                     }
@@ -210,7 +213,8 @@ impl Pass {
                 }
                 // If the object is gone, there is nothing to remove.
                 Err(error)
-                    if matches!(task, Task::Release(_)) && (error.code == 404 || error.is_uid_mismatch()) =>
+                    if matches!(task, PatchTask::Release(_))
+                        && (error.code == 404 || error.is_uid_mismatch()) =>
                 {
                     self.patch_done(&task);
                 }
@@ -223,70 +227,67 @@ impl Pass {
         self.patched_all()
     }
 
-    fn patch_done(&mut self, task: &Task) {
-        if let Task::Release(reference) = task {
-            self.released.get_or_insert_default().push(reference.clone());
+    fn patch_done(&mut self, task: &PatchTask) {
+        if let PatchTask::Release(reference) = task {
+            self.patches.released.get_or_insert_default().push(reference.clone());
         }
     }
 
     fn patch_failed(&mut self, reference: &ObjectRef, error: ApiError) {
         if error.is_refusal() {
-            self.patches_refused.push((reference.clone(), error));
+            self.patches.refused.push((reference.clone(), error));
         } else {
-            self.memory.untold = true;
+            self.memory.unreported = true;
             doubt(&mut self.unsure, error.about(reference));
         }
     }
 
-    /// Every patch was tried. If all were accepted, the pass goes on with pruning, otherwise with the status.
-    fn patched_all(&mut self) -> Step {
+    /// Every patch was tried. If all were accepted, the pass goes on, otherwise the status says why not.
+    fn patched_all(&mut self) -> Flow {
         // The status no longer names a patch that the answer changed from one that is removed to one that stays.
         let stays = |entry: &ObjectRef| {
-            self.patches()
+            self.wanted_patches()
                 .iter()
                 .any(|patch| patch.reference() == entry && patch.on_release() == OnRelease::Leave)
         };
         let kept: Vec<ObjectRef> = self.recorded_patches().into_iter().filter(stays).collect();
-        self.released.get_or_insert_default().extend(kept);
-        if self.takes_away {
-            return self.patches_taken_away();
+        self.patches.released.get_or_insert_default().extend(kept);
+        if self.phase == Phase::RemovePatches {
+            return self.patches_removed();
         }
-        if !self.patches_refused.is_empty() || self.unsure.is_some() {
+        if !self.patches.refused.is_empty() || self.unsure.is_some() {
             self.memory.memo = None;
-            return self.write_status();
+            return Flow::To(Phase::Status);
         }
-        self.prune()
+        Flow::Done
     }
 
     /// Removes the patches of a root that is being deleted, whatever its guest would answer.
-    pub(super) fn take_patches_away(&mut self) -> Step {
-        self.takes_away = true;
+    pub(super) fn remove_patches(&mut self) -> Flow {
         let mut patched: Vec<ObjectRef> = self.recorded_patches();
         patched.extend(self.removable());
         patched.sort();
         patched.dedup();
-        let tasks: Vec<Task> = patched.into_iter().map(Task::Release).collect();
-        if tasks.is_empty() { self.patches_taken_away() } else { self.read_patched(tasks) }
+        let tasks: Vec<PatchTask> = patched.into_iter().map(PatchTask::Release).collect();
+        if tasks.is_empty() { self.patches_removed() } else { self.read_patched(tasks) }
     }
 
-    fn patches_taken_away(&mut self) -> Step {
-        let refused = std::mem::take(&mut self.patches_refused);
+    fn patches_removed(&mut self) -> Flow {
+        let refused = std::mem::take(&mut self.patches.refused);
         if self.is_released() {
             for (reference, error) in &refused {
                 self.left_behind(reference, error);
             }
-            return self.leave();
+            return Flow::Done;
         }
         for (reference, error) in refused {
             doubt(&mut self.unsure, error.about(&reference));
         }
-        match self.unsure.is_some() {
-            true => {
-                self.memory.memo = None;
-                self.write_status()
-            }
-            false => self.leave(),
+        if self.unsure.is_some() {
+            self.memory.memo = None;
+            return Flow::To(Phase::Status);
         }
+        Flow::Done
     }
 }
 
@@ -306,6 +307,6 @@ fn is_as_wanted(patch: &AllowedPatch, live: &Value, manager: &str) -> bool {
     entry.is_some_and(|entry| {
         managed::covers(entry, &sent)
             && managed::owns_nothing_beyond(entry, &sent)
-            && super::say::shows(live, &sent)
+            && comparison::shows(live, &sent)
     })
 }

@@ -1,11 +1,9 @@
 //! The messages between a pass and its driver: a [`Step`] is what the pass wants done next, an [`Outcome`] is the result.
 
-use std::time::Duration;
-
 use pintle_wit::{Event, Failure, ObjectRef, Request, Response};
 use serde_json::Value;
 
-use super::{ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, RootMemory, StatusWrite};
+use super::{ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, RootMemory, StatusWrite, Wake};
 use crate::{needs::LookUp, observed::Observed};
 
 /// What a pass asks for next.
@@ -89,10 +87,8 @@ pub struct Applied {
 pub struct Done {
     /// The memory, for the next pass over this root.
     pub memory: RootMemory,
-    /// Set if the root is reconciled again although nothing changes: after a back-off, and after this long at the earliest.
-    pub retry: Option<Duration>,
-    /// Set if the root is reconciled again after this long, although nothing changed and nothing failed.
-    pub again: Option<Duration>,
+    /// What brings the root back although nothing changes.
+    pub wake: Wake,
     /// The root's `Ready`, as the status now says it.
     pub ready: bool,
     /// Whether the guest ran into its deadline, its fuel, its memory limit or the memory budget. Other Reconcilers had to wait for this

@@ -9,8 +9,13 @@ use pintle_wit::{Event, EventType, Kind, ObjectRef, UnwatchedChild};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Pass;
-use crate::{object, reasons, reconciler};
+use super::{
+    ApiError, Pass, Step,
+    answer::Answer,
+    flow::{Awaited, Flow},
+    key::Key,
+};
+use crate::{gate::AllowedChild, object, observed::Observed, reasons, reconciler};
 
 /// The most entries of one list that count: a little more than twice the largest number of children that an answer may have (1000), for
 /// an answer and the answer before it.
@@ -94,7 +99,115 @@ fn references<T: DeserializeOwned>(
         .collect()
 }
 
+/// What a pass has named in the status before the objects were written.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// Children of kinds that are not watched, and in other namespaces.
+    pub(super) children: Vec<ObjectRef>,
+    /// Patches that must be removed in the end are named too.
+    pub(super) patches: bool,
+    /// The status was written for that, so it must be written at the end whatever the root shows.
+    pub(super) written: bool,
+}
+
 impl Pass {
+    /// The children that the root's status names: those of kinds that are not watched, and those in other namespaces.
+    pub(super) fn recorded_children(&self) -> Vec<ObjectRef> {
+        let unwatched = unwatched(&self.root).into_iter();
+        // If their kind is watched by now, the watch shows them.
+        let unwatched = unwatched.filter(|child| !self.binding.watches(child));
+        unwatched.chain(self.inventory()).collect()
+    }
+
+    /// The children in other namespaces that the root's status names. An entry says where to look, and proves nothing.
+    pub(super) fn inventory(&self) -> Vec<ObjectRef> {
+        inventory(&self.root)
+    }
+
+    /// The recorded children that no pass has read since the host started, and that no watch shows.
+    pub(super) fn unread(&self) -> Vec<ObjectRef> {
+        let is_known = |entry: &ObjectRef| {
+            self.memory.read.contains(entry)
+                || self.binding.watches(entry) && self.live.contains_key(&Key::from(entry))
+        };
+        self.recorded_children().into_iter().filter(|entry| !is_known(entry)).collect()
+    }
+
+    /// Reads the recorded children that must be known before anything is written.
+    pub(super) fn read_recorded(&mut self) -> Flow {
+        match self.unread() {
+            unread if unread.is_empty() => Flow::Done,
+            unread => self.ask_for(Awaited::Recorded(unread.clone()), Step::Get(unread)),
+        }
+    }
+
+    pub(super) fn recorded_read(
+        &mut self,
+        asked: Vec<ObjectRef>,
+        found: Vec<Result<Option<Observed>, ApiError>>,
+    ) -> Flow {
+        for (reference, found) in asked.into_iter().zip(found) {
+            match found {
+                Ok(found) => self.saw(&reference, found),
+                // If the API server no longer serves the kind, the object is gone too.
+                Err(error) if error.is_kind_missing() => self.saw(&reference, None),
+                Err(error) => return self.stop(error),
+            }
+        }
+        Flow::Done
+    }
+
+    /// Children that are about to be created, that no watch or owner reference leads to, and that the status does not name yet.
+    pub(super) fn unrecorded(&self, answer: &Answer, due: &[(usize, Option<String>)]) -> Vec<ObjectRef> {
+        let recorded = self.recorded_children();
+        due.iter()
+            .filter(|(_, uid)| uid.is_none())
+            .filter_map(|(index, _)| answer.allowed.children().get(*index))
+            .map(AllowedChild::reference)
+            .filter(|child| self.is_to_record(child))
+            .filter(|child| !recorded.contains(child) && !self.records.children.contains(child))
+            .cloned()
+            .collect()
+    }
+
+    /// Whether a child must be named in the status before it is created, because no watch shows it or no garbage collector deletes it.
+    pub(super) fn is_to_record(&self, child: &ObjectRef) -> bool {
+        !self.binding.watches(child) || self.is_elsewhere(child)
+    }
+
+    /// The children that the status must name and that exist, may exist, or are about to be created.
+    pub(super) fn children_to_record(&self) -> Vec<ObjectRef> {
+        let wanted = self.answer.as_ref().map_or(&[][..], |answer| answer.allowed.children());
+        let wanted = wanted.iter().map(|child| child.reference()).filter(|child| self.is_to_record(child));
+        let is_ours =
+            |entry: &ObjectRef| self.live.get(&Key::from(entry)).is_some_and(|child| self.owns(child));
+        // An entry is dropped once the object was read and does not exist, or belongs to somebody else.
+        let recorded = self.recorded_children().into_iter();
+        let recorded = recorded.filter(|entry| !self.memory.read.contains(entry) || is_ours(entry));
+        let about_to_be = &self.records.children;
+        let mut all: Vec<ObjectRef> =
+            recorded.chain(wanted.cloned()).chain(about_to_be.iter().cloned()).collect();
+        if self.answer.as_ref().is_some_and(Answer::is_complete) {
+            // Every wanted child exists, so entries of an earlier answer in this pass that were never created can be dropped.
+            all.retain(|entry| {
+                is_ours(entry) || !self.memory.read.contains(entry) && !about_to_be.contains(entry)
+            });
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Takes note of an object that was read live.
+    pub(super) fn saw(&mut self, reference: &ObjectRef, found: Option<Observed>) {
+        let key = Key::from(reference);
+        self.memory.read.insert(reference.clone());
+        match found {
+            Some(child) => self.live.insert(key, child),
+            None => self.live.remove(&key),
+        };
+    }
+
     /// Reports, once, that entries of the status are ignored.
     pub(super) fn ignored_event(&mut self) -> Option<Event> {
         let ignored = u32::try_from(ignored(&self.root)).unwrap_or(u32::MAX);

@@ -3,29 +3,19 @@
 
 use pintle_wit::{ObjectRef, Readiness};
 
-use super::{Answer, Key, Memo, Pass, children::ChildState};
-use crate::{
-    gate::AllowedChild,
-    observed::Observed,
-    readiness::{self, Ready},
+use super::{
+    Pass,
+    answer::{Answer, ChildState},
+    key::Key,
+    memory::Memo,
 };
-
-impl Answer {
-    /// The first stage that has to wait.
-    pub(super) fn waiting_stage(&self) -> Option<u32> {
-        let children = self.allowed.children().iter().zip(&self.states);
-        children
-            .filter(|(_, state)| matches!(state, ChildState::Staged))
-            .map(|(child, _)| child.stage())
-            .min()
-    }
-}
+use crate::{gate::AllowedChild, observed::Observed, readiness::Ready};
 
 impl Pass {
     /// What a stage waits for: the children of earlier stages that are not applied or not ready.
     pub(super) fn waits_for(&self, answer: &Answer, stage: u32) -> Vec<String> {
-        let before = answer.allowed.children().iter().zip(&answer.states);
-        before
+        answer
+            .children()
             .filter(|(child, _)| child.stage() < stage)
             .filter_map(|(child, state)| {
                 let reference = child.reference();
@@ -72,7 +62,7 @@ impl Pass {
 }
 
 fn unready(reference: &ObjectRef, live: &Observed, rule: Option<&Readiness>) -> Option<String> {
-    match readiness::of_child(live, rule) {
+    match live.readiness(rule) {
         Ready::Yes => None,
         Ready::Waiting(message) | Ready::Failed(message) => Some(format!("{reference}: {message}")),
     }

@@ -468,6 +468,6 @@ fn a_driver_that_answers_another_step_or_too_little_ends_the_pass_with_an_error(
         assert!(matches!(pass.step(Outcome::Answered(Ok(shop))), Step::Apply(_)));
         let Step::Done(done) = pass.step(outcome) else { panic!("not done") };
         assert_eq!(done.error.as_deref(), Some("DriverError"));
-        assert!(done.retry.is_some() && !done.ready);
+        assert!(done.wake.retry.is_some() && !done.ready);
     }
 }

@@ -27,7 +27,7 @@ fn fight(world: &mut World) -> (usize, Run) {
         if run.done.throttled {
             return (round, run);
         }
-        assert!(run.done.ready && run.done.again.is_none(), "{:?}", run.steps);
+        assert!(run.done.ready && run.done.wake.again.is_none(), "{:?}", run.steps);
     }
     panic!("it is never slowed");
 }
@@ -60,7 +60,7 @@ fn a_slowed_root_is_tried_every_ten_seconds_and_never_dropped() {
         edit(&mut world);
         let run = world.pass_after(5, &page());
         assert_eq!(run.steps, Vec::<String>::new(), "neither a call nor a request");
-        let wait = run.done.again.expect("it comes back");
+        let wait = run.done.wake.again.expect("it comes back");
         assert!(wait > Duration::from_secs(9) && wait <= Duration::from_secs(10), "{wait:?}");
         let run = world.pass_after(i64::try_from(wait.as_millis()).unwrap(), &page());
         assert_eq!(run.steps, ["call", "update ConfigMap page"], "no status and no second warning");
@@ -74,13 +74,13 @@ fn a_root_that_was_slowed_is_ready_again_after_half_a_minute_of_calm() {
     let mut world = World::new();
     world.settle(&page());
     let (_, run) = fight(&mut world);
-    let mut again = run.done.again.unwrap();
+    let mut again = run.done.wake.again.unwrap();
     let mut waited = 0;
     for _ in 0..5 {
         let wait = i64::try_from(again.as_millis()).unwrap();
         waited += wait;
         let run = world.pass_after(wait, &page());
-        match run.done.again {
+        match run.done.wake.again {
             Some(next) => again = next,
             None => break,
         }
@@ -144,7 +144,7 @@ fn a_guest_that_cannot_make_up_its_mind_about_its_status_is_slowed_to_one_write_
     for _ in 0..100 {
         let run = pass(&mut world, 100);
         writes += run.statuses.len();
-        assert!(run.done.again.is_some());
+        assert!(run.done.wake.again.is_some());
     }
     assert!((5..=11).contains(&writes), "{writes} in ten seconds");
 }
@@ -181,7 +181,7 @@ fn a_clock_that_is_set_back_slows_nobody_for_long() {
     fight(&mut world);
     edit(&mut world);
     let run = world.pass_after(-86_400_000, &page());
-    assert!(run.done.again.unwrap() <= Duration::from_secs(10), "{:?}", run.done.again);
+    assert!(run.done.wake.again.unwrap() <= Duration::from_secs(10), "{:?}", run.done.wake.again);
     world.pass_after(10_000, &page());
     assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
 }

@@ -21,7 +21,7 @@ fn the_first_pass_creates_every_child_and_then_writes_one_status() {
     assert_eq!(world.status()["observedGeneration"], 1);
     assert_eq!(world.says("Ready"), no("ChildNotReady"));
     assert_eq!(world.says("Reconciling"), yes("ChildNotReady"));
-    assert_eq!(run.done.retry, None, "a watch event will come");
+    assert_eq!(run.done.wake.retry, None, "a watch event will come");
     let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
     assert!(message.contains("Deployment shops/web"), "{message}");
 }
@@ -35,7 +35,7 @@ fn a_pass_that_wrote_is_followed_by_at_most_one_more_call_that_plans_nothing_and
     assert_eq!(second.steps, ["call"], "the root's own status is new to the guest");
     for _ in 0..3 {
         let run = world.pass_with(|_| panic!("nothing changed"));
-        assert!(run.steps.is_empty() && run.done.ready && run.done.retry.is_none(), "{:?}", run.steps);
+        assert!(run.steps.is_empty() && run.done.ready && run.done.wake.retry.is_none(), "{:?}", run.steps);
     }
 }
 
@@ -47,7 +47,7 @@ fn a_guest_that_does_not_observe_its_status_is_not_called_because_it_was_written
     assert_eq!(run.steps, ["call", "create ConfigMap page", "status", "emit"]);
     for _ in 0..3 {
         let run = world.pass_with(|_| panic!("nothing changed that it sees"));
-        assert!(run.steps.is_empty() && run.done.ready && run.done.retry.is_none(), "{:?}", run.steps);
+        assert!(run.steps.is_empty() && run.done.ready && run.done.wake.retry.is_none(), "{:?}", run.steps);
     }
     world.restart();
     let run = world.pass(&answer(vec![config_map("page", "a")]));
@@ -243,7 +243,7 @@ fn an_object_that_changed_between_read_and_delete_is_not_deleted() {
     });
     assert!(run.steps.contains(&"delete ConfigMap page".into()));
     assert!(world.live("ConfigMap", "page").is_some(), "the version is a precondition");
-    assert!(run.done.retry.is_some() && !run.done.ready);
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_prune_that_cannot_read_says_so_in_the_status_and_is_retried() {
     let run = world.pass(&answer(vec![deployment("web", &[])]));
     assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "status"]);
     assert_eq!(world.says("Ready"), no("Forbidden"));
-    assert!(run.done.retry.is_some() && !run.done.ready);
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_deleting_root_gets_no_call_no_request_and_no_status() {
     world.api.edit(&root, "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
     world.api.objects.remove(&reference("ConfigMap", "page"));
     let run = world.pass_with(|_| panic!("a deleting root"));
-    assert!(run.steps.is_empty() && run.done.retry.is_none(), "{:?}", run.steps);
+    assert!(run.steps.is_empty() && run.done.wake.retry.is_none(), "{:?}", run.steps);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_root_without_a_finalizer_costs_nothing_when_it_goes() {
     delete(&mut world);
     let run = world.pass(&answer(vec![]));
     assert!(run.steps.is_empty(), "{:?}", run.steps);
-    assert_eq!(run.done.retry, None);
+    assert_eq!(run.done.wake.retry, None);
 }
 
 /// What the API server is asked to read and make after the garbage collector took a child of a root whose own end no watch has shown.
@@ -169,7 +169,7 @@ fn what_a_guest_remembers_is_not_set_back_by_an_answer_to_an_older_status() {
         }
     });
     assert_eq!(run.steps, ["call", "read Shop shop"]);
-    assert!(run.done.retry.is_some(), "it comes again when the watch has shown the root, or by itself");
+    assert!(run.done.wake.retry.is_some(), "it comes again when the watch has shown the root, or by itself");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_root_that_cannot_be_read_keeps_its_child_waiting() {
     world.api.objects.remove(&reference("ConfigMap", "page"));
     world.api.fail("get Shop shop", Fault::Refuse(error(503, "ServiceUnavailable", "later")));
     let run = world.pass(&page());
-    assert!(run.done.retry.is_some() && world.live("ConfigMap", "page").is_none(), "{:?}", run.steps);
+    assert!(run.done.wake.retry.is_some() && world.live("ConfigMap", "page").is_none(), "{:?}", run.steps);
     world.settle(&page());
     assert!(world.live("ConfigMap", "page").is_some());
 }
@@ -230,7 +230,7 @@ fn a_lost_reply_does_not_let_a_root_go() {
     delete(&mut world);
     world.api.fail("get ConfigMap page", Fault::Refuse(no_reply()));
     let run = world.pass(&finalized());
-    assert!(!is_gone(&world) && run.done.retry.is_some());
+    assert!(!is_gone(&world) && run.done.wake.retry.is_some());
     world.pass(&finalized());
     assert!(is_gone(&world));
 }
@@ -274,7 +274,7 @@ fn a_finalizer_that_changed_meanwhile_is_not_overwritten() {
     let root = world.root.clone();
     world.api.fail("finalizers Shop shop", Fault::Refuse(error(422, "Invalid", "a test failed")));
     let run = world.pass(&page());
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert!(world.live("ConfigMap", "page").is_none(), "no child before the finalizer");
     world.pass(&page());
     assert_eq!(world.api.objects[&root]["metadata"]["finalizers"], json!([GUEST]));
@@ -327,5 +327,5 @@ fn a_root_that_went_meanwhile_is_no_error() {
     delete(&mut world);
     world.api.fail("finalizers Shop shop", Fault::Refuse(error(404, "NotFound", "not found")));
     let run = world.pass(&finalized());
-    assert_eq!((run.done.retry, run.done.error), (None, None));
+    assert_eq!((run.done.wake.retry, run.done.error), (None, None));
 }

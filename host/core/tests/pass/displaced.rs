@@ -171,6 +171,6 @@ fn a_child_that_changes_between_the_look_and_the_claim_is_put_right_all_the_same
         }
     });
     assert_eq!(run.steps.iter().filter(|step| *step == "claim Service web").count(), 3, "{:?}", run.steps);
-    assert!(run.done.ready && run.done.retry.is_none());
+    assert!(run.done.ready && run.done.wake.retry.is_none());
     assert_eq!(listeners(&world), json!([item(80, "http", "http")]));
 }

@@ -139,7 +139,7 @@ fn a_deleted_root_takes_its_children_elsewhere_along_without_a_module() {
     world.restart();
     delete(&mut world);
     let run = world.pass_with(|_| panic!("there is no guest"));
-    assert!(run.done.retry.is_some(), "until they are seen to be gone");
+    assert!(run.done.wake.retry.is_some(), "until they are seen to be gone");
     assert!(world.api.objects.contains_key(&world.root));
     world.pass_with(|_| panic!("there is no guest"));
     assert!(!world.api.objects.contains_key(&world.root));
@@ -157,7 +157,7 @@ fn a_child_that_may_not_be_deleted_holds_the_root_and_says_so_until_it_is_releas
     let forbidden = || Fault::Refuse(error(403, "Forbidden", "cannot delete configmaps in stock"));
     world.api.fail("delete ConfigMap shelf", forbidden());
     let run = world.pass(&shelf());
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert_eq!(world.says("Ready"), no("Forbidden"));
     let root = world.api.objects.get_mut(&world.root).unwrap();
     root["metadata"]["annotations"]["pintle.dev/release"] = json!("true");

@@ -144,7 +144,7 @@ fn every_error_of_an_apply_has_its_rule() {
             if rule == Rule::Retry { (1, false) } else { (2, true) },
             "{name}"
         );
-        assert_eq!(run.done.retry, (rule != Rule::ToldAndFinal).then_some(Duration::ZERO), "{name}");
+        assert_eq!(run.done.wake.retry, (rule != Rule::ToldAndFinal).then_some(Duration::ZERO), "{name}");
         assert!(world.live("ConfigMap", "page").is_some(), "{name}: the others are applied");
         assert_eq!(world.says("Ready"), no(reason), "{name}");
         let conditions = (world.says("Reconciling"), world.says("Stalled"));
@@ -174,7 +174,7 @@ fn a_conflict_is_resolved_by_a_look_and_told_only_when_somebody_else_is_there() 
     );
     let run = world.pass(&answer(vec![service("web", 30010)]));
     assert_eq!(world.says("Reconciling"), yes("AdoptionConflict"));
-    assert!(run.done.retry.is_some(), "it may go");
+    assert!(run.done.wake.retry.is_some(), "it may go");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_api_server_is_left_alone_as_long_as_it_asks_but_not_for_a_day() {
         let mut world = World::new();
         world.api.fail("apply Service web", Fault::Refuse(wait));
         let run = world.pass(&answer(vec![service("web", 30010)]));
-        assert_eq!(run.done.retry, Some(Duration::from_secs(left)));
+        assert_eq!(run.done.wake.retry, Some(Duration::from_secs(left)));
     }
 }
 
@@ -204,7 +204,7 @@ fn whatever_goes_wrong_with_a_prune_is_retried_and_named() {
         world.api.fail(&format!("{verb} ConfigMap old"), Fault::Refuse(fault));
         let run = world.pass(&answer(vec![config_map("page", "a")]));
         assert_eq!(
-            (run.done.retry, world.says("Reconciling")),
+            (run.done.wake.retry, world.says("Reconciling")),
             (Some(Duration::ZERO), yes(reason)),
             "{verb}"
         );
@@ -229,7 +229,7 @@ fn a_status_that_the_api_server_does_not_take_is_replaced_by_one_that_says_so() 
     assert_eq!((world.says("Ready"), world.says("Stalled")), (no("StatusRefused"), yes("StatusRefused")));
     assert!(world.condition("Stalled").unwrap()["message"].as_str().unwrap().contains("status.phase"));
     assert_eq!(world.status()["phase"], "Up", "the guest's last fields stay");
-    assert_eq!((run.done.retry, run.done.error.as_deref()), (None, Some("StatusRefused")));
+    assert_eq!((run.done.wake.retry, run.done.error.as_deref()), (None, Some("StatusRefused")));
     assert!(
         world.live("ConfigMap", "page").unwrap()["data"]["key"] == "b",
         "the children are as they should be"
@@ -244,7 +244,7 @@ fn a_status_that_may_pass_later_is_retried() {
         let mut world = World::new();
         world.api.fail("status Shop shop", Fault::Refuse(fault));
         let run = world.pass(&answer(vec![config_map("page", "a")]));
-        assert!(run.done.retry.is_some() && !run.done.ready, "{:?}", run.steps);
+        assert!(run.done.wake.retry.is_some() && !run.done.ready, "{:?}", run.steps);
         assert!(world.pass(&answer(vec![config_map("page", "a")])).done.ready);
     }
 }

@@ -26,7 +26,7 @@ fn a_failing_guest_keeps_the_last_children_fields_and_conditions() {
         world.binding.generation += 1;
         let run = world.pass_with(|_| Err(failure.clone()));
         assert_eq!(run.steps, ["call", "status", "emit"], "no apply and no delete");
-        assert_eq!(run.done.retry.is_some(), failure.retry);
+        assert_eq!(run.done.wake.retry.is_some(), failure.retry);
         assert_eq!(run.done.error, Some(failure.reason.clone()));
         assert_eq!(world.says("Ready"), no(&failure.reason));
         assert_eq!((world.says("Stalled"), world.says("Reconciling")), (stalled, reconciling));
@@ -105,7 +105,7 @@ fn a_kind_that_appears_ends_the_failure() {
     let run = world.pass(&shop());
     assert_eq!(run.steps, ["call", "status", "emit"]);
     assert_eq!(world.says("Reconciling"), yes("KindMissing"));
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     world.binding.kinds = kinds;
     world.settle(&shop());
     assert_eq!(world.says("Ready"), yes("Succeeded"));
@@ -117,7 +117,7 @@ fn a_root_that_is_gone_when_its_status_is_written_is_nobodys_error() {
         let mut world = World::new();
         world.api.fail("status Shop shop", Fault::Refuse(refusal));
         let run = world.pass(&shop());
-        assert_eq!((run.done.retry, run.done.error, run.events.len()), (None, None, 0));
+        assert_eq!((run.done.wake.retry, run.done.error, run.events.len()), (None, None, 0));
     }
 }
 
@@ -127,10 +127,10 @@ fn a_status_that_could_not_be_written_is_written_again() {
     world.api.fail("status Shop shop", Fault::Refuse(error(503, "ServiceUnavailable", "later")));
     let one = answer(vec![config_map("page", "a")]);
     let run = world.pass(&one);
-    assert!(run.done.retry.is_some() && !run.done.ready, "the status does not say so yet");
+    assert!(run.done.wake.retry.is_some() && !run.done.ready, "the status does not say so yet");
     assert_eq!(world.says("Ready"), absent());
     let run = world.pass(&one);
-    assert!(run.done.retry.is_none() && run.done.ready);
+    assert!(run.done.wake.retry.is_none() && run.done.ready);
     assert_eq!(world.says("Ready"), yes("Succeeded"));
     assert!(world.live("ConfigMap", "page").is_some());
     assert!(world.api.objects.contains_key(&reference("ConfigMap", "page")));
@@ -143,6 +143,6 @@ fn a_guest_that_runs_into_a_limit_is_told_apart_from_one_that_fails() {
     {
         let mut world = World::new();
         let run = world.pass_with(|_| Err(Failure::transient(reason, "m")));
-        assert_eq!((run.done.overran, run.done.retry.is_some()), (overran, true), "{reason}");
+        assert_eq!((run.done.overran, run.done.wake.retry.is_some()), (overran, true), "{reason}");
     }
 }

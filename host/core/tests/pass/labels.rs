@@ -29,7 +29,7 @@ fn a_label_that_is_taken_away_is_said_with_what_to_do() {
     assert!(!message.contains("Service"), "{message}");
     assert!(run.events.iter().any(|event| event.reason == "LabelRemoved"));
     assert_eq!(run.done.error.as_deref(), Some("LabelRemoved"));
-    assert_eq!((run.done.retry, run.done.again), (None, Some(Duration::from_secs(60))));
+    assert_eq!((run.done.wake.retry, run.done.wake.again), (None, Some(Duration::from_secs(60))));
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn it_is_written_again_once_a_minute_and_no_other_pass_costs_anything() {
     world.pass_after(10, &shop());
     let run = world.pass_after(10, &shop());
     assert_eq!(run.steps, Vec::<String>::new());
-    let left = run.done.again.expect("it comes back");
+    let left = run.done.wake.again.expect("it comes back");
     assert_eq!(left, Duration::from_millis(59_980));
     let run = world.pass_after(59_980, &shop());
     assert_eq!(run.steps, ["call", "update ConfigMap page"]);
@@ -55,7 +55,7 @@ fn when_the_policy_is_mended_the_root_is_ready_within_a_minute() {
     world.api.strips_labels = false;
     let run = world.pass_after(60_000, &shop());
     assert_eq!(run.steps[..2], ["call", "update ConfigMap page"]);
-    assert!(run.done.ready && run.done.again.is_none() && run.done.error.is_none());
+    assert!(run.done.ready && run.done.wake.again.is_none() && run.done.error.is_none());
     assert_eq!(world.says("Ready"), yes("Succeeded"));
     let labels = &world.live("ConfigMap", "page").unwrap()["metadata"]["labels"];
     assert_eq!(labels["pintle.dev/root"], json!("shop-uid"));
@@ -88,7 +88,7 @@ fn such_a_child_is_pruned_when_it_is_no_longer_wanted_and_nothing_is_said_of_it(
     world.binding.generation += 1;
     let run = world.pass(&answer(vec![service("web", 30010)]));
     assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "delete ConfigMap page"]);
-    assert!(run.done.ready && run.done.again.is_none(), "{:?}", world.says("Ready"));
+    assert!(run.done.ready && run.done.wake.again.is_none(), "{:?}", world.says("Ready"));
 }
 
 #[test]
@@ -131,7 +131,15 @@ fn one_that_cannot_be_written_again_is_not_tried_at_once() {
     world.api.fail("apply ConfigMap page", Fault::Refuse(error(422, "Invalid", "no")));
     let run = world.pass_after(60_000, &shop());
     assert!(run.steps.contains(&"update ConfigMap page".to_owned()));
-    assert!(run.done.again.is_none_or(|again| again >= Duration::from_secs(60)), "{:?}", run.done.again);
+    assert!(
+        run.done.wake.again.is_none_or(|again| again >= Duration::from_secs(60)),
+        "{:?}",
+        run.done.wake.again
+    );
     let run = world.pass_after(10, &shop());
-    assert!(run.done.again.is_none_or(|again| again >= Duration::from_secs(50)), "{:?}", run.done.again);
+    assert!(
+        run.done.wake.again.is_none_or(|again| again >= Duration::from_secs(50)),
+        "{:?}",
+        run.done.wake.again
+    );
 }

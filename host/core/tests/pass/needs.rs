@@ -125,7 +125,7 @@ fn five_calls_without_a_fixed_point_are_a_failure() {
     let run = world.pass_with(restless);
     assert_eq!(calls(&run), 5);
     assert_eq!(world.says("Stalled"), yes("NeedsUnstable"));
-    assert!(run.done.retry.is_none());
+    assert!(run.done.wake.retry.is_none());
 }
 
 #[test]
@@ -194,13 +194,13 @@ fn a_clock_brings_the_root_back_at_its_next_step() {
     let run = world.pass_with(guest);
     assert_eq!(run.requests[1].needs[0].need, clock);
     assert_eq!(world.status()["time"], "1970-01-01T00:01:00Z");
-    assert_eq!(run.done.again, Some(Duration::from_secs(30)));
+    assert_eq!(run.done.wake.again, Some(Duration::from_secs(30)));
     world.now += 1000;
     world.pass_now(guest);
     world.now += 1000;
     let run = world.pass_now(guest);
     assert_eq!(
-        (calls(&run), run.done.again),
+        (calls(&run), run.done.wake.again),
         (0, Some(Duration::from_secs(28))),
         "within a step nothing is new"
     );
@@ -221,11 +221,11 @@ fn a_deadline_is_told_when_it_is_reached() {
     };
     let run = world.pass_with(guest);
     assert_eq!(
-        (world.status()["reached"].clone(), run.done.again),
+        (world.status()["reached"].clone(), run.done.wake.again),
         (false.into(), Some(Duration::from_secs(30)))
     );
     let run = world.pass_with(guest);
-    assert_eq!((world.status()["reached"].clone(), run.done.again), (true.into(), None));
+    assert_eq!((world.status()["reached"].clone(), run.done.wake.again), (true.into(), None));
 }
 
 // === Settling ===
@@ -249,12 +249,12 @@ fn a_change_is_shown_when_it_has_been_quiet_for_long_enough() {
     assert_eq!(end(&world), "a", "what is seen for the first time is shown at once");
     world.api.edit(&first, "data.next", "b".into());
     let run = settle(&mut world, 5000);
-    assert_eq!((calls(&run), run.done.again), (0, Some(Duration::from_secs(1))));
+    assert_eq!((calls(&run), run.done.wake.again), (0, Some(Duration::from_secs(1))));
     world.api.edit(&first, "data.next", "c".into());
     let run = settle(&mut world, 900);
-    assert_eq!((calls(&run), run.done.again), (0, Some(Duration::from_secs(1))), "it moved again");
+    assert_eq!((calls(&run), run.done.wake.again), (0, Some(Duration::from_secs(1))), "it moved again");
     let run = settle(&mut world, 400);
-    assert_eq!((calls(&run), run.done.again), (0, Some(Duration::from_millis(600))));
+    assert_eq!((calls(&run), run.done.wake.again), (0, Some(Duration::from_millis(600))));
     settle(&mut world, 600);
     assert_eq!(end(&world), "c");
 }
@@ -267,7 +267,7 @@ fn a_clock_that_is_set_back_makes_a_change_settle_anew_and_once() {
     world.api.edit(&first, "data.next", "b".into());
     settle(&mut world, 1000);
     let run = settle(&mut world, -3_600_000);
-    assert_eq!((calls(&run), run.done.again), (0, Some(Duration::from_secs(1))));
+    assert_eq!((calls(&run), run.done.wake.again), (0, Some(Duration::from_secs(1))));
     settle(&mut world, 1000);
     assert_eq!(end(&world), "b");
 }
@@ -300,7 +300,7 @@ fn what_changes_back_was_no_change() {
     settle(&mut world, 500);
     world.api.edit(&first, "data.next", "a".into());
     let run = settle(&mut world, 100);
-    assert_eq!((calls(&run), run.done.again), (0, None));
+    assert_eq!((calls(&run), run.done.wake.again), (0, None));
     assert_eq!(world.says("Ready"), yes("Succeeded"));
     assert_ne!(world.says("Ready"), no("Succeeded"));
 }
@@ -332,7 +332,7 @@ fn a_need_that_matches_too_much_fails_by_its_name_and_leaves_nothing() {
     let ready = world.condition("Ready").unwrap();
     let message = ready["message"].as_str().unwrap();
     assert!(message.starts_with("needs[2].objects: with v1 ConfigMap by labels"), "{message}");
-    assert_eq!((calls(&run), run.done.retry), (1, None));
+    assert_eq!((calls(&run), run.done.wake.retry), (1, None));
     let run = world.pass_with(|_| Ok(ask(&["metadata.ownerReferences"])));
     assert_eq!(run.done.error, None, "by their metadata they are few enough");
 }
@@ -352,7 +352,7 @@ fn pass_when_it_comes_back(
     before: &Run,
     guest: impl Fn(i64, &Request) -> Response,
 ) -> Run {
-    let wait = before.done.again.expect("it comes back").max(Duration::from_millis(10));
+    let wait = before.done.wake.again.expect("it comes back").max(Duration::from_millis(10));
     world.now += i64::try_from(wait.as_millis()).unwrap();
     let now = world.now;
     world.pass_now(|request| Ok(guest(now, request)))
@@ -395,7 +395,7 @@ fn a_clock_that_steps_once_a_second_is_never_slowed() {
     for _ in 0..2000 {
         world.now += 1000;
         let run = world.pass_now(guest);
-        assert!(!run.done.throttled && run.done.again <= Some(Duration::from_secs(1)));
+        assert!(!run.done.throttled && run.done.wake.again <= Some(Duration::from_secs(1)));
     }
     assert_eq!(world.says("Ready"), yes("Succeeded"));
 }

@@ -35,7 +35,7 @@ fn a_foreign_object_with_disjoint_fields_is_not_touched_and_the_others_are_appli
     assert_eq!((world.says("Ready"), world.says("Stalled")), (no("AdoptionConflict"), absent()));
     assert_eq!(world.says("Reconciling"), yes("AdoptionConflict"));
     assert_eq!((told.len(), told[0].reason.as_str(), told[0].code), (1, Refusal::ADOPTION_CONFLICT, 409));
-    assert!(run.done.retry.is_some() && !run.done.ready);
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
     assert_eq!(run.done.error.as_deref(), Some("AdoptionConflict"));
     let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
     assert!(
@@ -197,7 +197,7 @@ fn children_that_are_orphaned_on_purpose_while_their_root_goes_are_let_go() {
         }
     });
     assert_eq!(run.steps, ["call", "read Shop shop"]);
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert_eq!(world.api.objects[&page], before);
 }
 
@@ -221,7 +221,7 @@ fn a_lost_reply_ends_with_the_child_accepted_and_no_second_create() {
     let mut world = World::new();
     world.api.fail("apply ConfigMap page", Fault::LoseReply);
     let run = world.pass(&two());
-    assert!(run.done.retry.is_some() && !run.done.ready);
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
     assert_eq!(world.says("Reconciling"), yes("NoReply"));
     let uid = world.live("ConfigMap", "page").unwrap()["metadata"]["uid"].clone();
     let run = world.pass(&two());
@@ -283,7 +283,7 @@ fn an_object_under_a_name_that_comes_and_goes_ends_in_a_retry_not_in_a_stall() {
             world.api.fail("apply ConfigMap page", Fault::Refuse(code.clone()));
         }
         let run = world.pass(&two());
-        assert!(run.done.retry.is_some(), "{:?}", run.steps);
+        assert!(run.done.wake.retry.is_some(), "{:?}", run.steps);
         assert_eq!(world.says("Stalled"), absent());
         assert!(
             run.steps.iter().filter(|step| *step == "update ConfigMap page").count() <= 5,

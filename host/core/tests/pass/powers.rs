@@ -85,9 +85,9 @@ fn a_patch_that_stays_is_applied_once_and_leaves_no_trace_in_the_root() {
     assert!(world.status()["pintle"].get("patched").is_none());
     assert!(world.api.objects[&world.root]["metadata"].get("finalizers").is_none());
 
-    assert_eq!(run.done.again, Some(Duration::ZERO), "to be told of its changes");
+    assert_eq!(run.done.wake.again, Some(Duration::ZERO), "to be told of its changes");
     let run = world.pass(&patch("1", "Leave"));
-    assert_eq!((&run.steps[..], run.done.again), (&["look".to_owned()][..], None));
+    assert_eq!((&run.steps[..], run.done.wake.again), (&["look".to_owned()][..], None));
     let run = world.pass(&response(json!({"status": {"n": 1}})));
     assert_eq!(run.steps, ["look"], "the same request needs no call");
     world.binding.digest = "sha256:two".into();
@@ -144,7 +144,7 @@ fn a_patch_whose_object_is_gone_leaves_the_status_also_where_its_write_had_to_wa
     world.api.objects.remove(&target);
     let answer = response(json!({"status": {"count": 1}}));
     let run = world.pass_after(100, &answer);
-    assert_eq!((run.statuses.len(), run.done.again), (0, Some(Duration::from_millis(150))), "it waits");
+    assert_eq!((run.statuses.len(), run.done.wake.again), (0, Some(Duration::from_millis(150))), "it waits");
     world.pass_after(150, &answer);
     assert!(world.status()["pintle"].get("patched").is_none(), "{}", world.status());
     world.pass_after(1000, &answer);
@@ -172,7 +172,7 @@ fn a_patch_never_creates_and_says_what_is_missing() {
     let run = world.pass(&patch("1", "Leave"));
     assert_eq!(run.steps, ["call", "inspect Deployment theirs", "status", "emit"]);
     assert_eq!(world.says("Ready"), no("PatchTargetMissing"));
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     add_target(&mut world);
     assert_eq!(world.pass(&patch("1", "Leave")).done.counts.patched, 1);
     assert_eq!(world.says("Ready"), yes("Succeeded"));
@@ -290,7 +290,7 @@ fn pods_that_nobody_names_any_more_leave_the_status_also_where_its_write_had_to_
     let mut done = evict(&[], true);
     done.status.insert("left".into(), 1.into());
     let run = world.pass_after(100, &done);
-    assert_eq!((run.statuses.len(), run.done.again), (0, Some(Duration::from_millis(150))), "it waits");
+    assert_eq!((run.statuses.len(), run.done.wake.again), (0, Some(Duration::from_millis(150))), "it waits");
     let run = world.pass_after(150, &done);
     assert_eq!(run.done.counts.guest_calls, 0, "nothing is new to the guest");
     assert!(world.status()["pintle"].get("evicting").is_none(), "{}", world.status());
@@ -304,7 +304,7 @@ fn nothing_is_evicted_when_the_status_could_not_be_written() {
     world.api.fail("status Shop shop", Fault::Refuse(error(500, "InternalError", "etcd")));
     let run = world.pass(&evict(&["a"], false));
     assert!(evictions(&run.steps).is_empty(), "{:?}", run.steps);
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert_eq!(evictions(&world.pass(&evict(&["a"], false)).steps), ["a"], "nor is it forgotten");
 }
 
@@ -329,7 +329,7 @@ fn a_disruption_budget_that_says_no_is_shown_and_tried_again_after_its_delay() {
     };
     world.api.fail("evict Pod a", Fault::Refuse(budget));
     let run = world.pass(&evict(&["a"], false));
-    assert_eq!(run.done.retry, Some(Duration::from_secs(10)));
+    assert_eq!(run.done.wake.retry, Some(Duration::from_secs(10)));
     assert_eq!(run.events.last().map(|event| event.reason.as_str()), Some("EvictionBlocked"));
     assert_eq!(world.says("Ready"), no("EvictionBlocked"), "in the same pass");
     assert_eq!(world.says("Stalled"), absent());

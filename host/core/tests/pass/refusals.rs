@@ -38,7 +38,7 @@ fn a_refusal_leads_to_a_second_call_in_the_same_pass_and_the_form_is_not_sent_tw
     assert_eq!((refusal.code, refusal.reason.as_str()), (422, "Invalid"));
     assert_eq!(refusal.causes[0].field, "spec.ports[0].nodePort");
     assert!(refusal.causes[0].message.contains("already allocated"));
-    assert!(run.done.retry.is_some() && !run.done.ready, "nothing wakes anyone when the port is freed");
+    assert!(run.done.wake.retry.is_some() && !run.done.ready, "nothing wakes anyone when the port is freed");
     assert_eq!((world.says("Ready"), world.says("Stalled")), (no("Invalid"), absent()));
     assert!(world.live("ConfigMap", "page").is_some(), "the others of the answer are applied");
 }
@@ -49,7 +49,7 @@ fn an_allocation_that_is_told_only_in_the_message_is_retried_too() {
     let bare = ApiError { causes: vec![], ..port_taken() };
     world.api.fail("apply Service web", Fault::Refuse(bare));
     let run = world.pass(&shop(30010));
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert_eq!(world.says("Stalled"), absent());
 }
 
@@ -66,12 +66,12 @@ fn a_standing_refusal_is_tried_again_in_the_next_pass_and_cleared_when_accepted(
         "the same refusal: no second call, no write, no event"
     );
     assert_eq!(second.requests[0].refusals.len(), 1);
-    assert!(second.done.retry.is_some());
+    assert!(second.done.wake.retry.is_some());
     let third = world.pass(&shop(30010));
     assert_eq!(third.steps[..3], ["call", "create Service web", "call"]);
     assert_eq!(third.requests[0].refusals.len(), 1);
     assert!(third.requests[1].refusals.is_empty(), "called again with none");
-    assert!(third.done.ready && third.done.retry.is_none());
+    assert!(third.done.ready && third.done.wake.retry.is_none());
     assert_eq!(world.says("Ready"), yes("Succeeded"));
     world.settle(&shop(30010));
 }
@@ -81,7 +81,7 @@ fn a_guest_that_works_around_a_refusal_gets_its_way_in_the_same_pass() {
     let mut world = World::new();
     world.api.fail("apply Service web", Fault::Refuse(port_taken()));
     let run = world.pass_with(|request| Ok(shop(if request.refusals.is_empty() { 30010 } else { 30011 })));
-    assert!(run.done.ready && run.done.retry.is_none(), "{:?}", run.steps);
+    assert!(run.done.ready && run.done.wake.retry.is_none(), "{:?}", run.steps);
     assert_eq!(run.done.counts.guest_calls, 2);
     assert_eq!(world.live("Service", "web").unwrap()["spec"]["ports"][0]["nodePort"], 30011);
     let next = world.pass_with(|request| {
@@ -128,7 +128,7 @@ fn refusals_that_never_settle_are_a_failure_after_three_calls_and_are_not_retrie
         (no("RefusalsUnstable"), yes("RefusalsUnstable"))
     );
     assert_eq!(run.done.error.as_deref(), Some("RefusalsUnstable"));
-    assert_eq!(run.done.retry, None, "only a change can help");
+    assert_eq!(run.done.wake.retry, None, "only a change can help");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_terminal_refusal_stalls_and_the_form_is_not_sent_again() {
     world.api.fail("apply Service web", Fault::Refuse(invalid()));
     let run = world.pass(&shop(30010));
     assert_eq!((world.says("Ready"), world.says("Stalled")), (no("Invalid"), yes("Invalid")));
-    assert_eq!(run.done.retry, None);
+    assert_eq!(run.done.wake.retry, None);
     let message = world.condition("Stalled").unwrap()["message"].as_str().unwrap().to_owned();
     assert!(message.contains("Service shops/web") && message.contains("immutable"), "{message}");
     for _ in 0..2 {
@@ -176,7 +176,7 @@ fn a_field_that_the_kind_does_not_have_stalls_with_the_childs_name() {
     let message = "failed to create typed patch object: .spec.prots: field not declared in schema";
     world.api.fail("apply Service web", Fault::Refuse(error(500, "", message)));
     let run = world.pass(&shop(30010));
-    assert_eq!((world.says("Stalled"), run.done.retry), (yes("FieldUndeclared"), None));
+    assert_eq!((world.says("Stalled"), run.done.wake.retry), (yes("FieldUndeclared"), None));
     let told = world.condition("Stalled").unwrap()["message"].as_str().unwrap().to_owned();
     assert!(told.contains("Service shops/web") && told.contains(".spec.prots"), "{told}");
 }
@@ -187,7 +187,7 @@ fn a_refused_right_is_retried() {
         let mut world = World::new();
         world.api.fail("apply Service web", Fault::Refuse(refusal.clone()));
         let run = world.pass(&shop(30010));
-        assert!(run.done.retry.is_some());
+        assert!(run.done.wake.retry.is_some());
         assert_eq!(world.says("Reconciling"), yes(&refusal.reason));
         assert_eq!(run.requests.len(), 2);
     }
@@ -207,7 +207,7 @@ fn an_error_that_says_nothing_about_the_child_is_retried_and_not_told() {
         world.api.fail("apply Service web", Fault::Refuse(refusal));
         let run = world.pass(&shop(30010));
         assert_eq!(run.requests.len(), 1);
-        assert!(run.done.retry.is_some());
+        assert!(run.done.wake.retry.is_some());
         assert_eq!((world.says("Ready"), world.says("Reconciling")), (no(reason), yes(reason)));
         world.pass(&shop(30010));
         assert_eq!(world.says("Ready"), yes("Succeeded"));
@@ -225,7 +225,7 @@ fn the_longest_time_that_the_api_server_asked_for_reaches_the_caller() {
     world.api.fail("apply Service web", Fault::Refuse(wait(7)));
     world.api.fail("status Shop shop", Fault::Refuse(wait(3)));
     let run = world.pass(&shop(30010));
-    assert_eq!(run.done.retry, Some(Duration::from_secs(7)));
+    assert_eq!(run.done.wake.retry, Some(Duration::from_secs(7)));
     assert_eq!(run.done.error.as_deref(), Some("InternalError"), "the first error is the one that is told");
 }
 

@@ -56,7 +56,7 @@ fn a_stage_waits_for_the_one_before_it_and_says_what_for() {
     let mut world = world();
     let run = world.pass(&shop("a"));
     assert_eq!(run.steps, ["call", "create Deployment db", "status", "emit"]);
-    assert_eq!(run.done.retry, None, "the watch will tell");
+    assert_eq!(run.done.wake.retry, None, "the watch will tell");
     assert_eq!((world.says("Ready"), world.says("Reconciling")), (no("StageWaiting"), yes("StageWaiting")));
     assert!(message(&world, "Reconciling").starts_with("stage 1 waits for Deployment shops/db: "));
     make_ready(&mut world, "db");
@@ -181,7 +181,7 @@ fn a_refused_child_does_not_stop_the_others_of_its_stage_and_stops_the_next() {
     world.api.fail("apply Service door", Fault::Refuse(port_taken()));
     let run = world.pass(&early);
     assert_eq!(run.steps, ["call", "create Service door"]);
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert_eq!(world.says("Ready"), no("Invalid"), "what is refused is what is wrong");
     let run = world.pass(&early);
     assert!(run.steps.contains(&"create Deployment web".to_owned()), "{:?}", run.steps);
@@ -194,7 +194,7 @@ fn a_reply_that_never_came_stops_the_next_stage() {
     let run = world.pass(&shop("a"));
     assert_eq!(run.steps[..3], ["call", "create Deployment db", "status"]);
     assert_eq!(world.says("Reconciling"), yes("NoReply"));
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
 }
 
 #[test]

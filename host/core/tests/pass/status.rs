@@ -331,7 +331,7 @@ fn rollout(world: &mut World, web: &Response, available: &[i64]) -> usize {
         world.api.edit(&reference("Deployment", "web"), "status", status);
         let run = world.pass_after(60, web);
         writes += run.statuses.len();
-        assert_eq!(run.done.retry, None, "nothing fails");
+        assert_eq!(run.done.wake.retry, None, "nothing fails");
     }
     writes
 }
@@ -347,14 +347,14 @@ fn statuses_that_only_roll_up_are_merged_and_the_last_one_comes() {
         world.api.edit(&reference("Deployment", "web"), "status", status);
         let run = world.pass_after(60, &web);
         assert_eq!(run.statuses.len(), 0, "{:?}", run.steps);
-        run.done.again.expect("it comes back")
+        run.done.wake.again.expect("it comes back")
     };
     let first = merged(json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 1}));
     let second = merged(json!({"observedGeneration": 1, "replicas": 1}));
     let third = merged(json!({"observedGeneration": 1, "replicas": 2}));
     assert!(first > second && second > third && first.as_millis() <= 250, "{first:?} {second:?} {third:?}");
     let run = world.pass_after(i64::try_from(third.as_millis()).unwrap(), &web);
-    assert_eq!((run.statuses.len(), run.done.again), (1, None));
+    assert_eq!((run.statuses.len(), run.done.wake.again), (1, None));
     assert!(world.condition("Ready").unwrap()["message"].as_str().unwrap().contains("updated"));
 }
 
@@ -377,7 +377,7 @@ fn what_came_of_an_edit_or_of_a_write_waits_for_nothing() {
     let root = world.root.clone();
     world.api.edit(&root, "metadata.generation", json!(2));
     let run = world.pass_after(10, &web);
-    assert_eq!((run.statuses.len(), run.done.again), (1, None));
+    assert_eq!((run.statuses.len(), run.done.wake.again), (1, None));
     assert_eq!(world.status()["observedGeneration"], 2);
     world.api.objects.remove(&reference("ConfigMap", "page"));
     world.api.edit(&reference("Deployment", "web"), "status.updatedReplicas", json!(0));

@@ -19,7 +19,7 @@ fn a_suspended_root_is_left_as_it_is_says_so_and_goes_on_afterwards() {
     let run = world.pass_with(|_| panic!("the guest is not asked"));
     assert_eq!(run.steps, ["status", "emit"]);
     assert_eq!(run.events[0].r#type, pintle_wit::EventType::Normal);
-    assert_eq!((run.done.retry, run.done.error), (None, None), "it is no failure");
+    assert_eq!((run.done.wake.retry, run.done.error), (None, None), "it is no failure");
     assert_eq!((world.says("Ready"), world.says("Stalled")), (no("Suspended"), yes("Suspended")));
     assert_eq!(world.status()["phase"], "Up", "what the guest said last stays");
     assert!(world.pass_with(|_| panic!("the guest is not asked")).steps.is_empty());

@@ -39,7 +39,7 @@ fn a_secret_is_not_created_when_it_could_not_be_named() {
     world.api.fail("status Shop shop", Fault::Refuse(error(503, "ServiceUnavailable", "later")));
     let run = world.pass(&with_keys());
     assert_eq!(run.steps, ["call", "status"]);
-    assert!(run.done.retry.is_some() && !run.done.ready);
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
     assert_eq!(world.live("Secret", "keys"), None);
 }
 
@@ -150,7 +150,7 @@ fn the_entry_stays_when_the_secret_could_not_be_deleted() {
     world.binding.generation += 1;
     world.api.fail("delete Secret keys", Fault::Refuse(error(403, "Forbidden", "no")));
     let run = world.pass(&without());
-    assert!(run.done.retry.is_some() && !run.done.ready);
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
     assert_eq!(world.status()["pintle"]["unwatched"], entries());
     assert_eq!(world.says("Ready"), no("Forbidden"));
     world.pass(&without());
@@ -165,7 +165,7 @@ fn a_secret_that_is_being_deleted_is_looked_at_again_since_no_watch_tells_when_i
     world.api.edit(&reference("Secret", "keys"), "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
     let run = world.pass(&with_keys());
     assert_eq!(world.says("Reconciling"), yes("ChildHeld"));
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     world.api.objects.remove(&reference("Secret", "keys"));
     world.pass(&with_keys());
     assert!(world.live("Secret", "keys").is_some());
@@ -192,7 +192,7 @@ fn a_secret_that_may_not_be_read_is_told_in_the_status() {
     let run = world.pass(&with_keys());
     assert_eq!(run.steps[..3], ["call", "get Secret keys", "status"]);
     assert_eq!((world.says("Ready"), world.says("Reconciling")), (no("Forbidden"), yes("Forbidden")));
-    assert!(run.done.retry.is_some());
+    assert!(run.done.wake.retry.is_some());
     assert_eq!(world.status()["pintle"]["unwatched"], entries());
 }
 

@@ -1,0 +1,152 @@
+//! Why a root is not ready.
+
+use pintle_wit::ObjectRef;
+
+use super::{Pass, answer::ChildState, api_error::is_word, key::Key};
+use crate::{
+    conditions::{self, Blocker},
+    object,
+    observed::Observed,
+    readiness::Ready,
+    reasons,
+};
+
+/// Why a root is not ready, the most important reason first.
+pub(super) type Blockers = Vec<Blocker>;
+
+impl Pass {
+    /// Why the root is not ready, the most important reason first: no answer, an uncertain write, refusals, waiting children or stages,
+    /// children left to prune, children that are not ready, and the guest's own conditions.
+    pub(super) fn blockers(&self) -> Blockers {
+        let mut blockers = Vec::new();
+        let mut add = |reason: &str, message: String, terminal: bool| {
+            blockers.push(Blocker {
+                reason: reason.into(),
+                message: conditions::message(&message),
+                terminal,
+            });
+        };
+        if let Some(failure) = &self.failure {
+            let at = failure.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+            let way_out = if object::is_deleting(&self.root) { self.way_out() } else { String::new() };
+            let message = format!("{at}{}{way_out}", failure.message);
+            add(&word(&failure.reason, reasons::GUEST_FAILED), message, !failure.retry);
+            return blockers;
+        }
+        if let Some(message) = self.slowed() {
+            add(reasons::THROTTLED, message, false);
+        }
+        if let Some(error) = &self.unsure {
+            add(&error.reason_word(), error.to_string(), false);
+        }
+        for standing in self.memory.refusals.blocking(self.answer.as_ref().map(|answer| &answer.allowed)) {
+            let refusal = &standing.refusal;
+            let message = match refusal.reason.as_str() {
+                reasons::ADOPTION_CONFLICT => refusal.message.clone(),
+                _ if standing.immutable => format!(
+                    "{0}: {1}; what is there cannot become this: delete {0}, and it is made anew, or let the guest name it otherwise",
+                    refusal.child, refusal.message
+                ),
+                _ => format!("{}: {}", refusal.child, refusal.message),
+            };
+            add(&word(&refusal.reason, reasons::CHILD_REFUSED), message, !standing.retry);
+        }
+        for (reference, error) in &self.patches.refused {
+            let message = match error.code {
+                404 if error.reason == reasons::PATCH_TARGET_MISSING => error.message.clone(),
+                _ => format!("the patch of {reference} is refused: {error}"),
+            };
+            let reason = if error.code == 409 { reasons::PATCH_CONFLICT.into() } else { error.reason_word() };
+            add(&word(&reason, reasons::PATCH_REFUSED), message, !error.depends_on_others());
+        }
+        blockers.extend(self.eviction_blocker());
+        blockers.extend(self.label_blocker());
+        let mut add = |reason: &str, message: String, terminal: bool| {
+            blockers.push(Blocker {
+                reason: reason.into(),
+                message: conditions::message(&message),
+                terminal,
+            });
+        };
+        if let Some(answer) = &self.answer {
+            for state in &answer.states {
+                if let ChildState::Held(message) = state {
+                    add(reasons::CHILD_HELD, message.clone(), false);
+                }
+            }
+        }
+        if let Some(message) = self.stage_waiting() {
+            add(reasons::STAGE_WAITING, message, false);
+        }
+        if self.answer.is_some() || self.memory.memo.is_some() {
+            let wanted = self.wanted();
+            let is_wanted = |key: &Key| match (&self.answer, &self.memory.memo) {
+                (None, Some(memo)) => memo.wants(key),
+                _ => wanted.contains(key),
+            };
+            let left = self.live.iter().filter(|(key, child)| self.owns(child) && !is_wanted(key));
+            for (_, child) in left {
+                let doing =
+                    if child.deleting { "is being deleted" } else { "is no longer wanted and still there" };
+                add(reasons::PRUNING, format!("{} {doing}", child.reference), false);
+            }
+        }
+        if object::is_deleting(&self.root) {
+            add(reasons::DELETING, "the guest has not finished cleaning up".into(), false);
+        }
+        let mut waiting = Vec::new();
+        for (reference, ready) in self.readiness() {
+            match ready {
+                Ready::Yes => {}
+                Ready::Waiting(message) | Ready::Failed(message) => {
+                    waiting.push(format!("{reference}: {message}"))
+                }
+            }
+        }
+        if !waiting.is_empty() {
+            add(reasons::CHILD_NOT_READY, waiting.join("; "), false);
+        }
+        for condition in self.guest_status().1.iter().filter(|condition| condition.blocks_ready) {
+            add(&condition.reason, condition.message.clone(), false);
+        }
+        blockers
+    }
+
+    /// A hint how an administrator releases a root whose guest cannot finish.
+    fn way_out(&self) -> String {
+        let reference = object::reference(&self.root);
+        let place = reference.namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+        format!(
+            "; to let the root go without its guest: kubectl annotate{place} {} {} pintle.dev/release=true",
+            reference.kind.to_lowercase(),
+            reference.name
+        )
+    }
+
+    /// Every wanted child that exists, and whether it is ready.
+    fn readiness(&self) -> Vec<(ObjectRef, Ready)> {
+        let owned = |child: &&Observed| self.owns(child);
+        let ready = |child: &Observed, rule| (child.reference.clone(), child.readiness(rule));
+        match (&self.answer, &self.memory.memo) {
+            (Some(answer), _) => {
+                let wanted = answer.allowed.children().iter();
+                wanted
+                    .filter_map(|child| {
+                        let live = self.live.get(&Key::from(child.reference())).filter(owned)?;
+                        Some(ready(live, child.readiness()))
+                    })
+                    .collect()
+            }
+            (None, Some(memo)) => {
+                let wanted = memo.wanted(None, self.live.iter()).into_iter();
+                wanted.filter(|(live, _)| owned(live)).map(|(live, rule)| ready(live, rule)).collect()
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+}
+
+/// A reason that the API accepts: one CamelCase word, or else the fallback.
+fn word(reason: &str, otherwise: &str) -> String {
+    if is_word(reason) { reason.into() } else { otherwise.into() }
+}

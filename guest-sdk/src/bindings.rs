@@ -6,7 +6,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "generated code")]
 
 wit_bindgen::generate!({
-    path: "../wit/world.wit",
+    path: "../wit/worlds",
     world: "reconciler",
     pub_export_macro: true,
     export_macro_name: "export_reconciler",

@@ -1,7 +1,7 @@
-//! The contract between Pintle's host and its guests: the JSON documents that cross `world.wit`.
+//! The contract between Pintle's host and its guests: the worlds of a component, and the JSON documents that cross them.
 //!
 //! This crate is their single source. Both sides use these types, the JSON Schemas in `schemas/` are generated from them, and a
-//! guest in another language needs nothing but those schemas and `world.wit`.
+//! guest in another language needs nothing but those schemas and the files in `worlds/`.
 //!
 //! * [`Manifest`]: the result of `describe`.
 //! * [`Request`]: the argument of `reconcile`.
@@ -28,6 +28,7 @@ pub mod syntax;
 mod version;
 #[cfg(feature = "host")]
 mod weight;
+pub mod worlds;
 
 #[cfg(feature = "host")]
 pub use bounded::bounded;
@@ -47,9 +48,4 @@ pub use strict::{
 pub use version::{API_VERSION, ApiVersion};
 #[cfg(feature = "host")]
 pub use weight::{Beyond, Weight};
-
-/// `world.wit` as text, for tools that build or check components.
-pub const WORLD: &str = include_str!("../world.wit");
-
-/// The interface of `world.wit` that a component must export, as it is named inside a component.
-pub const INTERFACE: &str = "pintle:guest/guest@0.1.0";
+pub use worlds::reconciler::INTERFACE;

@@ -14,10 +14,11 @@ use crate::{
     Allocation, Compiler, Digest, EngineConfig, Job, Meter, Module, Refused, Target,
     compiler::{self, LOOP},
     config::wasmtime_config,
-    contract, failure,
+    failure,
     module::{Loaded, Size},
     ticker::{self, Ticker},
     verify,
+    worlds::Worlds,
 };
 
 /// Loads guests and calls them. It is cheap to clone. Its resources are freed with the last clone and the last of its modules.
@@ -136,12 +137,12 @@ impl Engine {
             }
         };
         let compile_duration = (self.0.config.monotonic)().saturating_sub(started);
-        let exports = contract::exports(&component)?;
+        let worlds = Worlds::of(&component)?;
         let image = component.image_range();
         let code_bytes = image.end.addr().saturating_sub(image.start.addr());
         let guest = Linker::new(&self.0.wasmtime).instantiate_pre(&component).map_err(compiler::invalid)?;
         let size = Size { bytes: bytes.len(), code_bytes };
-        let loaded = Loaded::probe(Arc::clone(&self.0), guest, exports, digest, size, compile_duration)?;
+        let loaded = Loaded::probe(Arc::clone(&self.0), guest, worlds, digest, size, compile_duration)?;
         let loaded = Arc::new(loaded);
         *entry = Arc::downgrade(&loaded);
         Ok(Module(loaded))

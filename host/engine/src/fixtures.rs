@@ -303,7 +303,7 @@ impl Guest {
             body: String::new(),
             lift: lift(r#"(param "request" string) (result (result string (error string)))"#, "reconcile"),
             export: r#"(export "reconcile" (func $reconcile))"#.into(),
-            interface: pintle_wit::INTERFACE.into(),
+            interface: pintle_wit::worlds::reconciler::INTERFACE.into(),
             more: String::new(),
         };
         guest.data(MANIFEST, manifest.as_bytes())

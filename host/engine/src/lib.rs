@@ -12,7 +12,6 @@
 mod call;
 mod compiler;
 mod config;
-mod contract;
 mod digest;
 mod engine;
 mod failure;
@@ -21,6 +20,7 @@ pub mod fixtures;
 mod module;
 mod ticker;
 mod verify;
+mod worlds;
 
 pub use call::{Answer, CallError, CallLimits, CallStats, Origin};
 pub use compiler::{Compiler, Job, Precompile, Precompiler, Target};

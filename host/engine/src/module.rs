@@ -15,9 +15,9 @@ use wasmtime::component::InstancePre;
 use crate::{
     Answer, CallError, CallLimits, CallStats, Digest, Meter, Origin,
     call::{self, Limiter},
-    contract::Exports,
     engine::Inner,
     ticker::{InFlight, TICK},
+    worlds::{Reconciler, Worlds},
 };
 
 /// How long a call by [`Module::reconcile_at_once`] may take: some ten ordinary calls.
@@ -43,7 +43,7 @@ pub struct Module(pub(crate) Arc<Loaded>);
 pub(crate) struct Loaded {
     engine: Arc<Inner>,
     guest: InstancePre<Limiter>,
-    exports: Exports,
+    worlds: Worlds,
     digest: Digest,
     manifest: Manifest,
     manifest_text: String,
@@ -68,20 +68,20 @@ impl Loaded {
     pub(crate) fn probe(
         engine: Arc<Inner>,
         guest: InstancePre<Limiter>,
-        exports: Exports,
+        worlds: Worlds,
         digest: Digest,
         size: Size,
         compile_duration: Duration,
     ) -> Result<Self, Failure> {
-        let (manifest_text, manifest, _) = describe(&engine, &guest, &exports, &CallLimits::default())
-            .map_err(|mut error| {
+        let (manifest_text, manifest, _) =
+            describe(&engine, &guest, &worlds.reconciler, &CallLimits::default()).map_err(|mut error| {
                 error.failure.message = format!("describe: {}", error.failure.message);
                 *error.failure
             })?;
         Ok(Self {
             engine,
             guest,
-            exports,
+            worlds,
             digest,
             manifest,
             manifest_text,
@@ -96,7 +96,7 @@ impl Loaded {
 fn describe(
     engine: &Inner,
     guest: &InstancePre<Limiter>,
-    exports: &Exports,
+    exports: &Reconciler,
     limits: &CallLimits,
 ) -> Result<(String, Manifest, CallStats), CallError> {
     let (text, mut stats) =
@@ -165,7 +165,7 @@ impl Module {
             &loaded.engine,
             slot,
             &loaded.guest,
-            &loaded.exports.reconcile,
+            &loaded.worlds.reconciler.reconcile,
             (request_json,),
             limits,
         )?;
@@ -192,7 +192,7 @@ impl Module {
     /// As [`Self::reconcile`].
     pub fn describe(&self, limits: &CallLimits) -> Result<(String, CallStats), CallError> {
         let loaded = &*self.0;
-        let (text, _, stats) = describe(&loaded.engine, &loaded.guest, &loaded.exports, limits)?;
+        let (text, _, stats) = describe(&loaded.engine, &loaded.guest, &loaded.worlds.reconciler, limits)?;
         Ok((text, stats))
     }
 
@@ -209,6 +209,11 @@ impl Module {
     /// The same as the guest wrote it.
     pub fn manifest_text(&self) -> &str {
         &self.0.manifest_text
+    }
+
+    /// The interfaces of the contract that the module exports, one for each of its worlds.
+    pub fn interfaces(&self) -> Vec<&'static str> {
+        self.0.worlds.interfaces()
     }
 
     /// How large the module is, in bytes.

@@ -54,6 +54,8 @@ pub(crate) enum Progress {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Facts {
     pub(crate) digest: Digest,
+    /// The interfaces of the contract that it exports.
+    pub(crate) interfaces: Vec<&'static str>,
     pub(crate) size_bytes: usize,
     pub(crate) compile_duration: Duration,
     pub(crate) manifest: Manifest,
@@ -63,6 +65,7 @@ impl Facts {
     pub(crate) fn of(module: &Module) -> Self {
         Self {
             digest: module.digest(),
+            interfaces: module.interfaces(),
             size_bytes: module.size_bytes(),
             compile_duration: module.compile_duration(),
             manifest: module.manifest().clone(),

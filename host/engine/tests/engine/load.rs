@@ -137,7 +137,7 @@ fn a_missing_export_is_named() {
 fn a_guest_of_a_later_patch_of_the_contract_is_taken_and_of_a_later_minor_is_not() {
     let engine = engine(Meter::Deadline);
     let load = |version: &str| {
-        let interface = pintle_wit::INTERFACE.replace("0.1.0", version);
+        let interface = pintle_wit::worlds::reconciler::INTERFACE.replace("0.1.0", version);
         engine
             .load(&fixtures::exports_interface(&manifest(), &interface), None)
             .map_err(|failure| failure.reason)

@@ -21,6 +21,7 @@ fn of(status: Option<ModuleStatus>, progress: Progress) -> ModuleStatus {
 fn checked() -> Progress {
     Progress::Checked(Some(Arc::new(Facts {
         digest: Digest::of(b""),
+        interfaces: vec![pintle_wit::worlds::reconciler::INTERFACE],
         size_bytes: 7,
         compile_duration: Duration::from_millis(40),
         manifest: Manifest::default(),

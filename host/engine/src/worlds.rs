@@ -1,6 +1,8 @@
-//! Checks whether a component exports the contract.
+//! The worlds that a module may export: one file a world, which says what the engine needs of it.
 
-use pintle_wit::{Failure, INTERFACE, reasons};
+mod reconciler;
+
+use pintle_wit::{Failure, reasons};
 use wasmtime::component::{
     Component, ComponentExportIndex,
     types::{ComponentFunc, ComponentItem, Type},
@@ -8,33 +10,74 @@ use wasmtime::component::{
 
 use crate::failure::quoted;
 
-/// How many exports a message names.
-const EXPORTS_NAMED_MAX: usize = 5;
+pub(crate) use reconciler::Reconciler;
 
-/// The indexes of the contract's exports in an instance.
-#[derive(Clone, Copy)]
-pub(crate) struct Exports {
-    pub(crate) describe: ComponentExportIndex,
-    pub(crate) reconcile: ComponentExportIndex,
+/// The worlds that a module exports.
+pub(crate) struct Worlds {
+    pub(crate) reconciler: Reconciler,
 }
 
-/// Finds the exports of the contract and checks their types.
-pub(crate) fn exports(component: &Component) -> Result<Exports, Failure> {
-    let instance = match component.get_export(None, INTERFACE) {
-        Some((ComponentItem::ComponentInstance(_), index)) => index,
-        Some(_) => {
-            let message = format!("{INTERFACE} is exported, but not as an interface");
-            return Err(Failure::terminal(reasons::WRONG_TYPE, message));
-        }
-        None => {
-            let message = format!("the guest does not export {INTERFACE}; it exports {}", others(component));
+impl Worlds {
+    /// Finds the worlds of a component and checks the types of their functions.
+    pub(crate) fn of(component: &Component) -> Result<Self, Failure> {
+        let Some(reconciler) = exported(component)? else {
+            let message = format!(
+                "the guest does not export {}; it exports {}",
+                Reconciler::INTERFACE,
+                others(component)
+            );
             return Err(Failure::terminal(reasons::MISSING_EXPORT, message));
+        };
+        Ok(Self { reconciler })
+    }
+
+    /// The interfaces of these worlds.
+    pub(crate) fn interfaces(&self) -> Vec<&'static str> {
+        vec![Reconciler::INTERFACE]
+    }
+}
+
+/// The indexes of a world's functions in a component.
+trait World: Sized {
+    /// The interface that the world exports.
+    const INTERFACE: &'static str;
+
+    /// Finds the functions that the engine calls.
+    fn find(interface: &Interface<'_>) -> Result<Self, Failure>;
+}
+
+/// A world, if the component exports its interface. Then all of it must be there.
+fn exported<W: World>(component: &Component) -> Result<Option<W>, Failure> {
+    match component.get_export(None, W::INTERFACE) {
+        Some((ComponentItem::ComponentInstance(_), index)) => {
+            W::find(&Interface { component, index, name: W::INTERFACE }).map(Some)
         }
-    };
-    let text = || "string".to_owned();
-    let function = |name, parameters: &[String], result: String| {
+        Some(_) => {
+            let message = format!("{} is exported, but not as an interface", W::INTERFACE);
+            Err(Failure::terminal(reasons::WRONG_TYPE, message))
+        }
+        None => Ok(None),
+    }
+}
+
+/// An interface that a component exports.
+struct Interface<'a> {
+    component: &'a Component,
+    index: ComponentExportIndex,
+    name: &'static str,
+}
+
+impl Interface<'_> {
+    /// Finds a function and checks its type, which is given as WIT writes it.
+    fn function(
+        &self,
+        name: &str,
+        parameters: &[&str],
+        result: &str,
+    ) -> Result<ComponentExportIndex, Failure> {
+        let interface = self.name;
         let wanted = format!("func({}) -> {result}", parameters.join(", "));
-        match component.get_export(Some(&instance), name) {
+        match self.component.get_export(Some(&self.index), name) {
             Some((ComponentItem::ComponentFunc(function), index)) if signature(&function) == wanted => {
                 Ok(index)
             }
@@ -43,20 +86,19 @@ pub(crate) fn exports(component: &Component) -> Result<Exports, Failure> {
                     ComponentItem::ComponentFunc(function) => signature(&function),
                     _ => "no function".to_owned(),
                 };
-                let message = format!("{INTERFACE}#{name} is {found}, and must be {wanted}");
+                let message = format!("{interface}#{name} is {found}, and must be {wanted}");
                 Err(Failure::terminal(reasons::WRONG_TYPE, message))
             }
             None => {
-                let message = format!("the guest does not export {INTERFACE}#{name}: {wanted}");
+                let message = format!("the guest does not export {interface}#{name}: {wanted}");
                 Err(Failure::terminal(reasons::MISSING_EXPORT, message))
             }
         }
-    };
-    Ok(Exports {
-        describe: function("describe", &[], text())?,
-        reconcile: function("reconcile", &[text()], "result<string, string>".to_owned())?,
-    })
+    }
 }
+
+/// How many exports a message names.
+const EXPORTS_NAMED_MAX: usize = 5;
 
 fn others(component: &Component) -> String {
     let ty = component.component_type();

@@ -1,46 +1,20 @@
-//! One call of a guest: its limits, what it cost, and how the guest's memory is written and read.
+//! One call of a guest: what it cost, and how the guest's memory is written and read.
 
 use std::{fmt, time::Duration};
 
 use pintle_wit::{Failure, Limits, Response, Weight, reasons};
 use wasmtime::{
-    ResourceLimiter, Store,
+    Store,
     component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower},
 };
 
 use crate::{
-    Meter,
-    config::{CORE_INSTANCES_MAX, MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX},
-    engine::Inner,
+    config::Meter,
     failure,
+    limits::{CallLimits, Limiter},
+    sandbox::Sandbox,
     ticker::{self, InFlight},
 };
-
-/// What one call may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallLimits {
-    /// How long the guest may run. Counts under [`Meter::Deadline`]. Default: 100 ms, some thousands of ordinary calls.
-    pub timeout: Duration,
-    /// How much fuel the guest may spend. Counts under [`Meter::Fuel`]. Default: 500 million, which take 20 to 80 ms, so that a guest that
-    /// passes offline also keeps within the default timeout.
-    pub fuel: u64,
-    /// How much memory the guest may have in all, in bytes. Default: 64 MiB, forty times as much as the JSON of the largest root that etcd
-    /// accepts.
-    pub memory_bytes: usize,
-    /// The limits on the answer.
-    pub response: Limits,
-}
-
-impl Default for CallLimits {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_millis(100),
-            fuel: 500_000_000,
-            memory_bytes: 64 << 20,
-            response: Limits::default(),
-        }
-    }
-}
 
 /// What a call cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,64 +82,9 @@ impl From<CallError> for Failure {
     }
 }
 
-/// The limiter stopped a growth of memory.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{desired_bytes} bytes of memory are beyond the limit")]
-pub(crate) struct MemoryRefused {
-    pub(crate) desired_bytes: usize,
-}
-
-/// Counts what a store holds. A refused growth ends the call: otherwise the guest would trap a moment later, and the reason would be lost.
-pub(crate) struct Limiter {
-    memory_bytes_max: usize,
-    memory_bytes: usize,
-    desired_bytes: usize,
-}
-
-impl ResourceLimiter for Limiter {
-    fn memory_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        self.desired_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
-        if self.desired_bytes > self.memory_bytes_max {
-            return Err(MemoryRefused { desired_bytes: self.desired_bytes }.into());
-        }
-        self.memory_bytes = self.desired_bytes;
-        Ok(true)
-    }
-
-    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        Err(MemoryRefused { desired_bytes: self.desired_bytes }.into())
-    }
-
-    fn table_growing(
-        &mut self,
-        _current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        Ok(desired <= TABLE_ELEMENTS_MAX)
-    }
-
-    fn instances(&self) -> usize {
-        CORE_INSTANCES_MAX
-    }
-
-    fn tables(&self) -> usize {
-        TABLES_MAX
-    }
-
-    fn memories(&self) -> usize {
-        MEMORIES_MAX
-    }
-}
-
 /// Calls one export in its own store and instance, drops both, and then gives the slot back.
 pub(crate) fn call<P, R>(
-    engine: &Inner,
+    sandbox: &Sandbox,
     _slot: InFlight<'_>,
     guest: &InstancePre<Limiter>,
     export: &ComponentExportIndex,
@@ -177,29 +96,28 @@ where
     R: Lift + Send + Sync + 'static,
     (R,): ComponentNamedList + Lift,
 {
-    let memory_bytes_max = limits.memory_bytes.min(engine.config.memory_bytes_max);
+    let memory_bytes_max = limits.memory_bytes.min(sandbox.config.memory_bytes_max);
     // The store is dropped before the slot: the slot is free only once the store has given back its part of the pool.
-    let started = (engine.config.monotonic)();
-    let limiter = Limiter { memory_bytes_max, memory_bytes: 0, desired_bytes: 0 };
-    let mut store = Store::new(&engine.wasmtime, limiter);
+    let started = (sandbox.config.monotonic)();
+    let mut store = Store::new(&sandbox.wasmtime, Limiter::new(memory_bytes_max));
     store.limiter(|limiter| limiter);
     // The length of an answer is checked against this before a byte of it is read.
     store.set_hostcall_fuel(limits.response.bytes);
-    let outcome = metered(&mut store, engine.config.meter, limits).and_then(|()| {
+    let outcome = metered(&mut store, sandbox.config.meter, limits).and_then(|()| {
         let instance = guest.instantiate(&mut store)?;
         let function = instance.get_typed_func::<P, (R,)>(&mut store, export)?;
         function.call(&mut store, parameters)
     });
     let mut stats = CallStats {
-        fuel: match engine.config.meter {
+        fuel: match sandbox.config.meter {
             Meter::Deadline => None,
             Meter::Fuel => store.get_fuel().ok().map(|left| limits.fuel.saturating_sub(left)),
         },
-        peak_memory_bytes: store.data().memory_bytes,
+        peak_memory_bytes: store.data().memory_bytes(),
         ..CallStats::default()
     };
     drop(store);
-    stats.duration = (engine.config.monotonic)().saturating_sub(started);
+    stats.duration = (sandbox.config.monotonic)().saturating_sub(started);
     match outcome {
         Ok((result,)) => Ok((result, stats)),
         Err(error) => Err(CallError::engine(failure::of_call(&error, limits, memory_bytes_max), stats)),

@@ -10,18 +10,11 @@ use std::{
 use pintle_wit::{Failure, reasons};
 use wasmtime::{Engine, Module, OutOfMemory, component::Component};
 
-use crate::{Allocation, Digest, EngineError, Meter, config::compile_config};
-
-/// The target of an artifact: everything that the compiler must know about the engine that will load it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Where that engine's memory comes from. Machine code depends on the guard pages around it.
-    pub allocation: Allocation,
-    /// The meter of that engine's calls.
-    pub meter: Meter,
-    /// The most memory that any call of it may be given, in bytes.
-    pub memory_bytes_max: usize,
-}
+use crate::{
+    config::{Target, compile_config},
+    digest::Digest,
+    error::EngineError,
+};
 
 /// A module to compile.
 #[derive(Clone, Copy, Debug)]

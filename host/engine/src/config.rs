@@ -2,8 +2,9 @@
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
-use crate::{Target, ticker::LANES};
 use wasmtime::{Config, OptLevel, PoolingAllocationConfig, Strategy, WasmBacktraceDetails};
+
+use crate::ticker::LANES;
 
 /// A clock that only runs forward, for durations. The engine has none of its own, so that the simulator can replace it.
 pub type Monotonic = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -25,6 +26,17 @@ pub enum Allocation {
     Pool,
     /// Mapped for every call, because the address space has no room for the pool. This is slower, but otherwise the same.
     OnDemand,
+}
+
+/// The target of an artifact: everything that the compiler must know about the engine that will load it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where that engine's memory comes from. Machine code depends on the guard pages around it.
+    pub allocation: Allocation,
+    /// The meter of that engine's calls.
+    pub meter: Meter,
+    /// The most memory that any call of it may be given, in bytes.
+    pub memory_bytes_max: usize,
 }
 
 /// How an [`Engine`](crate::Engine) is built.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -11,13 +11,15 @@ use pintle_wit::Failure;
 use wasmtime::{Store, Trap, component::Linker};
 
 use crate::{
-    Allocation, Compiler, Digest, EngineConfig, Job, Meter, Module, Refused, Target,
-    compiler::{self, LOOP},
-    config::wasmtime_config,
+    compiler::{self, Compiler, Job, LOOP},
+    config::{Allocation, EngineConfig, Meter, Target},
+    digest::Digest,
+    error::EngineError,
     failure,
-    module::{Loaded, Size},
-    ticker::{self, Ticker},
-    verify,
+    module::{Loaded, Module, Size},
+    sandbox::Sandbox,
+    ticker,
+    verify::{self, Refused},
     worlds::Worlds,
 };
 
@@ -25,25 +27,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
-/// The engine cannot start, or does not enforce its limits.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// wasmtime refuses the configuration, or this machine.
-    #[error("the engine cannot be set up: {0}")]
-    Setup(String),
-    /// The thread that watches deadlines cannot be started.
-    #[error("the thread that watches deadlines cannot be started")]
-    Thread(#[source] io::Error),
-    /// A guest that loops for ever was not stopped by its limit.
-    #[error("a guest that loops for ever was not stopped as it should be: {0}")]
-    Unlimited(String),
-}
-
-pub(crate) struct Inner {
-    pub(crate) wasmtime: wasmtime::Engine,
-    pub(crate) ticker: Ticker,
-    pub(crate) config: EngineConfig,
-    allocation: Allocation,
+struct Inner {
+    sandbox: Arc<Sandbox>,
     /// The modules in use, and those that are being loaded. This lock is never held for longer than a lookup. While a module is loaded,
     /// only the lock of its own entry is held, so that it is compiled once, and loads of other modules do not wait.
     modules: Mutex<BTreeMap<Digest, Entry>>,
@@ -57,25 +42,9 @@ impl Engine {
     /// # Errors
     /// When wasmtime does not support this machine or this configuration, or no thread can be started.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
-        // The address space may be limited; then every call maps its own memory.
-        let (wasmtime, allocation) = match start(&config, Allocation::Pool) {
-            Ok(engine) => (engine, Allocation::Pool),
-            Err(_) => {
-                let engine = start(&config, Allocation::OnDemand)
-                    .map_err(|error| EngineError::Setup(format!("{error:#}")))?;
-                (engine, Allocation::OnDemand)
-            }
-        };
-        let ticker = match config.meter {
-            Meter::Deadline => {
-                let ticked = wasmtime.clone();
-                Ticker::start(config.concurrent_calls, move || ticked.increment_epoch())
-                    .map_err(EngineError::Thread)?
-            }
-            Meter::Fuel => Ticker::without_thread(config.concurrent_calls),
-        };
+        let sandbox = Arc::new(Sandbox::start(config)?);
         let modules = Mutex::new(BTreeMap::new());
-        Ok(Self(Arc::new(Inner { wasmtime, ticker, config, allocation, modules })))
+        Ok(Self(Arc::new(Inner { sandbox, modules })))
     }
 
     /// Checks everything that can be checked without compiling a module: its size, its digest, that it is a valid component, and that it
@@ -84,7 +53,7 @@ impl Engine {
     /// # Errors
     /// The first check that failed.
     pub fn verify(&self, bytes: &[u8], expected: Option<&Digest>) -> Result<Digest, Refused> {
-        verify::verify(bytes, expected, &self.0.config).map_err(|mut refused| {
+        verify::verify(bytes, expected, &self.0.sandbox.config).map_err(|mut refused| {
             refused.failure = failure::bounded(refused.failure);
             refused
         })
@@ -128,21 +97,23 @@ impl Engine {
         if let Some(loaded) = entry.upgrade() {
             return Ok(Module(loaded));
         }
-        let started = (self.0.config.monotonic)();
+        let started = (self.0.sandbox.config.monotonic)();
         let component = match compiler {
-            Compiler::Here => compiler::compile(&self.0.wasmtime, bytes)?,
+            Compiler::Here => compiler::compile(&self.0.sandbox.wasmtime, bytes)?,
             Compiler::Elsewhere(precompile) => {
                 let artifact = precompile(Job { bytes, digest, target: self.target() })?;
-                compiler::component(&self.0.wasmtime, &artifact)?
+                compiler::component(&self.0.sandbox.wasmtime, &artifact)?
             }
         };
-        let compile_duration = (self.0.config.monotonic)().saturating_sub(started);
+        let compile_duration = (self.0.sandbox.config.monotonic)().saturating_sub(started);
         let worlds = Worlds::of(&component)?;
         let image = component.image_range();
         let code_bytes = image.end.addr().saturating_sub(image.start.addr());
-        let guest = Linker::new(&self.0.wasmtime).instantiate_pre(&component).map_err(compiler::invalid)?;
+        let guest =
+            Linker::new(&self.0.sandbox.wasmtime).instantiate_pre(&component).map_err(compiler::invalid)?;
         let size = Size { bytes: bytes.len(), code_bytes };
-        let loaded = Loaded::probe(Arc::clone(&self.0), guest, worlds, digest, size, compile_duration)?;
+        let loaded =
+            Loaded::probe(Arc::clone(&self.0.sandbox), guest, worlds, digest, size, compile_duration)?;
         let loaded = Arc::new(loaded);
         *entry = Arc::downgrade(&loaded);
         Ok(Module(loaded))
@@ -162,7 +133,7 @@ impl Engine {
 
     /// The target for which modules must be compiled, so that this engine can load them.
     pub fn target(&self) -> Target {
-        self.0.config.target(self.0.allocation)
+        self.0.sandbox.config.target(self.0.sandbox.allocation)
     }
 
     /// Runs a guest that loops for ever, and checks that its limit stops it. A host must be sure of that before it is ready. This takes
@@ -177,16 +148,18 @@ impl Engine {
         const FUEL: u64 = 100_000;
         let unlimited = |error: wasmtime::Error| EngineError::Unlimited(format!("{error:#}"));
         let module = match compiler {
-            Compiler::Here => wasmtime::Module::from_binary(&self.0.wasmtime, LOOP).map_err(unlimited)?,
+            Compiler::Here => {
+                wasmtime::Module::from_binary(&self.0.sandbox.wasmtime, LOOP).map_err(unlimited)?
+            }
             Compiler::Elsewhere(precompile) => {
                 precompile(Job { bytes: LOOP, digest: Digest::of(LOOP), target: self.target() })
-                    .and_then(|artifact| compiler::module(&self.0.wasmtime, &artifact))
+                    .and_then(|artifact| compiler::module(&self.0.sandbox.wasmtime, &artifact))
                     .map_err(|failure| EngineError::Setup(failure.to_string()))?
             }
         };
-        let _slot = self.0.ticker.enter();
-        let mut store = Store::new(&self.0.wasmtime, ());
-        let expected = match self.0.config.meter {
+        let _slot = self.0.sandbox.ticker.enter();
+        let mut store = Store::new(&self.0.sandbox.wasmtime, ());
+        let expected = match self.0.sandbox.config.meter {
             Meter::Deadline => {
                 store.set_epoch_deadline(ticker::ticks(TIMEOUT));
                 Trap::Interrupt
@@ -205,38 +178,34 @@ impl Engine {
 
     /// How calls are bounded.
     pub fn meter(&self) -> Meter {
-        self.0.config.meter
+        self.0.sandbox.config.meter
     }
 
     /// Where the memory of calls comes from.
     pub fn allocation(&self) -> Allocation {
-        self.0.allocation
+        self.0.sandbox.allocation
     }
 
     /// The most memory that any call is given, in bytes, whatever its limits say.
     pub fn memory_bytes_max(&self) -> usize {
-        self.0.config.memory_bytes_max
+        self.0.sandbox.config.memory_bytes_max
     }
 
     /// How many calls run now.
     pub fn calls_in_flight(&self) -> usize {
-        self.0.ticker.in_flight()
+        self.0.sandbox.ticker.in_flight()
     }
 
     /// How often the deadlines of running calls were checked. It stands still while no call runs.
     pub fn ticks(&self) -> u64 {
-        self.0.ticker.ticks()
+        self.0.sandbox.ticker.ticks()
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("config", &self.0.config).finish_non_exhaustive()
+        f.debug_struct("Engine").field("config", &self.0.sandbox.config).finish_non_exhaustive()
     }
-}
-
-fn start(config: &EngineConfig, allocation: Allocation) -> wasmtime::Result<wasmtime::Engine> {
-    wasmtime::Engine::new(&wasmtime_config(config, allocation))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

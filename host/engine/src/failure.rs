@@ -5,7 +5,7 @@ use std::{char::DecodeUtf16Error, fmt::Write as _, str::Utf8Error, string::FromU
 use pintle_wit::{Failure, reasons};
 use wasmtime::{Error, Trap, WasmBacktrace};
 
-use crate::call::{CallLimits, MemoryRefused};
+use crate::limits::{CallLimits, MemoryRefused};
 
 /// The longest message, in bytes. It becomes the message of a condition and of an Event, which may have 32 KiB and 1 KiB.
 const MESSAGE_BYTES_MAX: usize = 1024;

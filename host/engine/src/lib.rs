@@ -7,6 +7,15 @@
 //! Everything that can go wrong is a [`Failure`](pintle_wit::Failure) with a reason from [`pintle_wit::reasons`]. The only errors of the
 //! engine's own are those of its start ([`EngineError`]).
 //!
+//! The files stand in this order, and each uses only those before it:
+//!
+//! 1. `digest`, `ticker`: names, and time.
+//! 2. `config`, `limits`: what an engine and a call may use.
+//! 3. `error`, `failure`: what can go wrong.
+//! 4. `verify`, `worlds`, `compiler`: from bytes to a component that exports the contract.
+//! 5. `sandbox`, `call`: what all calls share, and one call.
+//! 6. `module`, `engine`: the guest that is called, and who keeps it.
+//!
 //! A call is bounded by a [`Meter`]: by time where roots wait for it, and by fuel where the outcome must be the same on every machine.
 
 mod call;
@@ -14,19 +23,24 @@ mod compiler;
 mod config;
 mod digest;
 mod engine;
+mod error;
 mod failure;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
+mod limits;
 mod module;
+mod sandbox;
 mod ticker;
 mod verify;
 mod worlds;
 
-pub use call::{Answer, CallError, CallLimits, CallStats, Origin};
-pub use compiler::{Compiler, Job, Precompile, Precompiler, Target};
-pub use config::{Allocation, EngineConfig, MODULE_BYTES_MAX, Meter, Monotonic};
+pub use call::{Answer, CallError, CallStats, Origin};
+pub use compiler::{Compiler, Job, Precompile, Precompiler};
+pub use config::{Allocation, EngineConfig, MODULE_BYTES_MAX, Meter, Monotonic, Target};
 pub use digest::{Digest, DigestError};
-pub use engine::{Engine, EngineError};
+pub use engine::Engine;
+pub use error::EngineError;
+pub use limits::CallLimits;
 pub use module::Module;
 pub use ticker::TICK;
 pub use verify::{Excess, FUNCTION_BYTES_MAX, FUNCTIONS_MAX, LOCALS_MAX, Refused};

@@ -13,9 +13,11 @@ use pintle_wit::{Failure, Limits, Manifest, reasons};
 use wasmtime::component::InstancePre;
 
 use crate::{
-    Answer, CallError, CallLimits, CallStats, Digest, Meter, Origin,
-    call::{self, Limiter},
-    engine::Inner,
+    call::{self, Answer, CallError, CallStats, Origin},
+    config::Meter,
+    digest::Digest,
+    limits::{CallLimits, Limiter},
+    sandbox::Sandbox,
     ticker::{InFlight, TICK},
     worlds::{Reconciler, Worlds},
 };
@@ -41,7 +43,7 @@ const PATIENCE_MAX: u32 = 100;
 pub struct Module(pub(crate) Arc<Loaded>);
 
 pub(crate) struct Loaded {
-    engine: Arc<Inner>,
+    sandbox: Arc<Sandbox>,
     guest: InstancePre<Limiter>,
     worlds: Worlds,
     digest: Digest,
@@ -66,7 +68,7 @@ pub(crate) struct Size {
 impl Loaded {
     /// Asks the guest for its manifest. This is the last check of a module.
     pub(crate) fn probe(
-        engine: Arc<Inner>,
+        sandbox: Arc<Sandbox>,
         guest: InstancePre<Limiter>,
         worlds: Worlds,
         digest: Digest,
@@ -74,12 +76,12 @@ impl Loaded {
         compile_duration: Duration,
     ) -> Result<Self, Failure> {
         let (manifest_text, manifest, _) =
-            describe(&engine, &guest, &worlds.reconciler, &CallLimits::default()).map_err(|mut error| {
+            describe(&sandbox, &guest, &worlds.reconciler, &CallLimits::default()).map_err(|mut error| {
                 error.failure.message = format!("describe: {}", error.failure.message);
                 *error.failure
             })?;
         Ok(Self {
-            engine,
+            sandbox,
             guest,
             worlds,
             digest,
@@ -94,13 +96,13 @@ impl Loaded {
 }
 
 fn describe(
-    engine: &Inner,
+    sandbox: &Sandbox,
     guest: &InstancePre<Limiter>,
     exports: &Reconciler,
     limits: &CallLimits,
 ) -> Result<(String, Manifest, CallStats), CallError> {
     let (text, mut stats) =
-        call::call::<(), String>(engine, engine.ticker.enter(), guest, &exports.describe, (), limits)?;
+        call::call::<(), String>(sandbox, sandbox.ticker.enter(), guest, &exports.describe, (), limits)?;
     stats.response_bytes = text.len();
     match pintle_wit::parse_manifest(&text, limits.response) {
         Ok(manifest) => Ok((text, manifest, stats)),
@@ -117,7 +119,7 @@ impl Module {
     /// # Errors
     /// The guest's own failure, or the engine's for a guest that broke a limit or the contract.
     pub fn reconcile(&self, request_json: &str, limits: &CallLimits) -> Result<Answer, CallError> {
-        self.reconcile_in(self.0.engine.ticker.enter(), request_json, limits)
+        self.reconcile_in(self.0.sandbox.ticker.enter(), request_json, limits)
     }
 
     /// The same as [`Self::reconcile`], if it holds up the calling thread for at most some milliseconds: there must be a free turn, and the
@@ -133,7 +135,7 @@ impl Module {
     ) -> Option<Result<Answer, CallError>> {
         let loaded = &*self.0;
         // Fuel is the same on every thread, but it is unknown how much time it stands for.
-        if loaded.engine.config.meter == Meter::Fuel {
+        if loaded.sandbox.config.meter == Meter::Fuel {
             return None;
         }
         let less = |patience: u32| patience.checked_sub(1);
@@ -141,7 +143,7 @@ impl Module {
             return None;
         }
         let moment = moment(limits);
-        let answer = self.reconcile_in(loaded.engine.ticker.try_enter()?, request_json, &moment);
+        let answer = self.reconcile_in(loaded.sandbox.ticker.try_enter()?, request_json, &moment);
         if answer.as_ref().is_err_and(|error| is_due_to(error, &moment, limits)) {
             // A guest is a pure function, so it can simply be called again.
             let patience =
@@ -162,7 +164,7 @@ impl Module {
     ) -> Result<Answer, CallError> {
         let loaded = &*self.0;
         let (result, mut stats) = call::call::<_, Result<String, String>>(
-            &loaded.engine,
+            &loaded.sandbox,
             slot,
             &loaded.guest,
             &loaded.worlds.reconciler.reconcile,
@@ -192,7 +194,7 @@ impl Module {
     /// As [`Self::reconcile`].
     pub fn describe(&self, limits: &CallLimits) -> Result<(String, CallStats), CallError> {
         let loaded = &*self.0;
-        let (text, _, stats) = describe(&loaded.engine, &loaded.guest, &loaded.worlds.reconciler, limits)?;
+        let (text, _, stats) = describe(&loaded.sandbox, &loaded.guest, &loaded.worlds.reconciler, limits)?;
         Ok((text, stats))
     }
 

@@ -3,7 +3,11 @@
 use pintle_wit::{Failure, reasons};
 use wasmparser::{BinaryReaderError, Encoding, FunctionBody, Parser, Payload, Validator};
 
-use crate::{Digest, EngineConfig, config::features, failure::quoted};
+use crate::{
+    config::{EngineConfig, features},
+    digest::Digest,
+    failure::quoted,
+};
 
 /// How many functions a module may have: a hundred times as many as guest-webserver has.
 pub const FUNCTIONS_MAX: u32 = 50_000;

@@ -1,300 +1,111 @@
-//! Runs the compilers of this host: in which order (`pintle_core::turns`), with which limits, and which modules are not tried again.
+//! Compiles modules: in this process, or in processes of their own, where [`Compilers`] decides whose turn it is.
 
 pub mod child;
+mod compilers;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::Arc;
+
+use pintle_core::{budget, reasons};
+use pintle_engine::{CallLimits, Compiler, Digest, Module};
+use pintle_wit::{Failure, Weight};
+use tracing::debug;
+
+use crate::{
+    budget::Purpose,
+    fetch::{self, Source},
+    state::Shared,
 };
 
-use pintle_core::turns::{Decision, FRESH, Turns};
-use pintle_engine::{Digest, Job};
-use pintle_runtime::clock;
-use pintle_wit::{Failure, reasons};
-use tokio::sync::Notify;
+pub use compilers::Compilers;
+pub(crate) use compilers::{Run, retry_after};
 
-use super::metrics::{Metric, Metrics};
-use crate::limits::Limit;
-use child::{Ended, Limits, Stop};
-
-/// The function that compiles a module in a process of its own: [`child::compile`], except in tests.
-pub(crate) type Run = Box<dyn Fn(&Job<'_>, &Limits, &Stop) -> Ended + Send + Sync>;
-
-/// How many modules are remembered as slow or too expensive: far more than a cluster has. If there are more, all of this is forgotten and
-/// found out anew.
-const REMEMBERED: usize = 4096;
-
-/// Compiles modules in processes of their own, at most two at once.
-pub struct Compilers {
-    limits: Limits,
-    run: Run,
-    metrics: Arc<Metrics>,
-    inner: Mutex<Inner>,
+/// A module to compile.
+pub(crate) struct Order<'a> {
+    /// The name of its Module.
+    pub(crate) module: &'a str,
+    /// The uid of its Module.
+    pub(crate) uid: &'a str,
+    pub(crate) digest: Digest,
+    pub(crate) source: Source<'a>,
+    /// Somebody waits for it to be called.
+    pub(crate) is_used: bool,
 }
 
-#[derive(Default)]
-struct Inner {
-    turns: Turns<u64>,
-    tickets: BTreeMap<u64, (Digest, Arc<Turn>)>,
-    last: u64,
-    /// Modules that have taken long, or failed.
-    slow: BTreeSet<Digest>,
-    /// Modules that are not tried again, since the same bytes cost the same.
-    refused: BTreeMap<Digest, Failure>,
-}
-
-/// The state that the holder of a ticket shares with the compilers.
-#[derive(Default)]
-struct Turn {
-    has_begun: AtomicBool,
-    begins: Notify,
-    stop: Stop,
-}
-
-/// A module's place among those that wait to be compiled or are being compiled. Dropping it gives the place up.
-pub(crate) struct Ticket {
-    compilers: Arc<Compilers>,
-    id: u64,
-    turn: Arc<Turn>,
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let mut inner = self.compilers.inner();
-        inner.tickets.remove(&self.id);
-        inner.turns.leave(&self.id);
-        drop(inner);
-        self.compilers.look();
-    }
-}
-
-impl Ticket {
-    /// Whether its turn has come.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.turn.has_begun.load(Ordering::Acquire)
-    }
-
-    /// Waits for its turn.
-    pub(crate) async fn begun(&self) {
-        while !self.has_begun() {
-            // A notification before this is not lost.
-            self.turn.begins.notified().await;
+/// Compiles a module whose bytes were verified, and asks the guest for its manifest.
+///
+/// # Errors
+/// Why it was not compiled, or why it is no guest.
+pub(crate) async fn module(shared: &Shared, order: &Order<'_>, bytes: Vec<u8>) -> Result<Module, Failure> {
+    match &shared.compilers {
+        Some(compilers) => elsewhere(shared, compilers, order, bytes).await,
+        None => {
+            let (engine, digest) = (shared.engine.clone(), order.digest);
+            shared.block(move || engine.load(&bytes, Some(&digest))).await?
         }
     }
-
-    /// Whether its compiler was stopped so that another one could begin. The module must then be compiled again.
-    pub(crate) fn was_stopped(&self) -> bool {
-        self.turn.stop.is_requested()
-    }
-
-    /// Compiles the module whose turn it is, in at most `data_bytes` of memory: what was reserved for it. Blocks.
-    ///
-    /// # Errors
-    /// `InvalidWasm`, `CompileTooExpensive` and `CompilerFailed`.
-    pub(crate) fn compile(
-        &self,
-        job: &Job<'_>,
-        controller: &str,
-        data_bytes: usize,
-    ) -> Result<Vec<u8>, Failure> {
-        let limits = Limits { data_bytes_max: data_bytes, ..self.compilers.limits };
-        self.compilers.compile(job, &limits, &self.turn.stop, controller)
-    }
 }
 
-impl Compilers {
-    pub(crate) fn new(limits: Limits, run: Run, metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self { limits, run, metrics, inner: Mutex::default() })
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Every change is one insertion or removal.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How much memory the compiler may take for a module of this size, both in bytes.
-    pub(crate) fn data_bytes_of(&self, module_bytes: usize) -> usize {
-        self.limits.data_bytes_of(module_bytes)
-    }
-
-    /// Why a module is not tried again.
-    pub(crate) fn refusal(&self, digest: &Digest) -> Option<Failure> {
-        self.inner().refused.get(digest).cloned()
-    }
-
-    /// Queues a module. Must be called where tasks can be started.
-    pub(crate) fn want(self: &Arc<Self>, digest: Digest, is_used: bool) -> Ticket {
-        let turn = Arc::new(Turn::default());
-        let mut inner = self.inner();
-        inner.last += 1;
-        let id = inner.last;
-        let is_slow = inner.slow.contains(&digest);
-        inner.turns.want(id, is_used, is_slow);
-        inner.tickets.insert(id, (digest, Arc::clone(&turn)));
-        drop(inner);
-        self.look();
-        Ticket { compilers: Arc::clone(self), id, turn }
-    }
-
-    /// Takes note of which modules are in use. `uses` is called only if a module waits.
-    pub(crate) fn uses(&self, used: impl FnOnce() -> BTreeSet<Digest>) {
-        let mut inner = self.inner();
-        if inner.tickets.is_empty() {
-            return;
+async fn elsewhere(
+    shared: &Shared,
+    compilers: &Arc<Compilers>,
+    order: &Order<'_>,
+    bytes: Vec<u8>,
+) -> Result<Module, Failure> {
+    let digest = order.digest;
+    let mut bytes = Some(bytes);
+    loop {
+        if let Some(known) = known(shared, compilers, &digest) {
+            return known;
         }
-        let used = used();
-        let Inner { turns, tickets, .. } = &mut *inner;
-        for (id, (digest, _)) in tickets.iter() {
-            turns.uses(id, used.contains(digest));
-        }
-    }
-
-    /// Carries out the decisions that are due now.
-    fn look(self: &Arc<Self>) {
-        let mut any_begins = false;
-        {
-            let mut inner = self.inner();
-            for decision in inner.turns.decide(clock::monotonic()) {
-                let (Decision::Begin(id) | Decision::Stop(id)) = decision;
-                let Some((digest, turn)) = inner.tickets.get(&id).cloned() else { continue };
-                if let Decision::Begin(_) = decision {
-                    any_begins = true;
-                    turn.has_begun.store(true, Ordering::Release);
-                    turn.begins.notify_one();
-                } else {
-                    inner.remember_slow(digest);
-                    turn.stop.request();
-                }
+        let ticket = compilers.want(digest, order.is_used);
+        if !ticket.has_begun() {
+            // However many modules wait, their bytes are not in memory.
+            bytes = None;
+            ticket.begun().await;
+            if !shared.state().has_module(order.module, order.uid) {
+                return Err(Failure::transient(reasons::DELETED, "the Module is gone"));
             }
-            let (running, waiting) = inner.turns.counts();
-            self.metrics.set(Metric::Compiles, &["running"], running as f64);
-            self.metrics.set(Metric::Compiles, &["waiting"], waiting as f64);
-        }
-        if any_begins && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let compilers = Arc::downgrade(self);
-            runtime.spawn(async move {
-                tokio::time::sleep(FRESH).await;
-                if let Some(compilers) = compilers.upgrade() {
-                    compilers.look();
-                }
-            });
-        }
-    }
-
-    /// Compiles at once, without waiting for a turn: for modules that are part of the host itself. Blocks.
-    ///
-    /// # Errors
-    /// As [`Ticket::compile`].
-    pub(crate) fn compile_at_once(&self, job: &Job<'_>) -> Result<Vec<u8>, Failure> {
-        self.compile(job, &self.limits, &Stop::default(), "")
-    }
-
-    fn compile(
-        &self,
-        job: &Job<'_>,
-        limits: &Limits,
-        stop: &Stop,
-        controller: &str,
-    ) -> Result<Vec<u8>, Failure> {
-        let began = clock::monotonic();
-        let ended = (self.run)(job, limits, stop);
-        let took = clock::monotonic().saturating_sub(began);
-        let judged = judge(ended, limits, job.bytes.len());
-        self.metrics.observe(Metric::CompileSeconds, &[judged.outcome], took);
-        if let Some(limit) = judged.limit {
-            self.metrics.limit_hit(controller, limit);
-        }
-        let mut inner = self.inner();
-        let failure = match judged.result {
-            Ok(artifact) => {
-                if took < FRESH {
-                    inner.slow.remove(&job.digest);
-                }
-                return Ok(artifact);
+            // Another Module may have the same bytes.
+            if let Some(known) = known(shared, compilers, &digest) {
+                return known;
             }
-            Err(failure) => failure,
+        }
+        let bytes = match bytes.take() {
+            Some(bytes) => bytes,
+            None => fetch::bytes(&shared.cluster, order.source).await?,
         };
-        if failure.reason == reasons::COMPILE_TOO_EXPENSIVE {
-            if inner.refused.len() >= REMEMBERED {
-                inner.refused.clear();
-            }
-            inner.refused.insert(job.digest, failure.clone());
-        } else if failure.retry {
-            inner.remember_slow(job.digest);
+        let (engine, controller) = (shared.engine.clone(), shared.first_user_of(order.module));
+        // Each Module has its own lane, so one that waits for much memory holds up no other. The compiler gets no more than was
+        // reserved.
+        let wanted = (compilers.data_bytes_of(bytes.len()) as u64).max(describe_bytes());
+        let reserved = wanted.min(shared.budget.bytes_max());
+        let lane = format!("module {}", order.module);
+        let room = shared.budget.reserve(&lane, Purpose::Compile, reserved).await?;
+        // The ticket is given back when its thread ends, because the compiler runs until then.
+        let (loaded, ticket) = shared
+            .block(move || {
+                let _room = room;
+                let data_bytes_max = usize::try_from(reserved).unwrap_or(usize::MAX);
+                let compile = |job: pintle_engine::Job<'_>| ticket.compile(&job, &controller, data_bytes_max);
+                (engine.load_by(Compiler::Elsewhere(&compile), &bytes, Some(&digest)), ticket)
+            })
+            .await?;
+        match loaded {
+            Err(_) if ticket.was_stopped() => debug!(module = order.module, "Compiled later: it takes long"),
+            loaded => return loaded,
         }
-        Err(failure)
     }
 }
 
-impl Inner {
-    fn remember_slow(&mut self, digest: Digest) {
-        if self.slow.len() >= REMEMBERED {
-            self.slow.clear();
-        }
-        self.slow.insert(digest);
-    }
+/// What is known about a module without compiling it.
+fn known(shared: &Shared, compilers: &Compilers, digest: &Digest) -> Option<Result<Module, Failure>> {
+    compilers.refusal(digest).map(Err).or_else(|| shared.engine.loaded(digest).map(Ok))
 }
 
-/// The meaning of how a compiler ended.
-struct Judged {
-    /// The label of the metric.
-    outcome: &'static str,
-    result: Result<Vec<u8>, Failure>,
-    limit: Option<Limit>,
+/// The most memory, in bytes, that the first call of a module takes, which asks for its manifest.
+fn describe_bytes() -> u64 {
+    let CallLimits { memory_bytes, response, .. } = CallLimits::default();
+    let (text, parsed) = (response.bytes, Weight::parsed_bytes_max(response));
+    budget::Need { memory_bytes: memory_bytes as u64, text_bytes: text as u64, parsed_bytes: parsed as u64 }
+        .of_call(0)
 }
-
-fn judge(ended: Ended, limits: &Limits, module_bytes: usize) -> Judged {
-    let failed = |message: String| Err(Failure::transient(reasons::COMPILER_FAILED, message));
-    let (outcome, result, limit) = match ended {
-        Ended::Made(artifact) => ("made", Ok(artifact), None),
-        Ended::Invalid(said) => ("invalid", Err(Failure::terminal(reasons::INVALID_WASM, said)), None),
-        Ended::TooExpensive => {
-            let message = format!(
-                "compiling the module took more than {} s of a processor's time; make its functions smaller and push it under \
-                 another name",
-                limits.cpu.as_secs()
-            );
-            let failure = Failure::terminal(reasons::COMPILE_TOO_EXPENSIVE, message);
-            ("too-expensive", Err(failure), Some(Limit::CompileCpu))
-        }
-        Ended::TooLong => {
-            let message = format!(
-                "the compiler was not done after {} s; the machine may be busy, and it is tried again",
-                limits.wall.as_secs()
-            );
-            ("failed", failed(message), Some(Limit::CompileTime))
-        }
-        Ended::TooLarge(bytes_max) => {
-            let message = format!("the module compiles to more than {bytes_max} bytes");
-            let failure = Failure::terminal(reasons::COMPILE_TOO_EXPENSIVE, message);
-            ("too-expensive", Err(failure), Some(Limit::CompiledBytes))
-        }
-        Ended::Killed(how) => {
-            let message = format!(
-                "the compiler was ended ({how}), most likely for want of memory: it has {} MiB; it is tried again",
-                limits.data_bytes_of(module_bytes) >> 20
-            );
-            ("failed", failed(message), Some(Limit::CompileMemory))
-        }
-        Ended::Failed(why) => {
-            ("failed", failed(format!("the compiler failed: {why}; it is tried again")), None)
-        }
-        Ended::Stopped => ("stopped", failed("others are compiled first".into()), None),
-    };
-    Judged { outcome, result, limit }
-}
-
-/// How long after this many failures in a row a compilation is tried again. One that fails for lack of memory or time seldom succeeds a
-/// moment later, and costs as much.
-pub(crate) fn retry_after(failures: u32) -> Duration {
-    const FIRST: Duration = Duration::from_secs(2);
-    const MAX: Duration = Duration::from_secs(300);
-    FIRST.saturating_mul(1 << failures.min(10)).min(MAX)
-}
-
-#[cfg(test)]
-mod tests;

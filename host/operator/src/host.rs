@@ -15,7 +15,7 @@ use tracing::{error, info};
 use crate::{
     Budget, Metrics, Readiness, access,
     compile::Compilers,
-    control, events, lease, load,
+    control, events, lease, load, sealing_key,
     state::{CallGuest, Shared, State},
     worker,
 };
@@ -72,7 +72,7 @@ impl Host {
                 release(candidate).await;
                 return Ok(());
             }
-            key = load::sealing_key(&cluster, &self.namespace) => key,
+            key = sealing_key::read(&cluster, &self.namespace) => key,
         };
         let spawner = self.spawner.clone();
         let leader = candidate.as_ref().map(|candidate| candidate.holder.clone());

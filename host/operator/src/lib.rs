@@ -3,6 +3,7 @@
 //! - [`state`]: what it knows, behind one lock, and what its parts share.
 //! - [`watch`] and [`intake`]: what the API server tells, and what the workers have written, on its way into the state.
 //! - [`control`]: from Modules, Reconcilers and CRDs to watches, bindings and their statuses.
+//! - [`load`]: from a Module to a guest that can be called: [`fetch`] gets the bytes, [`compile`] compiles them.
 //! - [`worker`]: carries out the passes of `pintle-core`, one step after the other.
 //! - [`host`] puts the parts together, and [`run`](mod@run) makes a process of them.
 
@@ -14,6 +15,7 @@ pub mod compile;
 mod configs;
 mod control;
 mod events;
+mod fetch;
 mod flags;
 mod host;
 mod in_flight;
@@ -28,6 +30,7 @@ mod own_status;
 mod policy;
 mod run;
 mod scrape;
+mod sealing_key;
 mod server;
 mod state;
 mod store;

@@ -13,14 +13,14 @@ use std::{
 };
 
 use pintle_api as api;
-use pintle_core::{Priority, Queue, SealingKey, StatusSchema, Uid};
+use pintle_core::{Priority, Queue, SealingKey, StatusSchema, Uid, reasons};
 use pintle_engine::{Answer, CallError, CallLimits, Engine, Module};
 use pintle_kubernetes::{Cluster, Resource};
 use pintle_runtime::{
     Spawner,
     clock::{self, Random},
 };
-use pintle_wit::{Kind, ObjectRef};
+use pintle_wit::{Failure, Kind, ObjectRef};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::{
@@ -166,6 +166,11 @@ impl State {
         }
     }
 
+    /// Whether there is a Module with this name and uid.
+    pub(crate) fn has_module(&self, name: &str, uid: &str) -> bool {
+        self.modules.get(name).is_some_and(|module| module.metadata.uid.as_deref() == Some(uid))
+    }
+
     /// The Reconciler that works on a kind.
     pub(crate) fn reconciler_of(&self, kind: &Kind) -> Option<(&String, &Active)> {
         self.active.iter().find(|(_, active)| active.binding.manifest.reconciles == *kind)
@@ -254,6 +259,25 @@ impl Shared {
     /// The back-off of another watch.
     pub(crate) fn backoff(&self) -> watch::Backoff {
         watch::Backoff::new(self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64())
+    }
+
+    /// The Reconciler that names a Module, for metrics: the first one if there are several, and nothing if there is none.
+    pub(crate) fn first_user_of(&self, module: &str) -> String {
+        let state = self.state();
+        let mut found = state.reconcilers.iter().filter(|(_, object)| object.spec.module == module);
+        found.next().map(|(name, _)| name.clone()).unwrap_or_default()
+    }
+
+    /// Does work that computes for long where it may block.
+    ///
+    /// # Errors
+    /// When the work panicked.
+    pub(crate) async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done = self.spawner.block(work).await;
+        done.map_err(|error| Failure::terminal(reasons::ENGINE_FAILED, error.to_string()))
     }
 
     pub(crate) fn stop(&self) {

@@ -2,18 +2,23 @@
 
 use std::{collections::BTreeMap, sync::Mutex};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api as api;
 use pintle_engine::{Engine, EngineConfig, Job, Meter, Precompiler, fixtures};
 use pintle_runtime::Spawner;
 use pintle_simulator::{Act, ApiServer, Options};
-use serde_json::Value;
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use super::*;
 use crate::{
     Host,
     budget::Budget,
-    compile::child::{Ended, Limits},
+    compile::{
+        Compilers,
+        child::{self, Ended, Limits},
+    },
     metrics::Metrics,
     server::Readiness,
 };
@@ -135,7 +140,7 @@ impl Cluster {
         let metrics = Arc::new(Metrics::default());
         let elsewhere = Precompiler::new(&self.engine.target()).expect("a compiler");
         let (compiled, ends) = (Arc::clone(&self.compiled), Arc::clone(&self.ends));
-        let run = move |job: &Job<'_>, _: &Limits, _: &compile::child::Stop| {
+        let run = move |job: &Job<'_>, _: &Limits, _: &child::Stop| {
             *compiled.lock().unwrap().entry(job.digest).or_default() += 1;
             let end = ends.lock().unwrap().get_mut(&job.digest).and_then(Vec::pop);
             end.unwrap_or_else(|| Ended::Made(elsewhere.precompile(job.bytes).expect("it compiles")))

@@ -1,0 +1,73 @@
+//! The key that seals the hashes of Secrets, in a Secret of the host's namespace.
+
+use std::time::Duration;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use pintle_core::SealingKey;
+use pintle_kubernetes::{Cluster, builtin};
+use pintle_runtime::clock;
+use pintle_wit::ObjectRef;
+use serde_json::json;
+use tracing::{debug, warn};
+
+/// The first delay while the key cannot be read.
+const RETRY_FIRST: Duration = Duration::from_millis(500);
+/// The longest back-off while the key cannot be read. Without the key the host does nothing at all, so it must not lose half a minute
+/// once the API server answers again.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// The name of the Secret with the key, in the host's namespace.
+const KEY_NAME: &str = "pintle-key";
+
+/// Reads the key that seals the hashes of Secrets. The first host that starts creates it. Retries until it succeeds: without the key, the
+/// hashes on existing Secrets would mean nothing, and every Secret would be written again.
+pub(crate) async fn read(cluster: &Cluster, namespace: &str) -> SealingKey {
+    let mut delay = RETRY_FIRST;
+    loop {
+        match try_read(cluster, namespace).await {
+            Ok(Some(key)) => return key,
+            Ok(None) => {
+                debug!(namespace, "Waiting for the host that leads to make Secret {KEY_NAME}");
+                tokio::time::sleep(RETRY_FIRST).await;
+            }
+            Err(error) => {
+                warn!(
+                    namespace,
+                    error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?"
+                );
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(RETRY_MAX);
+            }
+        }
+    }
+}
+
+/// The key; none if it does not exist and this host may not create it.
+async fn try_read(cluster: &Cluster, namespace: &str) -> Result<Option<SealingKey>, String> {
+    let secrets = builtin("v1", "Secret", "secrets", true);
+    let reference = ObjectRef {
+        api_version: "v1".into(),
+        kind: "Secret".into(),
+        namespace: Some(namespace.into()),
+        name: KEY_NAME.into(),
+    };
+    let secret = match cluster.get(&secrets, &reference).await.map_err(|error| error.to_string())? {
+        Some(secret) => secret,
+        None if cluster.hold().term().is_none() => return Ok(None),
+        None => {
+            let bytes: [u8; 32] = clock::random().map_err(|error| error.to_string())?;
+            let made = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEY_NAME, "namespace": namespace},
+                "immutable": true, "data": {"key": BASE64_STANDARD.encode(bytes)},
+            });
+            // Created, never applied. If two hosts start at once, the second one reads the first one's key at its next attempt.
+            cluster.create(&secrets, &made).await.map_err(|error| error.to_string())?
+        }
+    };
+    let encoded = secret.pointer("/data/key").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let bytes = BASE64_STANDARD.decode(encoded).map_err(|error| error.to_string())?;
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| format!("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes"))?;
+    Ok(Some(SealingKey::new(bytes)))
+}

@@ -24,7 +24,7 @@ use super::{
     configs::Configs,
     load::{self, Load, Need},
     own_status,
-    state::{Shared, State},
+    state::{OwnObjects, Shared, State},
 };
 use activate::activate;
 use follow::{follow, follow_crds, put};
@@ -62,16 +62,16 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let modules = shared.spawner.spawn(follow::<api::Module>(
         Arc::clone(&shared),
         |state, name, object| {
-            put(&mut state.modules, name, object);
+            put(&mut state.own.modules, name, object);
         },
-        |own| &mut own.modules,
+        |listed| &mut listed.modules,
     ));
     let reconcilers = shared.spawner.spawn(follow::<api::Reconciler>(
         Arc::clone(&shared),
         |state, name, object| {
-            put(&mut state.reconcilers, name, object);
+            put(&mut state.own.reconcilers, name, object);
         },
-        |own| &mut own.reconcilers,
+        |listed| &mut listed.reconcilers,
     ));
     let crds = shared.spawner.spawn(follow_crds(Arc::clone(&shared)));
     let mut memory = Loop::default();
@@ -148,10 +148,10 @@ type Verdicts = BTreeMap<String, Verdict>;
 
 fn world<'a>(state: &'a State, configs: &'a Configs) -> World<'a> {
     World {
-        modules: &state.modules,
+        modules: &state.own.modules,
         loads: &state.loads,
-        reconcilers: &state.reconcilers,
-        crds: &state.crds,
+        reconcilers: &state.own.reconcilers,
+        crds: &state.own.crds,
         configs,
         now: clock::now(),
     }
@@ -168,17 +168,17 @@ async fn check_configs(shared: &Arc<Shared>, memory: &Loop) {
 
 fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
     let state = shared.state();
-    if !(state.own.modules && state.own.reconcilers && state.own.crds) {
+    if !(state.own.listed.modules && state.own.listed.reconcilers && state.own.listed.crds) {
         return None;
     }
     let Loop { in_force, uids, configs, .. } = memory;
     in_force.retain(|name, _| {
-        state.reconcilers.get(name).is_some_and(|object| uids.get(name) == Some(&bind::uid(object)))
+        state.own.reconcilers.get(name).is_some_and(|object| uids.get(name) == Some(&bind::uid(object)))
     });
-    *uids = state.reconcilers.iter().map(|(name, object)| (name.clone(), bind::uid(object))).collect();
+    *uids = state.own.reconcilers.iter().map(|(name, object)| (name.clone(), bind::uid(object))).collect();
     let world = world(&state, configs);
     let mut verdicts = BTreeMap::new();
-    for (name, object) in &state.reconcilers {
+    for (name, object) in &state.own.reconcilers {
         if object.metadata.deletion_timestamp.is_some() && !bind::may_hold_roots(object) {
             continue;
         }
@@ -199,7 +199,7 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
 /// Begins to load what is not as far as it should be, what somebody uses first, and lets go of what nobody does.
 fn begin_loads(shared: &Arc<Shared>, memory: &Loop, now: Duration) -> Option<Duration> {
     let mut state = shared.state();
-    let State { modules, loads, reconcilers, .. } = &mut *state;
+    let State { own: OwnObjects { modules, reconcilers, .. }, loads, .. } = &mut *state;
     loads.retain(|name, _| modules.contains_key(name));
     let users = statuses::users(reconcilers, &memory.in_force);
     let need = |name: &String, module: &api::Module| match () {

@@ -256,7 +256,7 @@ impl Shared {
         if !state.roots.take_counts_changed(kind) {
             return;
         }
-        if let Some((lane, _)) = state.reconciler_of(kind) {
+        if let Some(lane) = state.bindings.lane_of(kind) {
             let lane = lane.clone();
             if state.counts_changed.insert(lane) {
                 self.control.notify_one();

@@ -5,15 +5,15 @@
 //! live Reconciler whenever a pass begins, and taken over if they have changed. Nothing is in force for a new Reconciler with the name of
 //! a deleted one.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_api as api;
 use pintle_core::{Binding, account::AccountRule, reconciler::Grants};
 use pintle_engine::Module;
 use pintle_kubernetes::Resource;
-use pintle_wit::Failure;
+use pintle_wit::{Failure, Kind};
 
-use super::{bind, state::State};
+use super::{bind, state::State, store::RootKey};
 
 /// What is in force for a Reconciler.
 #[derive(Clone)]
@@ -120,17 +120,76 @@ impl Active {
     }
 }
 
+/// What is in force, by Reconciler: nobody else reaches into it, so that one day it may differ from root to root. A pass asks with
+/// [`State::in_force`].
+#[derive(Default)]
+pub(crate) struct Bindings(BTreeMap<String, Active>);
+
+impl Bindings {
+    /// The Reconcilers for which something is in force, and the kinds of their roots.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = (&String, &Kind)> {
+        self.0.iter().map(|(lane, active)| (lane, &active.binding.manifest.reconciles))
+    }
+
+    /// The kind of a Reconciler's roots.
+    pub(crate) fn kind_of(&self, lane: &str) -> Option<&Kind> {
+        self.0.get(lane).map(|active| &active.binding.manifest.reconciles)
+    }
+
+    /// The Reconciler that works on a kind.
+    pub(crate) fn lane_of(&self, kind: &Kind) -> Option<&String> {
+        self.of_kind(kind).map(|(lane, _)| lane)
+    }
+
+    /// The Reconciler that works on a root, if it may.
+    pub(crate) fn lane_of_root(&self, kind: &Kind, key: &RootKey) -> Option<&String> {
+        let (lane, active) = self.of_kind(kind)?;
+        active.namespaces.includes(key.namespace.as_deref()).then_some(lane)
+    }
+
+    fn of_kind(&self, kind: &Kind) -> Option<(&String, &Active)> {
+        self.0.iter().find(|(_, active)| active.binding.manifest.reconciles == *kind)
+    }
+
+    /// What the control loop has put in force for the Reconciler with this name and uid.
+    pub(crate) fn decided(&self, lane: &str, uid: &str) -> Option<&Active> {
+        self.0.get(lane).filter(|active| active.binding.uid == uid)
+    }
+
+    /// Puts something in force.
+    pub(crate) fn put(&mut self, lane: &str, active: Active) {
+        self.0.insert(lane.into(), active);
+    }
+
+    /// Takes over what the live Reconciler allows. Returns whether its roots must be queued, because they were not queued for that yet.
+    pub(crate) fn renew(&mut self, lane: &str, object: &api::Reconciler) -> bool {
+        let Some(active) = self.0.get_mut(lane).filter(|active| active.is_of(object)) else { return false };
+        active.renew(object);
+        let form = Form::of(object);
+        std::mem::replace(&mut active.queued_for, form) != form
+    }
+
+    pub(crate) fn remove(&mut self, lane: &str) {
+        self.0.remove(lane);
+    }
+
+    /// Keeps only what is in force for these Reconcilers.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&String) -> bool) {
+        self.0.retain(|lane, _| keep(lane));
+    }
+}
+
 impl State {
-    /// What is in force for a Reconciler, with what it allows now; none while no pass over a root in this namespace may begin. A change
-    /// that ends this state queues every root.
-    pub(crate) fn in_force(&mut self, name: &str, namespace: Option<&str>) -> Option<&Active> {
-        let object = self.reconcilers.get(name)?;
-        let active = self.active.get_mut(name)?;
+    /// What is in force for a root of a Reconciler, with what the Reconciler allows now; none while no pass over the root may begin. A
+    /// change that ends this state queues every root.
+    pub(crate) fn in_force(&mut self, lane: &str, root: &RootKey) -> Option<&Active> {
+        let object = self.own.reconcilers.get(lane)?;
+        let active = self.bindings.0.get_mut(lane)?;
         if !active.is_of(object) {
             return None;
         }
         active.renew(object);
-        (!active.paused && active.namespaces.includes(namespace)).then_some(active)
+        (!active.paused && active.namespaces.includes(root.namespace.as_deref())).then_some(active)
     }
 }
 

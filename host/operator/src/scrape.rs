@@ -11,7 +11,7 @@ impl Shared {
         let standing = self.budget.standing();
         let state = self.state();
         let leads = self.cluster.hold().term().is_some();
-        for (lane, active) in &state.active {
+        for (lane, kind) in state.bindings.lanes() {
             let set =
                 |metric, labels: &[&str], number: usize| self.metrics.set(metric, labels, number as f64);
             // Of a standby nothing waits: whoever leads works on it.
@@ -21,8 +21,7 @@ impl Shared {
             set(Metric::QueueDepth, &[lane, lane, "-100"], waiting(Priority::Background));
             set(Metric::BackingOff, &[lane], state.queue.backing_off(lane));
             set(Metric::MaxConcurrent, &[lane], self.workers);
-            let kind = active.binding.root_kind();
-            let slowed = state.roots.of_kind(&kind).filter(|root| root.memory.is_throttled());
+            let slowed = state.roots.of_kind(kind).filter(|root| root.memory.is_throttled());
             set(Metric::Throttled, &[lane], slowed.count());
         }
         // The sizes of the caches are looked at when somebody asks, not with each event.
@@ -44,7 +43,7 @@ impl Shared {
         }
         self.metrics.set(Metric::MemoryWaiting, &[], standing.waiting as f64);
         self.metrics.set(Metric::Leader, &[lease::NAME], u8::from(leads).into());
-        let controllers: Vec<String> = state.active.keys().cloned().collect();
+        let controllers: Vec<String> = state.bindings.lanes().map(|(lane, _)| lane.clone()).collect();
         drop(state);
         self.metrics.text(controllers.iter())
     }

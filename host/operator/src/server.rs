@@ -67,9 +67,11 @@ impl Readiness {
         if let Some(error) = &state.own.error {
             return Err(error.clone());
         }
-        for (seen, what) in
-            [(state.own.modules, "Modules"), (state.own.reconcilers, "Reconcilers"), (state.own.crds, "CRDs")]
-        {
+        for (seen, what) in [
+            (state.own.listed.modules, "Modules"),
+            (state.own.listed.reconcilers, "Reconcilers"),
+            (state.own.listed.crds, "CRDs"),
+        ] {
             if !seen {
                 return Err(format!("the {what} are not listed yet"));
             }

@@ -9,17 +9,13 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use pintle_api as api;
-use pintle_core::{Priority, Queue, SealingKey, StatusSchema, Uid, reasons};
+use pintle_core::{Priority, SealingKey, StatusSchema, Uid, reasons};
 use pintle_engine::{Answer, CallError, CallLimits, Engine, Module};
-use pintle_kubernetes::{Cluster, Resource};
-use pintle_runtime::{
-    Spawner,
-    clock::{self, Random},
-};
+use pintle_kubernetes::Cluster;
+use pintle_runtime::{Spawner, clock::Random};
 use pintle_wit::{Failure, Kind, ObjectRef};
 use tokio::sync::{Notify, Semaphore};
 
@@ -28,10 +24,11 @@ use crate::{
     compile::Compilers,
     events,
     in_flight::InFlight,
+    lanes::Lanes,
     load,
-    metrics::Metric,
     needs::{Asker, Needed},
-    policy::Active,
+    policy::Bindings,
+    served::Served,
     store::{Children, Root, RootKey, Roots},
     watch::{self, News, Watch, WatchKey},
 };
@@ -81,30 +78,15 @@ pub(crate) struct State {
     pub(crate) needed: Needed,
     /// What watches bring of objects that are being written.
     pub(crate) in_flight: InFlight<News>,
-    /// Since when a key waits for a worker.
-    pub(crate) waiting: BTreeMap<(String, RootKey), Duration>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) queue: Queue<String, RootKey>,
-    /// What is in force, by the Reconciler's name.
-    pub(crate) active: BTreeMap<String, Active>,
-    /// How the API server serves the kinds that are in use.
-    pub(crate) resources: BTreeMap<Kind, Resource>,
+    pub(crate) queue: Lanes,
+    pub(crate) bindings: Bindings,
+    pub(crate) served: Served,
     pub(crate) watches: BTreeMap<WatchKey, Watch>,
-    /// The host's own objects, and CRDs, by name.
-    pub(crate) modules: BTreeMap<String, api::Module>,
-    pub(crate) reconcilers: BTreeMap<String, api::Reconciler>,
-    pub(crate) crds: BTreeMap<String, CrdInfo>,
-    pub(crate) own: OwnWatches,
+    pub(crate) own: OwnObjects,
     /// How children are read, by their Reconciler.
     pub(crate) readings: BTreeMap<String, Reading>,
     /// Loaded modules and failed loads, by the Module's name.
     pub(crate) loads: BTreeMap<String, load::Load>,
-    /// Kinds that only a root's status names and that the API server does not serve, with the time to ask again.
-    pub(crate) unserved: BTreeMap<Kind, Duration>,
-    /// Kinds that the API server was asked about and does not serve, with the time to ask again.
-    pub(crate) missing: BTreeMap<Kind, std::time::Duration>,
-    /// Those of them of which the API server did not say whether it serves them, and since when.
-    pub(crate) unclear: BTreeMap<Kind, Duration>,
     /// Reconcilers whose root counts changed since they were last written.
     pub(crate) counts_changed: BTreeSet<String>,
 }
@@ -118,13 +100,23 @@ pub(crate) struct Reading {
     pub(crate) observed: BTreeSet<Kind>,
 }
 
-/// Whether the host's own watches have shown everything once.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OwnWatches {
+/// The host's own objects, and CRDs, by name.
+#[derive(Default)]
+pub(crate) struct OwnObjects {
+    pub(crate) modules: BTreeMap<String, api::Module>,
+    pub(crate) reconcilers: BTreeMap<String, api::Reconciler>,
+    pub(crate) crds: BTreeMap<String, CrdInfo>,
+    pub(crate) listed: Listed,
+    /// Why they cannot be watched.
+    pub(crate) error: Option<String>,
+}
+
+/// Which of them a watch has listed.
+#[derive(Default)]
+pub(crate) struct Listed {
     pub(crate) modules: bool,
     pub(crate) reconcilers: bool,
     pub(crate) crds: bool,
-    pub(crate) error: Option<String>,
 }
 
 /// What the operator keeps of a CRD.
@@ -142,51 +134,31 @@ pub(crate) struct CrdInfo {
 impl State {
     pub(crate) fn new(seed: u64, workers: usize, metrics: Arc<Metrics>) -> Self {
         Self {
-            metrics,
-            waiting: BTreeMap::new(),
             term: None,
             roots: Roots::default(),
             children: Children::default(),
             needed: Needed::default(),
             in_flight: InFlight::default(),
-            queue: Queue::new(seed, workers),
-            active: BTreeMap::new(),
-            resources: BTreeMap::new(),
+            queue: Lanes::new(seed, workers, metrics),
+            bindings: Bindings::default(),
+            served: Served::default(),
             watches: BTreeMap::new(),
-            modules: BTreeMap::new(),
-            reconcilers: BTreeMap::new(),
-            crds: BTreeMap::new(),
-            own: OwnWatches::default(),
+            own: OwnObjects::default(),
             readings: BTreeMap::new(),
             loads: BTreeMap::new(),
-            unserved: BTreeMap::new(),
-            missing: BTreeMap::new(),
-            unclear: BTreeMap::new(),
             counts_changed: BTreeSet::new(),
         }
     }
 
     /// Whether there is a Module with this name and uid.
     pub(crate) fn has_module(&self, name: &str, uid: &str) -> bool {
-        self.modules.get(name).is_some_and(|module| module.metadata.uid.as_deref() == Some(uid))
-    }
-
-    /// The Reconciler that works on a kind.
-    pub(crate) fn reconciler_of(&self, kind: &Kind) -> Option<(&String, &Active)> {
-        self.active.iter().find(|(_, active)| active.binding.manifest.reconciles == *kind)
+        self.own.modules.get(name).is_some_and(|module| module.metadata.uid.as_deref() == Some(uid))
     }
 
     /// Queues a root for the Reconciler that works on its kind, if there is one and it may.
     pub(crate) fn enqueue(&mut self, kind: &Kind, key: &RootKey, priority: Priority) -> bool {
-        let lane = match self.reconciler_of(kind) {
-            Some((lane, active)) if active.namespaces.includes(key.namespace.as_deref()) => lane.clone(),
-            _ => return false,
-        };
-        self.queue.add(&lane, key.clone(), priority);
-        self.metrics.count(Metric::QueueAdds, &[&lane, &lane]);
-        if self.queue.waits(&lane, key) {
-            self.waiting.entry((lane, key.clone())).or_insert_with(clock::monotonic);
-        }
+        let Some(lane) = self.bindings.lane_of_root(kind, key) else { return false };
+        self.queue.add(lane, key, priority);
         true
     }
 
@@ -240,11 +212,11 @@ impl Shared {
             return;
         }
         state.term = Some(term);
-        state.active.retain(|name, _| !waiting.contains(name));
+        state.bindings.retain(|name| !waiting.contains(name));
         state.roots.forget_memories();
         state.needed.forget_askers();
         let lanes: Vec<(String, Kind)> =
-            state.active.iter().map(|(lane, active)| (lane.clone(), active.binding.root_kind())).collect();
+            state.bindings.lanes().map(|(lane, kind)| (lane.clone(), kind.clone())).collect();
         for (lane, kind) in lanes {
             let keys: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
             for key in keys {
@@ -264,7 +236,7 @@ impl Shared {
     /// The Reconciler that names a Module, for metrics: the first one if there are several, and nothing if there is none.
     pub(crate) fn first_user_of(&self, module: &str) -> String {
         let state = self.state();
-        let mut found = state.reconcilers.iter().filter(|(_, object)| object.spec.module == module);
+        let mut found = state.own.reconcilers.iter().filter(|(_, object)| object.spec.module == module);
         found.next().map(|(name, _)| name.clone()).unwrap_or_default()
     }
 

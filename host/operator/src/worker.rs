@@ -97,9 +97,8 @@ async fn next(shared: &Shared) -> Option<(String, RootKey, Option<Duration>)> {
             // A host that is not the leader keeps the keys until it is. The control loop then wakes the workers.
             let works = shared.term_of_work(&state).is_some();
             let now = clock::monotonic();
-            if let Some((lane, key)) = works.then(|| state.queue.pop(now)).flatten() {
-                let since = state.waiting.remove(&(lane.clone(), key.clone()));
-                return Some((lane, key, since.map(|since| now.saturating_sub(since))));
+            if let Some(next) = works.then(|| state.queue.pop(now)).flatten() {
+                return Some(next);
             }
             works.then(|| state.queue.next_due()).flatten()
         };
@@ -177,7 +176,7 @@ async fn reconcile(shared: Arc<Shared>, lane: String, key: RootKey) -> Finished 
 fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot, Work)> {
     let mut state = shared.state();
     let term = shared.term_of_work(&state)?;
-    let active = state.in_force(lane, key.namespace.as_deref())?;
+    let active = state.in_force(lane, key)?;
     let (module, binding, resource, account) =
         (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let Some(root) = state.roots.get_mut(&binding.root_kind(), key) else {
@@ -221,8 +220,7 @@ impl Work {
         let state_term = state.term;
         let kind = self.binding.root_kind();
         // While the pass waited for a reply, another Reconciler may have begun to work on the root.
-        let active = state.active.get(&self.binding.reconciler);
-        if active.is_none_or(|active| active.binding.uid != self.binding.uid) {
+        if state.bindings.decided(&self.binding.reconciler, &self.binding.uid).is_none() {
             return Finished::Gone;
         }
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };

@@ -34,7 +34,7 @@ pub(super) async fn activate(shared: &Arc<Shared>, verdicts: &Verdicts, waiting:
         }
         for (name, in_force) in working(verdicts) {
             // One of the same name that came since is looked at in the next round.
-            if state.reconcilers.get(name).is_none_or(|object| bind::uid(object) != in_force.uid) {
+            if state.own.reconcilers.get(name).is_none_or(|object| bind::uid(object) != in_force.uid) {
                 continue;
             }
             let frame = if waiting.contains(name) { None } else { frame(&state, name, in_force) };
@@ -68,11 +68,11 @@ struct Swap {
 fn end(shared: &Shared, state: &mut State, verdicts: &Verdicts) {
     let goes_on =
         |name: &String| matches!(verdicts.get(name), Some(Verdict::Work(_) | Verdict::Rest(_, Some(_))));
-    let ended: Vec<String> = state.active.keys().filter(|name| !goes_on(name)).cloned().collect();
+    let ended: Vec<String> =
+        state.bindings.lanes().map(|(name, _)| name).filter(|name| !goes_on(name)).cloned().collect();
     for name in ended {
-        state.active.remove(&name);
-        state.queue.remove_lane(&name);
-        state.waiting.retain(|(lane, _), _| *lane != name);
+        state.bindings.remove(&name);
+        state.queue.remove(&name);
         shared.metrics.forget(&name);
         shared.budget.forget(&name);
     }
@@ -81,16 +81,16 @@ fn end(shared: &Shared, state: &mut State, verdicts: &Verdicts) {
 /// Has the roots of a Reconciler without a module let go when they are deleted.
 fn let_go_of_roots(shared: &Shared, state: &mut State, name: &String, left: &Left) {
     // One of the same name that came since is looked at in the next round.
-    let object = state.reconcilers.get(name).filter(|object| bind::uid(object) == left.uid);
+    let object = state.own.reconcilers.get(name).filter(|object| bind::uid(object) == left.uid);
     let Some(object) = object else { return };
-    let before = state.active.get(name).filter(|active| active.is_of(object));
+    let before = state.bindings.decided(name, &left.uid);
     if before.is_some_and(|active| is_left(active, object, left)) {
         return;
     }
     let binding = binding_without_module(shared, name, object, left);
     let active = Active::new(object, binding, None, left.resource.clone());
     info!(reconciler = name, duty = ?left.duty, "Without a module: roots that go are let go");
-    state.active.insert(name.clone(), active);
+    state.bindings.put(name, active);
     enqueue_all(state, name);
 }
 
@@ -102,8 +102,8 @@ fn put_in_force(
     in_force: &InForce,
     frame: Frame,
 ) -> Option<Swap> {
-    let object = state.reconcilers.get(name)?;
-    let before = state.active.get(name).filter(|active| active.is_of(object));
+    let object = state.own.reconcilers.get(name)?;
+    let before = state.bindings.decided(name, &in_force.uid);
     if before.is_some_and(|active| is_as(active, object, in_force, &frame)) {
         return None;
     }
@@ -115,7 +115,7 @@ fn put_in_force(
     let binding = binding(shared, name, object, in_force, frame);
     let (module, resource) = (Some(in_force.module.clone()), in_force.resource.clone());
     let active = Active::new(object, binding, module, resource);
-    state.active.insert(name.clone(), active);
+    state.bindings.put(name, active);
     // What failed under the old module, grants or config is not to wait out a back-off that it earned there.
     let roots = enqueue_all(state, name);
     info!(reconciler = name, module = in_force.active.module, roots, swapped, "In force");
@@ -132,8 +132,7 @@ fn put_in_force(
 
 /// Has every root of a Reconciler looked at, without the back-off that it may have earned. Returns how many there are.
 fn enqueue_all(state: &mut State, name: &String) -> usize {
-    let Some(active) = state.active.get(name) else { return 0 };
-    let kind = active.binding.root_kind();
+    let Some(kind) = state.bindings.kind_of(name).cloned() else { return 0 };
     let roots: Vec<RootKey> = state.roots.of_kind(&kind).map(Root::key).collect();
     for key in &roots {
         state.enqueue(&kind, key, Priority::Background);
@@ -144,12 +143,8 @@ fn enqueue_all(state: &mut State, name: &String) -> usize {
 
 /// While a module and config wait for their turn, what an administrator allows does not: the roots are looked at under the old ones.
 pub(crate) fn renew_alone(state: &mut State, name: &String) {
-    let Some(object) = state.reconcilers.get(name) else { return };
-    let form = Form::of(object);
-    let Some(active) = state.active.get_mut(name).filter(|active| active.is_of(object)) else { return };
-    active.renew(object);
-    if active.queued_for != form {
-        active.queued_for = form;
+    let Some(object) = state.own.reconcilers.get(name) else { return };
+    if state.bindings.renew(name, object) {
         info!(reconciler = name, "Its grants and limits are in force; its module and config wait");
         enqueue_all(state, name);
     }
@@ -164,19 +159,19 @@ struct Frame {
 
 /// That, for a Reconciler; nothing while a watch of its children has not settled.
 fn frame(state: &State, name: &str, in_force: &InForce) -> Option<Frame> {
-    let before = state.active.get(name).filter(|active| active.binding.uid == in_force.uid);
+    let before = state.bindings.decided(name, &in_force.uid);
     let is_late = |since: Duration| clock::monotonic().saturating_sub(since) >= CLARITY_PATIENCE;
     let manifest = in_force.module.manifest();
-    let others = kinds::other_kinds(&state.reconcilers.get(name)?.spec.grants, manifest);
+    let others = kinds::other_kinds(&state.own.reconcilers.get(name)?.spec.grants, manifest);
     // Of a kind that stays unclear nothing is shown, and nobody else waits for it: see `Work::answer`.
-    let is_unclear = |kind: &Kind| state.unclear.get(kind).is_some_and(|since| !is_late(*since));
+    let is_unclear = |kind: &Kind| state.served.unclear_since(kind).is_some_and(|since| !is_late(since));
     if before.is_none() && others.iter().any(is_unclear) {
         return None;
     }
     let kinds = manifest.children.iter().map(pintle_wit::ChildKind::kind).chain(others);
     let mut infos = BTreeMap::new();
     for kind in kinds {
-        if let Some(resource) = state.resources.get(&kind) {
+        if let Some(resource) = state.served.get(&kind) {
             infos.insert(kind, resource.info());
         }
     }

@@ -8,13 +8,12 @@ use std::{
 use futures::StreamExt;
 use kube::{Api, runtime::watcher};
 use pintle_core::StatusSchema;
-use pintle_wit::Kind;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::error;
 
 use crate::{
-    state::{CrdInfo, OwnWatches, Shared, State},
+    state::{CrdInfo, Listed, Shared, State},
     watch::persistent,
 };
 
@@ -29,7 +28,7 @@ pub(super) fn put<T>(map: &mut BTreeMap<String, T>, name: &str, object: Option<T
 pub(super) async fn follow<K>(
     shared: Arc<Shared>,
     put: fn(&mut State, &str, Option<K>),
-    seen: fn(&mut OwnWatches) -> &mut bool,
+    seen: fn(&mut Listed) -> &mut bool,
 ) where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
@@ -56,7 +55,7 @@ pub(super) async fn follow<K>(
                 for (name, object) in std::mem::take(&mut listed) {
                     put(&mut state, &name, Some(object));
                 }
-                *seen(&mut state.own) = true;
+                *seen(&mut state.own.listed) = true;
                 state.own.error = None;
             }
             Ok(watcher::Event::Apply(object)) => {
@@ -100,19 +99,19 @@ pub(super) async fn follow_crds(shared: Arc<Shared>) {
         shared,
         |state, name, object| {
             let info = object.as_ref().and_then(crd_info);
-            let group_kind =
-                info.as_ref().or(state.crds.get(name)).map(|info| (info.group.clone(), info.kind.clone()));
-            if state.crds.get(name) == info.as_ref() {
+            let group_kind = info
+                .as_ref()
+                .or(state.own.crds.get(name))
+                .map(|info| (info.group.clone(), info.kind.clone()));
+            if state.own.crds.get(name) == info.as_ref() {
                 return;
             }
             if let Some((group, kind)) = group_kind {
-                let same = |found: &Kind| found.group() == group && found.kind == kind;
-                state.resources.retain(|found, _| !same(found));
-                state.missing.retain(|found, _| !same(found));
+                state.served.forget(&group, &kind);
             }
-            put(&mut state.crds, name, info);
+            put(&mut state.own.crds, name, info);
         },
-        |own| &mut own.crds,
+        |listed| &mut listed.crds,
     )
     .await;
 }

@@ -21,10 +21,6 @@ use crate::{
     watch::{self, WatchKey, WatchState},
 };
 
-/// When the API server is asked again about a kind that it did not serve. A CRD's arrival is seen by watch; this is for aggregated
-/// APIs.
-const MISSING_RETRY: Duration = Duration::from_secs(30);
-
 /// Of how many kinds that a Reconciler's status names live objects are looked for: those of four manifests that declare as many as they
 /// may.
 const RECORDED_KINDS_MAX: usize = 4 * pintle_wit::manifest_limits::KINDS;
@@ -32,7 +28,7 @@ const RECORDED_KINDS_MAX: usize = 4 * pintle_wit::manifest_limits::KINDS;
 /// The kinds of children of a Reconciler: those that its guest declares and its administrator grants, and those that may have been left
 /// by the guest before. What is not granted is no question to the API server and no watch.
 pub(super) fn kinds_of(state: &State, name: &str, in_force: &InForce) -> BTreeSet<Kind> {
-    let Some(object) = state.reconcilers.get(name) else { return BTreeSet::new() };
+    let Some(object) = state.own.reconcilers.get(name) else { return BTreeSet::new() };
     let recorded = object.status.as_ref().map_or(&[][..], |status| &status.child_kinds);
     kinds_in_use(&object.spec.grants, in_force.module.manifest(), recorded)
 }
@@ -74,7 +70,7 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
     let unknown: BTreeSet<Kind> = {
         let mut state = shared.state();
         let all = working(verdicts).flat_map(|(name, in_force)| {
-            let grants = state.reconcilers.get(name).map(|object| &object.spec.grants);
+            let grants = state.own.reconcilers.get(name).map(|object| &object.spec.grants);
             let others =
                 grants.map(|grants| other_kinds(grants, in_force.module.manifest())).unwrap_or_default();
             kinds_of(&state, name, in_force).into_iter().chain(others)
@@ -82,51 +78,39 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
         let wanted: BTreeSet<Kind> = all.collect();
         for kind in &wanted {
             let crd = state
+                .own
                 .crds
                 .values()
                 .find(|crd| crd.group == kind.group() && crd.kind == kind.kind && crd.established);
             if let Some(crd) = crd.filter(|crd| crd.versions.contains_key(kind.version())) {
                 let resource =
                     Resource { kind: kind.clone(), plural: crd.plural.clone(), namespaced: crd.namespaced };
-                state.resources.insert(kind.clone(), resource);
+                state.served.learn(resource);
             }
         }
-        // What nobody wants any more is asked for no more, and wakes nobody.
-        state.missing.retain(|kind, _| wanted.contains(kind));
-        state.unclear.retain(|kind, _| wanted.contains(kind));
-        let is_open = |kind: &Kind| {
-            !state.resources.contains_key(kind) && state.missing.get(kind).is_none_or(|at| *at <= now)
-        };
-        wanted.into_iter().filter(is_open).collect()
+        state.served.due(wanted, now)
     };
     for kind in unknown {
         let found = shared.cluster.discover(&kind).await;
-        let mut state = shared.state();
-        let unclear_since = state.unclear.remove(&kind).unwrap_or(now);
+        let served = &mut shared.state().served;
         match found {
-            Ok(Some(resource)) => {
-                state.missing.remove(&kind);
-                state.resources.insert(kind, resource);
-            }
-            Ok(None) => {
-                state.missing.insert(kind, now + MISSING_RETRY);
-            }
+            Ok(found) => served.answered(kind, found, now),
             Err(error) => {
                 warn!(%kind, %error, "The API server did not say how it serves a kind");
-                state.unclear.insert(kind.clone(), unclear_since);
-                state.missing.insert(kind, now + ROUND_RETRY);
+                served.not_answered(kind, now);
             }
         }
     }
-    let state = shared.state();
-    state.missing.values().min().map(|at| at.saturating_sub(clock::monotonic()).max(GATHER))
+    let asks_at = shared.state().served.asks_at();
+    asks_at.map(|at| at.saturating_sub(clock::monotonic()).max(GATHER))
 }
 
 /// Every kind that may have live children, by Reconciler: what is declared, and what was, until nothing is left of it.
 pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<String, Vec<Kind>> {
     let state = shared.state();
     let keep = |name: &str, in_force: &InForce, kind: &Kind| {
-        let granted = state.reconcilers.get(name).is_some_and(|object| object.spec.grants.allows_child(kind));
+        let granted =
+            state.own.reconcilers.get(name).is_some_and(|object| object.spec.grants.allows_child(kind));
         let declared =
             granted && in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
         let synced = state.watches.iter().any(|(key, watch)| {
@@ -160,12 +144,12 @@ pub(super) async fn keep_what_is_left(
     let dropped: Vec<(String, Kind, Option<Resource>)> = {
         let state = shared.state();
         let dropped = kinds.iter().flat_map(|(name, kept)| {
-            let status = state.reconcilers.get(name).and_then(|object| object.status.as_ref());
+            let status = state.own.reconcilers.get(name).and_then(|object| object.status.as_ref());
             let recorded = status.into_iter().flat_map(|status| &status.child_kinds);
             // Of kinds that are not watched, the roots' own statuses say what is left.
             let is_dropped = |kind: &&Kind| !kept.contains(kind) && reconciler::is_watchable(kind);
             let dropped = recorded.filter(is_dropped).filter(|kind| object::is_kind(kind));
-            dropped.map(|kind| (name.clone(), kind.clone(), state.resources.get(kind).cloned()))
+            dropped.map(|kind| (name.clone(), kind.clone(), state.served.get(kind).cloned()))
         });
         dropped.collect()
     };

@@ -36,7 +36,7 @@ pub(super) fn module_resource() -> Resource {
 pub(super) async fn write_widened(shared: &Shared, name: &str, kinds: &[Kind]) -> Result<(), ApiError> {
     let (version, status) = {
         let state = shared.state();
-        let Some(object) = state.reconcilers.get(name) else { return Ok(()) };
+        let Some(object) = state.own.reconcilers.get(name) else { return Ok(()) };
         let mut status = object.status.clone().unwrap_or_default();
         if kinds.iter().all(|kind| status.child_kinds.contains(kind)) {
             return Ok(());
@@ -57,7 +57,7 @@ async fn write_reconciler(
 ) -> Result<(), ApiError> {
     let value = serde_json::to_value(&status).unwrap_or_default();
     let now = shared.cluster.write_own_status(&reconciler_resource(), name, version, &value).await?;
-    if let Some(object) = as_read(&mut shared.state().reconcilers, name, version) {
+    if let Some(object) = as_read(&mut shared.state().own.reconcilers, name, version) {
         object.metadata.resource_version = Some(now);
         object.status = Some(status);
     }
@@ -163,7 +163,7 @@ pub(super) fn reconciler_status(
     child_kinds: &BTreeMap<String, Vec<Kind>>,
 ) -> Option<(api::Reconciler, api::ReconcilerStatus)> {
     let state = shared.state();
-    let object = state.reconcilers.get(name)?.clone();
+    let object = state.own.reconcilers.get(name)?.clone();
     let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
     let kinds_of = child_kinds.get(name).cloned().unwrap_or_else(recorded);
     let mut findings = Findings {
@@ -180,8 +180,7 @@ pub(super) fn reconciler_status(
     let in_force = match verdict {
         Verdict::Rest(failure, _) => Err(failure),
         Verdict::Work(in_force) => {
-            findings.missing =
-                kinds_of.iter().filter(|kind| !state.resources.contains_key(*kind)).cloned().collect();
+            findings.missing = kinds_of.iter().filter(|kind| !state.served.has(kind)).cloned().collect();
             let granted =
                 |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
             findings.unwatched = kinds_of.iter().filter(granted).cloned().collect();
@@ -274,10 +273,10 @@ pub(super) fn users<'a>(
 /// The Modules for which something has to be written. A cluster has many of them, with long manifests, and nearly all stay unchanged.
 fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
     let state = shared.state();
-    let users = users(&state.reconcilers, &memory.in_force);
-    memory.settled.retain(|name, _| state.modules.contains_key(name));
+    let users = users(&state.own.reconcilers, &memory.in_force);
+    memory.settled.retain(|name, _| state.own.modules.contains_key(name));
     let mut due = Vec::new();
-    for (name, object) in &state.modules {
+    for (name, object) in &state.own.modules {
         let users: Vec<String> = users.get(name).into_iter().flatten().map(|name| (*name).clone()).collect();
         let load = state.loads.get(name);
         let load = load.filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
@@ -310,7 +309,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
                     let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
                     let uid = object.metadata.uid.as_deref();
                     tell(shared, "Module", &name, uid, before, &status.conditions).await;
-                    if let Some(object) = as_read(&mut shared.state().modules, &name, &version) {
+                    if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
                         object.metadata.resource_version = Some(now.clone());
                         object.status = Some(status);
                     }
@@ -331,7 +330,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
         if let Some(finalizers) = finalizers {
             match shared.cluster.set_finalizers(&module_resource(), &name, &version, &finalizers).await {
                 Ok(now) => {
-                    if let Some(object) = as_read(&mut shared.state().modules, &name, &version) {
+                    if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
                         object.metadata.resource_version = Some(now);
                         object.metadata.finalizers = Some(finalizers);
                     }
@@ -369,7 +368,7 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
         verdicts
             .iter()
             .filter_map(|(name, verdict)| {
-                let object = state.reconcilers.get(name)?;
+                let object = state.own.reconcilers.get(name)?;
                 let (has, wanted) = (bind::may_hold_roots(object), holds_roots(&state, object, verdict)?);
                 let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
                 finalizers.retain(|name| name != names::FINALIZER_ROOTS);
@@ -396,7 +395,7 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
         }
         match shared.cluster.set_finalizers(&reconciler_resource(), &name, &version, &finalizers).await {
             Ok(now) => {
-                if let Some(object) = as_read(&mut shared.state().reconcilers, &name, &version) {
+                if let Some(object) = as_read(&mut shared.state().own.reconcilers, &name, &version) {
                     object.metadata.resource_version = Some(now);
                     object.metadata.finalizers = Some(finalizers);
                 }
@@ -429,7 +428,7 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
         Verdict::Rest(..) if !is_deleting => Some(true),
         _ => {
             let kind = &object.spec.r#for;
-            if !state.crds.values().any(|crd| crd.group == kind.group() && crd.kind == kind.kind) {
+            if !state.own.crds.values().any(|crd| crd.group == kind.group() && crd.kind == kind.kind) {
                 // All roots were deleted with their CRD.
                 return Some(false);
             }

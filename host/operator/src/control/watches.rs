@@ -74,7 +74,7 @@ fn rounds_of_needs(
     // One index serves all who declare it.
     let mut paths: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
     for (name, in_force) in working(verdicts) {
-        let (manifest, Some(object)) = (in_force.module.manifest(), state.reconcilers.get(name)) else {
+        let (manifest, Some(object)) = (in_force.module.manifest(), state.own.reconcilers.get(name)) else {
             continue;
         };
         let grants = &object.spec.grants;
@@ -115,13 +115,13 @@ fn wanted(
         working(verdicts).flat_map(|(_, in_force)| observed_kinds(in_force)).collect();
     for (name, in_force) in working(verdicts) {
         claims.add(name, WatchKey::roots(&in_force.resource.kind), &in_force.resource);
-        let Some(object) = state.reconcilers.get(name) else { continue };
+        let Some(object) = state.own.reconcilers.get(name) else { continue };
         // They become a part of a path.
         let named = object.spec.watch_secrets_in.iter();
         let namespaces: Vec<&String> = named.filter(|namespace| object::is_namespace(namespace)).collect();
         claim_needs(&mut claims, state, name, object, in_force, &namespaces, rounds);
         for kind in child_kinds.get(name).into_iter().flatten() {
-            let Some(resource) = state.resources.get(kind) else { continue };
+            let Some(resource) = state.served.get(kind) else { continue };
             if reconciler::is_watchable(kind) {
                 let whole = readiness::needs_status(kind) || observed.contains(kind);
                 let projection = if whole { Projection::Whole } else { Projection::Metadata };
@@ -149,7 +149,7 @@ fn claim_needs(
     let (grants, manifest) = (&object.spec.grants, in_force.module.manifest());
     let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
     for kind in needs.chain(patches_of(grants, manifest)) {
-        let (Some(resource), Some(wanted)) = (state.resources.get(&kind), rounds.get(&kind)) else {
+        let (Some(resource), Some(wanted)) = (state.served.get(&kind), rounds.get(&kind)) else {
             continue;
         };
         if reconciler::is_watchable(&kind) {
@@ -172,7 +172,7 @@ fn observed_kinds(in_force: &InForce) -> impl Iterator<Item = Kind> {
 /// How the children of each Reconciler are read.
 fn readings(state: &State, verdicts: &Verdicts) -> BTreeMap<String, Reading> {
     let reading = |(name, in_force): (&String, &InForce)| {
-        let object = state.reconcilers.get(name);
+        let object = state.own.reconcilers.get(name);
         let manager = object.map_or_else(String::new, |object| object.spec.manager(name));
         (name.clone(), Reading { manager, observed: observed_kinds(in_force).collect() })
     };

@@ -1,9 +1,9 @@
 //! Tests that a pass obeys the newest Reconciler, however far the control loop has got.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use pintle_core::{Config, Duty, SealingKey, StatusSchema};
-use pintle_wit::{Kind, Manifest, names};
+use pintle_wit::{Manifest, names};
 use serde_json::{Value, json};
 
 use super::*;
@@ -53,13 +53,17 @@ fn active(object: &api::Reconciler, module: Option<Module>) -> Active {
 /// What is known once the control loop has looked at this Reconciler, and is somewhere else.
 fn state(object: &api::Reconciler) -> State {
     let mut state = State::new(0, 4, Arc::new(Metrics::default()));
-    state.active.insert("r".into(), active(object, Some(module())));
-    state.reconcilers.insert("r".into(), object.clone());
+    state.bindings.put("r", active(object, Some(module())));
+    state.own.reconcilers.insert("r".into(), object.clone());
     state
 }
 
+fn root_in(namespace: &str) -> RootKey {
+    RootKey { namespace: Some(namespace.into()), name: "a".into() }
+}
+
 fn bound(state: &mut State) -> Option<Arc<Binding>> {
-    state.in_force("r", Some("n")).map(|active| Arc::clone(&active.binding))
+    state.in_force("r", &root_in("n")).map(|active| Arc::clone(&active.binding))
 }
 
 #[test]
@@ -72,7 +76,7 @@ fn what_is_taken_away_is_gone_with_the_next_pass_whatever_the_control_loop_does(
 
     let narrower =
         json!({"limits": {"timeoutMilliseconds": 50}, "serviceAccount": {"namespace": "n", "name": "a"}});
-    state.reconcilers.insert("r".into(), reconciler("u", 2, narrower));
+    state.own.reconcilers.insert("r".into(), reconciler("u", 2, narrower));
     let now = bound(&mut state).unwrap();
     assert_eq!((now.grants.children.len(), now.limits.timeout_milliseconds, now.generation), (0, 50, 2));
     assert_eq!(
@@ -80,39 +84,39 @@ fn what_is_taken_away_is_gone_with_the_next_pass_whatever_the_control_loop_does(
         (&before.digest, &before.config),
         "module and config wait for their turn"
     );
-    assert!(matches!(state.in_force("r", Some("n")).unwrap().account, Ok(Some(AccountRule::Named(_)))));
+    assert!(matches!(state.in_force("r", &root_in("n")).unwrap().account, Ok(Some(AccountRule::Named(_)))));
 
-    state.reconcilers.insert("r".into(), reconciler("u", 3, json!({"namespaces": ["other"]})));
+    state.own.reconcilers.insert("r".into(), reconciler("u", 3, json!({"namespaces": ["other"]})));
     assert!(bound(&mut state).is_none(), "the root's namespace is no longer the Reconciler's");
-    assert!(state.in_force("r", Some("other")).is_some());
+    assert!(state.in_force("r", &root_in("other")).is_some());
 }
 
 #[test]
 fn no_pass_begins_for_a_reconciler_that_is_suspended_going_or_gone() {
     let object = reconciler("u", 1, json!({}));
     let mut state = state(&object);
-    state.reconcilers.insert("r".into(), reconciler("u", 2, json!({"suspend": true})));
+    state.own.reconcilers.insert("r".into(), reconciler("u", 2, json!({"suspend": true})));
     assert!(bound(&mut state).is_none());
-    state.reconcilers.insert("r".into(), reconciler("u", 3, json!({})));
+    state.own.reconcilers.insert("r".into(), reconciler("u", 3, json!({})));
     assert!(bound(&mut state).is_some(), "it was taken back before anybody looked");
-    state.reconcilers.insert("r".into(), reconciler("u", 4, json!({"namespaces": "Some"})));
+    state.own.reconcilers.insert("r".into(), reconciler("u", 4, json!({"namespaces": "Some"})));
     assert!(bound(&mut state).is_none(), "nobody knows what that allows");
     let mut going = reconciler("u", 5, json!({}));
     going.metadata.deletion_timestamp =
         serde_json::from_value(json!("2026-01-01T00:00:00Z")).map(Some).unwrap();
-    state.reconcilers.insert("r".into(), going.clone());
+    state.own.reconcilers.insert("r".into(), going.clone());
     assert!(bound(&mut state).is_none());
     // What lets its roots go has no module, and goes on.
-    state.active.insert("r".into(), active(&going, None));
+    state.bindings.put("r", active(&going, None));
     assert!(bound(&mut state).is_some());
-    state.reconcilers.clear();
+    state.own.reconcilers.clear();
     assert!(bound(&mut state).is_none());
 }
 
 #[test]
 fn a_reconciler_that_was_made_again_has_nothing_in_force_of_the_one_before() {
     let mut state = state(&reconciler("first", 1, json!({"grants": children(&[])})));
-    state.reconcilers.insert("r".into(), reconciler("second", 1, json!({})));
+    state.own.reconcilers.insert("r".into(), reconciler("second", 1, json!({})));
     assert!(bound(&mut state).is_none());
 }
 
@@ -125,7 +129,7 @@ fn children_elsewhere_are_granted_once_the_reconciler_is_held_for_them() {
         "a root would get a finalizer that nobody takes off"
     );
     object.metadata.finalizers = Some(vec![names::FINALIZER_ROOTS.into()]);
-    state.reconcilers.insert("r".into(), object);
+    state.own.reconcilers.insert("r".into(), object);
     assert!(bound(&mut state).unwrap().grants.reaches_elsewhere());
 }
 
@@ -136,9 +140,9 @@ fn roots_are_looked_at_under_a_policy_that_changed_while_module_and_config_wait(
     state.roots.saw(&Kind::new("x/v1", "Toy"), root, None);
     activate::renew_alone(&mut state, &"r".to_owned());
     assert!(state.queue.pop(std::time::Duration::ZERO).is_none(), "nothing changed");
-    state.reconcilers.insert("r".into(), reconciler("u", 2, json!({})));
+    state.own.reconcilers.insert("r".into(), reconciler("u", 2, json!({})));
     activate::renew_alone(&mut state, &"r".to_owned());
-    let (lane, key) = state.queue.pop(std::time::Duration::ZERO).expect("the root is queued");
+    let (lane, key, _) = state.queue.pop(std::time::Duration::ZERO).expect("the root is queued");
     assert_eq!((lane.as_str(), key.name.as_str()), ("r", "a"));
     state.queue.finish(&lane, &key, pintle_core::Finished::Settled, std::time::Duration::ZERO);
     activate::renew_alone(&mut state, &"r".to_owned());

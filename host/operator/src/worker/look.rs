@@ -35,7 +35,7 @@ impl Work {
         let Some(account) = self.account.as_ref().map_err(Clone::clone)? else { return Ok(()) };
         for child in self.binding.manifest.children.iter().filter(|child| child.observe) {
             // Of a kind that is not served there is nothing to show.
-            let Some(resource) = self.shared.state().resources.get(&child.kind()).cloned() else { continue };
+            let Some(resource) = self.shared.state().served.get(&child.kind()).cloned() else { continue };
             let grants = &self.binding.grants;
             for namespace in grants.namespaces_of(&child.kind(), pintle_core::object::namespace(&self.root)) {
                 self.shared.access.may_read(&self.cluster, account, &resource, namespace).await?;
@@ -108,7 +108,7 @@ impl Work {
     }
 
     pub(super) fn is_served(&self, look: &LookUp) -> bool {
-        self.shared.state().resources.contains_key(look.kind())
+        self.shared.state().served.has(look.kind())
     }
 
     /// Why the watch of the looked-up objects does not work.
@@ -126,7 +126,7 @@ impl Work {
     pub(super) async fn answer(&self, look: &LookUp, looked: Looked) -> Result<Vec<Value>, Failure> {
         let (resource, unclear) = {
             let state = self.shared.state();
-            (state.resources.get(look.kind()).cloned(), state.unclear.contains_key(look.kind()))
+            (state.served.get(look.kind()).cloned(), state.served.unclear_since(look.kind()).is_some())
         };
         let Some(resource) = resource else {
             if unclear {

@@ -1,7 +1,5 @@
 //! The requests of a pass to the API server.
 
-use std::time::Duration;
-
 use pintle_core::{
     ApiError, Applied, Apply, EvictionWrite, FinalizerWrite, Observed, readiness, reasons, reconciler,
 };
@@ -13,11 +11,6 @@ use tracing::{debug, info};
 
 use super::Work;
 use crate::store::RootKey;
-
-/// For how long discovery is not repeated for a kind that is not served and that only a root's status names, and how many such kinds are
-/// remembered.
-const UNSERVED_FOR: Duration = Duration::from_secs(1);
-const UNSERVED_MAX: usize = 1024;
 
 impl Work {
     /// The client of the account as which children are read and written.
@@ -62,20 +55,16 @@ impl Work {
         };
         {
             let state = self.shared.state();
-            if let Some(known) = state.resources.get(&kind) {
+            if let Some(known) = state.served.get(&kind) {
                 return Ok(known.clone());
             }
-            if state.unserved.get(&kind).is_some_and(|until| now < *until) {
+            if state.served.lacks(&kind, now) {
                 return Err(not_served());
             }
         }
         let found = self.cluster.discover(&kind).await?;
         found.ok_or_else(|| {
-            let mut state = self.shared.state();
-            state.unserved.retain(|_, until| now < *until);
-            if state.unserved.len() < UNSERVED_MAX {
-                state.unserved.insert(kind.clone(), now + UNSERVED_FOR);
-            }
+            self.shared.state().served.lacking(kind.clone(), now);
             not_served()
         })
     }

@@ -23,24 +23,39 @@ const BODY_BYTES_MAX: usize = 4096;
 #[derive(Clone)]
 pub(crate) struct LogLevel(pub(crate) Option<reload::Handle<EnvFilter, Registry>>);
 
+/// Why the level was not changed.
+#[derive(Debug, thiserror::Error)]
+enum LevelError {
+    #[error(
+        "{0:?} is no level: one of off, error, warn, info, debug, trace, or directives as info,pintle::operator=debug"
+    )]
+    Unknown(String),
+    #[error("this process does not log by itself")]
+    NoLog,
+    #[error(transparent)]
+    Directives(#[from] tracing_subscriber::filter::ParseError),
+    #[error(transparent)]
+    Reload(#[from] reload::Error),
+}
+
 impl LogLevel {
     fn get(&self) -> String {
         let now = self.0.as_ref().and_then(|handle| handle.with_current(ToString::to_string).ok());
         now.unwrap_or_else(|| "unknown".into())
     }
 
-    fn set(&self, text: &str) -> Result<String, String> {
+    fn set(&self, text: &str) -> Result<String, LevelError> {
         let filter = directives(text)?;
-        let handle = self.0.as_ref().ok_or("this process does not log by itself")?;
+        let handle = self.0.as_ref().ok_or(LevelError::NoLog)?;
         let before = self.get();
-        handle.reload(filter).map_err(|error| error.to_string())?;
+        handle.reload(filter)?;
         warn!(before, now = text.trim(), "The log level was changed; it is as before after a restart");
         Ok(self.get())
     }
 }
 
 /// A level, or tracing directives as `info,pintle::operator::lease=debug`. What is neither is refused, not taken for a module's name.
-fn directives(text: &str) -> Result<EnvFilter, String> {
+fn directives(text: &str) -> Result<EnvFilter, LevelError> {
     let text = text.replace(char::is_whitespace, "");
     let is_level = |word: &str| word.parse::<tracing::Level>().is_ok() || word.eq_ignore_ascii_case("off");
     let good = |directive: &str| match directive.rsplit_once('=') {
@@ -48,11 +63,9 @@ fn directives(text: &str) -> Result<EnvFilter, String> {
         None => is_level(directive),
     };
     if text.is_empty() || !text.split(',').all(good) {
-        return Err(format!(
-            "{text:?} is no level: one of off, error, warn, info, debug, trace, or directives as info,pintle::operator=debug"
-        ));
+        return Err(LevelError::Unknown(text));
     }
-    EnvFilter::try_new(&text).map_err(|error| error.to_string())
+    Ok(EnvFilter::try_new(&text)?)
 }
 
 /// Listens for changes.
@@ -83,7 +96,7 @@ async fn show(State(level): State<LogLevel>) -> String {
 async fn change(State(level): State<LogLevel>, text: String) -> (StatusCode, String) {
     match level.set(&text) {
         Ok(now) => (StatusCode::OK, now + "\n"),
-        Err(message) => (StatusCode::BAD_REQUEST, message + "\n"),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")),
     }
 }
 
@@ -110,7 +123,7 @@ mod tests {
         let level = LogLevel(Some(handle));
         tracing::subscriber::with_default(subscriber, || {
             assert!(!tracing::enabled!(tracing::Level::DEBUG));
-            assert_eq!(level.set("debug").as_deref(), Ok("debug"));
+            assert_eq!(level.set("debug").unwrap(), "debug");
             assert!(tracing::enabled!(tracing::Level::DEBUG));
             assert!(level.set("loud").is_err());
             assert_eq!(level.get(), "debug");

@@ -49,11 +49,13 @@ pub struct Flags {
     pub(crate) connect: Connect,
 }
 
-fn positive(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|number| (1..=1024).contains(number))
-        .ok_or_else(|| "a number from 1 to 1024".into())
+/// The text is no number of workers.
+#[derive(Debug, thiserror::Error)]
+#[error("a number from 1 to 1024")]
+struct WorkersError;
+
+fn positive(text: &str) -> Result<usize, WorkersError> {
+    text.parse().ok().filter(|number| (1..=1024).contains(number)).ok_or(WorkersError)
 }
 
 /// How log lines look.

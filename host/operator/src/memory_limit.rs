@@ -104,11 +104,16 @@ fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
+/// The text is no quantity of memory, or less than a host can work with.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an amount of memory of at least 128Mi, such as 512Mi or 2Gi")]
+pub(crate) struct QuantityError;
+
 /// Reads a quantity of memory as Kubernetes writes it: `512Mi`, `2Gi`, or bytes.
 ///
 /// # Errors
 /// When the text is no quantity, or less than a host can work with.
-pub(crate) fn quantity(text: &str) -> Result<u64, String> {
+pub(crate) fn quantity(text: &str) -> Result<u64, QuantityError> {
     /// Twice what a host keeps.
     const BYTES_MIN: u64 = 128 << 20;
     let units = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("", 0)];
@@ -116,9 +121,7 @@ pub(crate) fn quantity(text: &str) -> Result<u64, String> {
         let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(1 << shift)
     });
-    parsed
-        .filter(|bytes| *bytes >= BYTES_MIN)
-        .ok_or_else(|| "an amount of memory of at least 128Mi, such as 512Mi or 2Gi".into())
+    parsed.filter(|bytes| *bytes >= BYTES_MIN).ok_or(QuantityError)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The key that seals the hashes of Secrets, in a Secret of the host's namespace.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use pintle_core::SealingKey;
+use pintle_core::{ApiError, SealingKey};
 use pintle_kubernetes::{Cluster, builtin};
 use pintle_runtime::clock;
 use pintle_wit::ObjectRef;
@@ -33,7 +33,7 @@ pub(crate) async fn read(cluster: &Cluster, namespace: &str) -> SealingKey {
             Err(error) => {
                 warn!(
                     namespace,
-                    error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?"
+                    %error, "Secret {KEY_NAME} can be neither read nor made; is deploy/install.yaml applied?"
                 );
                 tokio::time::sleep(delay).await;
                 delay = (delay * 2).min(RETRY_MAX);
@@ -42,8 +42,22 @@ pub(crate) async fn read(cluster: &Cluster, namespace: &str) -> SealingKey {
     }
 }
 
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+enum KeyError {
+    #[error("{0}")]
+    Api(ApiError),
+    /// The operating system has no random bytes to give.
+    #[error(transparent)]
+    Random(#[from] io::Error),
+    #[error(transparent)]
+    Base64(#[from] base64::DecodeError),
+    #[error("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes")]
+    Length { namespace: String },
+}
+
 /// The key; none if it does not exist and this host may not create it.
-async fn try_read(cluster: &Cluster, namespace: &str) -> Result<Option<SealingKey>, String> {
+async fn try_read(cluster: &Cluster, namespace: &str) -> Result<Option<SealingKey>, KeyError> {
     let secrets = builtin("v1", "Secret", "secrets", true);
     let reference = ObjectRef {
         api_version: "v1".into(),
@@ -51,23 +65,21 @@ async fn try_read(cluster: &Cluster, namespace: &str) -> Result<Option<SealingKe
         namespace: Some(namespace.into()),
         name: KEY_NAME.into(),
     };
-    let secret = match cluster.get(&secrets, &reference).await.map_err(|error| error.to_string())? {
+    let secret = match cluster.get(&secrets, &reference).await.map_err(KeyError::Api)? {
         Some(secret) => secret,
         None if cluster.hold().term().is_none() => return Ok(None),
         None => {
-            let bytes: [u8; 32] = clock::random().map_err(|error| error.to_string())?;
+            let bytes: [u8; 32] = clock::random()?;
             let made = json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEY_NAME, "namespace": namespace},
                 "immutable": true, "data": {"key": BASE64_STANDARD.encode(bytes)},
             });
             // Created, never applied. If two hosts start at once, the second one reads the first one's key at its next attempt.
-            cluster.create(&secrets, &made).await.map_err(|error| error.to_string())?
+            cluster.create(&secrets, &made).await.map_err(KeyError::Api)?
         }
     };
     let encoded = secret.pointer("/data/key").and_then(serde_json::Value::as_str).unwrap_or_default();
-    let bytes = BASE64_STANDARD.decode(encoded).map_err(|error| error.to_string())?;
-    let bytes: [u8; 32] = bytes
-        .try_into()
-        .map_err(|_| format!("key `key` in Secret {namespace}/{KEY_NAME} has not 32 bytes"))?;
+    let bytes = BASE64_STANDARD.decode(encoded)?;
+    let bytes: [u8; 32] = bytes.try_into().map_err(|_| KeyError::Length { namespace: namespace.into() })?;
     Ok(Some(SealingKey::new(bytes)))
 }

@@ -14,7 +14,10 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use pintle_runtime::{clock, heartbeat::Heartbeats};
+use pintle_runtime::{
+    clock,
+    heartbeat::{Heartbeats, Standstill},
+};
 use tokio::sync::oneshot;
 
 use crate::state::Shared;
@@ -47,7 +50,7 @@ impl Readiness {
     }
 
     /// The operator, if its lock is free now.
-    async fn with_lock(&self) -> Result<Option<&Arc<Shared>>, String> {
+    async fn with_lock(&self) -> Result<Option<&Arc<Shared>>, Unready> {
         let Some(shared) = self.0.get() else { return Ok(None) };
         let free = async {
             while shared.is_locked() {
@@ -55,17 +58,16 @@ impl Readiness {
             }
         };
         let waited = tokio::time::timeout(LOCK_PATIENCE, free).await;
-        waited
-            .map_err(|_| "the lock of what the host knows is held; /healthz says for how long".to_owned())?;
+        waited.map_err(|_| Unready::Locked)?;
         Ok(Some(shared))
     }
 
     /// The answer for a host that is ready to work, or ready to take over at once.
-    fn check(&self) -> Result<String, String> {
-        let Some(shared) = self.0.get() else { return Err("the operator is starting".into()) };
+    fn check(&self) -> Result<String, Unready> {
+        let Some(shared) = self.0.get() else { return Err(Unready::Starting) };
         let state = shared.state();
         if let Some(error) = &state.own.error {
-            return Err(error.clone());
+            return Err(Unready::Unwatched(error.clone()));
         }
         for (seen, what) in [
             (state.own.listed.modules, "Modules"),
@@ -73,7 +75,7 @@ impl Readiness {
             (state.own.listed.crds, "CRDs"),
         ] {
             if !seen {
-                return Err(format!("the {what} are not listed yet"));
+                return Err(Unready::Unlisted(what));
             }
         }
         drop(state);
@@ -88,6 +90,20 @@ impl Readiness {
     }
 }
 
+/// Why the host is not ready, or cannot say so.
+#[derive(Debug, thiserror::Error)]
+enum Unready {
+    #[error("the operator is starting")]
+    Starting,
+    #[error("the lock of what the host knows is held; /healthz says for how long")]
+    Locked,
+    /// The host's own objects cannot be watched.
+    #[error("{0}")]
+    Unwatched(String),
+    #[error("the {0} are not listed yet")]
+    Unlisted(&'static str),
+}
+
 /// Whether the host makes progress.
 #[derive(Clone)]
 pub(crate) struct Health {
@@ -99,13 +115,13 @@ impl Health {
     /// The answer at this time.
     ///
     /// # Errors
-    /// The parts that make no progress.
-    pub(crate) fn check(&self, now: Duration) -> Result<(), String> {
+    /// The part that makes no progress.
+    pub(crate) fn check(&self, now: Duration) -> Result<(), Standstill> {
         self.look_at_lock(now)?;
         self.beats.check(now)
     }
 
-    fn look_at_lock(&self, now: Duration) -> Result<(), String> {
+    fn look_at_lock(&self, now: Duration) -> Result<(), Standstill> {
         match self.readiness.0.get() {
             Some(shared) => shared.lock.check(shared.is_locked(), now),
             None => Ok(()),
@@ -169,23 +185,23 @@ impl Server {
 async fn healthz(State(health): State<Health>) -> (StatusCode, String) {
     match health.check(clock::monotonic()) {
         Ok(()) => (StatusCode::OK, "ok".into()),
-        Err(message) => (StatusCode::SERVICE_UNAVAILABLE, message),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     }
 }
 
 async fn readyz(State(health): State<Health>) -> (StatusCode, String) {
     let ready = match health.readiness.with_lock().await {
         Ok(_) => health.readiness.check(),
-        Err(message) => Err(message),
+        Err(error) => Err(error),
     };
     match ready {
         Ok(message) => (StatusCode::OK, message),
-        Err(message) => (StatusCode::SERVICE_UNAVAILABLE, message),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
     }
 }
 
 async fn metrics(State(health): State<Health>) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let unavailable = |message| (StatusCode::SERVICE_UNAVAILABLE, message);
+    let unavailable = |error: Unready| (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
     let shared = health.readiness.with_lock().await.map_err(unavailable)?;
     let text = shared.map(|shared| shared.metrics_text()).unwrap_or_default();
     Ok(([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text))

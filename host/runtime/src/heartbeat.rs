@@ -98,19 +98,33 @@ impl Heartbeats {
     /// Whether all tasks make progress.
     ///
     /// # Errors
-    /// A message with the task that does not.
-    pub fn check(&self, now: Duration) -> Result<(), String> {
+    /// The task that does not.
+    pub fn check(&self, now: Duration) -> Result<(), Standstill> {
         match self.busiest(now) {
-            Some((name, busy)) if busy >= PATIENCE => {
-                let seconds = busy.as_secs();
-                Err(match name {
-                    CONTROL => format!("the control loop makes no progress for {seconds} s"),
-                    _ => format!("a worker thread makes no progress for {seconds} s, in {name}"),
-                })
-            }
+            Some((CONTROL, busy)) if busy >= PATIENCE => Err(Standstill::Control(busy)),
+            Some((task, busy)) if busy >= PATIENCE => Err(Standstill::Worker { task, busy }),
             _ => Ok(()),
         }
     }
+}
+
+/// A part of the host that makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Standstill {
+    /// The control loop, for this long.
+    #[error("the control loop makes no progress for {} s", .0.as_secs())]
+    Control(Duration),
+    /// A worker thread.
+    #[error("a worker thread makes no progress for {} s, in {task}", busy.as_secs())]
+    Worker {
+        /// The task that it runs.
+        task: &'static str,
+        /// For how long.
+        busy: Duration,
+    },
+    /// Whoever has the lock of what the host knows, for this long.
+    #[error("the lock of what the host knows has been held for {} s", .0.as_secs())]
+    Lock(Duration),
 }
 
 /// How many times a lock was taken, and since when a look has found it held with this same count.
@@ -129,8 +143,8 @@ impl LockWatch {
     /// Whether the lock is released, as far as a look now and then can show.
     ///
     /// # Errors
-    /// A message that says since when it is held.
-    pub fn check(&self, is_held: bool, now: Duration) -> Result<(), String> {
+    /// For how long it has been held.
+    pub fn check(&self, is_held: bool, now: Duration) -> Result<(), Standstill> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_held {
             *seen = None;
@@ -141,7 +155,7 @@ impl LockWatch {
         *seen = Some((taken, since));
         let held = now.saturating_sub(since);
         match held >= PATIENCE {
-            true => Err(format!("the lock of what the host knows has been held for {} s", held.as_secs())),
+            true => Err(Standstill::Lock(held)),
             false => Ok(()),
         }
     }
@@ -191,7 +205,7 @@ mod tests {
                 let task = scope.spawn(move || run(task));
                 busy.recv().unwrap();
                 assert_eq!(beats.check(clock::monotonic()), Ok(()), "not for long yet");
-                assert_eq!(beats.check(later()).unwrap_err(), text);
+                assert_eq!(beats.check(later()).unwrap_err().to_string(), text);
                 go_on.send(()).unwrap();
                 task.join().unwrap();
             });
@@ -228,7 +242,7 @@ mod tests {
         assert_eq!(watch.check(true, at(0)), Ok(()));
         assert_eq!(watch.check(true, at(29)), Ok(()));
         assert_eq!(
-            watch.check(true, at(30)).unwrap_err(),
+            watch.check(true, at(30)).unwrap_err().to_string(),
             "the lock of what the host knows has been held for 30 s"
         );
         watch.taken();

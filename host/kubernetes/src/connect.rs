@@ -10,7 +10,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use super::observed::{Observed, Observer};
+use super::observer::{Observer, ObserverLayer};
 
 /// The flags that name a cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -62,7 +62,7 @@ impl Connect {
         let agent = HeaderValue::from_str(&agent).context("the host's identity fits into no header")?;
         config.headers.push((header::USER_AGENT, agent));
         let builder = ClientBuilder::try_from(config).context("cannot make a client of the cluster")?;
-        Ok(builder.with_layer(&Observed(observer)).build())
+        Ok(builder.with_layer(&ObserverLayer(observer)).build())
     }
 
     /// A client of the cluster.

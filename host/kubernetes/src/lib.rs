@@ -7,7 +7,7 @@
 pub mod connect;
 mod discover;
 mod hold;
-pub mod observed;
+pub mod observer;
 mod reduced;
 
 use std::{sync::Arc, time::Duration};
@@ -42,16 +42,16 @@ pub struct Cluster {
     account: Option<Arc<Account>>,
 }
 
-/// How much of an object the reply must contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Back {
+/// How much of an object a reply or a watch brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Projection {
     /// All of it.
     Whole,
-    /// Only its metadata. The rest, for instance a Secret's data, does not leave the API server.
+    /// Its metadata alone: enough to see drift, and all that may be seen of a Secret. The rest, for instance a Secret's data, does not leave the API server.
     Metadata,
 }
 
-impl Back {
+impl Projection {
     fn accept(self) -> &'static str {
         match self {
             Self::Whole => "application/json",
@@ -102,7 +102,7 @@ impl Cluster {
     /// # Errors
     /// Every error of the API server except 404.
     pub async fn get(&self, resource: &Resource, reference: &ObjectRef) -> Result<Option<Value>, ApiError> {
-        self.read(resource, reference, Back::Whole).await
+        self.read(resource, reference, Projection::Whole).await
     }
 
     /// Reads an object whole, with everything that [`Reduced`] leaves out, which includes the fields that others set.
@@ -115,7 +115,7 @@ impl Cluster {
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        self.read_unreduced(path, Back::Whole.accept()).await
+        self.read_unreduced(path, Projection::Whole.accept()).await
     }
 
     async fn read_unreduced(&self, path: String, accept: &str) -> Result<Option<Value>, ApiError> {
@@ -138,7 +138,7 @@ impl Cluster {
         resource: &Resource,
         reference: &ObjectRef,
     ) -> Result<Option<Value>, ApiError> {
-        let found = self.read(resource, reference, Back::Metadata).await?;
+        let found = self.read(resource, reference, Projection::Metadata).await?;
         Ok(found.map(|mut object| {
             object["apiVersion"] = reference.api_version.as_str().into();
             object["kind"] = reference.kind.as_str().into();
@@ -193,10 +193,11 @@ impl Cluster {
         &self,
         resource: &Resource,
         reference: &ObjectRef,
-        back: Back,
+        projection: Projection,
     ) -> Result<Option<Value>, ApiError> {
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        let request = Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, back.accept());
+        let request =
+            Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, projection.accept());
         match self.send(request.body(Vec::new())).await {
             Ok(reply) => Ok(Some(reply.object)),
             Err(error) if error.code == 404 => Ok(None),
@@ -208,10 +209,15 @@ impl Cluster {
     ///
     /// # Errors
     /// Every error of the API server, or that there was no reply; 409 or 422 if the object is not the one that the apply is for.
-    pub async fn apply(&self, resource: &Resource, apply: &Apply, back: Back) -> Result<Reply, ApiError> {
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        apply: &Apply,
+        projection: Projection,
+    ) -> Result<Reply, ApiError> {
         let reference = apply.reference();
         let path = resource.path(reference.namespace.as_deref(), Some(&reference.name));
-        self.server_side_apply(path, apply.manager(), apply.force(), apply.object(), back).await
+        self.server_side_apply(path, apply.manager(), apply.force(), apply.object(), projection).await
     }
 
     /// Carries out a claim that a pass decided, and returns the child as it is now.
@@ -282,7 +288,10 @@ impl Cluster {
     pub async fn write_status(&self, resource: &Resource, write: &StatusWrite) -> Result<Value, ApiError> {
         let reference = pintle_core::object::reference(write.object());
         let path = format!("{}/status", resource.path(reference.namespace.as_deref(), Some(&reference.name)));
-        Ok(self.server_side_apply(path, write.manager(), true, write.object(), Back::Whole).await?.object)
+        Ok(self
+            .server_side_apply(path, write.manager(), true, write.object(), Projection::Whole)
+            .await?
+            .object)
     }
 
     /// Writes the status of one of the host's own resources, if it is still as it was read, and returns its new version. A status is a
@@ -302,7 +311,7 @@ impl Cluster {
             "metadata": {"name": name, "resourceVersion": version}, "status": status,
         });
         let path = format!("{}/status", resource.path(None, Some(name)));
-        let reply = self.server_side_apply(path, "pintle", true, &object, Back::Metadata).await?;
+        let reply = self.server_side_apply(path, "pintle", true, &object, Projection::Metadata).await?;
         Ok(version_of(&reply.object))
     }
 
@@ -371,13 +380,13 @@ impl Cluster {
         manager: &str,
         force: bool,
         object: &Value,
-        back: Back,
+        projection: Projection,
     ) -> Result<Reply, ApiError> {
         let request = Request::builder()
             .method(Method::PATCH)
             .uri(format!("{path}?fieldManager={}&force={force}", escape(manager)))
             .header(header::CONTENT_TYPE, "application/apply-patch+yaml")
-            .header(header::ACCEPT, back.accept())
+            .header(header::ACCEPT, projection.accept())
             .body(bytes_of(object));
         self.send(request).await
     }

@@ -32,12 +32,12 @@ pub(crate) enum Verdict {
     /// Work with this module and config.
     Work(Box<InForce>),
     /// Rest, for this reason. What remains to be done is for roots that have finalizers of ours.
-    Rest(Failure, Option<Box<Left>>),
+    Rest(Failure, Option<Box<Remainder>>),
 }
 
 /// What a Reconciler does without a module.
 #[derive(Clone)]
-pub(crate) struct Left {
+pub(crate) struct Remainder {
     /// The Reconciler's.
     pub(crate) uid: String,
     pub(crate) duty: Duty,
@@ -64,13 +64,13 @@ pub(crate) struct InForce {
 pub(crate) fn decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>) -> Verdict {
     match try_decide(world, name, before) {
         Ok(in_force) => Verdict::Work(Box::new(in_force)),
-        Err(failure) => Verdict::Rest(failure, left(world, name).map(Box::new)),
+        Err(failure) => Verdict::Rest(failure, remainder(world, name).map(Box::new)),
     }
 }
 
 /// What remains to be done for a Reconciler that rests, if its roots may have finalizers of ours: it must be possible to delete these
 /// roots without a module.
-fn left(world: &World<'_>, name: &str) -> Option<Left> {
+fn remainder(world: &World<'_>, name: &str) -> Option<Remainder> {
     let reconciler = world.reconcilers.get(name).filter(|reconciler| may_hold_roots(reconciler))?;
     is_first(world, name, reconciler).ok()?;
     let duty = match reconciler.metadata.deletion_timestamp {
@@ -78,7 +78,7 @@ fn left(world: &World<'_>, name: &str) -> Option<Left> {
         None => Duty::CleanUp,
     };
     let (resource, status) = root_kind(world, &reconciler.spec).ok()?;
-    Some(Left { uid: uid(reconciler), duty, resource, status })
+    Some(Remainder { uid: uid(reconciler), duty, resource, status })
 }
 
 /// A Reconciler's uid.

@@ -166,8 +166,8 @@ impl Budget {
             (Reservation { budget, ticket, purpose, bytes, counted: 0, waited: true }, turn)
         };
         // The sender is dropped when it has spoken, or with the reservation itself.
-        let told = turn.await.unwrap_or(Err(TooLarge { bytes, bytes_max: 0 }));
-        told.map_err(|too_large| TooLarge { bytes, ..too_large })?;
+        let granted = turn.await.unwrap_or(Err(TooLarge { bytes, bytes_max: 0 }));
+        granted.map_err(|too_large| TooLarge { bytes, ..too_large })?;
         *self.state().by_purpose.entry(purpose).or_default() += bytes;
         reservation.counted = bytes;
         Ok(reservation)

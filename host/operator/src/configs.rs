@@ -50,14 +50,14 @@ struct Checked {
 }
 
 /// A check that has to be made.
-pub(crate) struct Due {
+pub(crate) struct PendingCheck {
     reconciler: String,
     digest: Digest,
     schema: ConfigSchema,
     config: Value,
 }
 
-impl Due {
+impl PendingCheck {
     /// Makes the check. It takes half a second in the worst case.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         self.schema.check(&self.config)
@@ -82,7 +82,7 @@ impl Configs {
     }
 
     /// The checks that have not begun yet; they count as begun from now on. Results that no Reconciler needs any more are forgotten.
-    pub(crate) fn due(&self, world: &World<'_>) -> Vec<Due> {
+    pub(crate) fn due(&self, world: &World<'_>) -> Vec<PendingCheck> {
         let mut known = self.known();
         known.retain(|name, _| world.reconcilers.contains_key(name));
         let mut due = Vec::new();
@@ -98,7 +98,7 @@ impl Configs {
             let outcome = schema.takes_none().then(|| schema.check(config));
             if outcome.is_none() {
                 let (schema, config) = (schema.clone(), config.clone());
-                due.push(Due { reconciler: name.clone(), digest, schema, config });
+                due.push(PendingCheck { reconciler: name.clone(), digest, schema, config });
             }
             known.insert(name.clone(), Checked { digest, config: config.clone(), outcome });
         }
@@ -106,7 +106,7 @@ impl Configs {
     }
 
     /// Takes the result of a check, unless another config or module is wanted by now.
-    pub(crate) fn found(&self, due: &Due, outcome: Result<(), Failure>) {
+    pub(crate) fn found(&self, due: &PendingCheck, outcome: Result<(), Failure>) {
         if let Some(checked) = self.known().get_mut(&due.reconciler)
             && checked.digest == due.digest
             && checked.config == due.config
@@ -116,7 +116,7 @@ impl Configs {
     }
 
     /// Makes checks, and waits for them for a moment. A check that takes longer wakes the control loop when it is done.
-    pub(crate) async fn check(self: &Arc<Self>, shared: &Arc<Shared>, due: Vec<Due>) {
+    pub(crate) async fn check(self: &Arc<Self>, shared: &Arc<Shared>, due: Vec<PendingCheck>) {
         if due.is_empty() {
             return;
         }

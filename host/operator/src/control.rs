@@ -20,7 +20,7 @@ use pintle_wit::Kind;
 use tracing::warn;
 
 use super::{
-    bind::{self, InForce, Left, Verdict, World},
+    bind::{self, InForce, Remainder, Verdict, World},
     configs::Configs,
     load::{self, Load, Need},
     own_status,
@@ -239,9 +239,9 @@ fn working(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &InForce)> {
 }
 
 /// Reconcilers that rest, and of whose roots some may have finalizers of ours.
-fn resting(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &Left)> {
+fn resting(verdicts: &Verdicts) -> impl Iterator<Item = (&String, &Remainder)> {
     verdicts.iter().filter_map(|(name, verdict)| match verdict {
-        Verdict::Rest(_, Some(left)) => Some((name, left.as_ref())),
+        Verdict::Rest(_, Some(remainder)) => Some((name, remainder.as_ref())),
         _ => None,
     })
 }

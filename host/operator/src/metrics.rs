@@ -12,7 +12,7 @@ use std::{
 };
 
 use pintle_core::{ApiError, Hits};
-use pintle_kubernetes::observed::Observer;
+use pintle_kubernetes::observer::Observer;
 use pintle_runtime::clock;
 use prometheus_client::{
     encoding::text,

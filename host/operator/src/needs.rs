@@ -91,7 +91,7 @@ pub(crate) struct Wanted {
 
 /// When another round must begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct NextRound {
     /// After this time.
     pub(crate) after: Duration,
     /// Now: a guest has just begun to wait for it.
@@ -119,7 +119,7 @@ impl Needed {
         kind: &Kind,
         paths: BTreeSet<String>,
         now: Duration,
-    ) -> (Wanted, Option<Due>) {
+    ) -> (Wanted, Option<NextRound>) {
         let of_kind = self.kinds.entry(kind.clone()).or_default();
         // Of kinds that are not watched for their content, only metadata is brought.
         let asked = of_kind.asked.values().filter(|_| reconciler::is_watchable(kind));
@@ -148,7 +148,7 @@ impl Needed {
             }
             Some(due) => {
                 let is_put_off = lacks && !std::mem::replace(&mut of_kind.is_put_off, lacks);
-                later = Some(Due { after: due - now, is_put_off });
+                later = Some(NextRound { after: due - now, is_put_off });
             }
             None => {}
         }
@@ -380,20 +380,20 @@ impl OfKind {
 
     fn count_fields(&mut self, roots: &Kind, fields: &[String], add: bool) {
         if add && !fields.is_empty() {
-            let counts = self.asked.entry(roots.clone()).or_default();
+            let asked = self.asked.entry(roots.clone()).or_default();
             for field in fields {
-                *counts.entry(field.clone()).or_default() += 1;
+                *asked.entry(field.clone()).or_default() += 1;
             }
-        } else if let Some(counts) = self.asked.get_mut(roots) {
+        } else if let Some(asked) = self.asked.get_mut(roots) {
             for field in fields {
-                if let Some(count) = counts.get_mut(field) {
+                if let Some(count) = asked.get_mut(field) {
                     *count -= 1;
                     if *count == 0 {
-                        counts.remove(field);
+                        asked.remove(field);
                     }
                 }
             }
-            if counts.is_empty() {
+            if asked.is_empty() {
                 self.asked.remove(roots);
             }
         }

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
-use pintle_kubernetes::observed::Observer;
+use pintle_kubernetes::observer::Observer;
 use pintle_runtime::{Spawner, clock};
 use tracing::{error, info};
 

@@ -8,7 +8,7 @@ use kube::{
     core::{ApiResource, DynamicResourceScope, ObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
-use pintle_kubernetes::{Reduced, Resource};
+use pintle_kubernetes::{Projection, Reduced, Resource};
 use pintle_runtime::{
     Spawner,
     clock::{self, Random},
@@ -27,15 +27,6 @@ const WATCH_SECONDS: u32 = 200;
 /// How many objects of a list are asked for at once. A page is held as text and as values while it is read: a hundred objects of some
 /// 5 KB are about 2 MiB for that moment, and a page costs the API server about 3 ms.
 const PAGE_OBJECTS: u32 = 100;
-
-/// How much of each object a watch brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Projection {
-    /// All of it.
-    Whole,
-    /// Its metadata alone: enough to see drift, and all that may be seen of a Secret.
-    Metadata,
-}
 
 /// What a watch brings. Whoever needs the same shares one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

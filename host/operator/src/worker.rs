@@ -40,11 +40,11 @@ struct Work {
     binding: Arc<Binding>,
     root: Arc<Value>,
     resource: Resource,
-    held: Mutex<Option<Held>>,
+    answer_memory: Mutex<Option<AnswerMemory>>,
 }
 
 /// The memory that the answer of a pass takes.
-struct Held {
+struct AnswerMemory {
     reservation: Reservation,
     /// How many bytes of it stay reserved for the answer once it was judged.
     judged_bytes: u64,
@@ -208,7 +208,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
             binding,
             root: object,
             resource,
-            held: Mutex::default(),
+            answer_memory: Mutex::default(),
         },
     ))
 }

@@ -151,7 +151,7 @@ fn what_keeps_a_reconciler_from_working_has_its_reason() {
 
 #[test]
 fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
-    let left = |scene: &Scene, name: &str| {
+    let remainder = |scene: &Scene, name: &str| {
         let world = World {
             modules: &scene.modules,
             loads: &scene.loads,
@@ -161,20 +161,20 @@ fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
             now: Timestamp::UNIX_EPOCH,
         };
         match decide(&world, name, None) {
-            Verdict::Rest(_, left) => left.map(|left| left.duty),
+            Verdict::Rest(_, remainder) => remainder.map(|remainder| remainder.duty),
             Verdict::Work(_) => None,
         }
     };
     let mut scene =
         Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({"suspend": true}));
-    assert_eq!(left(&scene, "r"), None, "nothing of ours is on any root");
+    assert_eq!(remainder(&scene, "r"), None, "nothing of ours is on any root");
     let metadata = |scene: &mut Scene| {
         let reconciler = scene.reconcilers.get_mut("r").expect("it is there");
         reconciler.metadata.finalizers = Some(vec![names::FINALIZER_ROOTS.into()]);
         reconciler.metadata.clone()
     };
     metadata(&mut scene);
-    assert_eq!(left(&scene, "r"), Some(Duty::CleanUp));
+    assert_eq!(remainder(&scene, "r"), Some(Duty::CleanUp));
     let mut scene = Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, json!({})).reconciler(
         "s",
         LATE,
@@ -182,7 +182,7 @@ fn a_reconciler_that_rests_lets_roots_go_if_they_may_have_finalizers() {
     );
     let created = metadata(&mut scene).creation_timestamp;
     scene.reconcilers.get_mut("r").expect("it is there").metadata.deletion_timestamp = created;
-    assert_eq!(left(&scene, "r"), Some(Duty::Release));
+    assert_eq!(remainder(&scene, "r"), Some(Duty::Release));
     assert_eq!(scene.reason("s"), "KindTaken", "until the other has let its roots go");
 }
 

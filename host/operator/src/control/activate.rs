@@ -14,7 +14,7 @@ use tracing::info;
 
 use super::{CLARITY_PATIENCE, Verdicts, kinds, resting, working};
 use crate::{
-    bind::{self, InForce, Left, Verdict},
+    bind::{self, InForce, Remainder, Verdict},
     metrics::Metric,
     policy::{self, Active, Form},
     state::{Shared, State, own},
@@ -29,8 +29,8 @@ pub(super) async fn activate(shared: &Arc<Shared>, verdicts: &Verdicts, waiting:
     {
         let mut state = shared.state();
         end(shared, &mut state, verdicts);
-        for (name, left) in resting(verdicts) {
-            let_go_of_roots(shared, &mut state, name, left);
+        for (name, remainder) in resting(verdicts) {
+            let_go_of_roots(shared, &mut state, name, remainder);
         }
         for (name, in_force) in working(verdicts) {
             // One of the same name that came since is looked at in the next round.
@@ -79,17 +79,17 @@ fn end(shared: &Shared, state: &mut State, verdicts: &Verdicts) {
 }
 
 /// Has the roots of a Reconciler without a module let go when they are deleted.
-fn let_go_of_roots(shared: &Shared, state: &mut State, name: &String, left: &Left) {
+fn let_go_of_roots(shared: &Shared, state: &mut State, name: &String, remainder: &Remainder) {
     // One of the same name that came since is looked at in the next round.
-    let object = state.own.reconcilers.get(name).filter(|object| bind::uid(object) == left.uid);
+    let object = state.own.reconcilers.get(name).filter(|object| bind::uid(object) == remainder.uid);
     let Some(object) = object else { return };
-    let before = state.bindings.decided(name, &left.uid);
-    if before.is_some_and(|active| is_left(active, object, left)) {
+    let before = state.bindings.decided(name, &remainder.uid);
+    if before.is_some_and(|active| is_as_remainder(active, object, remainder)) {
         return;
     }
-    let binding = binding_without_module(shared, name, object, left);
-    let active = Active::new(object, binding, None, left.resource.clone());
-    info!(reconciler = name, duty = ?left.duty, "Without a module: roots that go are let go");
+    let binding = binding_without_module(shared, name, object, remainder);
+    let active = Active::new(object, binding, None, remainder.resource.clone());
+    info!(reconciler = name, duty = ?remainder.duty, "Without a module: roots that go are let go");
     state.bindings.put(name, active);
     enqueue_all(state, name);
 }
@@ -110,8 +110,8 @@ fn put_in_force(
     let digest = &in_force.active.digest;
     // A host that just started may have cleaned up without a module until now.
     let swapped = before.is_some_and(|before| before.module.is_some() && before.binding.digest != *digest);
-    let recorded = object.status.as_ref().and_then(|status| status.active.as_ref());
-    let is_news = recorded.is_none_or(|active| active.digest != *digest);
+    let recorded_module = object.status.as_ref().and_then(|status| status.active.as_ref());
+    let is_news = recorded_module.is_none_or(|active| active.digest != *digest);
     let binding = binding(shared, name, object, in_force, frame);
     let (module, resource) = (Some(in_force.module.clone()), in_force.resource.clone());
     let active = Active::new(object, binding, module, resource);
@@ -220,21 +220,26 @@ fn binding(
 }
 
 /// What holds for the passes of a Reconciler that has no module to call.
-fn binding_without_module(shared: &Shared, name: &str, object: &api::Reconciler, left: &Left) -> Binding {
+fn binding_without_module(
+    shared: &Shared,
+    name: &str,
+    object: &api::Reconciler,
+    remainder: &Remainder,
+) -> Binding {
     Binding {
         reconciler: name.into(),
-        uid: left.uid.clone(),
+        uid: remainder.uid.clone(),
         generation: Form::of(object).generation(),
         field_manager: object.spec.manager(name),
         grants: policy::grants(object),
         limits: object.spec.limits,
         config: Config::default(),
         digest: String::new(),
-        manifest: Manifest { reconciles: left.resource.kind.clone(), ..Manifest::default() },
+        manifest: Manifest { reconciles: remainder.resource.kind.clone(), ..Manifest::default() },
         kinds: BTreeMap::new(),
-        status: left.status.clone(),
+        status: remainder.status.clone(),
         key: shared.key.clone(),
-        duty: left.duty,
+        duty: remainder.duty,
         watched_namespaces: BTreeSet::new(),
     }
 }
@@ -253,9 +258,9 @@ fn is_as(active: &Active, object: &api::Reconciler, in_force: &InForce, frame: &
 }
 
 /// The same of one without a module.
-fn is_left(active: &Active, object: &api::Reconciler, left: &Left) -> bool {
+fn is_as_remainder(active: &Active, object: &api::Reconciler, remainder: &Remainder) -> bool {
     active.queued_for == Form::of(object)
         && active.module.is_none()
-        && active.binding.duty == left.duty
-        && active.binding.status == left.status
+        && active.binding.duty == remainder.duty
+        && active.binding.status == remainder.status
 }

@@ -164,8 +164,9 @@ pub(super) fn reconciler_status(
 ) -> Option<(api::Reconciler, api::ReconcilerStatus)> {
     let state = shared.state();
     let object = state.own.reconcilers.get(name)?.clone();
-    let recorded = || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
-    let kinds_of = child_kinds.get(name).cloned().unwrap_or_else(recorded);
+    let recorded_kinds =
+        || object.status.as_ref().map(|status| status.child_kinds.clone()).unwrap_or_default();
+    let kinds_of = child_kinds.get(name).cloned().unwrap_or_else(recorded_kinds);
     let mut findings = Findings {
         child_kinds: kinds_of.clone(),
         missing: Vec::new(),
@@ -201,8 +202,8 @@ pub(super) fn reconciler_status(
                     WatchState::Synced => {}
                 }
             }
-            let recorded = object.status.as_ref().and_then(|status| status.roots);
-            findings.roots = match recorded {
+            let recorded_roots = object.status.as_ref().and_then(|status| status.roots);
+            findings.roots = match recorded_roots {
                 // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
                 Some(recorded)
                     if findings.starting.contains(&in_force.resource.kind)
@@ -249,7 +250,7 @@ impl Settled {
 }
 
 /// A Module for which something has to be written.
-struct Due {
+struct PendingWrite {
     name: String,
     object: api::Module,
     status: Option<api::ModuleStatus>,
@@ -271,7 +272,7 @@ pub(super) fn users<'a>(
 }
 
 /// The Modules for which something has to be written. A cluster has many of them, with long manifests, and nearly all stay unchanged.
-fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
+fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<PendingWrite> {
     let state = shared.state();
     let users = users(&state.own.reconcilers, &memory.in_force);
     memory.settled.retain(|name, _| state.own.modules.contains_key(name));
@@ -292,7 +293,7 @@ fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
             memory.settled.insert(name.clone(), now);
         } else {
             memory.settled.remove(name);
-            due.push(Due { name: name.clone(), object: object.clone(), status, finalizers });
+            due.push(PendingWrite { name: name.clone(), object: object.clone(), status, finalizers });
         }
     }
     due
@@ -300,7 +301,7 @@ fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<Due> {
 
 pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<Duration> {
     let mut again = None;
-    for Due { name, object, status, finalizers } in due_modules(shared, memory) {
+    for PendingWrite { name, object, status, finalizers } in due_modules(shared, memory) {
         let mut version = version_of(&object.metadata);
         if let Some(status) = status {
             let value = serde_json::to_value(&status).unwrap_or_default();
@@ -376,7 +377,7 @@ pub(super) async fn hold_reconcilers(shared: &Shared, verdicts: &Verdicts) -> Ve
                 let version = version_of(&object.metadata);
                 let roots = match verdict {
                     Verdict::Work(in_force) => Some(&in_force.resource),
-                    Verdict::Rest(_, left) => left.as_ref().map(|left| &left.resource),
+                    Verdict::Rest(_, remainder) => remainder.as_ref().map(|remainder| &remainder.resource),
                 };
                 let roots = roots.filter(|_| !wanted).cloned();
                 (has != wanted).then(|| (name.clone(), version, finalizers, roots))

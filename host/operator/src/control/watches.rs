@@ -8,7 +8,7 @@ use std::{
 
 use pintle_api as api;
 use pintle_core::{object, readiness, reconciler};
-use pintle_kubernetes::Resource;
+use pintle_kubernetes::{Projection, Resource};
 use pintle_runtime::clock;
 use pintle_wit::Kind;
 use tracing::info;
@@ -23,7 +23,7 @@ use crate::{
     limits::Limit,
     needs::Wanted,
     state::{Reading, Shared, State},
-    watch::{self, Projection, Purpose, WatchKey},
+    watch::{self, Purpose, WatchKey},
 };
 
 /// Starts the watches that are wanted and ends those that nobody claims any more. Returns when to look again although nothing changed.
@@ -108,8 +108,8 @@ fn wanted(
     rounds: &BTreeMap<Kind, Wanted>,
 ) -> Claims {
     let mut claims = Claims::default();
-    for (name, left) in resting(verdicts) {
-        claims.add(name, WatchKey::roots(&left.resource.kind), &left.resource);
+    for (name, remainder) in resting(verdicts) {
+        claims.add(name, WatchKey::roots(&remainder.resource.kind), &remainder.resource);
     }
     let observed: BTreeSet<Kind> =
         working(verdicts).flat_map(|(_, in_force)| observed_kinds(in_force)).collect();

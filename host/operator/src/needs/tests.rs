@@ -96,12 +96,12 @@ impl Store {
         store
     }
 
-    fn wanted(&mut self) -> (Wanted, Option<Due>) {
+    fn wanted(&mut self) -> (Wanted, Option<NextRound>) {
         self.needed.wanted(&kind(), BTreeSet::from(["data.hosts[]".into()]), self.now)
     }
 
     /// After so long a time.
-    fn wanted_after(&mut self, milliseconds: u64) -> (Wanted, Option<Due>) {
+    fn wanted_after(&mut self, milliseconds: u64) -> (Wanted, Option<NextRound>) {
         self.now += Duration::from_millis(milliseconds);
         self.wanted()
     }
@@ -329,7 +329,7 @@ fn what_nobody_asks_for_any_more_is_no_longer_kept() {
     store.asks("r", &[by_name("a")]);
     let round = store.round();
     let (_, due) = store.wanted_after(1000);
-    assert_eq!((store.round(), due), (round, Some(Due { after: SPARE_FOR, is_put_off: false })));
+    assert_eq!((store.round(), due), (round, Some(NextRound { after: SPARE_FOR, is_put_off: false })));
     store.wanted_after(59_000);
     assert_eq!(store.round(), round, "roots come and go");
     store.wanted_after(1000);

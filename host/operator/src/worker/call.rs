@@ -10,7 +10,7 @@ use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_wit::{Failure, Request, Response, Weight};
 use tokio::task::JoinError;
 
-use super::{Held, Work};
+use super::{AnswerMemory, Work};
 use crate::{
     budget::{Purpose, Reservation, TooLarge},
     limits::Limit,
@@ -24,7 +24,7 @@ impl Work {
     /// The pass's next step. For a large answer the step takes long, so it is not computed on a thread that does the I/O of all tasks.
     pub(super) async fn judge(&self, mut pass: Pass, outcome: Outcome) -> (Pass, Step) {
         let is_large = matches!(outcome, Outcome::Answered(Ok(_)))
-            && self.held().as_ref().is_some_and(|held| held.judged_bytes > JUDGED_AT_ONCE_BYTES);
+            && self.answer_memory().as_ref().is_some_and(|held| held.judged_bytes > JUDGED_AT_ONCE_BYTES);
         if !is_large {
             let step = pass.step(outcome);
             return (pass, step);
@@ -44,18 +44,18 @@ impl Work {
 
     /// The answer that the pass holds was judged. Gives back the memory that is not needed for it any more.
     pub(super) fn judged(&self) {
-        if let Some(held) = &mut *self.held() {
+        if let Some(held) = &mut *self.answer_memory() {
             held.reservation.shrink(Purpose::Answer, held.judged_bytes);
         }
     }
 
-    pub(super) fn held(&self) -> MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn answer_memory(&self) -> MutexGuard<'_, Option<AnswerMemory>> {
+        self.answer_memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn call_guest(&self, request: Request) -> Result<Response, Failure> {
         // The pass has dropped the answer that this one replaces. While it waits for a reservation, it holds none.
-        drop(self.held().take());
+        drop(self.answer_memory().take());
         self.may_observe().await?;
         let Ok(text) = serde_json::to_string(&request) else {
             return Err(Failure::transient(
@@ -93,7 +93,7 @@ impl Work {
             budget.saw(lane, need);
             metrics.guest_called(lane, stats.duration, stats.peak_memory_bytes);
             if called.is_ok() {
-                *self.held() = Some(Held { reservation, judged_bytes: need.of_answer() });
+                *self.answer_memory() = Some(AnswerMemory { reservation, judged_bytes: need.of_answer() });
             }
             return called.map(|answer| answer.response).map_err(Failure::from);
         }

@@ -3,7 +3,7 @@
 use pintle_core::{
     ApiError, Applied, Apply, EvictionWrite, FinalizerWrite, Observed, readiness, reasons, reconciler,
 };
-use pintle_kubernetes::{Back, Cluster, Resource};
+use pintle_kubernetes::{Cluster, Projection, Resource};
 use pintle_runtime::clock;
 use pintle_wit::{Event, ObjectRef};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl Work {
     pub(super) async fn patch(&self, patch: &Apply) -> Result<Value, ApiError> {
         let reference = patch.reference();
         let resource = self.resource_of(reference).await?;
-        let reply = self.children()?.apply(&resource, patch, Back::Whole).await;
+        let reply = self.children()?.apply(&resource, patch, Projection::Whole).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "patch", reply.as_ref().err());
         info!(reconciler = self.binding.reconciler, object = %reference, patched = reply.is_ok(), "Patched");
         Ok(reply?.object)
@@ -74,10 +74,10 @@ impl Work {
     }
 
     /// How much of a child the host has to know. The reply to an apply need not contain the rest, and should not contain secret values.
-    pub(super) fn back(&self, reference: &ObjectRef) -> Back {
+    pub(super) fn projection(&self, reference: &ObjectRef) -> Projection {
         match self.observes(reference) || readiness::needs_status(&reference.kind()) {
-            true => Back::Whole,
-            false => Back::Metadata,
+            true => Projection::Whole,
+            false => Projection::Metadata,
         }
     }
 
@@ -126,7 +126,7 @@ impl Work {
         let reference = apply.reference();
         let resource = self.resource_of(reference).await?;
         let _writing = self.shared.writing(reference);
-        let reply = self.children()?.apply(&resource, apply, self.back(reference)).await;
+        let reply = self.children()?.apply(&resource, apply, self.projection(reference)).await;
         self.shared.metrics.wrote(&self.binding.reconciler, "apply", reply.as_ref().err());
         let reply = reply?;
         let observed = self.observed(reference, reply.object);

@@ -19,7 +19,7 @@ pub trait Observer: Send + Sync {
 
 /// Puts an [`Observer`] around a client's requests.
 #[derive(Clone)]
-pub(super) struct Observed(pub(super) Arc<dyn Observer>);
+pub(super) struct ObserverLayer(pub(super) Arc<dyn Observer>);
 
 /// A service whose requests are observed.
 pub(super) struct ObservedService<S> {
@@ -27,7 +27,7 @@ pub(super) struct ObservedService<S> {
     observer: Arc<dyn Observer>,
 }
 
-impl<S> Layer<S> for Observed {
+impl<S> Layer<S> for ObserverLayer {
     type Service = ObservedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
@@ -87,7 +87,7 @@ mod tests {
             let code = *request.body();
             if code == 0 { Err("gone") } else { Ok(Response::builder().status(code).body(()).unwrap()) }
         });
-        let mut service = Observed(Arc::clone(&seen) as Arc<dyn Observer>).layer(inner);
+        let mut service = ObserverLayer(Arc::clone(&seen) as Arc<dyn Observer>).layer(inner);
         for code in [201, 0] {
             let request = Request::post("https://127.0.0.1:6443/api/v1/pods?x=y").body(code).unwrap();
             let _ = service.call(request).await;

@@ -1,17 +1,15 @@
 //! Checks of DNS labels, for guests that derive object names from their root's name.
 
+use pintle_wit::syntax;
+
 /// Whether a name is a DNS label as RFC 1035 has it: what a Service may be called.
 pub fn dns_1035_label(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_lowercase()) && dns_1123_label(name)
+    syntax::is_rfc_1035_label(name)
 }
 
 /// Whether a name is a DNS label as RFC 1123 has it: one part of a host name.
 pub fn dns_1123_label(name: &str) -> bool {
-    let letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    (1..=63).contains(&name.len())
-        && name.bytes().all(|byte| letter_or_digit(&byte) || byte == b'-')
-        && name.as_bytes().first().is_some_and(letter_or_digit)
-        && name.as_bytes().last().is_some_and(letter_or_digit)
+    syntax::is_label(name)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{
 
 use pintle_api as api;
 use pintle_offline::documents;
+use roster::GUESTS;
 use serde_json::{Value, json};
 
 fn repository() -> PathBuf {
@@ -335,8 +336,8 @@ fn the_crds_of_the_guests_are_those_beside_their_sources() {
         deployed.extend(objects(&path));
     }
     let mut theirs = Vec::new();
-    for guest in ["guest-darkroom", "guest-webserver", "guest-configmonitor"] {
-        theirs.extend(objects(&repository().join(guest).join("crd.yaml")));
+    for guest in GUESTS {
+        theirs.extend(objects(&repository().join(guest.folder()).join("crd.yaml")));
     }
     let by_name = |crd: &Value| crd["metadata"]["name"].as_str().unwrap().to_owned();
     deployed.sort_by_key(by_name);
@@ -349,10 +350,10 @@ fn the_samples_grant_no_more_than_their_guests_roles_allow() {
     let plural = |kind: &str| {
         if kind == "Ingress" { "ingresses".to_owned() } else { format!("{}s", kind.to_lowercase()) }
     };
-    for name in ["darkroom", "webserver", "configmonitor"] {
-        let reconciler =
-            objects(&repository().join(format!("deploy/samples/reconciler-{name}.yaml"))).remove(0);
-        let role = objects(&repository().join(format!("deploy/rbac/{name}.yaml"))).remove(0);
+    for guest in GUESTS {
+        let name = guest.name;
+        let reconciler = objects(&repository().join(guest.reconciler())).remove(0);
+        let role = objects(&repository().join(guest.role())).remove(0);
         let typed: Result<api::ReconcilerSpec, _> = serde_json::from_value(reconciler["spec"].clone());
         typed.unwrap_or_else(|error| panic!("{name}: {error}")).supported().unwrap();
         let verbs = [

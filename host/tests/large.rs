@@ -15,10 +15,7 @@ use std::{
 
 use pintle_engine::CallLimits;
 use pintle_offline::documents;
-use pintle_simulation::{
-    Plan, Seam, Setting, Simulation,
-    scenario::{Guest, ModuleFile},
-};
+use pintle_simulation::{Plan, Seam, Setting, Simulation, scenario::ModuleFile};
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -63,7 +60,7 @@ fn objects(path: &str) -> Vec<Value> {
 
 #[test]
 fn an_answer_that_needs_more_than_its_call_was_granted_is_asked_for_once_more_and_carried_out() {
-    let module = ModuleFile { guest: Some(Guest::Webserver), ..ModuleFile::default() };
+    let module = ModuleFile::of_guest("webserver");
     let module = ("webserver-0.1.0".to_owned(), modules::resolve(&module).unwrap());
     let reconciler = objects("deploy/samples/reconciler-webserver.yaml");
     let setting = Setting::new(&objects("guest-webserver/crd.yaml"), &[module], &[], &reconciler).unwrap();

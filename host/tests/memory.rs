@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use pintle_api::{self as api, module_objects};
 use pintle_kubernetes::Cluster;
 use pintle_offline::documents;
-use pintle_simulation::scenario::{Backend, Call, Cascade, Guest, Mark, ModuleFile, Seen, Stop};
+use pintle_simulation::scenario::{Backend, Call, Cascade, Mark, ModuleFile, Seen, Stop};
 use pintle_simulator::{ApiServer, Options};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ async fn a_host_of_512_mib_lives_through_the_worst_answers_and_serves_their_neig
     for object in api::crds().iter().chain(&objects("guest-webserver/crd.yaml")).chain([&namespace]) {
         user.apply(object).await.unwrap();
     }
-    let module = ModuleFile { guest: Some(Guest::Webserver), ..ModuleFile::default() };
+    let module = ModuleFile::of_guest("webserver");
     let bytes = modules::resolve(&module).unwrap();
     let pushed = module_objects("webserver-0.1.0", &bytes, &pintle_engine::Digest::of(&bytes).to_string());
     for object in pushed.iter().chain(&objects("deploy/samples/reconciler-webserver.yaml")) {

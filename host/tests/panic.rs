@@ -18,10 +18,7 @@ use std::{
 };
 
 use pintle_offline::documents;
-use pintle_simulation::{
-    Plan, Seam, Setting, Simulation,
-    scenario::{Guest, ModuleFile},
-};
+use pintle_simulation::{Plan, Seam, Setting, Simulation, scenario::ModuleFile};
 use serde_json::Value;
 
 /// How many passes over the unlucky root panic.
@@ -61,7 +58,7 @@ fn objects(path: &str) -> Vec<Value> {
 
 #[test]
 fn a_panic_in_a_pass_is_that_roots_failure_and_nothing_elses() {
-    let module = ModuleFile { guest: Some(Guest::Webserver), ..ModuleFile::default() };
+    let module = ModuleFile::of_guest("webserver");
     let module = ("webserver-0.1.0".to_owned(), modules::resolve(&module).unwrap());
     let reconciler = objects("deploy/samples/reconciler-webserver.yaml");
     let setting = Setting::new(&objects("guest-webserver/crd.yaml"), &[module], &[], &reconciler).unwrap();

@@ -27,9 +27,10 @@ use pintle_offline::documents;
 use pintle_simulation::{
     Class, NamedModule, Outcome, Plan, Replay, Setting, Simulation,
     choice::{self, Effort, Menu, Subject},
-    scenario::{Guest, ModuleFile},
+    scenario::ModuleFile,
     search::{self, Tally},
 };
+use roster::GUESTS;
 use serde_json::Value;
 
 /// What runs here is made of small objects that come and go; the allocator of the host takes a third less time for them than libc's.
@@ -122,9 +123,6 @@ fn read(path: &str) -> anyhow::Result<Vec<Value>> {
     Ok(documents::parse(path, &text)?.into_iter().map(|document| document.value).collect())
 }
 
-const GUESTS: [(&str, Guest); 3] =
-    [("darkroom", Guest::Darkroom), ("webserver", Guest::Webserver), ("configmonitor", Guest::Configmonitor)];
-
 /// The scenarios, by the guests of this repository that they speak of: those are in their cluster, and no others, since every start of a
 /// host binds every Reconciler that there is.
 struct Files {
@@ -143,7 +141,7 @@ impl Files {
             }
             let text = fs::read_to_string(repository().join(&file))?;
             let lower = text.to_lowercase();
-            let guests = GUESTS.iter().map(|(guest, _)| *guest).filter(|guest| lower.contains(guest));
+            let guests = GUESTS.iter().map(|guest| guest.name).filter(|guest| lower.contains(guest));
             by_guests.entry(guests.collect()).or_default().push((file, text));
         }
         Ok(Self { by_guests })
@@ -159,9 +157,10 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
     let (mut crds, mut modules, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     let mut spares: Vec<NamedModule> = Vec::new();
     let engine = offline::engine()?;
-    for (name, guest) in GUESTS.iter().copied().filter(|(name, _)| guests.contains(name)) {
-        crds.extend(read(&format!("guest-{name}/crd.yaml"))?);
-        let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
+    for guest in GUESTS.into_iter().filter(|guest| guests.contains(&guest.name)) {
+        let name = guest.name;
+        crds.extend(read(&format!("{}/crd.yaml", guest.folder()))?);
+        let bytes = modules::resolve(&ModuleFile::of_guest(name))?;
         let module = engine.load(&bytes, None).map_err(|failure| anyhow::anyhow!("{name}: {failure}"))?;
         let manifest = serde_json::to_string(module.manifest())?;
         spares.extend([
@@ -170,8 +169,8 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
             (format!("swap-loops-{name}"), fixtures::loops(&manifest)),
             (format!("swap-allocates-{name}"), fixtures::allocates(&manifest)),
         ]);
-        modules.push((format!("{name}-0.1.0"), bytes));
-        objects.extend(read(&format!("deploy/samples/reconciler-{name}.yaml"))?);
+        modules.push((guest.module.to_owned(), bytes));
+        objects.extend(read(&guest.reconciler())?);
     }
     Setting::new(&crds, &modules, &spares, &objects)
 }

@@ -12,6 +12,11 @@ pub fn is_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)
 }
 
+/// A DNS label as RFC 1035 has it: one that begins with a letter. A Service, and the version of an API, is named by one.
+pub fn is_rfc_1035_label(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_lowercase()) && is_label(text)
+}
+
 /// A DNS subdomain as RFC 1123 has it: labels with dots between them, at most 253 bytes.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
@@ -31,9 +36,7 @@ pub fn is_api_version(text: &str) -> bool {
         Some((group, version)) => (Some(group), version),
         None => (None, text),
     };
-    // What begins with a letter is a label of RFC 1035, which a version must be.
-    let is_version = is_label(version) && version.starts_with(|first: char| first.is_ascii_lowercase());
-    is_version && group.is_none_or(is_subdomain)
+    is_rfc_1035_label(version) && group.is_none_or(is_subdomain)
 }
 
 /// A kind: letters, digits and `-` after a letter, at most 63. In lower case it is a DNS label.

@@ -2,18 +2,13 @@
 
 use std::fs;
 
+use roster::GUESTS;
+
 use crate::{
     build,
     progress::Board,
     run::{Result, cargo, program, root, say},
 };
-
-/// The guests, with the file name that their CRD has in `deploy/crds`.
-const GUESTS: [(&str, &str); 3] = [
-    ("darkroom", "darkrooms.deployments.example.com.yaml"),
-    ("webserver", "webservers.my.domain.yaml"),
-    ("configmonitor", "configmonitors.magalix.com.yaml"),
-];
 
 /// Writes every generated file, or, with `check`, fails when one is stale.
 pub(crate) fn run(board: &Board, check: bool) -> Result<()> {
@@ -36,12 +31,12 @@ pub(crate) fn run(board: &Board, check: bool) -> Result<()> {
         }
         Ok(())
     };
-    for (guest, crd) in GUESTS {
-        let package = format!("guest-{guest}");
+    for guest in GUESTS {
+        let package = guest.folder();
         let bin = format!("{package}-schema");
         let schema = ["run", "--quiet", "--package", &package, "--features", "schema", "--bin", &bin];
         cargo(schema.iter().chain(check_flag)).go()?;
-        put(&format!("deploy/crds/{crd}"), &fs::read_to_string(root().join(&package).join("crd.yaml"))?)?;
+        put(&guest.deployed_crd(), &fs::read_to_string(root().join(&package).join("crd.yaml"))?)?;
     }
     // The benchmark's guest is built like any other, but nobody installs it.
     let schema =

@@ -6,15 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use roster::{Entry, GUESTS};
+
 use crate::{
     build,
     progress::Board,
     run::{Program, Result, program, root, target},
 };
-
-/// What a guest may weigh at most: a guest is stored in etcd and compiled by every host.
-const BYTES_MAX: [(&str, u64); 3] =
-    [("webserver", 150_000), ("darkroom", 235_000), ("configmonitor", 220_000)];
 
 /// The built guests.
 pub(crate) struct Guests(PathBuf);
@@ -35,9 +33,10 @@ pub(crate) fn build(board: &Board) -> Result<Guests> {
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
     let guests = Guests(folder);
-    for (name, bytes_max) in BYTES_MAX {
+    for guest in GUESTS {
+        let Entry { name, bytes_max, .. } = guest;
         board.is_at("guest", name);
-        let source = root().join(format!("guest-{name}"));
+        let source = root().join(guest.folder());
         build_command(&pintle, &source, &guests.path(name), &["--locked"]).output()?;
         let bytes = fs::metadata(guests.path(name))?.len();
         if bytes > bytes_max {

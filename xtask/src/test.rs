@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use roster::GUESTS;
+
 use crate::{
     build, generate, guests, packages,
     progress::Board,
@@ -102,9 +104,9 @@ const STEPS_OF_THEIR_OWN: [&str; 4] = ["acceptance", "conformance", "control_pla
 
 fn golden_cases() -> Result<()> {
     let guests = target().join("guests");
-    for name in ["webserver", "darkroom", "configmonitor"] {
-        let module = guests.join(format!("{name}.wasm"));
-        let cases = root().join(format!("guest-{name}")).join("cases");
+    for guest in GUESTS {
+        let module = guests.join(format!("{}.wasm", guest.name));
+        let cases = root().join(guest.folder()).join("cases");
         program(built("pintle"), [Path::new("test"), &module, &cases]).go()?;
     }
     Ok(())

@@ -19,7 +19,7 @@ const LABEL_BYTES_MAX: usize = 63;
 
 impl ConfigMapSource {
     /// Where a module of so many bytes lies that belongs to the Module `name`.
-    pub fn of_module(namespace: &str, name: &str, bytes: usize) -> Self {
+    fn of_module(namespace: &str, name: &str, bytes: usize) -> Self {
         Self {
             namespace: namespace.into(),
             name: name.into(),
@@ -30,7 +30,7 @@ impl ConfigMapSource {
     }
 
     /// The ConfigMaps that hold the bytes of the Module `module`.
-    pub fn config_maps(&self, module: &str, bytes: &[u8]) -> Vec<ConfigMap> {
+    fn config_maps(&self, module: &str, bytes: &[u8]) -> Vec<ConfigMap> {
         // A label's value is shorter than a name may be.
         let label = (module.len() <= LABEL_BYTES_MAX).then(|| (LABEL_MODULE.to_owned(), module.to_owned()));
         let labels = label.map(|label| BTreeMap::from([label]));
@@ -51,12 +51,28 @@ impl ConfigMapSource {
     }
 }
 
-/// The objects that `pintle push` makes of a module: its ConfigMaps, and then its Module.
+/// The objects of a module, as `pintle push` makes them.
+#[derive(Clone, Debug)]
+pub struct ModuleObjects {
+    /// What holds the bytes. They come first, since the Module names them.
+    pub config_maps: Vec<ConfigMap>,
+    /// What names the bytes.
+    pub module: Module,
+}
+
+impl ModuleObjects {
+    /// The objects for a module whose ConfigMaps are to be in this namespace.
+    pub fn new(namespace: &str, name: &str, bytes: &[u8], digest: &str) -> Self {
+        let source = ConfigMapSource::of_module(namespace, name, bytes.len());
+        let config_maps = source.config_maps(name, bytes);
+        let spec = ModuleSpec { digest: digest.into(), source: ModuleSource { config_map: Some(source) } };
+        Self { config_maps, module: Module::new(name, spec) }
+    }
+}
+
+/// The objects that `pintle push` makes of a module by default, in their order, as JSON: tests and simulations apply these.
 pub fn module_objects(name: &str, bytes: &[u8], digest: &str) -> Vec<Value> {
-    let source = ConfigMapSource::of_module(NAMESPACE, name, bytes.len());
-    let config_maps = source.config_maps(name, bytes);
-    let spec = ModuleSpec { digest: digest.into(), source: ModuleSource { config_map: Some(source) } };
-    let module = Module::new(name, spec);
+    let ModuleObjects { config_maps, module } = ModuleObjects::new(NAMESPACE, name, bytes, digest);
     let config_maps = config_maps.into_iter().map(|config_map| json!(config_map));
     config_maps.chain([json!(module)]).collect()
 }

@@ -4,7 +4,7 @@
 
 mod layout;
 
-pub use layout::module_objects;
+pub use layout::{ModuleObjects, module_objects};
 
 use kube::{CustomResource, KubeSchema};
 use pintle_core::{

@@ -19,6 +19,14 @@ pub fn kind(object: &Value) -> Kind {
     Kind::new(text(object, &["apiVersion"]).unwrap_or_default(), text(object, &["kind"]).unwrap_or_default())
 }
 
+/// Writes its kind into an object. The items of a list do not carry theirs, and metadata alone carries another.
+pub fn set_kind(object: &mut Value, kind: Kind) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".into(), kind.api_version.into());
+        fields.insert("kind".into(), kind.kind.into());
+    }
+}
+
 /// The object's name, or nothing.
 pub fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"]).unwrap_or_default()
@@ -68,7 +76,7 @@ pub fn is_name(name: &str) -> bool {
 
 /// A DNS label (RFC 1123), as namespaces are named.
 pub fn is_namespace(name: &str) -> bool {
-    name.len() <= 63 && !name.contains('.') && is_name(name)
+    syntax::is_label(name)
 }
 
 /// Whether this can be the kind of an object: `v1` or `GROUP/VERSION`, and a kind, as in [`pintle_wit::syntax`]. Anything else could reach

@@ -17,7 +17,7 @@ const IO: [&str; 4] = ["wasmtime", "tokio", "futures", "axum"];
 
 /// The packages of the workspace that each may build on. Whatever is not listed here is a guest when its folder says so, and free
 /// otherwise (`testbed`).
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("pintle-wit", &[]),
     ("pintle-guest", &["pintle-wit"]),
     ("pintle-core", &["pintle-wit"]),
@@ -72,8 +72,9 @@ const MAY_USE: [(&str, &[&str]); 16] = [
         ],
     ),
     ("pintle-bench", &["pintle-testbed", "guest-bench"]),
-    ("xtask", &[]),
-    ("workbench", &["pintle-testbed"]),
+    ("roster", &[]),
+    ("xtask", &["roster"]),
+    ("workbench", &["pintle-testbed", "roster"]),
 ];
 
 fn workspace() -> PathBuf {

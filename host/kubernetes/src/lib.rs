@@ -15,7 +15,8 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::{Client, client::Body};
 use pintle_core::{
-    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite, account::Account, reasons,
+    ApiError, Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite, account::Account, object,
+    reasons,
 };
 use pintle_wit::{Cause, EvictionMode, Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -140,8 +141,7 @@ impl Cluster {
     ) -> Result<Option<Value>, ApiError> {
         let found = self.read(resource, reference, Projection::Metadata).await?;
         Ok(found.map(|mut object| {
-            object["apiVersion"] = reference.api_version.as_str().into();
-            object["kind"] = reference.kind.as_str().into();
+            object::set_kind(&mut object, reference.kind());
             object
         }))
     }

@@ -8,6 +8,7 @@ use kube::{
     core::{ApiResource, DynamicResourceScope, ObjectMeta},
     runtime::{WatchStreamExt, watcher},
 };
+use pintle_core::object;
 use pintle_kubernetes::{Projection, Reduced, Resource};
 use pintle_runtime::{
     Spawner,
@@ -262,10 +263,7 @@ impl News {
         let kind = &self.key.kind;
         match serde_json::from_str(self.text.get()) {
             Ok(Reduced(mut live)) => {
-                if let Some(fields) = live.as_object_mut() {
-                    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
-                    fields.insert("kind".into(), kind.kind.as_str().into());
-                }
+                object::set_kind(&mut live, kind.clone());
                 Some(live)
             }
             Err(error) => {

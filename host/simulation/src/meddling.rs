@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use pintle_api::module_objects;
-use pintle_core::reconciler;
+use pintle_core::{object::at, reconciler};
 use pintle_engine::Digest;
 use pintle_simulator::{Act, Failure, Seen as Request, Verb};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Map, Value, json};
 
-use super::{
-    plan::{OnWrite, at},
-    script::Troubled,
-    world::World,
-};
+use super::{plan::OnWrite, script::Troubled, world::World};
 
 /// How long such a change lasts until it is put back.
 const MEDDLED_FOR: Duration = Duration::from_secs(5);

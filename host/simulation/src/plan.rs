@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use serde_json::Value;
-
 use super::Class;
 
 /// What goes wrong in a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
@@ -364,11 +362,6 @@ impl FromStr for Replay {
             Some(_) => Err(wrong()),
         }
     }
-}
-
-/// The path of a value in an object, as `metadata.labels`.
-pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(object, |value, key| value.get(key))
 }
 
 #[cfg(test)]

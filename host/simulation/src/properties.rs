@@ -6,12 +6,13 @@ use std::{
     time::Duration,
 };
 
+use pintle_core::object::{at, uid};
 use pintle_simulator::{Record, Snapshot, Verb};
 use pintle_wit::{ObjectRef, names};
 use serde_json::Value;
 
 use super::{
-    plan::{Fault, OnWrite, Plan, Reach, at},
+    plan::{Fault, OnWrite, Plan, Reach},
     run::{Evidence, Reference},
     script::{Asked, REQUESTS_MAX, Step, Troubled, is_host},
     world::World,
@@ -112,10 +113,6 @@ fn changes(records: &[Record]) -> impl Iterator<Item = (&Record, ObjectRef)> {
         let reference = pintle_core::object::reference(object);
         (!is_own(&reference)).then_some((record, reference))
     })
-}
-
-fn uid(object: &Value) -> &str {
-    at(object, &["metadata", "uid"]).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The kinds that Reconcilers are for: apiVersion and kind.

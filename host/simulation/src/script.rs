@@ -8,6 +8,7 @@ use std::{
 };
 
 use jiff::SignedDuration;
+use pintle_core::object::at;
 use pintle_simulator::{EventFate, EventSeen, Failure, Fate, Faults, Seen as Request, StreamSeen, Verb};
 use pintle_wit::ObjectRef;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{
     hosts::Life,
-    plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach, at},
+    plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach},
 };
 
 /// How long an event may be missing before the watch begins anew. No real cluster hides an event for ever.

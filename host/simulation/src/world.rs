@@ -10,6 +10,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use pintle_core::object::at;
 use pintle_engine::Engine;
 use pintle_simulator::{Act, ApiServer, Failure, Record};
 use pintle_wit::ObjectRef;
@@ -18,7 +19,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{
     hosts::{Running, Start},
-    plan::{Fault, Plan, at},
+    plan::{Fault, Plan},
     run::NamedModule,
     script::{Asked, Deed, Hook, STARTS, Script, Step, is_about_hosts, is_host},
     seam::{Impure, Seams},

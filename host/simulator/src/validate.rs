@@ -1,6 +1,6 @@
 //! What the API server refuses in objects of the built-in kinds, as far as Pintle or its users meet it, and in all metadata.
 
-use pintle_wit::Cause;
+use pintle_wit::{Cause, syntax};
 use serde_json::Value;
 
 use crate::failure::cause;
@@ -141,19 +141,12 @@ fn metadata(kind: &str, custom: bool, live: Option<&Value>, next: &Value, found:
 }
 
 fn is_name(kind: &str, name: &str) -> bool {
-    let label = |text: &str| {
-        !text.is_empty()
-            && text.len() <= 63
-            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !text.starts_with('-')
-            && !text.ends_with('-')
-    };
     match kind {
-        "Service" => label(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
-        "Namespace" => label(name),
+        "Service" => syntax::is_rfc_1035_label(name),
+        "Namespace" => syntax::is_label(name),
         // Names of roles may hold anything that a path can.
         "ClusterRole" | "Role" | "RoleBinding" => !name.is_empty() && !name.contains(['/', '%']),
-        _ => name.len() <= 253 && name.split('.').all(|part| label(part) || part.len() > 63),
+        _ => syntax::is_subdomain(name),
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use pintle_wit::syntax;
 
 use super::{
     output,
@@ -111,11 +112,7 @@ impl New {
 
     fn names(&self) -> Result<Names, Problem> {
         let name = &self.name;
-        let is_label = name.starts_with(|first: char| first.is_ascii_lowercase())
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !name.ends_with('-')
-            && name.len() <= NAME_MAX;
-        if !is_label {
+        if !syntax::is_rfc_1035_label(name) || name.len() > NAME_MAX {
             let message = format!("{name:?} is no name for a guest");
             return Err(Problem::new(message).hint(format!(
                 "it has at most {NAME_MAX} lower-case letters, digits and '-', and begins with a letter"
@@ -160,19 +157,7 @@ impl New {
             return Err(Problem::new(message)
                 .hint("name one in CamelCase with --kind, other than a word of the contract"));
         }
-        let is_group = self.group.contains('.')
-            && self.group.split('.').all(|part| {
-                let edge = |byte: Option<&u8>| {
-                    byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-                };
-                let bytes = part.as_bytes();
-                edge(bytes.first())
-                    && edge(bytes.last())
-                    && bytes
-                        .iter()
-                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
-            });
-        if !is_group {
+        if !self.group.contains('.') || !syntax::is_subdomain(&self.group) {
             return Err(Problem::new(format!("{:?} is no API group", self.group))
                 .hint("it looks like a domain name: example.com"));
         }

@@ -11,10 +11,11 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use pintle_api::{self as api, ConfigMapSource, Module, ModuleSource, ModuleSpec};
+use pintle_api::{self as api, Module, ModuleObjects};
 use pintle_kubernetes::connect::Connect;
 use pintle_offline as offline;
 use pintle_schema::config_schema;
+use pintle_wit::syntax;
 use serde_json::json;
 
 use super::{
@@ -77,30 +78,27 @@ impl Push {
     async fn push(&self, bytes: &[u8], digest: String) -> Result<Verdict, Problem> {
         let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
+        let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &digest);
         let found = modules.get_opt(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
         let said = match found {
             Some(module) if module.spec.digest != digest => return Err(self.taken(&module.spec.digest)),
             Some(module) => {
-                // The ConfigMaps may have gone since.
-                if let Some(source) =
-                    module.spec.source.config_map.as_ref().filter(|source| self.is_ours(source, bytes))
-                {
-                    self.upload(&client, source, bytes).await?;
-                    self.own(&client, &module, source).await?;
+                // The ConfigMaps may have gone since. Bytes that somebody laid out in another way are left to them.
+                if module.spec.source == wanted.module.spec.source {
+                    self.upload(&client, &wanted).await?;
+                    self.own(&client, &module, &wanted).await?;
                 }
                 "unchanged"
             }
             None => {
-                let source = self.source(bytes);
-                self.upload(&client, &source, bytes).await?;
-                let spec = ModuleSpec { digest, source: ModuleSource { config_map: Some(source.clone()) } };
+                self.upload(&client, &wanted).await?;
                 let params =
                     PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
                 let module = modules
-                    .create(&params, &Module::new(&self.name, spec))
+                    .create(&params, &wanted.module)
                     .await
                     .map_err(|error| live::problem(format!("module {}", self.name), &error))?;
-                self.own(&client, &module, &source).await?;
+                self.own(&client, &module, &wanted).await?;
                 "created"
             }
         };
@@ -126,25 +124,16 @@ impl Push {
         .hint("push under another name, for instance that of the next version, and then: pintle swap")
     }
 
-    fn source(&self, bytes: &[u8]) -> ConfigMapSource {
-        ConfigMapSource::of_module(&self.namespace, &self.name, bytes.len())
-    }
-
-    /// Whether a Module's source is laid out as this command would do it.
-    fn is_ours(&self, source: &ConfigMapSource, bytes: &[u8]) -> bool {
-        *source == self.source(bytes)
-    }
-
-    async fn upload(&self, client: &Client, source: &ConfigMapSource, bytes: &[u8]) -> Result<(), Problem> {
-        let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &source.namespace);
+    async fn upload(&self, client: &Client, objects: &ModuleObjects) -> Result<(), Problem> {
+        let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &self.namespace);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-        for wanted in source.config_maps(&self.name, bytes) {
+        for wanted in &objects.config_maps {
             let name = wanted.metadata.name.clone().unwrap_or_default();
-            let about = format!("ConfigMap {}/{name}", source.namespace);
-            match config_maps.create(&params, &wanted).await {
+            let about = format!("ConfigMap {}/{name}", self.namespace);
+            match config_maps.create(&params, wanted).await {
                 Ok(_) => {}
                 Err(error) if live::is(&error, 404) => {
-                    return Err(Problem::new(format!("there is no namespace {}", source.namespace))
+                    return Err(Problem::new(format!("there is no namespace {}", self.namespace))
                         .hint("install Pintle with: kubectl apply -f deploy/install.yaml; or name the host's namespace with --namespace"));
                 }
                 // An upload that was broken off leaves parts.
@@ -155,7 +144,7 @@ impl Push {
                         return Err(Problem::new(format!("{about} exists and holds something else")).hint(
                             format!(
                                 "push under another name, or: kubectl -n {} delete configmap {name}",
-                                source.namespace
+                                self.namespace
                             ),
                         ));
                     }
@@ -167,23 +156,23 @@ impl Push {
     }
 
     /// Makes the Module the owner of its ConfigMaps, so that they go with it.
-    async fn own(&self, client: &Client, module: &Module, source: &ConfigMapSource) -> Result<(), Problem> {
-        let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &source.namespace);
+    async fn own(&self, client: &Client, module: &Module, objects: &ModuleObjects) -> Result<(), Problem> {
+        let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &self.namespace);
         let owner = json!([{
             "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "name": self.name,
             "uid": module.metadata.uid.clone().unwrap_or_default(),
         }]);
         let patch = Patch::Merge(json!({"metadata": {"ownerReferences": owner}}));
-        for name in source.names() {
+        for name in objects.config_maps.iter().filter_map(|config_map| config_map.metadata.name.as_deref()) {
             // The fields have one writer, so that force is not needed, and a merge is enough.
             config_maps
                 .patch(
-                    &name,
+                    name,
                     &PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() },
                     &patch,
                 )
                 .await
-                .map_err(|error| live::problem(format!("ConfigMap {}/{name}", source.namespace), &error))?;
+                .map_err(|error| live::problem(format!("ConfigMap {}/{name}", self.namespace), &error))?;
         }
         Ok(())
     }
@@ -200,15 +189,7 @@ fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
 
 /// A DNS subdomain, short enough for the names of further parts.
 fn is_name(name: &str) -> bool {
-    let is_edge =
-        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    name.len() <= 250
-        && name.split('.').all(|part| {
-            let bytes = part.as_bytes();
-            is_edge(bytes.first())
-                && is_edge(bytes.last())
-                && bytes.iter().all(|byte| is_edge(Some(byte)) || *byte == b'-')
-        })
+    name.len() <= 250 && syntax::is_subdomain(name)
 }
 
 #[cfg(test)]

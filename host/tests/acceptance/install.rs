@@ -11,6 +11,7 @@ use pintle_offline::documents;
 use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
+use roster::GUESTS;
 use serde_json::Value;
 
 use crate::{
@@ -74,24 +75,18 @@ pub(crate) async fn a_host_waits_for_its_crds(plane: &ControlPlane) -> anyhow::R
 
 /// Uploads the guests, and hangs each on its kind.
 pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
-    use pintle_simulation::scenario::Guest;
-    let guests = [
-        ("darkroom", Guest::Darkroom),
-        ("webserver", Guest::Webserver),
-        ("configmonitor", Guest::Configmonitor),
-    ];
-    for (name, guest) in guests {
-        let bytes = modules::resolve(&ModuleFile { guest: Some(guest), ..ModuleFile::default() })?;
+    for guest in GUESTS {
+        let bytes = modules::resolve(&ModuleFile::of_guest(guest.name))?;
         let digest = pintle_engine::Digest::of(&bytes).to_string();
-        for object in module_objects(&format!("{name}-0.1.0"), &bytes, &digest) {
+        for object in module_objects(guest.module, &bytes, &digest) {
             real.apply(&object).await?;
         }
     }
-    for (name, _) in guests {
-        hang(name, real).await?;
+    for guest in GUESTS {
+        hang(guest.name, real).await?;
     }
-    for (name, _) in guests {
-        wait_until_ready(real, name).await?;
+    for guest in GUESTS {
+        wait_until_ready(real, guest.name).await?;
     }
     Ok(())
 }

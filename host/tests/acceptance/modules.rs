@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf};
 
 use anyhow::Context;
 use pintle_engine::fixtures;
-use pintle_simulation::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, Guest, ModuleFile};
+use pintle_simulation::scenario::{Bytes, CUSTOM_API_VERSION, Fixture, ModuleFile};
 use serde_json::{Map, Value};
 
 /// A custom section of a component, called `note` and empty.
@@ -20,13 +20,7 @@ pub(crate) fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
 }
 
 fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
-    if let Some(guest) = module.guest {
-        let name = match guest {
-            Guest::Darkroom => "darkroom",
-            Guest::DarkroomNext => "darkroom-next",
-            Guest::Webserver => "webserver",
-            Guest::Configmonitor => "configmonitor",
-        };
+    if let Some(name) = &module.guest {
         let path = guests().join(format!("{name}.wasm"));
         return fs::read(&path)
             .with_context(|| format!("{} cannot be read; run: cargo xtask guests", path.display()));

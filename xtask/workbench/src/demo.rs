@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use pintle_testbed::ControlPlane;
+use roster::GUESTS;
 
 use crate::{cluster, say};
 
@@ -104,9 +105,8 @@ impl Demo<'_> {
 
     fn show(&self) -> Result<()> {
         say("pushing the modules; a Reconciler hangs each on its kind");
-        for name in ["darkroom", "webserver", "configmonitor"] {
-            let module = format!("{name}-0.1.0");
-            self.pintle(&["push", &module, &self.guest(name), "--wait"])?;
+        for guest in GUESTS {
+            self.pintle(&["push", guest.module, &self.guest(guest.name), "--wait"])?;
         }
         self.kubectl("apply -f deploy/samples")?;
         self.wait("all roots to be Ready", || {

@@ -67,8 +67,7 @@ impl Driver {
     /// Some live object of this name: the root's, an orphan, one to adopt, another's; drifted or not, deleting or not.
     fn live(&mut self, reference: &ObjectRef, sent: Option<&Apply>) -> Observed {
         let mut live = sent.map_or_else(|| json!({"metadata": {}}), |apply| apply.object().clone());
-        live["apiVersion"] = reference.api_version.as_str().into();
-        live["kind"] = reference.kind.as_str().into();
+        object::set_kind(&mut live, reference.kind());
         live["metadata"]["name"] = reference.name.as_str().into();
         live["metadata"]["namespace"] = reference.namespace.clone().into();
         live["metadata"]["uid"] = format!("uid-{}", self.choose(3)).into();

@@ -1,7 +1,7 @@
 //! The requests of a pass to the API server.
 
 use pintle_core::{
-    ApiError, Applied, Apply, EvictionWrite, FinalizerWrite, Observed, readiness, reasons, reconciler,
+    ApiError, Applied, Apply, EvictionWrite, FinalizerWrite, Observed, object, readiness, reasons, reconciler,
 };
 use pintle_kubernetes::{Cluster, Projection, Resource};
 use pintle_runtime::clock;
@@ -82,8 +82,7 @@ impl Work {
     }
 
     pub(super) fn observed(&self, reference: &ObjectRef, mut live: Value) -> Observed {
-        live["apiVersion"] = reference.api_version.as_str().into();
-        live["kind"] = reference.kind.as_str().into();
+        object::set_kind(&mut live, reference.kind());
         Observed::of(&live, &self.binding.field_manager, self.observes(reference))
     }
 
@@ -177,8 +176,7 @@ impl Work {
         self.shared.metrics.wrote(&self.binding.reconciler, "status", reply.as_ref().err());
         let mut live = reply?;
         let kind = self.binding.root_kind();
-        live["apiVersion"] = kind.api_version.as_str().into();
-        live["kind"] = kind.kind.as_str().into();
+        object::set_kind(&mut live, kind.clone());
         let mut state = self.shared.state();
         let changed = state.roots.wrote(&kind, live);
         self.shared.tell_of_counts(&mut state, &kind);

@@ -92,9 +92,9 @@ pub enum CustomKind {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ModuleFile {
-    /// A guest of this repository.
+    /// A guest of this repository, as `cargo xtask guests` builds it: `darkroom`, or `darkroom-next`, a later one.
     #[serde(default)]
-    pub guest: Option<Guest>,
+    pub guest: Option<String>,
     /// A guest that misbehaves.
     #[serde(default)]
     pub fixture: Option<Fixture>,
@@ -127,18 +127,11 @@ pub struct ModuleFile {
     pub digest: Option<String>,
 }
 
-/// The guests of this repository, as `cargo xtask guests` builds them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Guest {
-    /// guest-darkroom.
-    Darkroom,
-    /// A later guest-darkroom, with another CACHE_TIME.
-    DarkroomNext,
-    /// guest-webserver.
-    Webserver,
-    /// guest-configmonitor.
-    Configmonitor,
+impl ModuleFile {
+    /// The bytes of a guest of this repository.
+    pub fn of_guest(name: &str) -> Self {
+        Self { guest: Some(name.into()), ..Self::default() }
+    }
 }
 
 /// The ways in which a guest can misbehave.

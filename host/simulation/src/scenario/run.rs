@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
+use pintle_core::object::uid;
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
@@ -492,10 +493,6 @@ fn without_generations(expected: &mut Value) {
 
 fn said(error: anyhow::Error) -> Vec<String> {
     vec![format!("{error:#}")]
-}
-
-fn uid(live: &Value) -> &str {
-    live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// What is not as expected of a condition.

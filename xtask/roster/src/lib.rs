@@ -1,0 +1,83 @@
+//! The guests of this repository. Whatever goes through all of them reads this list: `cargo xtask`, the demo and the tests.
+//!
+//! It depends on nothing, because `cargo xtask` waits for it.
+
+/// The guests.
+pub const GUESTS: [Entry; 3] = [
+    Entry {
+        name: "darkroom",
+        module: "darkroom-0.1.0",
+        crd: "darkrooms.deployments.example.com",
+        bytes_max: 235_000,
+    },
+    Entry { name: "webserver", module: "webserver-0.1.0", crd: "webservers.my.domain", bytes_max: 150_000 },
+    Entry {
+        name: "configmonitor",
+        module: "configmonitor-0.1.0",
+        crd: "configmonitors.magalix.com",
+        bytes_max: 220_000,
+    },
+];
+
+/// A guest of this repository.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it is called: in its manifest, as a file in `target/guests`, and as a Reconciler in `deploy/samples`.
+    pub name: &'static str,
+    /// The Module that its sample of a Reconciler names.
+    pub module: &'static str,
+    /// The name of its CRD.
+    pub crd: &'static str,
+    /// How large its component may be: a guest is stored in etcd and compiled by every host.
+    pub bytes_max: u64,
+}
+
+impl Entry {
+    /// Its folder, which is also the name of its package.
+    pub fn folder(&self) -> String {
+        format!("guest-{}", self.name)
+    }
+
+    /// Its CRD, as users install it.
+    pub fn deployed_crd(&self) -> String {
+        format!("deploy/crds/{}.yaml", self.crd)
+    }
+
+    /// The role that the host needs for it.
+    pub fn role(&self) -> String {
+        format!("deploy/rbac/{}.yaml", self.name)
+    }
+
+    /// The sample of a Reconciler for it.
+    pub fn reconciler(&self) -> String {
+        format!("deploy/samples/reconciler-{}.yaml", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn the_list_has_every_guest_of_the_repository_with_its_files() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap());
+        let mut there: Vec<String> = folders
+            .filter(|entry| entry.path().join("cases").is_dir())
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        there.sort_unstable();
+        let mut listed: Vec<String> = GUESTS.iter().map(Entry::folder).collect();
+        listed.sort_unstable();
+        assert_eq!(there, listed);
+        for guest in GUESTS {
+            for file in [guest.deployed_crd(), guest.role(), guest.reconciler()] {
+                assert!(root.join(&file).is_file(), "{file}");
+            }
+            let sample = fs::read_to_string(root.join(guest.reconciler())).unwrap();
+            assert!(sample.contains(guest.module), "{sample}");
+        }
+    }
+}

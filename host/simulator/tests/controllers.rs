@@ -29,12 +29,14 @@ fn create(server: &ApiServer, object: Value) -> Value {
 }
 
 fn config_map(name: &str, owners: &[&Value]) -> Value {
-    let owners: Vec<Value> = owners
-        .iter()
-        .map(|owner| {
-            json!({"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]})
+    let reference = |owner: &&Value| {
+        let metadata = &owner["metadata"];
+        json!({
+            "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+            "name": metadata["name"], "uid": metadata["uid"],
         })
-        .collect();
+    };
+    let owners: Vec<Value> = owners.iter().map(reference).collect();
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", "ownerReferences": owners}})
 }
 

@@ -18,6 +18,10 @@ use super::{
     problem::{Problem, Verdict},
 };
 
+/// What helps when a core module does not become a component.
+const NO_COMPONENT: &str =
+    "a guest exports its type with pintle_guest::export!(...), and links nothing that calls the system";
+
 /// Build a guest in Rust: its module, its CRD and the schema of its config
 ///
 /// Writes `crd.yaml` and `config.schema.json` beside the guest's Cargo.toml, compiles it, makes a component of it, and loads the
@@ -74,8 +78,8 @@ impl Build {
             .module(&core)
             .and_then(|mut encoder| encoder.encode())
             .map_err(|error| {
-                let hint = "a guest exports its type with pintle_guest::export!(...), and links nothing that calls the system";
-                Problem::failed(format!("the module cannot be made a component: {error:#}")).hint(hint)
+                Problem::failed(format!("the module cannot be made a component: {error:#}"))
+                    .hint(NO_COMPONENT)
             })?;
         let engine = offline::engine()?;
         let module = engine

@@ -24,6 +24,10 @@ use super::{
     problem::{Problem, Verdict},
 };
 
+/// What helps when the namespace for the ConfigMaps is not there.
+const NO_NAMESPACE: &str = "install Pintle with: kubectl apply -f deploy/install.yaml; or name the host's \
+                            namespace with --namespace";
+
 /// Upload a guest as a Module
 ///
 /// The module is checked first, as the operator will check it. Its bytes go into ConfigMaps in the host's namespace, and a Module
@@ -133,8 +137,9 @@ impl Push {
             match config_maps.create(&params, wanted).await {
                 Ok(_) => {}
                 Err(error) if live::is(&error, 404) => {
-                    return Err(Problem::new(format!("there is no namespace {}", self.namespace))
-                        .hint("install Pintle with: kubectl apply -f deploy/install.yaml; or name the host's namespace with --namespace"));
+                    return Err(
+                        Problem::new(format!("there is no namespace {}", self.namespace)).hint(NO_NAMESPACE)
+                    );
                 }
                 // An upload that was broken off leaves parts.
                 Err(error) if live::is(&error, 409) => {

@@ -349,8 +349,11 @@ impl Simulate {
         let sample = self.module.with_file_name("sample.yaml");
         match sample.is_file() {
             true => Ok(vec![sample]),
-            false => Err(Problem::new("a scenario is needed: there is no sample.yaml beside the module")
-                .hint("give a custom resource, or a scenario as docs/simulator.md describes it: --scenario FILE")),
+            false => {
+                let hint = "give a custom resource, or a scenario as docs/simulator.md describes it: --scenario FILE";
+                Err(Problem::new("a scenario is needed: there is no sample.yaml beside the module")
+                    .hint(hint))
+            }
         }
     }
 

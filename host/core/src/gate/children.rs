@@ -204,11 +204,13 @@ fn check_metadata(metadata: &Map<String, Value>, path: &str, found: &mut Violati
                 found.add(reasons::NAMESPACE_FORBIDDEN, format_args!("{path}.namespace"), message);
             }
             "labels" | "annotations" => check_map(value, &format!("{path}.{key}"), found),
-            _ => found.add(
-                reasons::METADATA_FORBIDDEN,
-                format_args!("{path}.{key}"),
-                format_args!("metadata.{key} is not a guest's to set; it may set name, namespace, labels and annotations"),
-            ),
+            _ => {
+                let message = format_args!(
+                    "metadata.{key} is not a guest's to set; it may set name, namespace, labels and \
+                     annotations"
+                );
+                found.add(reasons::METADATA_FORBIDDEN, format_args!("{path}.{key}"), message);
+            }
         }
     }
     Some(())

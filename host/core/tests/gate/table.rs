@@ -68,9 +68,11 @@ fn forms() -> Vec<Row> {
     use reasons::*;
     let web = "Deployment \"web\"";
     let at = |rest: &str| format!("children[0].object{rest}");
-    let many: Vec<Value> = (0..9)
-        .map(|n| json!({"id": format!("{n}"), "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{n}")}}}))
-        .collect();
+    let numbered = |n: usize| {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{n}")}});
+        json!({"id": n.to_string(), "object": object})
+    };
+    let many: Vec<Value> = (0..9).map(numbered).collect();
     let twin = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}});
     let mut rows = vec![
         row(OBJECT_INVALID, &at(""), "\"web\"", "/children/0/object", json!("text")),

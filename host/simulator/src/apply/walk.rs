@@ -291,7 +291,8 @@ fn unfit(shape: Shape<'_>, value: &Value, path: &mut Path) -> Option<String> {
             items.iter().enumerate().find_map(|(index, item)| {
                 let step = shape.item_step(item);
                 if granular && step.is_none() {
-                    return Some(format!("{}: element {index}: associative list with keys has an element that omits key fields", shown(path)));
+                    let omits = "associative list with keys has an element that omits key fields";
+                    return Some(format!("{}: element {index}: {omits}", shown(path)));
                 }
                 let step = step.unwrap_or_else(|| format!("[{index}]"));
                 if granular && !steps.insert(step.clone()) {

@@ -1,0 +1,84 @@
+//! O3 and O10: how often the hosts changed each object, and how many requests that took.
+
+use std::collections::BTreeMap;
+
+use pintle_simulator::Verb;
+use pintle_wit::ObjectRef;
+use serde_json::Value;
+
+use super::{
+    super::{
+        plan::Plan,
+        run::{Evidence, Reference},
+        script::REQUESTS_MAX,
+        world::World,
+    },
+    Broken, Property, changes,
+    delays::delays,
+};
+
+/// How often the hosts changed an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Counts {
+    pub(in super::super) created: u32,
+    pub(in super::super) deleted: u32,
+    pub(in super::super) changed: u32,
+}
+
+/// The numbers by which the run is judged.
+pub(in super::super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>) -> Evidence {
+    let mut counts: BTreeMap<ObjectRef, Counts> = BTreeMap::new();
+    world.with_records(|records| {
+        for (record, mut reference) in changes(records) {
+            // A Pod of a Deployment has another name in every run: of those, how many went is what counts.
+            if reference.kind == "Pod" {
+                reference.name.clear();
+            }
+            let count = counts.entry(reference).or_default();
+            match (&record.before, &record.after) {
+                (None, _) => count.created += 1,
+                (_, None) => count.deleted += 1,
+                _ if record.seen.verb == Verb::Delete => count.deleted += 1,
+                _ => count.changed += 1,
+            }
+        }
+    });
+    let requests = world.script().requests;
+    Evidence { end, counts, requests, delays: delays(world), forced: 0 }
+}
+
+/// O3 and O10.
+pub(in super::super) fn counted(
+    world: &World,
+    evidence: &Evidence,
+    plan: &Plan,
+    reference: &Reference,
+) -> Result<(), Broken> {
+    let expected = &reference.outcome.evidence;
+    let faults = u32::try_from(plan.0.len()).unwrap_or(u32::MAX);
+    let broken = |property, what| {
+        let step = world.script().steps.last().cloned();
+        Err(Broken { property, step, what })
+    };
+    // What somebody undid is done again, once.
+    let meddled = u32::try_from(plan.0.iter().filter(|fault| fault.meddles()).count()).unwrap_or(u32::MAX);
+    for (object, found) in &evidence.counts {
+        let expected = expected.counts.get(object).copied().unwrap_or_default();
+        if found.created > expected.created + meddled {
+            let what =
+                format!("{object} was created {} times instead of {}", found.created, expected.created);
+            return broken(Property::Counted, what);
+        }
+        if found.deleted > expected.deleted + meddled {
+            let what =
+                format!("{object} was deleted {} times instead of {}", found.deleted, expected.deleted);
+            return broken(Property::Counted, what);
+        }
+    }
+    let requests_max = 6 * expected.requests + 300 + 150 * faults;
+    if evidence.requests > requests_max.min(REQUESTS_MAX) {
+        let what = format!("{} requests, where {} are enough", evidence.requests, expected.requests);
+        return broken(Property::Bounded, what);
+    }
+    Ok(())
+}

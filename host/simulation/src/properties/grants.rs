@@ -1,0 +1,92 @@
+//! What Reconcilers let the hosts do to objects that no host made. It is read here from the objects alone, apart from the host's own code.
+
+use std::collections::BTreeSet;
+
+use pintle_core::object::at;
+use pintle_simulator::{Record, Snapshot, Verb};
+use serde_json::Value;
+
+/// What a Reconciler may do to objects that it did not make.
+pub(super) struct Grant {
+    manager: String,
+    /// The kinds that it may patch, as apiVersion and kind, with the fields.
+    patches: Vec<(String, String, Vec<Vec<String>>)>,
+    evicts: bool,
+}
+
+/// What the Reconcilers have granted at any time of the run.
+pub(super) fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
+    let texts = |value: &Value| -> Vec<Vec<String>> {
+        let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.map(|path| path.split('.').map(Into::into).collect()).collect()
+    };
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let of_reconcilers = records.iter().filter(|record| record.seen.resource == "reconcilers");
+    let shown = of_reconcilers.filter_map(|record| record.after.as_ref().or(record.before.as_ref()));
+    let there = snapshot.objects.iter().filter(|(reference, _)| reference.kind == "Reconciler");
+    let shown = shown.chain(there.map(|(_, object)| object));
+    let news = shown.filter(|object| seen.insert(object["spec"].to_string()));
+    news.map(|object| {
+        let name = at(object, &["metadata", "name"]).and_then(Value::as_str).unwrap_or_default();
+        let manager = at(object, &["spec", "fieldManager"]).and_then(Value::as_str);
+        let granted = &object["spec"]["grants"];
+        let patch = |grant: &Value| {
+            let text = |key: &str| grant[key].as_str().unwrap_or_default().to_owned();
+            (text("apiVersion"), text("kind"), texts(&grant["fields"]))
+        };
+        Grant {
+            manager: manager.map_or_else(|| format!("pintle-{name}"), Into::into),
+            patches: granted["patches"].as_array().into_iter().flatten().map(patch).collect(),
+            evicts: granted["evictions"] == true || granted["podDeletions"] == true,
+        }
+    })
+    .collect()
+}
+
+impl Grant {
+    /// Whether the grants allow what a request did to an object.
+    pub(super) fn allows(&self, record: &Record) -> bool {
+        let Some(before) = &record.before else { return false };
+        if record.seen.resource == "pods" {
+            return self.evicts
+                && (record.seen.verb == Verb::Delete
+                    || record.seen.subresource.as_deref() == Some("eviction"));
+        }
+        let of_root = record.seen.manager.as_ref().and_then(|manager| manager.strip_prefix(&self.manager));
+        let (Some(after), true) = (&record.after, of_root.is_some_and(|rest| rest.starts_with('.'))) else {
+            return false;
+        };
+        let mut changed = Vec::new();
+        differing(before, after, &mut Vec::new(), &mut changed);
+        self.patches.iter().any(|(api_version, kind, fields)| {
+            before["apiVersion"] == api_version.as_str()
+                && before["kind"] == kind.as_str()
+                && changed.iter().all(|path| fields.iter().any(|field| path.starts_with(field)))
+        })
+    }
+}
+
+/// Where two objects differ, apart from the metadata that the API server itself sets.
+fn differing(one: &Value, other: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    const KEPT: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
+    if one == other {
+        return;
+    }
+    let nothing = serde_json::Map::new();
+    // A map that is there on one side alone differs in what is in it.
+    let (one, other) = match (one, other) {
+        (Value::Object(one), Value::Object(other)) => (one, other),
+        (Value::Object(one), Value::Null) => (one, &nothing),
+        (Value::Null, Value::Object(other)) => (&nothing, other),
+        _ => return found.push(path.clone()),
+    };
+    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    for key in keys {
+        if path.as_slice() == ["metadata"] && KEPT.contains(&key.as_str()) {
+            continue;
+        }
+        path.push(key.clone());
+        differing(one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null), path, found);
+        path.pop();
+    }
+}

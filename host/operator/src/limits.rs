@@ -123,6 +123,7 @@ impl Limit {
     ];
 
     /// What the limit is.
+    #[expect(clippy::too_many_lines, reason = "a table with a row for each limit")]
     pub(crate) fn spec(self) -> Spec {
         let limits = reconciler::Limits::default();
         let answer = limits.response();

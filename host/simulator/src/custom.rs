@@ -29,11 +29,9 @@ pub(crate) fn misfits(shape: Shape<'_>, value: &Value) -> Vec<Cause> {
 }
 
 fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
-    let flag = |keyword: &str| shape.get(keyword) == Some(&Value::Bool(true));
-    if value.is_null() && flag("nullable") {
+    if value.is_null() && has(shape, "nullable") {
         return;
     }
-    let mut say = |path: &str, reason: &str, message: String| found.push(cause(path, reason, message));
     let fits = match shape.type_name() {
         _ if shape.is_int_or_string() => value.is_string() || value.is_i64() || value.is_u64(),
         Some("object") => value.is_object(),
@@ -49,23 +47,38 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     if !fits {
         let expected = shape.type_name().unwrap_or("integer or string");
         let message = format!("Invalid value: {value}: {path} in body must be of type {expected}");
-        return say(path, "FieldValueTypeInvalid", message);
+        return found.push(cause(path, "FieldValueTypeInvalid", message));
     }
     if let Some(allowed) = shape.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
         let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
-        say(path, "FieldValueNotSupported", message);
+        found.push(cause(path, "FieldValueNotSupported", message));
     }
-    let mut wrong = |why: String| {
-        let shown = if value.is_object() { Value::from("object").to_string() } else { value.to_string() };
-        say(path, "FieldValueInvalid", format!("Invalid value: {shown}: {path} in body {why}"));
-    };
+    check_number(shape, value, path, found);
+    check_size(shape, value, path, found);
+    check_text(shape, value, path, found);
+    check_members(shape, value, path, found);
+    compose(shape, value, path, found);
+}
+
+/// Whether a schema has a keyword that is true or false, and it is true.
+fn has(shape: Shape<'_>, keyword: &str) -> bool {
+    shape.get(keyword) == Some(&Value::Bool(true))
+}
+
+fn invalid(value: &Value, path: &str, why: &str) -> Cause {
+    let shown = if value.is_object() { Value::from("object").to_string() } else { value.to_string() };
+    cause(path, "FieldValueInvalid", format!("Invalid value: {shown}: {path} in body {why}"))
+}
+
+fn check_number(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
+    let mut wrong = |why: String| found.push(invalid(value, path, &why));
     let number = |keyword: &str| shape.get(keyword).and_then(Value::as_f64);
     if let Some(given) = value.as_f64() {
         let (least, most) = (number("minimum"), number("maximum"));
-        let (over, under) = (flag("exclusiveMinimum"), flag("exclusiveMaximum"));
+        let (over, under) = (has(shape, "exclusiveMinimum"), has(shape, "exclusiveMaximum"));
         match least {
             Some(least) if over && given <= least => wrong(format!("should be greater than {least}")),
             Some(least) if given < least => wrong(format!("should be greater than or equal to {least}")),
@@ -80,6 +93,9 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
             wrong(format!("should be a multiple of {step}"));
         }
     }
+}
+
+fn check_size(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     let size = match value {
         Value::String(text) => Some((text.chars().count(), "Length", "be at least", "chars long")),
         Value::Array(items) => Some((items.len(), "Items", "have at least", "items")),
@@ -91,7 +107,7 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
             shape.get(keyword).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok())
         };
         if let Some(least) = bound(&format!("min{what}")).filter(|least| size < *least) {
-            wrong(format!("should {verb} {least} {unit}"));
+            found.push(invalid(value, path, &format!("should {verb} {least} {unit}")));
         }
         if let Some(most) = bound(&format!("max{what}")).filter(|most| size > *most) {
             let (reason, message) = match value {
@@ -103,24 +119,26 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
                 }
                 _ => ("FieldValueTooMany", format!("Too many: {size}: must have at most {most} properties")),
             };
-            say(path, reason, message);
+            found.push(cause(path, reason, message));
         }
     }
+}
+
+fn check_text(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     if let (Some(pattern), Some(text)) = (shape.get("pattern").and_then(Value::as_str), value.as_str())
         && is_match(pattern, text) == Some(false)
     {
-        say(
-            path,
-            "FieldValueInvalid",
-            format!("Invalid value: {value}: {path} in body should match '{pattern}'"),
-        );
+        found.push(invalid(value, path, &format!("should match '{pattern}'")));
     }
     if let (Some("date-time"), Some(text)) = (shape.get("format").and_then(Value::as_str), value.as_str())
         && !is_date_time(text)
     {
         let message = format!("Invalid value: {value}: {path} in body must be of type date-time: {value}");
-        say(path, "FieldValueTypeInvalid", message);
+        found.push(cause(path, "FieldValueTypeInvalid", message));
     }
+}
+
+fn check_members(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     match value {
         Value::Object(fields) => {
             let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -132,7 +150,7 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
                 .filter_map(Value::as_str)
             {
                 if !fields.contains_key(name) {
-                    say(&at(name), "FieldValueRequired", "Required value".into());
+                    found.push(cause(&at(name), "FieldValueRequired", "Required value"));
                 }
             }
             for (name, within) in fields {
@@ -159,7 +177,6 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
         }
         _ => {}
     }
-    compose(shape, value, path, found);
 }
 
 /// Several schemas for one place.

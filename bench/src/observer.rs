@@ -46,7 +46,7 @@ pub(crate) struct Config {
 
 /// Everything that was seen.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     pub(crate) roots: BTreeMap<String, Root>,
     pub(crate) configs: BTreeMap<String, Config>,
     /// The uids of children, by their collection and name, with when each was first seen.
@@ -60,7 +60,7 @@ pub(crate) struct Seen {
 /// The watches, and what they showed. They end with this value.
 pub(crate) struct Observer {
     client: Client,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Observations>>,
     changed: Arc<Notify>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -145,7 +145,7 @@ impl Observer {
         self
     }
 
-    fn follow<K>(&mut self, api: kube::Api<K>, take: impl Fn(&mut Seen, K) + Send + 'static)
+    fn follow<K>(&mut self, api: kube::Api<K>, take: impl Fn(&mut Observations, K) + Send + 'static)
     where
         K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
     {
@@ -172,7 +172,7 @@ impl Observer {
         Api::new(self.client.clone())
     }
 
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Observations> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +181,7 @@ impl Observer {
         &self,
         what: &str,
         within: Duration,
-        look: impl Fn(&Seen) -> Option<T>,
+        look: impl Fn(&Observations) -> Option<T>,
     ) -> Result<T> {
         let until = tokio::time::Instant::now() + within;
         loop {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What the phases leave beside figures.
-pub(crate) struct Outcome {
+pub(crate) struct Measurements {
     pub(crate) figures: Figures,
     /// The concurrencies that were tried for FLOOR, each with the seconds that it took.
     pub(crate) floor_tried: Vec<(u32, f64)>,
@@ -31,7 +31,7 @@ pub(crate) struct Outcome {
 /// Runs what was asked for, prints the table, and writes the JSON. Fails when a phase could not be measured; a missed target is no
 /// failure.
 pub(crate) async fn run(flags: &Flags) -> Result<()> {
-    let mut outcome = Outcome {
+    let mut outcome = Measurements {
         figures: Figures::default(),
         floor_tried: Vec::new(),
         floor_concurrency: 16,
@@ -65,7 +65,7 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
 }
 
 /// Everything of one contestant in one run. The phases that are not judged by a median are in the first run alone.
-async fn one_turn(flags: &Flags, run: u32, who: Who, outcome: &mut Outcome) {
+async fn one_turn(flags: &Flags, run: u32, who: Who, outcome: &mut Measurements) {
     let concurrency = outcome.floor_concurrency;
     let figures = &mut outcome.figures;
     let mut failed = |what: &str, result: Result<()>| {

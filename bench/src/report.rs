@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::{
     figures::{HOW, how},
-    phases::Outcome,
+    phases::Measurements,
     settings::{Flags, Phase, Who},
-    targets::{self, Verdict},
+    targets::{self, TargetStatus},
 };
 
 /// Prints every median, the calls of the first run, and the judged targets.
-pub(crate) fn print(flags: &Flags, outcome: &Outcome) {
+pub(crate) fn print(flags: &Flags, outcome: &Measurements) {
     println!();
     println!("Medians of {} runs; the JSON has every value, and how each is measured.", flags.runs);
     for phase in Phase::ALL {
@@ -56,18 +56,18 @@ pub(crate) fn print(flags: &Flags, outcome: &Outcome) {
     let judged = targets::judge(&outcome.figures);
     for target in &judged {
         let verdict = match target.verdict {
-            Verdict::Met => "met",
-            Verdict::Missed => "MISSED",
-            Verdict::NotRun => "-",
+            TargetStatus::Met => "met",
+            TargetStatus::Missed => "MISSED",
+            TargetStatus::NotRun => "-",
         };
         println!("{verdict:<8}{:<11}{:<82} {}", target.phase, target.target, target.measured);
     }
-    let with = |verdict: Verdict| judged.iter().filter(|judged| judged.verdict == verdict).count();
+    let with = |verdict: TargetStatus| judged.iter().filter(|judged| judged.verdict == verdict).count();
     println!(
         "{} met, {} missed, {} not run",
-        with(Verdict::Met),
-        with(Verdict::Missed),
-        with(Verdict::NotRun)
+        with(TargetStatus::Met),
+        with(TargetStatus::Missed),
+        with(TargetStatus::NotRun)
     );
     for failure in &outcome.failures {
         println!("not measured: {failure}");
@@ -75,7 +75,7 @@ pub(crate) fn print(flags: &Flags, outcome: &Outcome) {
 }
 
 /// Writes everything.
-pub(crate) fn write_json(flags: &Flags, outcome: &Outcome) -> Result<()> {
+pub(crate) fn write_json(flags: &Flags, outcome: &Measurements) -> Result<()> {
     let measured =
         |figure: &&(&str, &str)| outcome.figures.records.iter().any(|record| record.figure == figure.0);
     let how: serde_json::Map<String, Value> = HOW

@@ -45,7 +45,7 @@ pub(crate) struct Stage<'a> {
 
 /// What an observer sees beside roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Also {
+pub(crate) enum ObserverScope {
     /// Roots alone.
     Nothing,
     /// What is in the ConfigMaps.
@@ -222,13 +222,15 @@ impl<'a> Stage<'a> {
     }
 
     /// A new observer of roots. What is there already has been seen when this returns.
-    pub(crate) async fn observer(&self, also: Also) -> Result<Observer> {
+    pub(crate) async fn observer(&self, also: ObserverScope) -> Result<Observer> {
         let client = self.api.client();
         let observer = Observer::of_roots(client.clone());
         let (observer, configs, children) = match also {
-            Also::Nothing => (observer, 0, 0),
-            Also::Configs => (observer.and_configs(client), self.api.list(CHILDREN[0]).await?.len(), 0),
-            Also::Children => {
+            ObserverScope::Nothing => (observer, 0, 0),
+            ObserverScope::Configs => {
+                (observer.and_configs(client), self.api.list(CHILDREN[0]).await?.len(), 0)
+            }
+            ObserverScope::Children => {
                 let lists = CHILDREN.map(|collection| self.api.list(collection));
                 let children = futures::future::try_join_all(lists).await?.iter().map(Vec::len).sum();
                 (observer.and_children(&client), 0, children)

@@ -13,12 +13,12 @@ pub(crate) struct Judged {
     pub(crate) phase: &'static str,
     pub(crate) target: &'static str,
     pub(crate) measured: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: TargetStatus,
 }
 
 /// Whether a target is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum Verdict {
+pub(crate) enum TargetStatus {
     /// It is.
     Met,
     /// It is not.
@@ -38,9 +38,9 @@ struct Target {
 pub(crate) fn judge(figures: &Figures) -> Vec<Judged> {
     let judged = TARGETS.iter().map(|target| {
         let (measured, verdict) = match (target.judge)(figures) {
-            Some((measured, true)) => (measured, Verdict::Met),
-            Some((measured, false)) => (measured, Verdict::Missed),
-            None => ("not run".to_owned(), Verdict::NotRun),
+            Some((measured, true)) => (measured, TargetStatus::Met),
+            Some((measured, false)) => (measured, TargetStatus::Missed),
+            None => ("not run".to_owned(), TargetStatus::NotRun),
         };
         Judged { phase: target.phase.name(), target: target.target, measured, verdict }
     });
@@ -268,7 +268,9 @@ mod tests {
     fn what_was_not_run_is_not_met() {
         let judged = judge(&Figures::default());
         assert!(
-            judged.iter().all(|judged| judged.verdict == Verdict::NotRun && judged.measured == "not run")
+            judged
+                .iter()
+                .all(|judged| judged.verdict == TargetStatus::NotRun && judged.measured == "not run")
         );
     }
 
@@ -280,6 +282,6 @@ mod tests {
         }
         let judged = judge(&figures);
         let memory = judged.iter().find(|judged| judged.target.contains("45 MiB")).unwrap();
-        assert_eq!((memory.verdict, memory.measured.as_str()), (Verdict::Met, "45.00 MiB"));
+        assert_eq!((memory.verdict, memory.measured.as_str()), (TargetStatus::Met, "45.00 MiB"));
     }
 }

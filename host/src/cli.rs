@@ -25,7 +25,7 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use problem::{Problem, Verdict};
+use problem::{CommandStatus, Problem};
 
 /// Pintle runs Kubernetes operators whose reconcile logic is WebAssembly.
 #[derive(Debug, Parser)]
@@ -114,8 +114,8 @@ fn run(arguments: Vec<OsString>) -> ExitCode {
         }
     };
     match cli.command.run() {
-        Ok(Verdict::Fine) => ExitCode::SUCCESS,
-        Ok(Verdict::Failed) => ExitCode::from(1),
+        Ok(CommandStatus::Fine) => ExitCode::SUCCESS,
+        Ok(CommandStatus::Failed) => ExitCode::from(1),
         Err(problem) => {
             eprint!("{problem}");
             ExitCode::from(problem.exit_code())
@@ -124,7 +124,7 @@ fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 impl Subcommands {
-    fn run(self) -> Result<Verdict, Problem> {
+    fn run(self) -> Result<CommandStatus, Problem> {
         match self {
             Self::New(new) => new.run(),
             Self::Build(build) => build.run(),

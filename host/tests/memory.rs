@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use pintle_api::{self as api, module_objects};
 use pintle_kubernetes::Cluster;
 use pintle_offline::documents;
-use pintle_simulation::scenario::{Backend, Call, Cascade, Mark, ModuleFile, Seen, Stop};
+use pintle_simulation::scenario::{Backend, Call, CallScope, Cascade, Mark, ModuleFile, Stop};
 use pintle_simulator::{ApiServer, Options};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ impl Backend for User {
     fn mark(&self) -> Mark {
         Mark(Duration::ZERO)
     }
-    async fn calls_since(&self, _: Mark, _: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+    async fn calls_since(&self, _: Mark, _: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>> {
         Ok(None)
     }
     fn host_log(&self, _: &[&str], _: usize) -> Vec<String> {

@@ -25,7 +25,7 @@ use pintle_engine::fixtures;
 use pintle_offline as offline;
 use pintle_offline::documents;
 use pintle_simulation::{
-    Class, NamedModule, Outcome, Plan, Replay, Setting, Simulation,
+    Class, NamedModule, Plan, Replay, RunOutcome, Setting, Simulation,
     choice::{self, Effort, Menu, Subject},
     scenario::ModuleFile,
     search::{self, Tally},
@@ -422,7 +422,7 @@ fn catch(subjects: &[Subject<'_>], animal: &zoo::Animal) -> anyhow::Result<Optio
     Ok(None)
 }
 
-fn trace(outcome: &Outcome) {
+fn trace(outcome: &RunOutcome) {
     for step in &outcome.steps {
         println!("{step}");
     }

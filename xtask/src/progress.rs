@@ -64,9 +64,9 @@ impl Board {
             program.0.stderr(Stdio::piped()).spawn().map_err(|error| program.cannot_run(&error))?;
         for line in child.stderr.take().into_iter().flat_map(lines) {
             match said_by_cargo(&line) {
-                Said::Progress(text) => self.is_at(name, &text),
-                Said::Status => {}
-                Said::Diagnostic => self.show(&line),
+                CargoLine::Progress(text) => self.is_at(name, &text),
+                CargoLine::Status => {}
+                CargoLine::Diagnostic => self.show(&line),
             }
         }
         let status = child.wait()?;
@@ -148,7 +148,7 @@ impl State {
 
 /// What a line of cargo's standard error is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Said {
+enum CargoLine {
     /// How far it is.
     Progress(String),
     /// What it begins or has done.
@@ -178,26 +178,26 @@ const STATUSES: [&str; 17] = [
     "Updating",
 ];
 
-fn said_by_cargo(line: &str) -> Said {
+fn said_by_cargo(line: &str) -> CargoLine {
     let plain = without_escapes(line);
     if plain.trim().is_empty() && plain != line {
-        return Said::Status;
+        return CargoLine::Status;
     }
     let plain = plain.trim();
-    let Some((word, rest)) = plain.split_once(' ') else { return Said::Diagnostic };
+    let Some((word, rest)) = plain.split_once(' ') else { return CargoLine::Diagnostic };
     // "Building [=====>       ] 123/406: cranelift-codegen, regex"
     if word == "Building"
         && let Some((_, rest)) = rest.split_once("] ")
     {
-        return Said::Progress(match rest.split_once(": ") {
+        return CargoLine::Progress(match rest.split_once(": ") {
             Some((count, what)) => format!("{} {}", count.replace('/', " of "), what.trim()),
             None => rest.trim_end_matches(':').replace('/', " of "),
         });
     }
     if word == "Blocking" {
-        return Said::Progress(format!("blocking {rest}"));
+        return CargoLine::Progress(format!("blocking {rest}"));
     }
-    if STATUSES.contains(&word) { Said::Status } else { Said::Diagnostic }
+    if STATUSES.contains(&word) { CargoLine::Status } else { CargoLine::Diagnostic }
 }
 
 fn without_escapes(line: &str) -> String {
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn of_what_cargo_says_only_progress_and_diagnostics_are_shown() {
         let progress = |line| match said_by_cargo(line) {
-            Said::Progress(text) => text,
+            CargoLine::Progress(text) => text,
             other => panic!("{line}: {other:?}"),
         };
         assert_eq!(progress("    Building [=====>    ] 123/406: regex, serde"), "123 of 406 regex, serde");
@@ -278,10 +278,10 @@ mod tests {
         );
         assert_eq!(progress("    Building [        ] 0/2: "), "0 of 2");
         for line in ["   Compiling regex v1.0.0", "    Finished `dev` profile in 1s", "  Downloaded a v1"] {
-            assert_eq!(said_by_cargo(line), Said::Status, "{line}");
+            assert_eq!(said_by_cargo(line), CargoLine::Status, "{line}");
         }
         for line in ["error[E0308]: mismatched types", "  --> src/main.rs:1:2", "warning: unused", ""] {
-            assert_eq!(said_by_cargo(line), Said::Diagnostic, "{line}");
+            assert_eq!(said_by_cargo(line), CargoLine::Diagnostic, "{line}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     figures::Figures,
     loader,
     settings::{Flags, Phase, Who},
-    stage::{Also, Stage, count, mebibytes},
+    stage::{ObserverScope, Stage, count, mebibytes},
 };
 
 /// How long a load may take: a tenth of the rate that was seen.
@@ -44,7 +44,7 @@ pub(crate) async fn load(
 ) -> Result<crate::process::Usage> {
     let roots = numbers.end - numbers.start;
     println!("  {}: {} creates {roots} roots", phase.name(), stage.who.name());
-    let observer = stage.observer(Also::Nothing).await?;
+    let observer = stage.observer(ObserverScope::Nothing).await?;
     let begun = stage.begin()?;
     stage.put(phase, "idle_mib", mebibytes(begun.usage.resident_bytes));
     stage.put(phase, "idle_peak_mib", mebibytes(begun.usage.peak_bytes));
@@ -92,7 +92,7 @@ pub(crate) async fn try_floor(flags: &Flags) -> Result<Vec<(u32, f64)>> {
     let mut figures = Figures::default();
     for concurrency in [4, 8, 16, 32, 64] {
         let stage = Stage::start(flags, 0, Who::Floor, false, concurrency, &mut figures).await?;
-        let observer = stage.observer(Also::Nothing).await?;
+        let observer = stage.observer(ObserverScope::Nothing).await?;
         // The first roots warm the API server up.
         let warm = 100;
         tokio::try_join!(loader::create(&stage.api, 0..warm, 0), observer.wait_right(warm, patience(warm)))?;

@@ -8,7 +8,7 @@ use crate::{
     figures::Figures,
     loader,
     settings::{Flags, Phase, Who},
-    stage::{Also, Stage, count, mebibytes},
+    stage::{ObserverScope, Stage, count, mebibytes},
 };
 
 pub(crate) async fn run(
@@ -21,7 +21,7 @@ pub(crate) async fn run(
     let mut stage = Stage::start(flags, run, who, false, concurrency, figures).await?;
     let roots = flags.many;
     println!("  many: {} creates {roots} roots", who.name());
-    let observer = stage.observer(Also::Nothing).await?;
+    let observer = stage.observer(ObserverScope::Nothing).await?;
     let begun = stage.begin()?;
     let at = begun.at;
     let api = stage.api.clone();

@@ -11,7 +11,7 @@ use crate::{
     figures::{Figures, percentile},
     latency, loader, plane,
     settings::{Flags, Phase, Who},
-    stage::{self, Also, Stage},
+    stage::{self, ObserverScope, Stage},
 };
 
 /// The collection of the neighbour's roots.
@@ -29,7 +29,7 @@ pub(crate) async fn run(flags: &Flags, run: u32, figures: &mut Figures) -> Resul
 }
 
 async fn p99(stage: &mut Stage<'_>, part: &'static str) -> Result<f64> {
-    let observer = stage.observer(Also::Configs).await?;
+    let observer = stage.observer(ObserverScope::Configs).await?;
     let begun = stage.begin()?;
     let updates = latency::updates(&stage.api, &observer, stage.flags.roots, stage.flags.samples).await?;
     stage.end_now(Phase::Neighbour, part, begun)?;

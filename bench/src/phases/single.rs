@@ -6,13 +6,13 @@ use crate::{
     figures::percentile,
     latency,
     settings::Phase,
-    stage::{Also, Stage, count},
+    stage::{ObserverScope, Stage, count},
 };
 
 /// One field of one root.
 pub(crate) async fn update(stage: &mut Stage<'_>) -> Result<()> {
     println!("  update: {}, {} samples", stage.who.name(), stage.flags.samples);
-    let observer = stage.observer(Also::Configs).await?;
+    let observer = stage.observer(ObserverScope::Configs).await?;
     let begun = stage.begin()?;
     let updates = latency::updates(&stage.api, &observer, stage.flags.roots, stage.flags.samples).await?;
     drop(observer);
@@ -42,7 +42,7 @@ pub(crate) async fn update(stage: &mut Stage<'_>) -> Result<()> {
 /// A child that is deleted.
 pub(crate) async fn heal(stage: &mut Stage<'_>) -> Result<()> {
     println!("  heal: {}, {} samples", stage.who.name(), stage.flags.samples);
-    let observer = stage.observer(Also::Children).await?;
+    let observer = stage.observer(ObserverScope::Children).await?;
     let begun = stage.begin()?;
     let heals = latency::heals(&stage.api, &observer, stage.flags.roots, stage.flags.samples).await?;
     drop(observer);

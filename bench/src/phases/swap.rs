@@ -21,7 +21,7 @@ use crate::{
     loader,
     observer::Observer,
     settings::{Phase, Who},
-    stage::{Also, PATIENCE, Stage, count},
+    stage::{ObserverScope, PATIENCE, Stage, count},
 };
 
 /// A custom section of a component, called `note` and empty: another digest, the same answers.
@@ -57,7 +57,7 @@ pub(crate) async fn run(stage: &mut Stage<'_>) -> Result<()> {
     stage.wait_quiet(Moment::now()).await?;
     let roots = stage.api.list(ROOTS).await?.len();
 
-    let observer = stage.observer(Also::Configs).await?;
+    let observer = stage.observer(ObserverScope::Configs).await?;
     let begun = stage.begin()?;
     let (accepted, accepted_at) = change(stage, 2).await?;
     let applied = wait_logic(&observer, "2", roots).await?;

@@ -181,7 +181,7 @@ fn short(failure: &Failure) -> Value {
 
 /// What came of a case.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct CaseResult {
     /// What the guest did, in the form of the case's `expect`.
     pub found: Shown,
     /// What the case expects; none when it expects nothing yet.
@@ -192,7 +192,7 @@ pub struct Verdict {
     pub message: Option<String>,
 }
 
-impl Verdict {
+impl CaseResult {
     /// Whether the case passed.
     pub fn passed(&self) -> bool {
         self.problems.is_empty() && self.expected.as_ref() == Some(&self.found)
@@ -219,7 +219,7 @@ pub fn time(text: Option<&str>) -> anyhow::Result<Timestamp> {
 
 /// Runs a case: the answer is compared, the guest is asked twice and with its children in other orders, and the next pass must
 /// plan nothing.
-pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<Verdict> {
+pub fn judge(module: &Module, path: &Path, case: &Case) -> anyhow::Result<CaseResult> {
     let documents: Vec<Document> = case
         .objects
         .iter()
@@ -283,7 +283,7 @@ fn compare(
     ready: Option<Value>,
     message: Option<String>,
     problems: Vec<String>,
-) -> Verdict {
+) -> CaseResult {
     if let (Some(wanted), Some(ready)) =
         (case.expect.as_ref().and_then(|expect| expect.ready.as_ref()), ready)
     {
@@ -293,7 +293,7 @@ fn compare(
         found.ready = Some(Value::Object(kept));
     }
     let expected = case.expect.as_ref().map(Shown::expected);
-    Verdict { found, expected, problems, message }
+    CaseResult { found, expected, problems, message }
 }
 
 /// A case's text with another `expect`. What stands above and below it stays as it is, comments included.

@@ -5,7 +5,7 @@ use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
 use pintle_wit::{Failure, Request};
 
 /// A guest under test.
-pub(super) struct Guest<'a> {
+pub(super) struct TestedGuest<'a> {
     pub(super) module: &'a Module,
     pub(super) limits: CallLimits,
     /// Call it more often than needed, and compare.
@@ -28,7 +28,7 @@ impl Called {
     }
 }
 
-impl Guest<'_> {
+impl TestedGuest<'_> {
     pub(super) fn call(&self, request: &Request) -> Called {
         let answer = self.ask(request);
         let violation = if self.strict { self.compare(request, &answer) } else { None };

@@ -14,7 +14,7 @@ use pintle_wit::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{cluster::Cluster, difference::differences, guest::Guest, setting::Setting};
+use super::{cluster::Cluster, difference::differences, guest::TestedGuest, setting::Setting};
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
@@ -140,7 +140,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
         child_kinds.map(|child| (child.kind(), child.observe)).collect(),
         setting.now,
     );
-    let guest = Guest { module, limits: setting.call_limits, strict };
+    let guest = TestedGuest { module, limits: setting.call_limits, strict };
     let mut run = Run { setting, guest, cluster, now: setting.now };
     let first = run.pass(RootMemory::default());
     let mut report = first.report();
@@ -157,7 +157,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
 
 struct Run<'a> {
     setting: &'a Setting,
-    guest: Guest<'a>,
+    guest: TestedGuest<'a>,
     cluster: Cluster,
     /// The time of the next pass.
     now: Timestamp,

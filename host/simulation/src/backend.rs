@@ -13,7 +13,7 @@ use super::{
     script::{is_about_hosts, is_host},
     world::World,
 };
-use crate::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
+use crate::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
 
 /// How long a user waits between two actions, so that the later one has a later time.
 const USER_TAKES: Duration = Duration::from_millis(1100);
@@ -81,7 +81,7 @@ impl Backend for World {
         Mark(self.origin.elapsed())
     }
 
-    async fn calls_since(&self, mark: Mark, seen: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+    async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>> {
         let calls = self.with_records(|records| {
             let script = self.script();
             let counts = |record: &&Record| {
@@ -91,8 +91,8 @@ impl Backend for World {
                     && !is_about_hosts(request)
                     && script.times.get(&request.number).is_some_and(|time| *time >= mark.0)
                     && match seen {
-                        Seen::Everywhere => true,
-                        Seen::In(namespace) => request.namespace.as_deref() == Some(namespace),
+                        CallScope::Everywhere => true,
+                        CallScope::In(namespace) => request.namespace.as_deref() == Some(namespace),
                     }
             };
             records.iter().filter(counts).map(call).collect()

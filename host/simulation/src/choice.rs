@@ -8,7 +8,7 @@ use std::{
 use pintle_runtime::clock::Random;
 
 use super::{
-    Class, Fault, OnEvent, OnRequest, OnWrite, Outcome, Plan, Reference, Replay, Simulation, Step,
+    Class, Fault, OnEvent, OnRequest, OnWrite, Plan, Reference, Replay, RunOutcome, Simulation, TraceEntry,
     plan::RIVAL,
     script::{STARTS, is_host},
 };
@@ -272,7 +272,7 @@ impl Subject<'_> {
     /// What a run of it costs, more or less, in no unit: counted, not timed, so that plans do not depend on the machine.
     fn cost(&self) -> u64 {
         const BYTES_A_REQUEST: usize = 10_000;
-        let Outcome { requests, events, .. } = self.reference.outcome;
+        let RunOutcome { requests, events, .. } = self.reference.outcome;
         u64::from(30 + requests + events) + (self.simulation.module_bytes / BYTES_A_REQUEST) as u64
     }
 }
@@ -345,7 +345,7 @@ fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
     const OF_WRITES: [OnWrite; 3] = [OnWrite::CrashAfter, OnWrite::LostReply, OnWrite::CrashBefore];
     const OF_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Compact];
     let of = |(index, subject): (usize, &Subject<'_>)| {
-        let Outcome { writes, events, .. } = subject.reference.outcome;
+        let RunOutcome { writes, events, .. } = subject.reference.outcome;
         let known = Writes::of(subject);
         let of_writes = OF_WRITES.into_iter().filter(|what| known.may_befall(1, *what)).collect::<Vec<_>>();
         let of_events =
@@ -427,7 +427,7 @@ pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, Strin
 }
 
 /// Where faults can be: each event as `e3`, each request as `r5`, and as `w2` where it is a write, with what the trace says of it.
-fn places(steps: &[Step]) -> impl Iterator<Item = (String, &str)> {
+fn places(steps: &[TraceEntry]) -> impl Iterator<Item = (String, &str)> {
     let (mut events, mut requests, mut writes) = (0, 0, 0);
     let of_hosts = steps.iter().filter(|step| is_host(&step.who) && step.what != STARTS);
     of_hosts.map(|step| step.what.as_str()).flat_map(move |what| {
@@ -463,7 +463,8 @@ mod tests {
 
     #[test]
     fn places_are_counted_as_plans_count_them() {
-        let step = |who: &str, what: &str| Step { at: Duration::ZERO, who: who.into(), what: what.into() };
+        let step =
+            |who: &str, what: &str| TraceEntry { at: Duration::ZERO, who: who.into(), what: what.into() };
         let steps = [
             step("host-1", "starts"),
             step("user", "applies Darkroom a/b"),

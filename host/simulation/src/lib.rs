@@ -2,7 +2,7 @@
 //!
 //! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has nothing left to do. A run puts a scenario on a copy of it,
 //! and runs the operator's own code on [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. A [`Plan`]
-//! lists the faults. An [`Outcome`] is the result; it names the property that broke, and the step at which it broke.
+//! lists the faults. A [`RunOutcome`] is the result; it names the property that broke, and the step at which it broke.
 //!
 //! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
 
@@ -26,6 +26,6 @@ pub use class::Class;
 pub use differing::Differing;
 pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
 pub use properties::{Broken, Property};
-pub use run::{NamedModule, Outcome, Reference, Resolve, Setting, Simulation};
-pub use script::Step;
+pub use run::{NamedModule, Reference, Resolve, RunOutcome, Setting, Simulation};
+pub use script::TraceEntry;
 pub use seam::{Seam, Seams, Sent};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_api::module_objects;
 use pintle_core::{object::at, reconciler};
 use pintle_engine::Digest;
-use pintle_simulator::{Act, Failure, Seen as Request, Verb};
+use pintle_simulator::{Act, Failure, RequestSeen as Request, Verb};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Map, Value, json};
 

@@ -13,7 +13,7 @@ use pintle_simulator::{Record, Snapshot};
 use pintle_wit::{ObjectRef, names};
 use serde_json::Value;
 
-use super::script::{Step, is_host};
+use super::script::{TraceEntry, is_host};
 
 pub(super) use self::{
     counts::{Counts, counted, evidence},
@@ -80,7 +80,7 @@ pub struct Broken {
     /// The property.
     pub property: Property,
     /// What happened last before this was seen.
-    pub step: Option<Step>,
+    pub step: Option<TraceEntry>,
     /// What was found instead.
     pub what: String,
 }

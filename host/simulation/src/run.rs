@@ -22,7 +22,7 @@ use super::{
     hosts::NAMESPACE,
     plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
-    script::{Step, is_host},
+    script::{TraceEntry, is_host},
     seam::Seams,
     world::World,
 };
@@ -134,7 +134,7 @@ pub struct Simulation<'a> {
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How many writes, requests and events of the hosts there were while the plan happened.
     pub writes: u32,
     /// See `writes`.
@@ -150,7 +150,7 @@ pub struct Outcome {
     /// In a run without faults: how many times guests were called again after it had converged.
     pub forced: u64,
     /// Everything that happened.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceEntry>,
     pub(super) evidence: Evidence,
     /// All objects at the end.
     left: Snapshot,
@@ -165,7 +165,7 @@ pub(super) struct Evidence {
     pub(super) counts: BTreeMap<ObjectRef, properties::Counts>,
     /// How many requests the hosts made.
     pub(super) requests: u32,
-    /// See [`Outcome::forced`].
+    /// See [`RunOutcome::forced`].
     pub(super) forced: u64,
     /// How long it took until each root had its status, for each time that somebody wanted something of it.
     pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
@@ -174,7 +174,7 @@ pub(super) struct Evidence {
 /// A run without faults, by which other runs are judged.
 pub struct Reference {
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 impl<'a> Simulation<'a> {
@@ -223,11 +223,11 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// As [`Simulation::reference`].
-    pub fn run(&self, seed: u64, plan: &Plan, reference: &Reference) -> anyhow::Result<Outcome> {
+    pub fn run(&self, seed: u64, plan: &Plan, reference: &Reference) -> anyhow::Result<RunOutcome> {
         self.run_as(seed, plan, Some(reference))
     }
 
-    fn run_as(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> anyhow::Result<Outcome> {
+    fn run_as(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> anyhow::Result<RunOutcome> {
         clock::forbid();
         let outcome = in_stopped_time(self.simulate(seed, plan, reference));
         let touched = clock::touched();
@@ -239,7 +239,7 @@ impl<'a> Simulation<'a> {
         Ok(outcome)
     }
 
-    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> Outcome {
+    async fn simulate(&self, seed: u64, plan: &Plan, reference: Option<&Reference>) -> RunOutcome {
         let setting = self.setting;
         let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
         let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
@@ -257,7 +257,7 @@ impl<'a> Simulation<'a> {
         world.kill_hosts();
         let snapshot = world.server.snapshot();
         let script = world.script();
-        Outcome {
+        RunOutcome {
             writes: script.writes,
             requests: script.requests,
             events: script.events,
@@ -389,7 +389,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// A text that is equal for two runs exactly if the same happened in both. It is made anew with each call, since few runs are compared.
     pub fn hash(&self) -> String {
         let mut text = String::new();

@@ -26,11 +26,11 @@ mod format;
 mod matching;
 mod run;
 
-pub use backend::{Backend, Call, Mark, Seen};
+pub use backend::{Backend, Call, CallScope, Mark};
 pub use custom_kind::API_VERSION as CUSTOM_API_VERSION;
 pub use format::{
     Bytes, Calls, Cascade, ConditionIs, CustomKind, Deletion, Edit, Expectation, Fixture, ModuleFile, Only,
-    OnlyOn, Scenario, Step, Stop, Swap, Target, UidIs, Without,
+    OnlyOn, Scenario, ScenarioStep, Stop, Swap, Target, UidIs, Without,
 };
 pub use matching::differences;
 pub use run::{Failed, Names, Runner};

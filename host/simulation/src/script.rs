@@ -9,7 +9,9 @@ use std::{
 
 use jiff::SignedDuration;
 use pintle_core::object::at;
-use pintle_simulator::{EventFate, EventSeen, Failure, Fate, Faults, Seen as Request, StreamSeen, Verb};
+use pintle_simulator::{
+    EventFate, EventSeen, Failure, Fate, Faults, RequestSeen as Request, StreamSeen, Verb,
+};
 use pintle_wit::ObjectRef;
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
@@ -33,7 +35,7 @@ pub(super) const STARTS: &str = "starts";
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceEntry {
     /// When, since the run began.
     pub at: Duration,
     /// Who did it: a host, somebody, the plan.
@@ -42,7 +44,7 @@ pub struct Step {
     pub what: String,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for TraceEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>9.3} s  {:<8} {}", self.at.as_secs_f64(), self.who, self.what)
     }
@@ -102,7 +104,7 @@ pub(super) struct Script {
     pub(super) first_version: u64,
     pub(super) version: u64,
     pub(super) deeds: Vec<Deed>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<TraceEntry>,
     /// The versions at some points in time.
     pub(super) versions: Vec<(u64, Duration)>,
     /// When each request was made, by its number.
@@ -139,7 +141,7 @@ impl Script {
 
     pub(super) fn say(&mut self, who: &str, what: String) {
         let at = self.origin.elapsed();
-        self.steps.push(Step { at, who: who.into(), what });
+        self.steps.push(TraceEntry { at, who: who.into(), what });
     }
 
     /// When a version was made, to the tenth of a second. In a watch that lags, an event is looked at only after the events before it.

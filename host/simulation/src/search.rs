@@ -14,7 +14,7 @@ use std::{
 use pintle_runtime::clock;
 
 use super::{
-    Broken, Class, Outcome, Plan, Property, Replay, Simulation,
+    Broken, Class, Plan, Property, Replay, RunOutcome, Simulation,
     choice::{Chosen, Effort, Subject},
 };
 
@@ -24,7 +24,7 @@ pub struct Failure {
     /// What repeats it, as short as it could be made.
     pub replay: Replay,
     /// What came of that.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 /// How many plans there were of a kind.
@@ -56,7 +56,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &Outcome, took: Duration) {
+    fn count(&mut self, simulation: &Simulation<'_>, plan: &Plan, outcome: &RunOutcome, took: Duration) {
         self.plans += 1;
         self.hit += usize::from(!outcome.hit.is_empty());
         let of_scenario = self.by_scenario.entry(simulation.file.clone()).or_default();
@@ -140,7 +140,7 @@ pub fn search(
 }
 
 /// Runs a plan, or runs it twice, when both must be the same.
-fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<Outcome> {
+fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<RunOutcome> {
     let simulation = &subject.simulation;
     let once = || {
         let run = || simulation.run(chosen.seed, &chosen.plan, &subject.reference);

@@ -1,6 +1,6 @@
 //! Plans and properties in words, for people who do not know their notation.
 
-use super::{Fault, OnEvent, OnRequest, OnWrite, Outcome, Property};
+use super::{Fault, OnEvent, OnRequest, OnWrite, Property, RunOutcome};
 
 impl Fault {
     /// What goes wrong, in a sentence without its end. `at` is what it befell, as the trace has it.
@@ -138,7 +138,7 @@ impl Property {
 }
 
 /// What went wrong in a run, a sentence each, in the order of the plan.
-pub fn faults(faults: &[Fault], outcome: &Outcome) -> Vec<String> {
+pub fn faults(faults: &[Fault], outcome: &RunOutcome) -> Vec<String> {
     let at = |fault: &Fault| {
         let text = fault.to_string();
         let index = outcome.steps.iter().position(|step| step.who == "plan" && step.what == text)?;

@@ -21,7 +21,7 @@ use super::{
     hosts::{Running, Start},
     plan::{Fault, Plan},
     run::NamedModule,
-    script::{Asked, Deed, Hook, STARTS, Script, Step, is_about_hosts, is_host},
+    script::{Asked, Deed, Hook, STARTS, Script, TraceEntry, is_about_hosts, is_host},
     seam::{Impure, Seams},
 };
 
@@ -352,7 +352,7 @@ impl World {
     }
 
     /// What happened when a request was made.
-    pub(super) fn step_of(&self, number: u64) -> Option<Step> {
+    pub(super) fn step_of(&self, number: u64) -> Option<TraceEntry> {
         let script = self.script();
         let at = script.times.get(&number)?;
         script.steps.iter().rev().find(|step| step.at <= *at).cloned()

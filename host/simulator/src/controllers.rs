@@ -16,7 +16,7 @@ use crate::{
 
 /// What a controller does next.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ControllerAction {
     /// It does this, under this name.
     Act(&'static str, Act),
     /// It deletes a Pod that has stopped.
@@ -26,7 +26,7 @@ pub(crate) enum Step {
 }
 
 /// One of the steps that could be taken next, in the order of their turn; the first is `nth` 0.
-pub(crate) fn step(store: &Store, nth: usize) -> Option<Step> {
+pub(crate) fn step(store: &Store, nth: usize) -> Option<ControllerAction> {
     garbage::steps(store).chain(deployments::steps(store)).chain(disruption::steps(store)).nth(nth)
 }
 

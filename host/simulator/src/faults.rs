@@ -9,7 +9,7 @@ use crate::Failure;
 /// Decides what happens to requests and events. It is called while the server is locked, so it must not call the server.
 pub trait Faults: Send {
     /// What becomes of a request that has not been carried out yet.
-    fn request(&mut self, seen: &Seen) -> Fate {
+    fn request(&mut self, seen: &RequestSeen) -> Fate {
         let _ = seen;
         Fate::Pass
     }
@@ -61,7 +61,7 @@ impl Verb {
 
 /// A request as it came in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct RequestSeen {
     /// Counts all requests, from 1. Those of [`ApiServer::act`](crate::ApiServer::act) count too, though no fault befalls them.
     pub number: u64,
     /// The name that the connection was given ([`ApiServer::service`](crate::ApiServer::service)), or who acts.

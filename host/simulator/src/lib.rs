@@ -73,7 +73,7 @@ mod watch;
 
 pub use act::{Act, Cascade};
 pub use failure::Failure;
-pub use faults::{Change, EventFate, EventSeen, Fate, Faults, NoFaults, Seen, StreamSeen, Verb};
+pub use faults::{Change, EventFate, EventSeen, Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb};
 pub use server::{ApiServer, Clock, Options, Record, Snapshot};
 pub use service::{Lost, Service};
 pub use watch::Body;

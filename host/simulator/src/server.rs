@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::{
     Act, Cascade, Failure,
-    controllers::{self, Step},
-    faults::{Fate, Faults, NoFaults, Seen, StreamSeen, Verb},
+    controllers::{self, ControllerAction},
+    faults::{Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb},
     kinds::{self, Served},
     random::Random,
     request::Request,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The request.
-    pub seen: Seen,
+    pub seen: RequestSeen,
     /// The status code of the reply.
     pub code: u16,
     /// Whether the client got the reply, or will get it when its delay is over.
@@ -174,7 +174,7 @@ impl ApiServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection for `kube::Client::new`. The name tells connections apart in [`Seen`] and [`StreamSeen`].
+    /// A connection for `kube::Client::new`. The name tells connections apart in [`RequestSeen`] and [`StreamSeen`].
     pub fn service(&self, client: &str) -> Service {
         Service::new(self.clone(), client)
     }
@@ -275,15 +275,15 @@ impl ApiServer {
         (0..).map_while(|nth| controllers::step(&self.lock().store, nth)).any(|step| self.take_step(step))
     }
 
-    fn take_step(&self, step: Step) -> bool {
+    fn take_step(&self, step: ControllerAction) -> bool {
         match step {
-            Step::Act(actor, act) => self.act(actor, &act).is_ok(),
-            Step::EndPod(target) => {
+            ControllerAction::Act(actor, act) => self.act(actor, &act).is_ok(),
+            ControllerAction::EndPod(target) => {
                 let act = Act::Delete { target, cascade: Cascade::Background };
                 self.act_with("kubelet", &act, |request| request.body["gracePeriodSeconds"] = 0.into())
                     .is_ok()
             }
-            Step::EndNamespace(key) => {
+            ControllerAction::EndNamespace(key) => {
                 let mut state = self.lock();
                 let gone = state.store.remove(&key).is_some();
                 state.wake();
@@ -293,19 +293,19 @@ impl ApiServer {
     }
 
     /// Shows a request to the faults.
-    pub(crate) fn decide(&self, client: &str, request: &Request) -> (Seen, Fate) {
+    pub(crate) fn decide(&self, client: &str, request: &Request) -> (RequestSeen, Fate) {
         let mut state = self.lock();
         let seen = state.seen(client, request);
         let fate = state.faults.request(&seen);
         (seen, fate)
     }
 
-    pub(crate) fn carry_out(&self, seen: Seen, request: &Request, fate: &Fate) -> Answer {
+    pub(crate) fn carry_out(&self, seen: RequestSeen, request: &Request, fate: &Fate) -> Answer {
         self.lock().carry_out(self, seen, request, fate)
     }
 
     /// Writes down a request that came to nothing.
-    pub(crate) fn failed(&self, seen: Seen, code: u16, replied: bool) {
+    pub(crate) fn failed(&self, seen: RequestSeen, code: u16, replied: bool) {
         let mut state = self.lock();
         let version = state.store.version();
         state.requests.push(Record {
@@ -321,13 +321,13 @@ impl ApiServer {
 }
 
 impl State {
-    fn seen(&mut self, client: &str, request: &Request) -> Seen {
+    fn seen(&mut self, client: &str, request: &Request) -> RequestSeen {
         self.numbers += 1;
         let path = &request.path;
         let name = path.name.as_deref().or_else(|| {
             (request.verb == Verb::Create).then(|| request.body["metadata"]["name"].as_str()).flatten()
         });
-        Seen {
+        RequestSeen {
             number: self.numbers,
             client: client.into(),
             actor: request.user.as_deref().unwrap_or(client).into(),
@@ -344,7 +344,7 @@ impl State {
         }
     }
 
-    fn carry_out(&mut self, server: &ApiServer, seen: Seen, request: &Request, fate: &Fate) -> Answer {
+    fn carry_out(&mut self, server: &ApiServer, seen: RequestSeen, request: &Request, fate: &Fate) -> Answer {
         let replied = !matches!(fate, Fate::LoseAfter | Fate::SilenceAfter);
         let as_of = if let Fate::AsOf(version) = fate { Some(*version) } else { None };
         let now = (self.clock)();
@@ -368,7 +368,7 @@ impl State {
     fn open_watch(
         &mut self,
         server: &ApiServer,
-        seen: &Seen,
+        seen: &RequestSeen,
         request: &Request,
     ) -> Result<Box<Stream>, Failure> {
         let selection = Selection::of(&self.store, request)?;

@@ -15,7 +15,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use pintle_simulator::{
-    Act, ApiServer, EventFate, EventSeen, Failure, Fate, Faults, Options, Seen, StreamSeen, Verb,
+    Act, ApiServer, EventFate, EventSeen, Failure, Fate, Faults, Options, RequestSeen, StreamSeen, Verb,
 };
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ struct Script {
 }
 
 impl Faults for Script {
-    fn request(&mut self, seen: &Seen) -> Fate {
+    fn request(&mut self, seen: &RequestSeen) -> Fate {
         self.seen.lock().unwrap().push(format!("{:?} {} {:?}", seen.verb, seen.resource, seen.name));
         let hit = self.verb == Some(seen.verb) && !self.fates.is_empty();
         if hit { self.fates.remove(0) } else { Fate::Pass }

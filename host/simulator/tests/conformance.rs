@@ -28,7 +28,7 @@ use std::{process::ExitCode, time::Instant};
 
 use backend::{Answer, Backend, Real, Simulated};
 use futures::{StreamExt, stream};
-use generate::{Step, sequence};
+use generate::{RequestTemplate, sequence};
 use normal::{Events, Numbers};
 use pintle_testbed::{Options, Source};
 
@@ -121,7 +121,7 @@ async fn conformance() -> anyhow::Result<bool> {
 struct Run {
     seed: u64,
     namespace: String,
-    steps: Vec<Step>,
+    steps: Vec<RequestTemplate>,
     real: Vec<Answer>,
     simulated: Vec<Answer>,
     events: Events,
@@ -139,7 +139,12 @@ async fn run(real: &Real, seed: u64) -> anyhow::Result<Run> {
     run_steps(real, seed, &format!("s{seed}"), sequence(seed)).await
 }
 
-async fn run_steps(real: &Real, seed: u64, namespace: &str, steps: Vec<Step>) -> anyhow::Result<Run> {
+async fn run_steps(
+    real: &Real,
+    seed: u64,
+    namespace: &str,
+    steps: Vec<RequestTemplate>,
+) -> anyhow::Result<Run> {
     // What is not modelled is left out, for both.
     let (mut steps, mut left_out) = (steps, 0);
     let (simulated, of_simulated) = loop {
@@ -167,9 +172,13 @@ async fn run_steps(real: &Real, seed: u64, namespace: &str, steps: Vec<Step>) ->
     })
 }
 
-async fn carry_out(backend: &impl Backend, namespace: &str, steps: &[Step]) -> anyhow::Result<Vec<Answer>> {
+async fn carry_out(
+    backend: &impl Backend,
+    namespace: &str,
+    steps: &[RequestTemplate],
+) -> anyhow::Result<Vec<Answer>> {
     let mut numbers = Numbers::default();
-    let mut seen = generate::Seen::default();
+    let mut seen = generate::KnownVersions::default();
     let mut answers = Vec::new();
     for step in steps {
         let (code, body) = backend.send(&step.request(namespace, &seen)).await?;

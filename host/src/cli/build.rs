@@ -15,7 +15,7 @@ use pintle_wit::Failure;
 use super::{
     cargo::{self, Package, TARGET, cargo},
     output,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// What helps when a core module does not become a component.
@@ -65,7 +65,7 @@ const PROFILE: [&str; 5] = [
 ];
 
 impl Build {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         if !self.dir.is_dir() {
             return Err(Problem::new(format!("there is no directory {}", self.dir.display())));
         }
@@ -93,7 +93,7 @@ impl Build {
         fs::write(&path, &component)
             .map_err(|error| Problem::new(format!("{} cannot be written: {error}", path.display())))?;
         output::print(&summary(&module, &path))?;
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 
     /// The generated files, in a native build.

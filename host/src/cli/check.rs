@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{
     output::{self, Format},
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Tell whether a module is a sound guest, and what it declares and costs
@@ -81,7 +81,7 @@ struct Findings<'a> {
 }
 
 impl Check {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let bytes = std::fs::read(&self.module)
             .map_err(|error| Problem::new(format!("{} cannot be read: {error}", self.module.display())))?;
         // Time is measured as in a cluster, where nobody counts instructions.
@@ -106,16 +106,16 @@ impl Check {
         };
         output::print(&text)?;
         match findings.failure() {
-            None => Ok(Verdict::Fine),
+            None => Ok(CommandStatus::Fine),
             Some(failure) => {
                 eprintln!("error: {}: {failure}", self.module.display());
-                Ok(Verdict::Failed)
+                Ok(CommandStatus::Failed)
             }
         }
     }
 
     /// A module that cannot be loaded.
-    fn refuse(&self, failure: &Failure) -> Result<Verdict, Problem> {
+    fn refuse(&self, failure: &Failure) -> Result<CommandStatus, Problem> {
         if let Some(form) = self.output.data() {
             let data = json!({"file": self.module.display().to_string(), "failure": shown(failure)});
             output::print(&output::text(&data, form)?)?;

@@ -10,7 +10,7 @@ use pintle_engine::{Allocation, EngineConfig, Meter, Precompiler, Target};
 use pintle_runtime::clock;
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
-use super::problem::{Problem, Verdict};
+use super::problem::{CommandStatus, Problem};
 
 /// Compile a module for the operator that started this process
 ///
@@ -71,7 +71,7 @@ const CPU_GRACE_SECONDS: u64 = 5;
 const EXIT_TRANSIENT: i32 = 3;
 
 impl Compile {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         // Before anything is read that somebody else wrote.
         self.limit()?;
         let bytes = self.read()?;
@@ -81,7 +81,7 @@ impl Compile {
         match compiled {
             Ok(artifact) => {
                 std::io::stdout().write_all(&artifact)?;
-                Ok(Verdict::Fine)
+                Ok(CommandStatus::Fine)
             }
             Err(failure) if failure.retry => {
                 eprintln!("error: {}", failure.message);

@@ -8,7 +8,7 @@ use pintle_offline::documents;
 
 use super::{
     output,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Print the CRDs of Pintle, or of a guest
@@ -26,7 +26,7 @@ pub(super) struct Crds {
 }
 
 impl Crds {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let text = match &self.dir {
             None => output::documents(&api::crds())?,
             Some(dir) => {
@@ -39,6 +39,6 @@ impl Crds {
             }
         };
         output::print(&text)?;
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 }

@@ -11,7 +11,7 @@ use pintle_wit::syntax;
 use super::{
     output,
     plural::plural,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Make a guest in Rust to start from
@@ -92,7 +92,7 @@ const KEYWORDS: [&str; 48] = [
 const NAME_MAX: usize = 40;
 
 impl New {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
         let names = self.names()?;
         if dir.is_dir() && fs::read_dir(&dir)?.next().is_some() || dir.is_file() {
@@ -107,7 +107,7 @@ impl New {
         output::print(&format!(
             "{dir}: a guest that reconciles {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n"
         ))?;
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 
     fn names(&self) -> Result<Names, Problem> {

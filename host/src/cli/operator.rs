@@ -5,7 +5,7 @@ use pintle_operator as operator;
 
 use super::{
     live,
-    problem::{Problem, Verdict, in_one_line},
+    problem::{CommandStatus, Problem, in_one_line},
 };
 
 /// Run the operator
@@ -26,10 +26,10 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(async {
             operator::run(self.flags).await.map_err(|error| Problem::failed(in_one_line(&error)))?;
-            Ok(Verdict::Fine)
+            Ok(CommandStatus::Fine)
         })
     }
 }

@@ -6,7 +6,7 @@ use pintle_wit::Failure;
 
 /// How a command that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CommandStatus {
     /// All is well. Exit code 0.
     Fine,
     /// What was asked about failed, and what is wrong was printed. Exit code 1.

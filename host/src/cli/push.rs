@@ -21,7 +21,7 @@ use serde_json::json;
 use super::{
     live::{self, FIELD_MANAGER, Progress},
     output,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// What helps when the namespace for the ConfigMaps is not there.
@@ -68,7 +68,7 @@ pub(super) struct Push {
 }
 
 impl Push {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let bytes = std::fs::read(&self.file)
             .map_err(|error| Problem::new(format!("{} cannot be read: {error}", self.file.display())))?;
         let digest = check(&bytes, &self.file)?;
@@ -79,7 +79,7 @@ impl Push {
         live::block_on(self.push(&bytes, digest))
     }
 
-    async fn push(&self, bytes: &[u8], digest: String) -> Result<Verdict, Problem> {
+    async fn push(&self, bytes: &[u8], digest: String) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
         let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &digest);
@@ -111,7 +111,7 @@ impl Push {
             live::wait(self.timeout, || self.look(&modules)).await?;
             output::print(&format!("module.pintle.dev/{} ready\n", self.name))?;
         }
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 
     async fn look(&self, modules: &Api<Module>) -> Result<Progress, Problem> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     output::{self, Data},
     plural,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Print the ClusterRole that a guest's Reconciler needs
@@ -64,7 +64,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl Rbac {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
         let module = offline::load(&engine, &self.module)?
             .map_err(|failure| Problem::of_module(&self.module, &failure))?;
@@ -75,7 +75,7 @@ impl Rbac {
         let plurals: BTreeMap<String, String> = self.plurals.into_iter().collect();
         let asked = Asked { elsewhere: self.elsewhere, pod_deletions: self.pod_deletions };
         output::print(&output::text(&role(module.manifest(), &plurals, asked), self.output)?)?;
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{
     output::{self, Data},
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Print what a guest answers, without a cluster
@@ -81,7 +81,7 @@ struct Rendered {
 }
 
 impl Render {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
         let module = offline::load(&engine, &self.module)?
             .map_err(|failure| Problem::of_module(&self.module, &failure))?;
@@ -122,16 +122,16 @@ impl Render {
             ready,
         };
         output::print(&output::text(&rendered, self.output)?)?;
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 
-    fn fail(&self, message: &str, failure: &pintle_wit::Failure) -> Result<Verdict, Problem> {
+    fn fail(&self, message: &str, failure: &pintle_wit::Failure) -> Result<CommandStatus, Problem> {
         eprintln!("error: {message}");
         let mut failure = serde_json::to_value(failure)?;
         if let Some(fields) = failure.as_object_mut() {
             fields.remove("apiVersion");
         }
         output::print(&output::text(&serde_json::json!({ "failure": failure }), self.output)?)?;
-        Ok(Verdict::Failed)
+        Ok(CommandStatus::Failed)
     }
 }

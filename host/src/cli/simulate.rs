@@ -14,7 +14,7 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    Differing, Outcome, Plan, Replay, Setting, Simulation, Step,
+    Differing, Plan, Replay, RunOutcome, Setting, Simulation, TraceEntry,
     choice::{self, Effort, Menu, Subject},
     scenario::ModuleFile,
     search::{self, Failure, Tally},
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use super::{
     output::{self, Colours, Format},
     plural::plural,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Search for crashes, lost replies and stale views that a guest does not survive, without a cluster
@@ -141,7 +141,7 @@ impl Progress {
 }
 
 impl Simulate {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let replay = match &self.replay {
             Some(line) => Some(line.parse::<Replay>().map_err(Problem::new)?),
             None => None,
@@ -171,7 +171,7 @@ impl Simulate {
         }
     }
 
-    fn search(&self, subjects: Vec<Subject<'_>>) -> Result<Verdict, Problem> {
+    fn search(&self, subjects: Vec<Subject<'_>>) -> Result<CommandStatus, Problem> {
         let (sound, broken): (Vec<_>, Vec<_>) =
             subjects.into_iter().partition(|subject| subject.reference.outcome.broken.is_none());
         let of_reference = |subject: Subject<'_>| Failure {
@@ -196,10 +196,10 @@ impl Simulate {
             Some(form) => output::text(&self.data(&found), form)?,
             None => self.told(&found)?,
         })?;
-        Ok(if found.failures.is_empty() { Verdict::Fine } else { Verdict::Failed })
+        Ok(if found.failures.is_empty() { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
-    fn repeat(&self, replay: &Replay, subjects: Vec<Subject<'_>>) -> Result<Verdict, Problem> {
+    fn repeat(&self, replay: &Replay, subjects: Vec<Subject<'_>>) -> Result<CommandStatus, Problem> {
         let Some(subject) = subjects.into_iter().next() else {
             return Err(Problem::new(format!("no scenario {} to replay", replay.scenario))
                 .hint("name it with --scenario, as the line does"));
@@ -208,19 +208,19 @@ impl Simulate {
             true => subject.reference.outcome,
             false => subject.simulation.run(replay.seed, &replay.plan, &subject.reference)?,
         };
-        let verdict = if outcome.broken.is_some() { Verdict::Failed } else { Verdict::Fine };
+        let verdict = if outcome.broken.is_some() { CommandStatus::Failed } else { CommandStatus::Fine };
         let failure = Failure { replay: replay.clone(), outcome };
         let text = match self.output.data() {
             Some(form) => {
                 let mut data = self.data_of(&failure, usize::MAX);
-                data["passed"] = (verdict == Verdict::Fine).into();
+                data["passed"] = (verdict == CommandStatus::Fine).into();
                 output::text(&data, form)?
             }
             None => {
                 let steps: String = failure.outcome.steps.iter().map(|step| format!("{step}\n")).collect();
                 let end = match verdict {
-                    Verdict::Fine => "every property holds\n".into(),
-                    Verdict::Failed => self.told_of(&failure, 0)?,
+                    CommandStatus::Fine => "every property holds\n".into(),
+                    CommandStatus::Failed => self.told_of(&failure, 0)?,
                 };
                 format!("{steps}{end}")
             }
@@ -426,7 +426,7 @@ fn no_modules(_: &ModuleFile) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The last steps up to the one at which a property broke.
-fn last_steps(outcome: &Outcome, shown: usize) -> &[Step] {
+fn last_steps(outcome: &RunOutcome, shown: usize) -> &[TraceEntry] {
     let until = outcome.broken.as_ref().and_then(|broken| {
         let step = broken.step.as_ref()?;
         outcome.steps.iter().rposition(|found| found == step)

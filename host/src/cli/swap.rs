@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     live::{self, FIELD_MANAGER, Progress},
     output,
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Put another module in force
@@ -52,11 +52,11 @@ pub(super) struct Swap {
 }
 
 impl Swap {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(self.swap())
     }
 
-    async fn swap(&self) -> Result<Verdict, Problem> {
+    async fn swap(&self) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
         let modules: Api<Module> = Api::all(client.clone());
         let reconcilers: Api<Reconciler> = Api::all(client);
@@ -88,7 +88,7 @@ impl Swap {
                 self.reconciler, self.module
             ))?;
         }
-        Ok(Verdict::Fine)
+        Ok(CommandStatus::Fine)
     }
 
     async fn look(

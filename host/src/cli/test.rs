@@ -14,7 +14,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{
     output::{self, Colours, Data, Format},
-    problem::{Problem, Verdict},
+    problem::{CommandStatus, Problem},
 };
 
 /// Run golden cases against a guest, without a cluster
@@ -55,7 +55,7 @@ pub(super) struct Test {
 }
 
 /// What came of one file.
-struct Outcome {
+struct CaseReport {
     path: PathBuf,
     passed: bool,
     updated: bool,
@@ -64,7 +64,7 @@ struct Outcome {
 }
 
 impl Test {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
         let module = offline::load(&engine, &self.module)?
             .map_err(|failure| Problem::of_module(&self.module, &failure))?;
@@ -91,11 +91,11 @@ impl Test {
                 output::print(&format!("{} passed, {failed} failed{updated}\n", outcomes.len() - failed))?;
             }
         }
-        Ok(if failed == 0 { Verdict::Fine } else { Verdict::Failed })
+        Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
-    fn case(&self, module: &Module, file: &Path) -> Result<Outcome, Problem> {
-        let mut outcome = Outcome {
+    fn case(&self, module: &Module, file: &Path) -> Result<CaseReport, Problem> {
+        let mut outcome = CaseReport {
             path: file.to_owned(),
             passed: false,
             updated: false,
@@ -152,7 +152,7 @@ struct Expectation<'a> {
 /// How many lines around a difference are shown: enough to see which object it is in.
 const CONTEXT: usize = 4;
 
-fn described(outcome: &Outcome, colours: Colours) -> String {
+fn described(outcome: &CaseReport, colours: Colours) -> String {
     let word = match (outcome.passed, outcome.updated) {
         (true, true) => colours.green("update"),
         (true, false) => colours.green("ok    "),
@@ -189,7 +189,7 @@ pub(super) fn difference(expected: &str, found: &str, colours: Colours) -> Strin
     text
 }
 
-fn data(outcomes: &[Outcome], form: Data) -> Result<String, Problem> {
+fn data(outcomes: &[CaseReport], form: Data) -> Result<String, Problem> {
     let cases: Vec<_> = outcomes
         .iter()
         .map(|outcome| {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::problem::{Problem, Verdict};
+use super::problem::{CommandStatus, Problem};
 
 /// Search for crashes, lost replies and stale views that a guest does not survive (not in this build)
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(super) struct Simulate {
 
 #[cfg_attr(feature = "simulation", allow(dead_code, reason = "only its tests are built beside the real one"))]
 impl Simulate {
-    pub(super) fn run(self) -> Result<Verdict, Problem> {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         drop(self.words);
         Err(Problem::new("this pintle was built without the simulator, as it is in the image")
             .hint("build the command line from Pintle's sources: cargo build --release --package pintle"))

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use http::{Method, Request, header};
 use kube::Client;
 use pintle_kubernetes::{Cluster, Resource, connect::Connect};
-use pintle_simulation::scenario::{Backend, Call, Cascade, Mark, Seen, Stop};
+use pintle_simulation::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ impl<'a> Real<'a> {
         loop {
             let mark = self.mark();
             self.advance(Duration::from_secs(1)).await;
-            let calls = self.calls_since(mark, Seen::Everywhere).await?.unwrap_or_default();
+            let calls = self.calls_since(mark, CallScope::Everywhere).await?.unwrap_or_default();
             let namespaces = self.plane.run_kubectl(&["get", "namespaces", "-o", "name"], None)?;
             let ours = namespaces.lines().filter(|line| {
                 !line.contains("/kube-") && !line.contains("/default") && !line.contains("/pintle-system")
@@ -272,11 +272,11 @@ impl Backend for Real<'_> {
         audit::mark_of(pintle_runtime::clock::now())
     }
 
-    async fn calls_since(&self, mark: Mark, seen: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>> {
+    async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>> {
         let Some(audit) = &self.audit else { return Ok(None) };
         let is_seen = |call: &Call| match seen {
-            Seen::Everywhere => true,
-            Seen::In(namespace) => call.namespace.as_deref() == Some(namespace),
+            CallScope::Everywhere => true,
+            CallScope::In(namespace) => call.namespace.as_deref() == Some(namespace),
         };
         let calls = audit.entries_since(mark)?.into_iter().map(|entry| entry.call);
         let counts = |call: &Call| audit::is_mutating(call) && !audit::is_leadership(call) && is_seen(call);

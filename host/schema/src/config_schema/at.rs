@@ -4,11 +4,11 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     parent: Option<&'a At<'a>>,
-    step: Step<'a>,
+    step: PathStep<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step<'a> {
+enum PathStep<'a> {
     Field(&'a str),
     Index(usize),
 }
@@ -18,15 +18,15 @@ const SHOWN_MAX: usize = 512;
 
 impl<'a> At<'a> {
     pub(super) fn root(name: &'a str) -> Self {
-        Self { parent: None, step: Step::Field(name) }
+        Self { parent: None, step: PathStep::Field(name) }
     }
 
     pub(super) fn field(&'a self, name: &'a str) -> Self {
-        Self { parent: Some(self), step: Step::Field(name) }
+        Self { parent: Some(self), step: PathStep::Field(name) }
     }
 
     pub(super) fn index(&'a self, index: usize) -> Self {
-        Self { parent: Some(self), step: Step::Index(index) }
+        Self { parent: Some(self), step: PathStep::Index(index) }
     }
 
     /// As Kubernetes writes paths: `spec.config.ports[0].name`.
@@ -40,9 +40,9 @@ impl<'a> At<'a> {
         let mut path = String::new();
         for step in steps.into_iter().rev() {
             match step {
-                Step::Index(index) => path.push_str(&format!("[{index}]")),
-                Step::Field(name) if path.is_empty() => path.push_str(name),
-                Step::Field(name) => {
+                PathStep::Index(index) => path.push_str(&format!("[{index}]")),
+                PathStep::Field(name) if path.is_empty() => path.push_str(name),
+                PathStep::Field(name) => {
                     // A longer one is not shown whole anyway.
                     let name: String = name.chars().take(SHOWN_MAX).collect();
                     match name.contains(['.', '/']) {

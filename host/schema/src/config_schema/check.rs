@@ -31,7 +31,7 @@ pub(super) fn check(
     config: &Value,
 ) -> Result<(), Failure> {
     let mut check = Check { left: STEPS_MAX, patterns, compiled: BTreeMap::new(), unevaluated, quiet: false };
-    let stop = match check.apply(schema, config, &At::root("spec.config"), &mut Seen::default()) {
+    let stop = match check.apply(schema, config, &At::root("spec.config"), &mut Evaluated::default()) {
         Ok(()) => return Ok(()),
         Err(stop) => stop,
     };
@@ -59,12 +59,12 @@ type Kept = Result<(), Stop>;
 
 /// What of a value its schemas have looked at, for the rules about what none has.
 #[derive(Debug, Default)]
-struct Seen<'c> {
+struct Evaluated<'c> {
     properties: BTreeSet<&'c str>,
     items: BTreeSet<usize>,
 }
 
-impl Seen<'_> {
+impl Evaluated<'_> {
     fn len(&self) -> u64 {
         (self.properties.len() + self.items.len()) as u64
     }
@@ -100,7 +100,13 @@ impl<'s> Check<'s> {
         })
     }
 
-    fn apply<'c>(&mut self, schema: &Schema, value: &'c Value, at: &At<'_>, seen: &mut Seen<'c>) -> Kept {
+    fn apply<'c>(
+        &mut self,
+        schema: &Schema,
+        value: &'c Value,
+        at: &At<'_>,
+        seen: &mut Evaluated<'c>,
+    ) -> Kept {
         self.spend(1 + schema.0.len() as u64)?;
         for rule in &schema.0 {
             match value {
@@ -121,10 +127,10 @@ impl<'s> Check<'s> {
         schema: &Schema,
         value: &'c Value,
         at: &At<'_>,
-        seen: &mut Seen<'c>,
+        seen: &mut Evaluated<'c>,
     ) -> Result<bool, Stop> {
         let before = std::mem::replace(&mut self.quiet, true);
-        let mut looked_at = Seen::default();
+        let mut looked_at = Evaluated::default();
         let kept = self.apply(schema, value, at, &mut looked_at);
         self.quiet = before;
         match kept {
@@ -139,7 +145,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn of_any<'c>(&mut self, rule: &Rule, value: &'c Value, at: &At<'_>, seen: &mut Seen<'c>) -> Kept {
+    fn of_any<'c>(&mut self, rule: &Rule, value: &'c Value, at: &At<'_>, seen: &mut Evaluated<'c>) -> Kept {
         match rule {
             Rule::Never => self.misfit(at, || "nothing is taken here".into()),
             Rule::Type(types) if !types.iter().any(|ty| is_of(*ty, value)) => self.misfit(at, || {
@@ -179,7 +185,7 @@ impl<'s> Check<'s> {
                 }
                 if held == 1 { Ok(()) } else { self.none_of(schemas, value, at) }
             }
-            Rule::Not(schema) => match self.holds(schema, value, at, &mut Seen::default())? {
+            Rule::Not(schema) => match self.holds(schema, value, at, &mut Evaluated::default())? {
                 true => self.misfit(at, || format!("{} is what the schema says it is not", shown(value))),
                 false => Ok(()),
             },
@@ -203,7 +209,7 @@ impl<'s> Check<'s> {
             |schema: &&Schema| matches!(schema.0.as_slice(), [Rule::Type(types)] if types == &[Type::Null]);
         let mut meant = schemas.iter().filter(|schema| !is_null(schema));
         if let (false, false, Some(only), None) = (self.quiet, value.is_null(), meant.next(), meant.next()) {
-            self.apply(only, value, at, &mut Seen::default())?;
+            self.apply(only, value, at, &mut Evaluated::default())?;
         }
         self.misfit(at, || {
             format!("{} fits none of the {} schemas that it may fit", shown(value), schemas.len())
@@ -251,7 +257,13 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn of_array<'c>(&mut self, rule: &Rule, items: &'c [Value], at: &At<'_>, seen: &mut Seen<'c>) -> Kept {
+    fn of_array<'c>(
+        &mut self,
+        rule: &Rule,
+        items: &'c [Value],
+        at: &At<'_>,
+        seen: &mut Evaluated<'c>,
+    ) -> Kept {
         let unevaluated = self.unevaluated;
         let mut saw = |index: usize| {
             if unevaluated {
@@ -274,7 +286,7 @@ impl<'s> Check<'s> {
             Rule::Items { prefix, rest } => {
                 for (index, item) in items.iter().enumerate() {
                     let Some(schema) = prefix.get(index).or(rest.as_deref()) else { break };
-                    self.apply(schema, item, &at.index(index), &mut Seen::default())?;
+                    self.apply(schema, item, &at.index(index), &mut Evaluated::default())?;
                     saw(index);
                 }
                 Ok(())
@@ -282,7 +294,7 @@ impl<'s> Check<'s> {
             Rule::Contains(schema, range) => {
                 let mut found = 0;
                 for (index, item) in items.iter().enumerate() {
-                    if self.holds(schema, item, at, &mut Seen::default())? {
+                    if self.holds(schema, item, at, &mut Evaluated::default())? {
                         found += 1;
                         saw(index);
                     }
@@ -293,7 +305,7 @@ impl<'s> Check<'s> {
                 for (index, item) in items.iter().enumerate() {
                     self.spend(1)?;
                     if seen.items.insert(index) {
-                        self.apply(schema, item, &at.index(index), &mut Seen::default())?;
+                        self.apply(schema, item, &at.index(index), &mut Evaluated::default())?;
                     }
                 }
                 Ok(())
@@ -307,7 +319,7 @@ impl<'s> Check<'s> {
         rule: &Rule,
         fields: &'c Map<String, Value>,
         at: &At<'_>,
-        seen: &mut Seen<'c>,
+        seen: &mut Evaluated<'c>,
     ) -> Kept {
         match rule {
             Rule::PropertyCount(range) => self.in_range(fields.len(), *range, "fields", at),
@@ -324,18 +336,18 @@ impl<'s> Check<'s> {
                     let mut known = false;
                     if let Some(schema) = named.get(name) {
                         known = true;
-                        self.apply(schema, value, &at_field, &mut Seen::default())?;
+                        self.apply(schema, value, &at_field, &mut Evaluated::default())?;
                     }
                     for (pattern, schema) in patterns {
                         if self.matches(*pattern, name)? {
                             known = true;
-                            self.apply(schema, value, &at_field, &mut Seen::default())?;
+                            self.apply(schema, value, &at_field, &mut Evaluated::default())?;
                         }
                     }
                     match others {
                         _ if known => {}
                         Some(schema) if schema.is_never() => return self.unknown_field(name, named, at),
-                        Some(schema) => self.apply(schema, value, &at_field, &mut Seen::default())?,
+                        Some(schema) => self.apply(schema, value, &at_field, &mut Evaluated::default())?,
                         None => continue,
                     }
                     if self.unevaluated {
@@ -347,7 +359,7 @@ impl<'s> Check<'s> {
             Rule::PropertyNames(schema) => {
                 for name in fields.keys() {
                     let value = Value::String(name.clone());
-                    self.apply(schema, &value, &at.field(name), &mut Seen::default())?;
+                    self.apply(schema, &value, &at.field(name), &mut Evaluated::default())?;
                 }
                 Ok(())
             }
@@ -360,7 +372,7 @@ impl<'s> Check<'s> {
                     if schema.is_never() {
                         return self.unknown_field(name, &BTreeMap::new(), at);
                     }
-                    self.apply(schema, value, &at.field(name), &mut Seen::default())?;
+                    self.apply(schema, value, &at.field(name), &mut Evaluated::default())?;
                 }
                 Ok(())
             }

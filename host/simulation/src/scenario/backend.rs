@@ -42,7 +42,7 @@ impl std::fmt::Display for Call {
 
 /// Which of the host's calls are counted.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
+pub enum CallScope<'a> {
     /// All of them.
     Everywhere,
     /// Those about objects of this namespace.
@@ -105,7 +105,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// When what counts them cannot be read.
-    async fn calls_since(&self, mark: Mark, seen: Seen<'_>) -> anyhow::Result<Option<Vec<Call>>>;
+    async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>>;
 
     /// The last lines that the host logged about this, newest last.
     fn host_log(&self, about: &[&str], lines: usize) -> Vec<String>;

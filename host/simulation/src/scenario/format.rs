@@ -35,7 +35,7 @@ pub struct Scenario {
     #[serde(default)]
     pub objects: Vec<Value>,
     /// What happens.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScenarioStep>,
     /// Requests that the host is refused with 403, which no other scenario may cause, as `verb resource`: the test of RBAC asks.
     #[serde(default)]
     pub forbidden: Vec<String>,
@@ -172,7 +172,7 @@ pub enum Bytes {
 /// One thing that happens, and what is to come of it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Step {
+pub struct ScenarioStep {
     /// What it is about.
     pub name: String,
     /// Applies objects, as kubectl does.
@@ -412,7 +412,7 @@ impl Scenario {
     }
 }
 
-impl Step {
+impl ScenarioStep {
     fn check(&self, scenario: &Scenario) -> Result<(), String> {
         let actions = [
             !self.apply.is_empty(),

@@ -12,8 +12,8 @@ use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use super::{
-    Backend, Call, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario, Seen, Step, UidIs,
-    custom_kind, differences,
+    Backend, Call, CallScope, Calls, Cascade, ConditionIs, Expectation, Mark, ModuleFile, Scenario,
+    ScenarioStep, UidIs, custom_kind, differences,
 };
 
 /// How often an expectation is looked at.
@@ -195,7 +195,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         Ok(serde_json::from_str(&text)?)
     }
 
-    async fn run_step(&self, step: &Step) -> Result<(), Vec<String>> {
+    async fn run_step(&self, step: &ScenarioStep) -> Result<(), Vec<String>> {
         let mut uids = Vec::new();
         for expected in &step.expect {
             let before = match expected.uid {
@@ -256,7 +256,7 @@ impl<'a, B: Backend> Runner<'a, B> {
             return Ok(());
         }
         self.backend.advance(COUNTED_AFTER).await;
-        let Some(calls) = self.backend.calls_since(mark, Seen::Everywhere).await.map_err(said)? else {
+        let Some(calls) = self.backend.calls_since(mark, CallScope::Everywhere).await.map_err(said)? else {
             return Ok(());
         };
         let calls: Vec<&Call> = calls
@@ -278,7 +278,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    async fn act(&self, step: &Step) -> anyhow::Result<()> {
+    async fn act(&self, step: &ScenarioStep) -> anyhow::Result<()> {
         for object in &step.apply {
             self.apply(object).await?;
         }
@@ -317,7 +317,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         }
     }
 
-    async fn wait_for(&self, step: &Step, uids: &[Option<String>]) -> Result<(), Vec<String>> {
+    async fn wait_for(&self, step: &ScenarioStep, uids: &[Option<String>]) -> Result<(), Vec<String>> {
         let within = self.patience.map_or(step.within, |patience| patience.max(step.within));
         let until = self.backend.mark().0 + within;
         loop {
@@ -333,7 +333,7 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     /// What is not as expected.
-    async fn unmet(&self, step: &Step, uids: &[Option<String>]) -> Vec<String> {
+    async fn unmet(&self, step: &ScenarioStep, uids: &[Option<String>]) -> Vec<String> {
         let mut unmet = Vec::new();
         for (index, expected) in step.expect.iter().enumerate() {
             let before = uids.get(index).cloned().flatten();
@@ -400,7 +400,11 @@ impl<'a, B: Backend> Runner<'a, B> {
 
     async fn count_calls(&self, expected: &Calls, mark: Mark) -> Result<(), Vec<String>> {
         self.backend.advance(COUNTED_AFTER).await;
-        let seen = if self.scenario.is_alone() { Seen::Everywhere } else { Seen::In(&self.names.namespace) };
+        let seen = if self.scenario.is_alone() {
+            CallScope::Everywhere
+        } else {
+            CallScope::In(&self.names.namespace)
+        };
         let Some(calls) = self.backend.calls_since(mark, seen).await.map_err(said)? else { return Ok(()) };
         let counts: Vec<(String, usize, Vec<&Call>)> = match expected {
             Calls::All(number) => vec![("changing calls".into(), *number, calls.iter().collect())],

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Step, controller, is_deleting, of_kind, reference, text};
+use super::{ControllerAction, controller, is_deleting, of_kind, reference, text};
 use crate::{
     Act, Cascade,
     store::{Key, Store},
@@ -13,25 +13,25 @@ const REPLICA_SETS: &str = "replicaset-controller";
 const KUBELET: &str = "kubelet";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-pub(super) fn steps(store: &Store) -> impl Iterator<Item = Step> {
+pub(super) fn steps(store: &Store) -> impl Iterator<Item = ControllerAction> {
     pods(store).chain(replica_sets(store)).chain(deployments(store))
 }
 
 /// A Pod gets a node, becomes ready, and stops when it is deleted.
-fn pods(store: &Store) -> impl Iterator<Item = Step> {
+fn pods(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "", "pods").filter_map(|(key, pod)| {
         let target = reference(key, pod);
         if is_deleting(pod) {
             let held =
                 pod["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
-            return (!held).then_some(Step::EndPod(target));
+            return (!held).then_some(ControllerAction::EndPod(target));
         }
         if text(pod, "/spec/nodeName").is_empty() {
             if !fits_the_node(pod) {
                 return None;
             }
             let patch = json!({"spec": {"nodeName": "node"}});
-            return Some(Step::Act("scheduler", Act::Merge { target, subresource: None, patch }));
+            return Some(ControllerAction::Act("scheduler", Act::Merge { target, subresource: None, patch }));
         }
         if text(pod, "/status/phase") == "Running" {
             return None;
@@ -41,7 +41,7 @@ fn pods(store: &Store) -> impl Iterator<Item = Step> {
         let conditions: Vec<Value> =
             ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition).into();
         let patch = json!({"status": {"phase": "Running", "conditions": conditions, "startTime": started}});
-        Some(Step::Act(KUBELET, Act::Merge { target, subresource: Some("status".into()), patch }))
+        Some(ControllerAction::Act(KUBELET, Act::Merge { target, subresource: Some("status".into()), patch }))
     })
 }
 
@@ -81,7 +81,7 @@ pub(super) fn number(value: &Value, pointer: &str) -> i64 {
     value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
-fn replica_sets(store: &Store) -> impl Iterator<Item = Step> {
+fn replica_sets(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "apps", "replicasets").filter(|(_, set)| !is_deleting(set)).filter_map(|(key, set)| {
         let pods: Vec<(&Key, &Value)> =
             owned(store, "", "pods", set).into_iter().filter(|(_, pod)| !is_deleting(pod)).collect();
@@ -93,13 +93,16 @@ fn replica_sets(store: &Store) -> impl Iterator<Item = Step> {
             pod["metadata"]["generateName"] = format!("{}-", key.name).into();
             pod["metadata"]["namespace"] = key.namespace.as_str().into();
             pod["metadata"]["ownerReferences"] = owner_reference(set);
-            return Some(Step::Act(REPLICA_SETS, Act::Create(pod)));
+            return Some(ControllerAction::Act(REPLICA_SETS, Act::Create(pod)));
         }
         if found > wanted {
             // One that is not ready goes first.
             let (key, pod) = pods.iter().min_by_key(|(key, pod)| (is_ready(pod), &key.name))?;
             let target = reference(key, pod);
-            return Some(Step::Act(REPLICA_SETS, Act::Delete { target, cascade: Cascade::Background }));
+            return Some(ControllerAction::Act(
+                REPLICA_SETS,
+                Act::Delete { target, cascade: Cascade::Background },
+            ));
         }
         let ready = pods.iter().filter(|(_, pod)| is_ready(pod)).count();
         let mut status = json!({"replicas": found, "observedGeneration": set["metadata"]["generation"]});
@@ -115,22 +118,27 @@ fn replica_sets(store: &Store) -> impl Iterator<Item = Step> {
 }
 
 /// Writes a status where it differs.
-pub(super) fn status_step(actor: &'static str, key: &Key, object: &Value, status: Value) -> Option<Step> {
+pub(super) fn status_step(
+    actor: &'static str,
+    key: &Key,
+    object: &Value,
+    status: Value,
+) -> Option<ControllerAction> {
     if object["status"] == status {
         return None;
     }
     let target = reference(key, object);
     let patch = json!([{"op": "add", "path": "/status", "value": status}]);
-    Some(Step::Act(actor, Act::JsonPatch { target, subresource: Some("status".into()), patch }))
+    Some(ControllerAction::Act(actor, Act::JsonPatch { target, subresource: Some("status".into()), patch }))
 }
 
-fn deployments(store: &Store) -> impl Iterator<Item = Step> {
+fn deployments(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "apps", "deployments")
         .filter(|(_, deployment)| !is_deleting(deployment))
         .filter_map(|(key, deployment)| roll_out(store, key, deployment))
 }
 
-fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
+fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<ControllerAction> {
     let sets = owned(store, "apps", "replicasets", deployment);
     let hash = hash(&deployment["spec"]["template"]);
     let current = |set: &Value| text(set, "/metadata/labels/pod-template-hash") == hash;
@@ -143,20 +151,29 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
     let latest = sets.iter().map(|(_, set)| revision(set)).max().unwrap_or(0);
     let scale = |(key, set): &(&Key, &Value), replicas: i64| {
         let patch = json!({"spec": {"replicas": replicas}});
-        Some(Step::Act(DEPLOYMENTS, Act::Merge { target: reference(key, set), subresource: None, patch }))
+        Some(ControllerAction::Act(
+            DEPLOYMENTS,
+            Act::Merge { target: reference(key, set), subresource: None, patch },
+        ))
     };
     // A Deployment's revision goes with its status, so that it is no new generation.
     let annotate = |key: &Key, object: &Value, revision: u64| {
         let patch = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
         let subresource = (object["kind"] == "Deployment").then(|| "status".into());
-        Some(Step::Act(DEPLOYMENTS, Act::Merge { target: reference(key, object), subresource, patch }))
+        Some(ControllerAction::Act(
+            DEPLOYMENTS,
+            Act::Merge { target: reference(key, object), subresource, patch },
+        ))
     };
     let Some(new) = sets.iter().find(|(_, set)| current(set)) else {
         let recreates = deployment["spec"]["strategy"]["type"] == "Recreate";
         if recreates && let Some(step) = shrink_all(store, &sets, &scale) {
             return step;
         }
-        return Some(Step::Act(DEPLOYMENTS, Act::Create(replica_set(key, deployment, &hash, latest + 1))));
+        return Some(ControllerAction::Act(
+            DEPLOYMENTS,
+            Act::Create(replica_set(key, deployment, &hash, latest + 1)),
+        ));
     };
     if revision(new.1) < latest {
         return annotate(new.0, new.1, latest + 1);
@@ -165,7 +182,7 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
         // By way of the status, as the controller does: a change of the annotations alone would be another generation.
         let patch = json!({"metadata": {"annotations": {REVISION: revision(new.1).to_string()}}});
         let (target, subresource) = (reference(key, deployment), Some("status".into()));
-        return Some(Step::Act(DEPLOYMENTS, Act::Merge { target, subresource, patch }));
+        return Some(ControllerAction::Act(DEPLOYMENTS, Act::Merge { target, subresource, patch }));
     }
     let old: Vec<(&Key, &Value)> = sets.iter().filter(|(_, set)| !current(set)).copied().collect();
     let desired = number(deployment, "/spec/replicas");
@@ -198,8 +215,8 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<Step> {
 fn shrink_all(
     store: &Store,
     sets: &[(&Key, &Value)],
-    scale: &impl Fn(&(&Key, &Value), i64) -> Option<Step>,
-) -> Option<Option<Step>> {
+    scale: &impl Fn(&(&Key, &Value), i64) -> Option<ControllerAction>,
+) -> Option<Option<ControllerAction>> {
     if let Some(set) = sets.iter().find(|(_, set)| number(set, "/spec/replicas") > 0) {
         return Some(scale(set, 0));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    Step, by_uid, controller,
+    ControllerAction, by_uid, controller,
     deployments::{is_ready, number, portion, status_step},
     is_deleting, of_kind, text,
 };
@@ -16,7 +16,7 @@ use crate::{
 
 const CONTROLLER: &str = "disruption-controller";
 
-pub(super) fn steps(store: &Store) -> impl Iterator<Item = Step> {
+pub(super) fn steps(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "policy", "poddisruptionbudgets")
         .filter(|(_, budget)| !is_deleting(budget))
         .filter_map(|(key, budget)| status_step(CONTROLLER, key, budget, status(store, key, budget)))

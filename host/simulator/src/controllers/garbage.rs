@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Step, by_uid, is_deleting, of_kind, reference, text};
+use super::{ControllerAction, by_uid, is_deleting, of_kind, reference, text};
 use crate::{
     Act, Cascade,
     store::{Key, Store},
@@ -11,7 +11,7 @@ use crate::{
 
 const COLLECTOR: &str = "garbage-collector";
 
-pub(super) fn steps(store: &Store) -> impl Iterator<Item = Step> {
+pub(super) fn steps(store: &Store) -> impl Iterator<Item = ControllerAction> {
     orphans(store)
         .into_iter()
         .chain(foreground(store))
@@ -21,7 +21,7 @@ pub(super) fn steps(store: &Store) -> impl Iterator<Item = Step> {
 }
 
 /// A CRD that goes takes its objects along.
-fn definitions(store: &Store) -> impl Iterator<Item = Step> {
+fn definitions(store: &Store) -> impl Iterator<Item = ControllerAction> {
     const FINALIZER: &str = "customresource-finalizer";
     of_kind(store, "apiextensions.k8s.io", "customresourcedefinitions")
         .filter(|(_, crd)| is_deleting(crd))
@@ -31,14 +31,17 @@ fn definitions(store: &Store) -> impl Iterator<Item = Step> {
             if objects.peek().is_some() {
                 let (key, object) = objects.find(|(_, object)| !is_deleting(object))?;
                 let target = reference(key, object);
-                return Some(Step::Act(FINALIZER, Act::Delete { target, cascade: Cascade::Background }));
+                return Some(ControllerAction::Act(
+                    FINALIZER,
+                    Act::Delete { target, cascade: Cascade::Background },
+                ));
             }
             let finalizers = crd["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
             let left: Vec<Value> = finalizers.iter().filter(|one| *one != CRD_FINALIZER).cloned().collect();
             let patch = json!({"metadata": {"finalizers": left}});
             let target = reference(key, crd);
             (left.len() < finalizers.len())
-                .then_some(Step::Act(FINALIZER, Act::Merge { target, subresource: None, patch }))
+                .then_some(ControllerAction::Act(FINALIZER, Act::Merge { target, subresource: None, patch }))
         })
 }
 
@@ -49,7 +52,7 @@ fn names(owner: &Value, key: &Key, object: &Value, dependent: &Key) -> bool {
     kind_fits && (key.namespace.is_empty() || key.namespace == dependent.namespace)
 }
 
-fn collect(store: &Store) -> impl Iterator<Item = Step> {
+fn collect(store: &Store) -> impl Iterator<Item = ControllerAction> {
     let by_uid = by_uid(store);
     store.objects().iter().filter(|(_, object)| !is_deleting(object)).filter_map(move |(key, object)| {
         let owners = object["metadata"]["ownerReferences"].as_array().filter(|owners| !owners.is_empty())?;
@@ -60,18 +63,21 @@ fn collect(store: &Store) -> impl Iterator<Item = Step> {
         let (solid, dangling): (Vec<&Value>, Vec<&Value>) = owners.iter().partition(is_there);
         let target = reference(key, object);
         if solid.is_empty() {
-            return Some(Step::Act(COLLECTOR, Act::Delete { target, cascade: Cascade::Background }));
+            return Some(ControllerAction::Act(
+                COLLECTOR,
+                Act::Delete { target, cascade: Cascade::Background },
+            ));
         }
         if dangling.is_empty() {
             return None;
         }
         let patch = json!({"metadata": {"ownerReferences": solid, "uid": object["metadata"]["uid"]}});
-        Some(Step::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }))
+        Some(ControllerAction::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }))
     })
 }
 
 /// An object that is to leave its dependents behind.
-fn orphans(store: &Store) -> Option<Step> {
+fn orphans(store: &Store) -> Option<ControllerAction> {
     let orphan = json!("orphan");
     let finalizers =
         |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
@@ -86,16 +92,19 @@ fn orphans(store: &Store) -> Option<Step> {
         if left.len() < owners.len() {
             let target = reference(key, dependent);
             let patch = json!({"metadata": {"ownerReferences": left}});
-            return Some(Step::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }));
+            return Some(ControllerAction::Act(COLLECTOR, Act::Merge { target, subresource: None, patch }));
         }
     }
     let left: Vec<Value> = finalizers(owner).into_iter().filter(|finalizer| *finalizer != orphan).collect();
     let patch = json!({"metadata": {"finalizers": left}});
-    Some(Step::Act(COLLECTOR, Act::Merge { target: reference(key, owner), subresource: None, patch }))
+    Some(ControllerAction::Act(
+        COLLECTOR,
+        Act::Merge { target: reference(key, owner), subresource: None, patch },
+    ))
 }
 
 /// An object that goes after what it owns.
-fn foreground(store: &Store) -> Option<Step> {
+fn foreground(store: &Store) -> Option<ControllerAction> {
     let waits = json!("foregroundDeletion");
     let finalizers =
         |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
@@ -118,7 +127,7 @@ fn foreground(store: &Store) -> Option<Step> {
                     // What blocks its owner has dependents of its own to wait for.
                     let cascade = if blocks { Cascade::Foreground } else { Cascade::Background };
                     let target = reference(other, dependent);
-                    return Some(Step::Act(COLLECTOR, Act::Delete { target, cascade }));
+                    return Some(ControllerAction::Act(COLLECTOR, Act::Delete { target, cascade }));
                 }
             }
             if is_blocked {
@@ -127,12 +136,15 @@ fn foreground(store: &Store) -> Option<Step> {
             let left: Vec<Value> =
                 finalizers(owner).into_iter().filter(|finalizer| *finalizer != waits).collect();
             let patch = json!({"metadata": {"finalizers": left}});
-            Some(Step::Act(COLLECTOR, Act::Merge { target: reference(key, owner), subresource: None, patch }))
+            Some(ControllerAction::Act(
+                COLLECTOR,
+                Act::Merge { target: reference(key, owner), subresource: None, patch },
+            ))
         })
 }
 
 /// A namespace that ends takes everything in it along.
-fn namespaces(store: &Store) -> impl Iterator<Item = Step> {
+fn namespaces(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "", "namespaces").filter(|(_, namespace)| is_deleting(namespace)).filter_map(
         |(key, namespace)| {
             let mut within = store
@@ -141,11 +153,14 @@ fn namespaces(store: &Store) -> impl Iterator<Item = Step> {
                 .filter(|(other, _)| other.namespace == text(namespace, "/metadata/name"))
                 .peekable();
             if within.peek().is_none() {
-                return Some(Step::EndNamespace(key.clone()));
+                return Some(ControllerAction::EndNamespace(key.clone()));
             }
             let (other, object) = within.find(|(_, object)| !is_deleting(object))?;
             let target = reference(other, object);
-            Some(Step::Act("namespace-controller", Act::Delete { target, cascade: Cascade::Background }))
+            Some(ControllerAction::Act(
+                "namespace-controller",
+                Act::Delete { target, cascade: Cascade::Background },
+            ))
         },
     )
 }

@@ -48,7 +48,7 @@ impl Dice {
 
 /// A request whose uids and versions are filled in by what was seen: `$uid` and `$version` in its body.
 #[derive(Clone)]
-pub(crate) struct Step {
+pub(crate) struct RequestTemplate {
     kind: &'static Kind,
     name: &'static str,
     method: &'static str,
@@ -59,7 +59,7 @@ pub(crate) struct Step {
     body: Value,
 }
 
-impl std::fmt::Display for Step {
+impl std::fmt::Display for RequestTemplate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = if self.on_object { self.name } else { "" };
         write!(f, "{} {}/{name}{} {}", self.method, self.kind.plural, self.tail, self.body)
@@ -68,10 +68,10 @@ impl std::fmt::Display for Step {
 
 /// The uid and version under which each object was last seen.
 #[derive(Default)]
-pub(crate) struct Seen(BTreeMap<(String, String), (String, String)>);
+pub(crate) struct KnownVersions(BTreeMap<(String, String), (String, String)>);
 
-impl Seen {
-    pub(crate) fn saw(&mut self, step: &Step, body: &Value) {
+impl KnownVersions {
+    pub(crate) fn saw(&mut self, step: &RequestTemplate, body: &Value) {
         let metadata = &body["metadata"];
         if let (Some(uid), Some(version)) = (metadata["uid"].as_str(), metadata["resourceVersion"].as_str()) {
             let name = metadata["name"].as_str().unwrap_or_default();
@@ -80,8 +80,8 @@ impl Seen {
     }
 }
 
-impl Step {
-    pub(crate) fn request(&self, namespace: &str, seen: &Seen) -> Request {
+impl RequestTemplate {
+    pub(crate) fn request(&self, namespace: &str, seen: &KnownVersions) -> Request {
         let mut uri = self.kind.path(namespace);
         if self.on_object {
             uri.push_str(&format!("/{}", self.name));
@@ -111,7 +111,7 @@ fn filled(value: &Value, uid: &str, version: &str) -> Value {
 }
 
 /// The sequence of a seed.
-pub(crate) fn sequence(seed: u64) -> Vec<Step> {
+pub(crate) fn sequence(seed: u64) -> Vec<RequestTemplate> {
     let mut dice = Dice::new(seed + 1);
     // Two kinds a sequence, so that requests are about the same objects.
     let kinds = [&KINDS[dice.below(KINDS.len())], &KINDS[dice.below(KINDS.len())]];
@@ -119,12 +119,12 @@ pub(crate) fn sequence(seed: u64) -> Vec<Step> {
     (0..length).map(|_| step(kinds[dice.below(2)], &mut dice)).collect()
 }
 
-fn step(kind: &'static Kind, dice: &mut Dice) -> Step {
+fn step(kind: &'static Kind, dice: &mut Dice) -> RequestTemplate {
     const JSON: &str = "application/json";
     const MERGE: &str = "application/merge-patch+json";
     let name = NAMES[dice.below(NAMES.len())];
     let manager = dice.pick(&["one", "two"]);
-    let made = |method, tail: String, on_object, content_type, body| Step {
+    let made = |method, tail: String, on_object, content_type, body| RequestTemplate {
         kind,
         name,
         method,

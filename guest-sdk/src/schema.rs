@@ -15,5 +15,5 @@ mod files;
 mod resource;
 
 pub use crd::{Invalid, crd};
-pub use files::{config_schema, generated, run};
+pub use files::{GenerateError, config_schema, generated, run};
 pub use resource::{Column, Crd, CustomResource, Root, Rule, Scale};

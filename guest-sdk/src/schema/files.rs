@@ -1,11 +1,11 @@
 //! Writes the generated files of a guest, the CRD and the schema of its config, or checks that they are up to date.
 
-use std::{env, fs, path::Path, process::ExitCode};
+use std::{env, fmt, fs, path::Path, process::ExitCode};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-use super::{Root, crd};
+use super::{Invalid, Root, crd};
 use crate::Guest;
 
 /// The JSON Schema of a guest's config, without references.
@@ -17,18 +17,40 @@ where
     settings.into_generator().into_root_schema_for::<G::Config>().to_value()
 }
 
+/// Why the files of a guest cannot be generated.
+#[derive(Debug)]
+pub enum GenerateError {
+    /// There is no CRD.
+    Crd(Invalid),
+    /// The CRD cannot be written as YAML.
+    Yaml(serde_saphyr::ser::Error),
+    /// The schema of the config cannot be written as JSON.
+    Json(serde_json::Error),
+}
+
+impl fmt::Display for GenerateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crd(error) => error.fmt(f),
+            Self::Yaml(error) => error.fmt(f),
+            Self::Json(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for GenerateError {}
+
 /// The generated files of a guest: name and content.
 ///
 /// # Errors
 /// What in the guest's types and constants does not fit together.
-pub fn generated<G>() -> Result<Vec<(&'static str, String)>, String>
+pub fn generated<G>() -> Result<Vec<(&'static str, String)>, GenerateError>
 where
     G: Guest<Root: Root, Config: JsonSchema>,
 {
-    let crd = sorted(crd::<G>().map_err(|error| error.to_string())?);
-    let yaml = serde_saphyr::to_string(&crd).map_err(|error| error.to_string())?;
-    let config =
-        serde_json::to_string_pretty(&sorted(config_schema::<G>())).map_err(|error| error.to_string())?;
+    let crd = sorted(crd::<G>().map_err(GenerateError::Crd)?);
+    let yaml = serde_saphyr::to_string(&crd).map_err(GenerateError::Yaml)?;
+    let config = serde_json::to_string_pretty(&sorted(config_schema::<G>())).map_err(GenerateError::Json)?;
     Ok(vec![
         ("crd.yaml", format!("# Generated from the guest's types: do not edit, run `pintle build`.\n{yaml}")),
         ("config.schema.json", format!("{config}\n")),

@@ -8,7 +8,8 @@ use std::{
 use pintle_runtime::clock::Random;
 
 use super::{
-    Class, Fault, OnEvent, OnRequest, OnWrite, Plan, Reference, Replay, RunOutcome, Simulation, TraceEntry,
+    Class, Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Reference, Replay, RunOutcome, Simulation,
+    TraceEntry,
     plan::RIVAL,
     script::{STARTS, is_host},
 };
@@ -393,18 +394,34 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
     WEIGHTS.map(stratum).into()
 }
 
+/// Why a line of the corpus cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CorpusError {
+    /// It is no line to replay.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// It names a place that is not there.
+    #[error("{line:?}: {why}")]
+    Place {
+        /// The line.
+        line: String,
+        /// What is wrong with the place.
+        why: &'static str,
+    },
+}
+
 /// Reads the plans that once broke a property, one a line; what begins with # says why. A line is one to replay, or names the place of
 /// one fault by what happens there when nothing goes wrong (`scenarios/prune.yaml late at 2: sees DELETED secrets`, or `at last`), which
 /// stays the place when a change of the host moves its number.
 ///
 /// # Errors
 /// Which line is neither, is of no scenario that is there, or names a place that is not.
-pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, String> {
+pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, CorpusError> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let read = |line: &str| {
         let place = line.split_once(" at ").and_then(|(fault, place)| Some((fault, place.split_once(": ")?)));
-        let Some((fault, (nth, what))) = place else { return line.parse() };
-        let wrong = |why: &str| format!("{line:?}: {why}");
+        let Some((fault, (nth, what))) = place else { return Ok(line.parse()?) };
+        let wrong = |why| CorpusError::Place { line: line.into(), why };
         let (file, word) = fault.split_once(' ').ok_or_else(|| wrong("no scenario and fault"))?;
         let of_file = |subject: &&Subject<'_>| subject.simulation.file == file;
         let subject = subjects.iter().find(of_file).ok_or_else(|| wrong("there is no such scenario"))?;
@@ -458,7 +475,7 @@ mod tests {
         assert_eq!(read, ["scenarios/a.yaml seed=0 plan=w1=edit".parse().unwrap()]);
         assert!(corpus("scenarios/a.yaml plan=w1=edit", &[]).is_err());
         let gone = corpus("scenarios/a.yaml late at 1: sees DELETED secrets", &[]).unwrap_err();
-        assert!(gone.ends_with("there is no such scenario"), "{gone}");
+        assert!(gone.to_string().ends_with("there is no such scenario"), "{gone}");
     }
 
     #[test]

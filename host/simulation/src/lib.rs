@@ -24,7 +24,7 @@ mod world;
 
 pub use class::Class;
 pub use differing::Differing;
-pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Replay};
+pub use plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, PlanError, Replay};
 pub use properties::{Broken, Property};
 pub use run::{NamedModule, Reference, Resolve, RunOutcome, Setting, Simulation};
 pub use script::TraceEntry;

@@ -4,6 +4,17 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use super::Class;
 
+/// Why a text is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A word of it is no fault.
+    #[error("{0:?} is no fault")]
+    Fault(String),
+    /// It does not say what to replay.
+    #[error("{0:?} is no line to replay: SCENARIO seed=N plan=PLAN")]
+    Replay(String),
+}
+
 /// What goes wrong in a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
 /// An empty plan is a run in which nothing does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,10 +74,10 @@ macro_rules! words {
         }
 
         impl FromStr for $name {
-            type Err = String;
+            type Err = PlanError;
 
-            fn from_str(word: &str) -> Result<Self, String> {
-                Self::of(word).ok_or_else(|| format!("{word:?} is no fault"))
+            fn from_str(word: &str) -> Result<Self, PlanError> {
+                Self::of(word).ok_or_else(|| PlanError::Fault(word.into()))
             }
         }
     };
@@ -280,10 +291,10 @@ impl fmt::Display for Fault {
 }
 
 impl FromStr for Fault {
-    type Err = String;
+    type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no fault");
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let wrong = || PlanError::Fault(text.into());
         if text == RIVAL {
             return Ok(Self::Rival);
         }
@@ -320,9 +331,9 @@ impl fmt::Display for Plan {
 }
 
 impl FromStr for Plan {
-    type Err = String;
+    type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, PlanError> {
         match text {
             "none" => Ok(Self::default()),
             _ => text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self),
@@ -348,10 +359,10 @@ impl fmt::Display for Replay {
 }
 
 impl FromStr for Replay {
-    type Err = String;
+    type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no line to replay: SCENARIO seed=N plan=PLAN");
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let wrong = || PlanError::Replay(text.into());
         let mut words = text.split_whitespace();
         let scenario = words.next().ok_or_else(wrong)?.to_owned();
         let seed =

@@ -186,7 +186,7 @@ impl<'a> Simulation<'a> {
         let stem = PathBuf::from(file);
         let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
         let names = Names { namespace: stem.chars().take(50).collect(), run: "sim".into() };
-        let scenario = Scenario::read(file, &names.fill(text)).map_err(anyhow::Error::msg)?;
+        let scenario = Scenario::read(file, &names.fill(text))?;
         for word in scenario.without.iter().flat_map(|without| &without.faults) {
             let is_known =
                 word == RIVAL || word.parse::<OnWrite>().is_ok() || word.parse::<OnEvent>().is_ok();

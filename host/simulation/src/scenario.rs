@@ -30,7 +30,7 @@ pub use backend::{Backend, Call, CallScope, Mark};
 pub use custom_kind::API_VERSION as CUSTOM_API_VERSION;
 pub use format::{
     Bytes, Calls, Cascade, ConditionIs, CustomKind, Deletion, Edit, Expectation, Fixture, ModuleFile, Only,
-    OnlyOn, Scenario, ScenarioStep, Stop, Swap, Target, UidIs, Without,
+    OnlyOn, Scenario, ScenarioError, ScenarioStep, Stop, Swap, Target, UidIs, Without,
 };
 pub use matching::differences;
 pub use run::{Failed, Names, Runner};

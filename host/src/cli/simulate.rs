@@ -143,7 +143,7 @@ impl Progress {
 impl Simulate {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let replay = match &self.replay {
-            Some(line) => Some(line.parse::<Replay>().map_err(Problem::new)?),
+            Some(line) => Some(line.parse::<Replay>().map_err(|error| Problem::new(error.to_string()))?),
             None => None,
         };
         let engine = offline::engine()?;

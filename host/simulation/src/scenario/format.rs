@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_offline::documents;
+use pintle_offline::documents::{self, DocumentError};
 use pintle_wit::{Kind, ObjectRef};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
@@ -368,14 +368,30 @@ pub enum UidIs {
     New,
 }
 
+/// Why a text is no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// What it says does not fit together.
+    #[error("{file}: {what}")]
+    Invalid {
+        /// The file.
+        file: String,
+        /// What does not fit, with its place.
+        what: String,
+    },
+}
+
 impl Scenario {
     /// Reads a scenario. `file` is what messages call it.
     ///
     /// # Errors
     /// With the file and the place, when the text is no scenario.
-    pub fn read(file: &str, text: &str) -> Result<Self, String> {
-        let scenario: Self = documents::parse_one(file, text).map_err(|error| error.to_string())?;
-        scenario.check().map_err(|what| format!("{file}: {what}"))?;
+    pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = documents::parse_one(file, text)?;
+        scenario.check().map_err(|what| ScenarioError::Invalid { file: file.into(), what })?;
         Ok(scenario)
     }
 

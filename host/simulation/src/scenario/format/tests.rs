@@ -3,7 +3,7 @@
 use super::*;
 
 fn read(steps: &str) -> Result<Scenario, String> {
-    Scenario::read("s.yaml", &format!("about: a\nsteps: {steps}\n"))
+    Scenario::read("s.yaml", &format!("about: a\nsteps: {steps}\n")).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -46,13 +46,18 @@ fn a_step_that_says_no_more_waits_thirty_seconds_and_counts_nothing() {
 #[test]
 fn what_one_backend_alone_can_run_says_why() {
     let text = "about: a\nonly: {on: real, because: ' '}\nsteps: []\n";
-    assert_eq!(Scenario::read("s.yaml", text).unwrap_err(), "s.yaml: only needs a reason: because");
+    assert_eq!(
+        Scenario::read("s.yaml", text).unwrap_err().to_string(),
+        "s.yaml: only needs a reason: because"
+    );
 }
 
 #[test]
 fn a_module_has_one_source() {
-    let read =
-        |module: &str| Scenario::read("s.yaml", &format!("about: a\nmodules: {{m: {module}}}\nsteps: []\n"));
+    let read = |module: &str| {
+        let text = format!("about: a\nmodules: {{m: {module}}}\nsteps: []\n");
+        Scenario::read("s.yaml", &text).map_err(|error| error.to_string())
+    };
     assert_eq!(
         read("{}").unwrap_err(),
         "s.yaml: modules.m: one of guest, fixture, answers and bytes is needed"

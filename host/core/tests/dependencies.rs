@@ -42,7 +42,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "pintle-kubernetes",
         ],
     ),
-    ("pintle-simulator", &["pintle-wit"]),
+    ("pintle-simulator", &["pintle-wit", "pintle-schema"]),
     (
         "pintle-simulation",
         &[
@@ -50,6 +50,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "pintle-core",
             "pintle-engine",
             "pintle-api",
+            "pintle-schema",
             "pintle-runtime",
             "pintle-offline",
             "pintle-operator",

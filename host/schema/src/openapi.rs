@@ -6,6 +6,8 @@ use pintle_core::{object, reasons};
 use pintle_wit::Failure;
 use serde_json::{Map, Value, json};
 
+use crate::nearest::did_you_mean;
+
 /// A version of a CRD.
 #[derive(Clone, Debug)]
 pub struct CrdVersion {
@@ -39,8 +41,9 @@ impl CrdVersion {
         fill_in(schema, object);
         let mut unknown = Vec::new();
         unknown_fields(schema, object, "", true, &mut unknown);
-        if let Some(path) = unknown.into_iter().next() {
-            return Err(Failure::terminal(reasons::INVALID, "the CRD knows no such field").at(path));
+        if let Some((path, near)) = unknown.into_iter().next() {
+            let message = format!("the CRD knows no such field{near}");
+            return Err(Failure::terminal(reasons::INVALID, message).at(path));
         }
         validate(&json_schema(schema), object, Draft::Draft4).map_err(|misfit| {
             let failure = Failure::terminal(reasons::INVALID, misfit.message);
@@ -144,7 +147,13 @@ fn below<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     property.or_else(|| schema.get("additionalProperties").filter(|schema| schema.is_object()))
 }
 
-fn unknown_fields(schema: &Value, value: &Value, path: &str, is_root: bool, found: &mut Vec<String>) {
+fn unknown_fields(
+    schema: &Value,
+    value: &Value,
+    path: &str,
+    is_root: bool,
+    found: &mut Vec<(String, String)>,
+) {
     let preserves = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
     match value {
         Value::Object(fields) => {
@@ -157,7 +166,11 @@ fn unknown_fields(schema: &Value, value: &Value, path: &str, is_root: bool, foun
                 match below(schema, key) {
                     Some(schema) => unknown_fields(schema, value, &at, false, found),
                     None if preserves || schema.get("additionalProperties") == Some(&Value::Bool(true)) => {}
-                    None => found.push(at),
+                    None => {
+                        let known = schema.get("properties").and_then(Value::as_object);
+                        let known = known.into_iter().flatten().map(|(name, _)| name.as_str());
+                        found.push((at, did_you_mean(key, known)));
+                    }
                 }
             }
         }
@@ -194,6 +207,16 @@ mod tests {
             .admit(&mut object)
             .map(|()| object["spec"].take())
             .map_err(|failure| failure.path.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_misspelt_field_is_named_with_the_nearest() {
+        let mut object = json!({"apiVersion": "example.com/v1", "kind": "X", "spec": {"replicsa": 1}});
+        let failure = version().admit(&mut object).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "Invalid: spec.replicsa: the CRD knows no such field; did you mean replicas?"
+        );
     }
 
     #[test]

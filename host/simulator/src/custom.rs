@@ -5,7 +5,9 @@ use std::{cell::RefCell, collections::HashMap};
 use pintle_wit::Cause;
 use serde_json::{Map, Value};
 
-use crate::{apply::shape::Shape, failure::cause};
+use pintle_schema::shape::Shape;
+
+use crate::failure::cause;
 
 /// A value without the fields that its schema does not have.
 pub(crate) fn pruned(shape: Shape<'_>, value: &Value) -> Value {

@@ -4,7 +4,7 @@ mod pod;
 
 use serde_json::{Value, json};
 
-use crate::apply::shape::Shape;
+use pintle_schema::shape::Shape;
 
 /// Sets a field that is not there.
 fn default(object: &mut Value, field: &str, value: Value) {

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use pintle_schema::{builtin, shape::Shape};
+use pintle_wit::Kind;
 use serde_json::Value;
 
 use crate::{
     Failure,
-    apply::shape::Shape,
     rules::Rules,
-    schema,
     store::{Key, Store},
 };
 
@@ -33,10 +33,7 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn api_version(&self) -> String {
-        match self.group.as_str() {
-            "" => self.version.clone(),
-            group => format!("{group}/{}", self.version),
-        }
+        api_version(&self.group, &self.version)
     }
 
     /// Whether an object of this kind is kept there.
@@ -61,7 +58,14 @@ impl Served {
     }
 
     pub(crate) fn shape(&self) -> Shape<'_> {
-        Shape::new(schema::definitions(), &self.schema)
+        Shape::new(builtin::definitions(), &self.schema)
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    match group {
+        "" => version.into(),
+        group => format!("{group}/{version}"),
     }
 }
 
@@ -106,7 +110,7 @@ static SERVED: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| {
         generation: flags & GENERATION != 0,
         custom: false,
         rules: Rules::default(),
-        schema: schema::builtin(group, version, kind),
+        schema: builtin::schema(&Kind::new(api_version(group, version), kind)).unwrap_or_default(),
     });
     served.map(Arc::new).collect()
 });
@@ -174,6 +178,6 @@ pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
         generation: true,
         custom: true,
         rules: Rules::of(&version["schema"]["openAPIV3Schema"]),
-        schema: schema::custom(&version["schema"]["openAPIV3Schema"]),
+        schema: builtin::with_metadata(&version["schema"]["openAPIV3Schema"]),
     })
 }

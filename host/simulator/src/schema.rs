@@ -1,50 +1,9 @@
-//! The schemas of kinds: those of the built-in ones are the API server's own, reduced; those of the others are in their CRDs.
-//!
-//! `schema/builtin.json` holds the definitions of `/openapi/v3` that the built-in kinds need, without their descriptions. The
-//! conformance test compares it with what a real API server serves.
+//! What the API server makes of an object by the schema of its kind, before it is stored.
 
-use std::sync::LazyLock;
-
+use pintle_schema::shape::Shape;
 use serde_json::{Map, Value, json};
 
-use crate::apply::{fields::FieldSet, shape::Shape};
-
-static DEFINITIONS: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("schema/builtin.json")).unwrap_or_default());
-
-/// What references in schemas lead to.
-pub(crate) fn definitions() -> &'static Value {
-    &DEFINITIONS
-}
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-
-/// The schema of a built-in kind.
-pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Value {
-    let package = match group {
-        "" => format!("io.k8s.api.core.{version}"),
-        "apiextensions.k8s.io" => format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}"),
-        group => format!("io.k8s.api.{}.{version}", group.split('.').next().unwrap_or(group)),
-    };
-    json!({"$ref": format!("{package}.{kind}")})
-}
-
-/// The schema of a custom kind, with what every object has.
-pub(crate) fn custom(schema: &Value) -> Value {
-    let mut whole = schema.clone();
-    if !whole.is_object() {
-        whole = json!({});
-    }
-    for (field, of) in [
-        ("apiVersion", json!({"type": "string"})),
-        ("kind", json!({"type": "string"})),
-        ("metadata", json!({"$ref": OBJECT_META})),
-    ] {
-        whole["properties"][field] = of;
-    }
-    whole["type"] = "object".into();
-    whole
-}
+use crate::apply::fields::FieldSet;
 
 /// What no write but those of the status may set, or the reverse.
 pub(crate) fn resets(kind: &str, custom: bool, status: bool, subresource: bool) -> FieldSet {
@@ -178,38 +137,22 @@ fn is_empty(name: &str, shape: Shape<'_>, value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pintle_schema::builtin;
+    use pintle_wit::Kind;
+
     use super::*;
 
     #[test]
-    fn every_reference_in_the_built_in_schemas_leads_somewhere() {
-        fn references(node: &Value, found: &mut Vec<String>) {
-            match node {
-                Value::Object(fields) => {
-                    found.extend(fields.get("$ref").and_then(Value::as_str).map(Into::into));
-                    fields.values().for_each(|within| references(within, found));
-                }
-                Value::Array(items) => items.iter().for_each(|item| references(item, found)),
-                _ => {}
-            }
-        }
-        let mut found = Vec::new();
-        references(definitions(), &mut found);
-        assert!(found.len() > 100);
-        for name in found {
-            assert!(definitions().get(&name).is_some(), "{name}");
-        }
-    }
-
-    #[test]
     fn what_is_unknown_or_means_nothing_is_dropped() {
-        let schema = builtin("", "v1", "ConfigMap");
-        let shape = Shape::new(definitions(), &schema);
+        let schema = builtin::schema(&Kind::new("v1", "ConfigMap")).unwrap();
+        let shape = Shape::new(builtin::definitions(), &schema);
         let object =
             json!({"metadata": {"name": "a", "labels": {}}, "data": {"k": ""}, "nope": 1, "immutable": null});
         assert_eq!(normal(shape, &object), Ok(json!({"metadata": {"name": "a"}, "data": {"k": ""}})));
         assert!(normal(shape, &json!({"data": {"k": 1}})).is_err());
-        let schema = builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let shape = Shape::new(definitions(), &schema);
+        let schema =
+            builtin::schema(&Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition")).unwrap();
+        let shape = Shape::new(builtin::definitions(), &schema);
         let field = json!({"type": "string", "default": ""});
         let versions = json!([{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"a": field}}}}]);
         let crd = json!({"spec": {"versions": versions}});

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `PINTLE_CONFORMANCE_SEED` | runs the sequence of this seed alone |
 //! | `PINTLE_CONFORMANCE_SEQUENCES` | how many sequences run, instead of 1,050 |
-//! | `PINTLE_CONFORMANCE_UPDATE` | `1` rewrites `src/schema/builtin.json` by what the API server serves |
+//! | `PINTLE_CONFORMANCE_UPDATE` | `1` rewrites `host/schema/src/builtin.json` by what the API server serves |
 #![allow(clippy::disallowed_methods, reason = "it runs in real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::shape::Shape;
+use pintle_schema::shape::Shape;
 
 /// A field: steps as `fieldsV1` writes them, `f:data`, `k:{"name":"a"}` or `v:"x"`.
 pub(crate) type Path = Vec<String>;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use pintle_schema::shape::Shape;
 use pintle_wit::Cause;
 use serde_json::{Value, json};
 
 use super::{
     fields::{FieldSet, shown},
-    shape::Shape,
     walk::{self, Comparison},
 };
 use crate::{Failure, failure::cause};

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use pintle_schema::shape::{List, Shape};
 use serde_json::{Map, Value};
 
-use super::{
-    fields::{FieldSet, Path, shown},
-    shape::{List, Shape},
-};
+use super::fields::{FieldSet, Path, shown};
 
 /// What two values differ in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

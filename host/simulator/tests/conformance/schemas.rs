@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::backend::Real;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/schema/builtin.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../schema/src/builtin.json");
 
 const DOCUMENTS: [&str; 9] = [
     "api/v1",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A schema at one place of an object: of OpenAPI with Kubernetes' extensions, as CRDs and the API server's own have it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape<'a> {
+pub struct Shape<'a> {
     /// Where `$ref` leads to.
     definitions: &'a Value,
     /// Nothing where nothing is known: maps are merged and lists are not.
@@ -13,7 +13,7 @@ pub(crate) struct Shape<'a> {
 
 /// How a list is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum List<'a> {
+pub enum List<'a> {
     /// It is one value.
     Atomic,
     /// Its items are what they are.
@@ -23,7 +23,8 @@ pub(crate) enum List<'a> {
 }
 
 impl<'a> Shape<'a> {
-    pub(crate) fn new(definitions: &'a Value, node: &'a Value) -> Self {
+    /// A schema, with the definitions that its references lead to.
+    pub fn new(definitions: &'a Value, node: &'a Value) -> Self {
         Self { definitions, node: Some(node) }.resolved()
     }
 
@@ -32,7 +33,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Another schema that holds in this place.
-    pub(crate) fn at(self, node: &'a Value) -> Self {
+    pub fn at(self, node: &'a Value) -> Self {
         Self { node: Some(node), ..self }.resolved()
     }
 
@@ -44,7 +45,8 @@ impl<'a> Shape<'a> {
         self
     }
 
-    pub(crate) fn get(self, keyword: &str) -> Option<&'a Value> {
+    /// What the schema says by a keyword.
+    pub fn get(self, keyword: &str) -> Option<&'a Value> {
         self.node.and_then(|node| node.get(keyword))
     }
 
@@ -52,12 +54,13 @@ impl<'a> Shape<'a> {
         self.get(keyword) == Some(&Value::Bool(true))
     }
 
-    pub(crate) fn type_name(self) -> Option<&'a str> {
+    /// The type that it says.
+    pub fn type_name(self) -> Option<&'a str> {
         self.get("type").and_then(Value::as_str)
     }
 
     /// Whether any value may stand here.
-    pub(crate) fn is_open(self) -> bool {
+    pub fn is_open(self) -> bool {
         let has = |keyword: &str| self.get(keyword).is_some();
         self.node.is_none()
             || self.preserves_unknown()
@@ -66,27 +69,29 @@ impl<'a> Shape<'a> {
             || self.type_name() == Some("object") && !has("properties") && !has("additionalProperties")
     }
 
-    pub(crate) fn preserves_unknown(self) -> bool {
+    /// Whether fields that it does not declare stay.
+    pub fn preserves_unknown(self) -> bool {
         self.says("x-kubernetes-preserve-unknown-fields")
     }
 
-    pub(crate) fn is_int_or_string(self) -> bool {
+    /// Whether it is a number or text, as a port is.
+    pub fn is_int_or_string(self) -> bool {
         self.says("x-kubernetes-int-or-string")
             || self.get("format").and_then(Value::as_str) == Some("int-or-string")
     }
 
     /// Whether it is an amount such as `500m`: a number or text.
-    pub(crate) fn is_quantity(self) -> bool {
+    pub fn is_quantity(self) -> bool {
         self.get("oneOf").is_some() && !self.is_int_or_string()
     }
 
     /// The shape of a declared field.
-    pub(crate) fn field(self, name: &str) -> Option<Self> {
+    pub fn field(self, name: &str) -> Option<Self> {
         self.get("properties").and_then(|properties| properties.get(name)).map(|node| self.at(node))
     }
 
     /// The shape of a field, declared or not; `None` for one that may not be.
-    pub(crate) fn member(self, name: &str) -> Option<Self> {
+    pub fn member(self, name: &str) -> Option<Self> {
         self.field(name).or_else(|| match self.get("additionalProperties") {
             Some(Value::Bool(false)) => None,
             Some(Value::Bool(true)) => Some(self.unknown()),
@@ -95,20 +100,24 @@ impl<'a> Shape<'a> {
         })
     }
 
-    pub(crate) fn fields(self) -> impl Iterator<Item = (&'a String, Self)> {
+    /// The declared fields.
+    pub fn fields(self) -> impl Iterator<Item = (&'a String, Self)> {
         let properties = self.get("properties").and_then(Value::as_object);
         properties.into_iter().flatten().map(move |(name, node)| (name, self.at(node)))
     }
 
-    pub(crate) fn items(self) -> Self {
+    /// The shape of the items of a list.
+    pub fn items(self) -> Self {
         self.get("items").map_or(self.unknown(), |node| self.at(node))
     }
 
-    pub(crate) fn is_atomic_map(self) -> bool {
+    /// Whether a map is one value.
+    pub fn is_atomic_map(self) -> bool {
         self.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic")
     }
 
-    pub(crate) fn list(self) -> List<'a> {
+    /// How a list is merged.
+    pub fn list(self) -> List<'a> {
         match self.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("set") => List::Set,
             Some("map") => {
@@ -120,7 +129,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The step of a path that leads to an item of a list that is no single value; `None` where an item lacks what tells it apart.
-    pub(crate) fn item_step(self, item: &Value) -> Option<String> {
+    pub fn item_step(self, item: &Value) -> Option<String> {
         match self.list() {
             List::Atomic => None,
             List::Set => Some(format!("v:{item}")),
@@ -139,7 +148,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The shape where a step of a path leads.
-    pub(crate) fn step(self, step: &str) -> Option<Self> {
+    pub fn step(self, step: &str) -> Option<Self> {
         match step.strip_prefix("f:") {
             Some(name) => self.member(name),
             None => Some(self.items()),

@@ -1,0 +1,46 @@
+//! What somebody may have meant by a name that there is not.
+
+/// How alike two names must be, of 1, for one to be taken for the other misspelt; and how much less alike than the best another may be.
+const ALIKE: f64 = 0.8;
+const NEARLY_AS_ALIKE: f64 = 0.05;
+/// How many names are shown.
+const SHOWN_MAX: usize = 3;
+
+/// `; did you mean replicas?`, or nothing where no name is near.
+pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match nearest(name, known).as_slice() {
+        [] => String::new(),
+        [one] => format!("; did you mean {one}?"),
+        [first @ .., last] => format!("; did you mean {} or {last}?", first.join(", ")),
+    }
+}
+
+/// The names that are nearest to one, the nearest first. Capitals do not count: they are what is mistaken most often.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let name = name.to_lowercase();
+    let likeness = |known: &str| strsim::jaro_winkler(&name, &known.to_lowercase());
+    let mut found: Vec<(f64, &str)> = known.map(|known| (likeness(known), known)).collect();
+    found.sort_by(|(one, name), (other, another)| other.total_cmp(one).then(name.cmp(another)));
+    let least = found.first().map_or(ALIKE, |(best, _)| ALIKE.max(best - NEARLY_AS_ALIKE));
+    found.into_iter().filter(|(alike, _)| *alike >= least).map(|(_, name)| name).take(SHOWN_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_are_told() {
+        let of = |name: &str, known: &[&'static str]| did_you_mean(name, known.iter().copied());
+        assert_eq!(
+            of("replica", &["replicas", "paused", "revisionHistoryLimit"]),
+            "; did you mean replicas?"
+        );
+        assert_eq!(
+            of("containerport", &["containerPort", "hostPort", "name"]),
+            "; did you mean containerPort?"
+        );
+        assert_eq!(of("nam", &["name", "names", "x"]), "; did you mean name or names?");
+        assert_eq!(of("colour", &["replicas", "paused"]), "");
+    }
+}

@@ -38,7 +38,6 @@ pub struct ConfigSchema(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
-    guest: String,
     /// None for a guest that takes no config.
     root: Option<Schema>,
     patterns: Vec<String>,
@@ -97,13 +96,12 @@ impl ConfigSchema {
     /// # Errors
     /// `ConfigSchemaInvalid`, with the path: `configSchema.properties.suffix.$ref`.
     pub fn compile(manifest: &Manifest) -> Result<Self, Refused> {
-        let guest = manifest.name.clone();
         let compiled = match &manifest.config_schema {
-            None => Compiled { guest, root: None, patterns: Vec::new(), unevaluated: false },
+            None => Compiled { root: None, patterns: Vec::new(), unevaluated: false },
             Some(schema) => {
                 let walk = compile::Walk::new(schema);
                 let (root, patterns, unevaluated) = walk.run()?;
-                Compiled { guest, root: Some(root), patterns, unevaluated }
+                Compiled { root: Some(root), patterns, unevaluated }
             }
         };
         Ok(Self(Arc::new(compiled)))
@@ -120,22 +118,24 @@ impl ConfigSchema {
     /// `ConfigInvalid`, with the path of the first field at fault: `spec.config.domainSuffix`; `ConfigTooExpensive` where that cannot be
     /// said within [`STEPS_MAX`].
     pub fn check(&self, config: &Value) -> Result<(), Failure> {
-        let Compiled { guest, root, patterns, unevaluated } = &*self.0;
+        let Compiled { root, patterns, unevaluated } = &*self.0;
         let is_empty = config.is_null() || config.as_object().is_some_and(Map::is_empty);
         let Some(root) = root else {
-            return match is_empty {
-                true => Ok(()),
-                false => Err(Failure::terminal(
-                    reasons::CONFIG_INVALID,
-                    format!("the guest {guest} takes no config"),
-                )
-                .at("spec.config")),
-            };
+            return if is_empty { Ok(()) } else { Err(takes_none(config)) };
         };
         let nothing = Value::Object(Map::new());
         let config = if config.is_null() { &nothing } else { config };
         check::check(root, patterns, *unevaluated, config)
     }
+}
+
+/// What is wrong with a config of a guest that takes none: its first field, so that somebody finds what is to go.
+fn takes_none(config: &Value) -> Failure {
+    let path = match config.as_object().and_then(|fields| fields.keys().next()) {
+        Some(name) => at::At::root("spec.config").field(name).path(),
+        None => "spec.config".into(),
+    };
+    Failure::terminal(reasons::CONFIG_INVALID, "this guest takes no config; remove it").at(path)
 }
 
 #[cfg(test)]

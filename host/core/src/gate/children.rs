@@ -283,8 +283,11 @@ fn kinds(context: &GateContext<'_>, kind: &Kind, name: &str, path: &str, found: 
             format_args!("{name}: the manifest does not declare children of kind {kind}"),
         );
     } else if !context.grants.allows_child(kind) {
-        let message =
-            format_args!("{name}: Reconciler {} does not grant children of kind {kind}", context.reconciler);
+        let message = format_args!(
+            "{name}: Reconciler {} does not grant children of kind {kind}; add to its spec.grants.children: \
+                 - {{apiVersion: {}, kinds: [{}]}}",
+            context.reconciler, kind.api_version, kind.kind
+        );
         found.add(reasons::KIND_NOT_GRANTED, at, message);
     } else {
         match context.kinds.get(kind) {

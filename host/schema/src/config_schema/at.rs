@@ -29,6 +29,11 @@ impl<'a> At<'a> {
         Self { parent: Some(self), step: PathStep::Index(index) }
     }
 
+    /// Whether this is the config itself.
+    pub(super) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
     /// As Kubernetes writes paths: `spec.config.ports[0].name`.
     pub(super) fn path(&self) -> String {
         let mut steps = vec![self.step];

@@ -346,7 +346,9 @@ impl<'s> Check<'s> {
                     }
                     match others {
                         _ if known => {}
-                        Some(schema) if schema.is_never() => return self.unknown_field(name, named, at),
+                        Some(schema) if schema.is_never() => {
+                            return self.unknown_field(name, named, patterns.is_empty(), at);
+                        }
                         Some(schema) => self.apply(schema, value, &at_field, &mut Evaluated::default())?,
                         None => continue,
                     }
@@ -370,7 +372,7 @@ impl<'s> Check<'s> {
                         continue;
                     }
                     if schema.is_never() {
-                        return self.unknown_field(name, &BTreeMap::new(), at);
+                        return self.unknown_field(name, &BTreeMap::new(), false, at);
                     }
                     self.apply(schema, value, &at.field(name), &mut Evaluated::default())?;
                 }
@@ -380,7 +382,18 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn unknown_field(&mut self, name: &str, known: &BTreeMap<String, Schema>, at: &At<'_>) -> Kept {
+    /// A field that no schema has. `is_only` says that `known` are all that there are.
+    fn unknown_field(
+        &mut self,
+        name: &str,
+        known: &BTreeMap<String, Schema>,
+        is_only: bool,
+        at: &At<'_>,
+    ) -> Kept {
+        // A schema without any field is what a guest has that takes no config: the field is what is too much.
+        if is_only && known.is_empty() && at.is_root() {
+            return self.misfit(&at.field(name), || "this guest takes no config; remove it".into());
+        }
         self.misfit(at, || {
             let name = shortened(name.into(), SHOWN_MAX);
             match known.is_empty() {

@@ -50,6 +50,19 @@ fn a_guest_without_a_schema_takes_no_config() {
     assert_eq!(schema.check(&json!({"a": 1})).unwrap_err().reason, "ConfigInvalid");
 }
 
+/// As its operator reads it: with no schema at all, and with that of the SDK's NoConfig.
+#[test]
+fn whoever_gives_a_config_to_a_guest_without_one_is_told_what_to_remove() {
+    let none = compiled(json!({"type": "object", "additionalProperties": false}));
+    for schema in [ConfigSchema::compile(&Manifest::default()).unwrap(), none] {
+        let failure = schema.check(&json!({"image": "nginx"})).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "ConfigInvalid: spec.config.image: this guest takes no config; remove it"
+        );
+    }
+}
+
 /// `l0` is all of two `l1`, each of two `l2`, and so on.
 fn doubling(levels: usize) -> Value {
     let definitions: serde_json::Map<String, Value> = (0..levels)

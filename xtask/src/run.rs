@@ -4,6 +4,7 @@ use std::{
     error::Error,
     ffi::{OsStr, OsString},
     fmt::Display,
+    io::IsTerminal as _,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -107,7 +108,11 @@ pub(crate) fn built(name: &str) -> OsString {
     target().join("debug").join(name).into()
 }
 
-/// A line about what is being done.
+/// A line about what is being done. It has colours on a terminal, and none in a file or where NO_COLOR is set.
 pub(crate) fn say(line: impl Display) {
-    println!("\u{1b}[1;36m==>\u{1b}[0m {line}");
+    let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    match is_allowed && std::io::stdout().is_terminal() {
+        true => println!("\u{1b}[1;36m==>\u{1b}[0m {line}"),
+        false => println!("==> {line}"),
+    }
 }

@@ -16,10 +16,10 @@ use super::observer::{Observer, ObserverLayer};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Cluster")]
 pub struct Connect {
-    /// Path of the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the Pod's own account]
+    /// Path to the kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the service account of the Pod]
     #[arg(long, value_name = "FILE", global = true)]
     pub kubeconfig: Option<PathBuf>,
-    /// Name of the context in the kubeconfig [default: its current one]
+    /// Name of the kubeconfig context to use [default: the current context]
     #[arg(long, value_name = "NAME", global = true)]
     pub context: Option<String>,
 }

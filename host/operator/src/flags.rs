@@ -1,6 +1,10 @@
 //! The flags of `pintle operator`.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    net::SocketAddr,
+    time::Duration,
+};
 
 use pintle_api as api;
 use pintle_kubernetes::connect::Connect;
@@ -13,31 +17,31 @@ use crate::memory_limit;
 /// The flags of `pintle operator`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Flags {
-    /// Address for /healthz, /readyz and /metrics
+    /// Address of /healthz, /readyz and /metrics
     #[arg(long, env = "PINTLE_BIND", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub(crate) bind: SocketAddr,
-    /// Loopback address on which the log level can be changed (PUT /loglevel); none by default
+    /// Loopback address of PUT /loglevel, which changes the log level. If omitted, it is not served
     #[arg(long, env = "PINTLE_ADMIN_BIND", value_name = "ADDRESS")]
     pub(crate) admin_bind: Option<SocketAddr>,
-    /// The namespace of the host: its key and the ConfigMaps of modules are there
+    /// Namespace of the host, with its key and the ConfigMaps of modules
     #[arg(long, env = "PINTLE_NAMESPACE", default_value = api::NAMESPACE, value_name = "NAME")]
     pub(crate) namespace: String,
-    /// Write only while holding the Lease `pintle` in the host's namespace, so that several hosts can run; false when there is one
+    /// If true, write only while holding the Lease `pintle` in the namespace of the host. Use false only if no other host runs
     // A host that is run by hand may have a rival in the cluster without anybody thinking of it.
     #[arg(long, env = "PINTLE_LEADER_ELECT", value_name = "BOOL", default_value_t = true)]
     #[arg(action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) leader_elect: bool,
-    /// How many roots are worked on at once
+    /// Number of custom resources that are reconciled at the same time
     // Sixteen passes keep an API server busy that needs 2 ms a write; more only queue there.
     #[arg(long, env = "PINTLE_WORKERS", default_value_t = 16, value_name = "N", value_parser = positive)]
     pub(crate) workers: usize,
-    /// How much memory this process may take in all, such as 512Mi; by default what its control group allows, or half of the machine's
+    /// Memory that this process may use, such as 512Mi. If omitted, it is the limit of the control group, or half of the memory of the machine
     #[arg(long, env = "PINTLE_MEMORY_BUDGET", value_name = "AMOUNT", value_parser = memory_limit::quantity)]
     pub(crate) memory_budget: Option<u64>,
-    /// What is logged: a level (error, warn, info, debug, trace) or tracing directives
+    /// Log level (error, warn, info, debug or trace) or tracing directives
     #[arg(long, env = "PINTLE_LOG", default_value = "info", value_name = "LEVEL")]
     pub(crate) log: String,
-    /// How it is logged
+    /// Log format
     #[arg(long, env = "PINTLE_LOG_FORMAT", default_value = "json", value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
     /// How much of a processor's time compiling one module may take, in seconds
@@ -58,12 +62,18 @@ fn positive(text: &str) -> Result<usize, WorkersError> {
     text.parse().ok().filter(|number| (1..=1024).contains(number)).ok_or(WorkersError)
 }
 
+/// Whether log lines for people have colours: not in a file, and not where NO_COLOR is set.
+fn wants_colour() -> bool {
+    let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    is_allowed && io::stderr().is_terminal()
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     /// One JSON object a line
     Json,
-    /// For people
+    /// Text for people
     Text,
 }
 
@@ -90,7 +100,7 @@ impl Flags {
     pub(crate) fn start_logging(&self) -> LogLevel {
         let filter = EnvFilter::try_new(&self.log).unwrap_or_else(|_| EnvFilter::new("info"));
         let (filter, level) = reload::Layer::new(filter);
-        let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let logs = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(wants_colour());
         let registry = Registry::default().with(filter);
         // A second initialisation is a test that runs two operators in one process; the first one's format stays.
         let started = match self.log_format {

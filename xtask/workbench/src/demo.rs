@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pintle_testbed::ControlPlane;
 use roster::GUESTS;
 
-use crate::{cluster, say};
+use crate::{cluster, painted, say};
 
 /// How long a step may take. The slowest, a Deployment's roll-out, takes a few seconds.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -195,14 +195,14 @@ impl Demo<'_> {
 
     /// Runs kubectl as a person would, and shows it.
     fn kubectl(&self, line: &str) -> Result<()> {
-        println!("\u{1b}[2m$ kubectl {line}\u{1b}[0m");
+        println!("{}", painted("2", &format!("$ kubectl {line}")));
         let status = self.command(line).status()?;
         ensure!(status.success(), "kubectl {line}: {status}");
         Ok(())
     }
 
     fn quiet(&self, line: &str) -> Result<()> {
-        println!("\u{1b}[2m$ kubectl {line}\u{1b}[0m");
+        println!("{}", painted("2", &format!("$ kubectl {line}")));
         self.output(line).map(|_| ())
     }
 
@@ -243,7 +243,7 @@ impl Demo<'_> {
                 Err(_) => (*argument).to_owned(),
             })
             .collect();
-        println!("\u{1b}[2m$ pintle {}\u{1b}[0m", shown.join(" "));
+        println!("{}", painted("2", &format!("$ pintle {}", shown.join(" "))));
         let status =
             Command::new(&self.pintle).args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).status()?;
         ensure!(status.success(), "pintle {}: {status}", arguments.join(" "));

@@ -9,7 +9,7 @@ mod cluster;
 mod demo;
 mod dependencies;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -71,5 +71,14 @@ fn run() -> anyhow::Result<()> {
 
 /// A line about what is being done.
 fn say(line: impl std::fmt::Display) {
-    println!("\u{1b}[1;36m==>\u{1b}[0m {line}");
+    println!("{} {line}", painted("1;36", "==>"));
+}
+
+/// A text in a colour, on a terminal; as it is in a file and where NO_COLOR is set.
+fn painted(code: &str, text: &str) -> String {
+    let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    match is_allowed && std::io::stdout().is_terminal() {
+        true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        false => text.to_owned(),
+    }
 }

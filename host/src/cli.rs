@@ -6,6 +6,7 @@ mod check;
 mod compile;
 mod crds;
 mod live;
+mod module;
 mod new;
 mod operator;
 mod output;
@@ -23,7 +24,10 @@ mod without_simulator;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
 use problem::{CommandStatus, Problem};
 
@@ -59,19 +63,19 @@ enum Subcommands {
 const OVERVIEW: &str = "\
 {about}
 
-Make and test a guest, without a cluster:
-  new         Make a guest in Rust to start from
-  build       Build a guest in Rust: its module, its CRD and the schema of its config
-  render      Print what a guest answers
-  test        Run golden cases against a guest
-  simulate    Search for crashes, lost replies and stale views that a guest does not survive
-  check       Tell whether a module is a sound guest, and what it declares and costs
+Write and test a guest, without a cluster:
+  new         Create a guest in Rust
+  build       Build a guest in Rust
+  render      Print the answer of a guest
+  test        Run the golden cases of a guest
+  simulate    Test a guest under crashes and errors
+  check       Check a module and show what it declares
 
-Put it in force:
-  crds        Print the CRDs of Pintle, or of a guest
-  rbac        Print the ClusterRole that a guest's Reconciler needs
+Deploy a guest:
+  crds        Print the CRDs of Pintle or of a guest
+  rbac        Print the ClusterRole that a guest needs
   push        Upload a guest as a Module
-  swap        Put another module in force
+  swap        Switch a Reconciler to another Module
 
 Run the host:
   operator    Run the operator
@@ -82,7 +86,7 @@ Options:
 Usage:
   {usage}
 
-Use \"pintle COMMAND --help\" for more about a command.
+Use \"pintle COMMAND --help\" for details on a command.
 ";
 
 /// The help of a command, in kubectl's order.
@@ -102,14 +106,19 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: Vec<OsString>) -> ExitCode {
     let mut command = command(arguments.first().map(Path::new));
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = command
         .try_get_matches_from_mut(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     let cli = match cli {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            forget_hidden(&mut error, &command);
             // Nobody is left to be told when even that cannot be printed.
             let _ = error.print();
+            if let Some(hint) = hint(&error, &words) {
+                eprintln!("hint: {hint}");
+            }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
@@ -121,6 +130,29 @@ fn run(arguments: Vec<OsString>) -> ExitCode {
             ExitCode::from(problem.exit_code())
         }
     }
+}
+
+/// Takes out of an error the commands that nobody is to know of.
+fn forget_hidden(error: &mut clap::Error, command: &Command) {
+    let is_hidden = |name: &String| command.find_subcommand(name).is_some_and(Command::is_hide_set);
+    let Some(ContextValue::Strings(similar)) = error.remove(ContextKind::SuggestedSubcommand) else { return };
+    let known: Vec<String> = similar.into_iter().filter(|name| !is_hidden(name)).collect();
+    if !known.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(known));
+    }
+}
+
+/// What somebody may have meant by a command line that is none: the standard input is a file like another, and is named by a flag.
+fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
+    let [_, command, rest @ ..] = words else { return None };
+    let takes_files = matches!(command.as_str(), "render" | "check") && error.use_stderr();
+    let stands_alone = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| rest.get(before)).map(String::as_str);
+        !matches!(before, Some("-f" | "--filename"))
+    };
+    let meant_input = rest.iter().enumerate().any(|(at, word)| word == "-" && stands_alone(at));
+    (takes_files && meant_input)
+        .then(|| format!("-f - reads objects from the standard input: pintle {command} MODULE -f -"))
 }
 
 impl Subcommands {
@@ -177,6 +209,25 @@ mod tests {
         let help = command.find_subcommand_mut("render").unwrap().render_help().to_string();
         assert!(help.contains("Usage:\n  kubectl pintle render"), "{help}");
         assert!(help.contains("\n  kubectl pintle render "), "{help}");
+    }
+
+    /// As somebody reads it whose terminal has 60 columns: nothing runs over, and every line of an example is one to paste.
+    #[test]
+    fn help_fits_a_narrow_terminal() {
+        let mut command = command(None).term_width(60);
+        command.build();
+        let mut told = vec![command.render_long_help().to_string()];
+        let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().into()).collect();
+        for name in names {
+            let command = command.find_subcommand_mut(&name).unwrap();
+            let help = command.render_long_help().to_string();
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(examples.trim_end()), "{name}: an example is broken in two:\n{help}");
+            told.push(help);
+        }
+        let wide: Vec<&str> =
+            told.iter().flat_map(|help| help.lines()).filter(|line| line.chars().count() > 60).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod folder;
 mod guests;
 #[path = "cli_offline/simulate.rs"]
 mod simulate;
+#[path = "cli_offline/words.rs"]
+mod words;
 
 use pintle_engine::fixtures;
 

@@ -7,7 +7,8 @@ use pintle_core::{
     ApiError, Applied, Apply, Deletion, EvictionWrite, Observed, StatusWrite, needs::LookUp, object, reasons,
     reconciler,
 };
-use pintle_wit::{Cause, Kind, ObjectRef};
+use pintle_schema::fit::Kinds;
+use pintle_wit::{Cause, Failure, Kind, ObjectRef};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -89,6 +90,8 @@ pub struct Cluster {
     manager: String,
     /// The kinds of children, and whether the guest observes them.
     child_kinds: Vec<(Kind, bool)>,
+    /// The schemas of kinds.
+    kinds: Kinds,
     now: Timestamp,
     version: u64,
 }
@@ -101,6 +104,7 @@ impl Cluster {
         refusals: Vec<CaseRefusal>,
         manager: &str,
         child_kinds: Vec<(Kind, bool)>,
+        kinds: Kinds,
         now: Timestamp,
     ) -> Self {
         if let Some(status) = root.get("status").cloned() {
@@ -116,6 +120,7 @@ impl Cluster {
             seen: BTreeSet::new(),
             manager: manager.to_owned(),
             child_kinds,
+            kinds,
             now,
             version: 1,
         }
@@ -178,6 +183,7 @@ impl Cluster {
             self.used.insert(index);
             return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
         }
+        self.kinds.fit(apply.object(), "").map_err(|failure| unfit(&failure))?;
         let conflict = |message: &str| ApiError {
             code: 409,
             reason: reasons::CONFLICT.into(),
@@ -231,6 +237,7 @@ impl Cluster {
             self.used.insert(index);
             return Err(self.refusals.get(index).map(CaseRefusal::error).unwrap_or_default());
         }
+        self.kinds.fit(patch.object(), "").map_err(|failure| unfit(&failure))?;
         let Some(mut live) = self.live(reference).cloned() else {
             let message = "uid mismatch: the object does not exist".into();
             return Err(ApiError {
@@ -306,6 +313,16 @@ impl Cluster {
     fn observe(&self, live: &Value) -> Observed {
         Observed::of(live, &self.manager, self.child_kind(live).unwrap_or(false))
     }
+}
+
+/// What the API server answers to an apply that does not fit its kind: a 500, with these words in it.
+fn unfit(failure: &Failure) -> ApiError {
+    let path = failure.path.as_deref().unwrap_or_default();
+    let why = match failure.reason.as_str() {
+        reasons::FIELD_UNDECLARED => format!("field not declared in schema: {}", failure.message),
+        _ => failure.message.clone(),
+    };
+    ApiError { code: 500, message: format!("{path}: {why}"), ..ApiError::default() }
 }
 
 /// Notes in `metadata.managedFields` that `manager` applied these fields.

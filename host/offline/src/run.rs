@@ -8,6 +8,7 @@ use pintle_core::{
     observed::status_conditions, reasons, request,
 };
 use pintle_engine::{CallStats, Module, Origin};
+use pintle_schema::fit::Kinds;
 use pintle_wit::{
     Condition, Event, Evictions, Failure, GuestCondition, Need, NeedAnswer, ObjectRef, Request, Response,
     names,
@@ -73,6 +74,8 @@ pub enum Blame {
     Engine,
     /// The gate, or the pass: the answer may not be carried out.
     Gate,
+    /// The schema of a child's kind, or of a patched object's: the API server would refuse it.
+    Kind,
 }
 
 impl Blame {
@@ -82,6 +85,7 @@ impl Blame {
             Self::Guest => "the guest cannot decide",
             Self::Engine => "the guest broke",
             Self::Gate => "the gate refuses the guest's answer",
+            Self::Kind => "the API server would refuse what the guest answers",
         }
     }
 }
@@ -129,6 +133,20 @@ fn plain(child: &Value) -> Value {
     child
 }
 
+/// Whether an answer has only fields that its kinds have.
+///
+/// # Errors
+/// The first that it does not, with its path in the answer.
+pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
+    for (index, child) in response.children.iter().enumerate() {
+        kinds.fit(&child.object, &format!("children[{index}].object"))?;
+    }
+    for (index, patch) in response.patches.iter().enumerate() {
+        kinds.fit(&patch.object, &format!("patches[{index}].object"))?;
+    }
+    Ok(())
+}
+
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.
 pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
     let child_kinds = setting.binding.manifest.children.iter();
@@ -138,6 +156,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
         setting.refusals.clone(),
         &setting.binding.field_manager,
         child_kinds.map(|child| (child.kind(), child.observe)).collect(),
+        setting.kinds.clone(),
         setting.now,
     );
     let guest = TestedGuest { module, limits: setting.call_limits, strict };
@@ -356,10 +375,10 @@ impl Run<'_> {
     fn gated(&self, response: Response) -> Result<Answered, (Blame, Failure)> {
         let context = self.setting.binding.context(self.cluster.root());
         let needs = response.needs.clone();
-        match gate::gate(&context, response) {
-            Ok(allowed) => Ok(Answered::of(allowed, self.cluster.root(), needs)),
-            Err(found) => Err((Blame::Gate, gate::failure(&found))),
-        }
+        let fits = fits(&self.setting.kinds, &response);
+        let allowed = gate::gate(&context, response).map_err(|found| (Blame::Gate, gate::failure(&found)))?;
+        fits.map_err(|failure| (Blame::Kind, failure))?;
+        Ok(Answered::of(allowed, self.cluster.root(), needs))
     }
 
     fn patch(&mut self, patch: &Apply, passed: &mut Passed) -> Result<Value, ApiError> {

@@ -14,6 +14,7 @@ use pintle_core::{
 use pintle_engine::{CallLimits, Module};
 use pintle_schema::{
     config_schema::{self, ConfigSchema},
+    fit::Kinds,
     openapi::CrdVersion,
 };
 use pintle_wit::{Failure, Kind, Manifest, names};
@@ -41,6 +42,8 @@ pub struct Setting {
     pub binding: Arc<Binding>,
     /// What each call may use.
     pub call_limits: CallLimits,
+    /// The schemas of the kinds of children, as far as they are known.
+    pub kinds: Kinds,
 }
 
 /// Why there is nothing to run.
@@ -136,7 +139,8 @@ impl Setting {
         let others = parts.needed.into_iter().chain(elsewhere).collect();
         observed.extend(needed(&root, &binding, others, &mut unused));
         let call_limits = call_limits(&binding.limits);
-        Ok(Self { root, observed, refusals, now, unused, binding: Arc::new(binding), call_limits })
+        let kinds = Kinds::with_crds(&parts.crds);
+        Ok(Self { root, observed, refusals, now, unused, binding: Arc::new(binding), call_limits, kinds })
     }
 }
 
@@ -145,6 +149,8 @@ struct Parts {
     root: Document,
     reconciler: Option<Document>,
     crd: Option<CrdVersion>,
+    /// Every CRD.
+    crds: Vec<Value>,
     /// The scope of kinds whose CRDs are there: whether they are namespaced.
     scopes: BTreeMap<Kind, bool>,
     observed: Vec<Document>,
@@ -157,7 +163,7 @@ impl Parts {
     fn of(manifest: &Manifest, documents: Vec<Document>) -> Result<Self, SettingError> {
         let (mut roots, mut reconcilers, mut unused) = (Vec::new(), Vec::new(), Vec::new());
         let (mut observed, mut needed) = (Vec::new(), Vec::new());
-        let (mut crd, mut scopes) = (None, BTreeMap::new());
+        let (mut crd, mut crds, mut scopes) = (None, Vec::new(), BTreeMap::new());
         for document in documents {
             let kind = object::kind(&document.value);
             let is_needed = is_needed(manifest, &kind);
@@ -165,13 +171,10 @@ impl Parts {
                 roots.push(document);
             } else if kind.group() == names::DOMAIN && kind.kind == "Reconciler" {
                 reconcilers.push(document);
-            } else if kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition" {
-                if object::text(&document.value, &["spec", "names", "kind"])
-                    == Some(&manifest.reconciles.kind)
-                {
-                    crd = CrdVersion::of(&document.value, &manifest.reconciles.api_version).or(crd);
-                }
+            } else if is_crd(&kind) {
+                crd = crd_of(manifest, &document.value).or(crd);
                 scopes.extend(scopes_of(&document.value));
+                crds.push(document.value);
             } else if manifest
                 .children
                 .iter()
@@ -196,7 +199,7 @@ impl Parts {
         let mut roots = roots.into_iter();
         match (roots.next(), roots.next()) {
             (Some(root), None) if !object::name(&root.value).is_empty() => {
-                Ok(Self { root, reconciler: reconcilers.pop(), crd, scopes, observed, needed, unused })
+                Ok(Self { root, reconciler: reconcilers.pop(), crd, crds, scopes, observed, needed, unused })
             }
             (Some(root), None) => error(format!("{}: the {kind} has no metadata.name", root.source)),
             (Some(first), Some(second)) => error(format!(
@@ -209,6 +212,27 @@ impl Parts {
             )),
         }
     }
+}
+
+fn is_crd(kind: &Kind) -> bool {
+    kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition"
+}
+
+/// The version of a CRD that the guest's roots are of.
+fn crd_of(manifest: &Manifest, crd: &Value) -> Option<CrdVersion> {
+    let is_of = object::text(crd, &["spec", "names", "kind"]) == Some(&manifest.reconciles.kind);
+    is_of.then(|| CrdVersion::of(crd, &manifest.reconciles.api_version)).flatten()
+}
+
+/// The documents of a run, and CRDs that stand beside them: these count unless a document is the CRD of the guest's kind.
+pub fn with_crds(manifest: &Manifest, mut documents: Vec<Document>, beside: &[Document]) -> Vec<Document> {
+    let has_own = documents.iter().any(|document| {
+        is_crd(&object::kind(&document.value)) && crd_of(manifest, &document.value).is_some()
+    });
+    if !has_own {
+        documents.extend(beside.iter().filter(|document| is_crd(&object::kind(&document.value))).cloned());
+    }
+    documents
 }
 
 /// Whether the guest may ask to see, patch or evict what is of this kind.

@@ -8,9 +8,13 @@ mod steps;
 
 use std::{collections::BTreeSet, fmt};
 
-use pintle_core::object::{at, uid};
+use pintle_core::{
+    conditions::{READY, STALLED},
+    object::{at, uid},
+    observed::status_conditions,
+};
 use pintle_simulator::{Record, Snapshot};
-use pintle_wit::{ObjectRef, names};
+use pintle_wit::{ConditionStatus, ObjectRef, names};
 use serde_json::Value;
 
 use super::script::{TraceEntry, is_host};
@@ -49,6 +53,10 @@ pub enum Property {
     Isolated,
     /// O13: an object that was changed and put back is as it was before.
     Returns,
+    /// Without faults, every root ends Ready unless the scenario expects otherwise.
+    Ready,
+    /// Without faults, the guest answers only with fields that the kinds of its objects have.
+    Fits,
     /// The same seed and plan lead to the same run, which does not use the operating system's time or random numbers.
     Repeatable,
 }
@@ -69,6 +77,8 @@ impl Property {
             Self::SafeOnTheWay => "O11",
             Self::Isolated => "O12",
             Self::Returns => "O13",
+            Self::Ready => "ready",
+            Self::Fits => "fields",
             Self::Repeatable => "repeatable",
         }
     }
@@ -87,7 +97,7 @@ pub struct Broken {
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:?}): {}", self.property.letter(), self.property, self.what.trim_end())?;
+        write!(f, "{} ({}): {}", self.property.letter(), self.property.in_words(), self.what.trim_end())?;
         match &self.step {
             Some(step) => write!(f, "\n  at {}", step.to_string().trim_start()),
             None => Ok(()),
@@ -130,6 +140,17 @@ pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let is_root =
         |reference: &&ObjectRef| kinds.contains(&(reference.api_version.clone(), reference.kind.clone()));
     snapshot.objects.keys().filter(is_root).cloned().collect()
+}
+
+/// Why a root is not Ready, in its own words; none where it is, where it is on its way out, and where its CRD has no conditions.
+/// `only_stalled` passes over what may come to pass by itself.
+pub(super) fn unready(root: &ObjectRef, object: &Value, only_stalled: bool) -> Option<String> {
+    let conditions = status_conditions(object.get("status")?);
+    let of = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
+    let ready = of(READY).filter(|ready| ready.status != ConditionStatus::True)?;
+    let passes = only_stalled && of(STALLED).is_none_or(|stalled| stalled.status != ConditionStatus::True);
+    let is_going = object.pointer("/metadata/deletionTimestamp").is_some();
+    (!passes && !is_going).then(|| format!("{root} is not Ready: {}: {}", ready.reason, ready.message))
 }
 
 /// The objects that are left of roots that are gone.

@@ -13,6 +13,7 @@ use pintle_api::module_objects;
 use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
 use pintle_runtime::clock;
+use pintle_schema::fit::Kinds;
 use pintle_simulator::{ApiServer, Options, Snapshot};
 use pintle_wit::{ObjectRef, names};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ use super::{
     hosts::NAMESPACE,
     plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
-    script::{TraceEntry, is_host},
+    script::{TraceEntry, described, is_host},
     seam::Seams,
     world::World,
 };
@@ -47,6 +48,8 @@ pub struct Setting {
     epoch: Timestamp,
     /// Modules for plans that swap. They are pushed when a plan does so.
     spares: Arc<[NamedModule]>,
+    /// The schemas of the kinds that there are.
+    kinds: Arc<Kinds>,
     /// The modules, kept so that no host compiles them again.
     _modules: Vec<Module>,
 }
@@ -96,7 +99,8 @@ impl Setting {
         })??;
         base.compact();
         base.take_requests();
-        Ok(Self { engine, base, epoch, spares: spares.into(), _modules: loaded })
+        let kinds = Arc::new(Kinds::with_crds(crds));
+        Ok(Self { engine, base, epoch, spares: spares.into(), kinds, _modules: loaded })
     }
 }
 
@@ -127,6 +131,7 @@ pub struct Simulation<'a> {
     names: Names,
     resolve: &'a Resolve,
     seams: Option<Seams>,
+    must_be_ready: bool,
     /// The total size of its modules.
     pub(super) module_bytes: usize,
     _modules: Vec<Module>,
@@ -197,13 +202,30 @@ impl<'a> Simulation<'a> {
         let modules = files.iter().filter_map(|bytes| setting.engine.load(bytes, None).ok()).collect();
         let module_bytes = files.iter().map(Vec::len).sum();
         let file = file.to_owned();
-        Ok(Self { setting, file, scenario, names, resolve, seams: None, module_bytes, _modules: modules })
+        Ok(Self {
+            setting,
+            file,
+            scenario,
+            names,
+            resolve,
+            seams: None,
+            must_be_ready: false,
+            module_bytes,
+            _modules: modules,
+        })
     }
 
     /// The same scenario with a seam between its hosts and everything else.
     #[must_use]
     pub fn with_seams(self, seams: Seams) -> Self {
         Self { seams: Some(seams), ..self }
+    }
+
+    /// The same scenario, in which without faults every answer must fit the kinds of its objects, and every root must end Ready
+    /// unless a step expects otherwise.
+    #[must_use]
+    pub fn must_be_ready(self) -> Self {
+        Self { must_be_ready: true, ..self }
     }
 
     /// The scenario.
@@ -243,14 +265,20 @@ impl<'a> Simulation<'a> {
         let setting = self.setting;
         let (engine, epoch, seams) = (&setting.engine, setting.epoch, self.seams.clone());
         let world = World::new(&setting.base, engine, epoch, seed, plan, seams, &setting.spares);
+        if self.must_be_ready && reference.is_none() {
+            world.impure.compare_with(&setting.kinds);
+        }
         let mut evidence = Evidence::default();
-        let broken = self.live(&world, plan, reference, &mut evidence).await.err();
+        let lived = self.live(&world, plan, reference, &mut evidence).await.err();
+        // A guest that does not work keeps other properties by chance: that it does not work comes before them.
+        let unfit = world.impure.unfit().map(|what| Broken { property: Property::Fits, step: None, what });
+        let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
         // What happened at one step says more than what came of it in the end.
-        let broken = properties::at_every_step(&world, plan, reference).or(broken);
+        let broken = properties::at_every_step(&world, plan, reference).or(lived);
         let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
         let beyond =
             world.impure.beyond().map(|what| Broken { property: Property::Bounded, step: None, what });
-        let broken = impure.or(beyond).or(broken);
+        let broken = unfit.or(unready).or(impure).or(beyond).or(broken);
         let differing =
             broken.as_ref().and_then(|broken| differing::of(&world, broken, &evidence, reference));
         world.arm(false);
@@ -286,10 +314,20 @@ impl<'a> Simulation<'a> {
             None => runner,
         };
         world.arm(true);
-        runner.run_steps().await.map_err(|failed| converges(format!("{failed}{}", unready(world))))?;
+        let judges_ready = self.must_be_ready && reference.is_none();
+        let never_ready = |only_stalled: bool| {
+            let what = self.unready(&world.server.snapshot(), only_stalled).filter(|_| judges_ready);
+            what.map_or(Ok(()), |what| Err(broken(world, Property::Ready, what)))
+        };
+        if let Err(failed) = runner.run_steps().await {
+            never_ready(true)?;
+            return Err(converges(format!("{failed}{}", unready(world))));
+        }
         let rests = world.rest().await;
         world.arm(false);
         *evidence = properties::evidence(world, properties::masked(world));
+        // Of what does not come to rest, being on its way is no news.
+        never_ready(!rests)?;
         if !rests {
             return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
         }
@@ -303,6 +341,13 @@ impl<'a> Simulation<'a> {
         }
         self.is_steady(world, reference.is_none(), evidence).await?;
         self.ends(world).await
+    }
+
+    /// The first root that is not Ready although no step expects that, and why.
+    fn unready(&self, snapshot: &Snapshot, only_stalled: bool) -> Option<String> {
+        let roots = properties::roots(snapshot);
+        let mut expected = roots.iter().filter(|root| !self.scenario.expects_unready(root));
+        expected.find_map(|root| properties::unready(root, snapshot.objects.get(root)?, only_stalled))
     }
 
     /// Checks that nothing is left of its roots when they are deleted.
@@ -375,7 +420,7 @@ impl<'a> Simulation<'a> {
             };
             records.iter().skip(before).find(is_change).map(|record| {
                 let seen = &record.seen;
-                (seen.number, format!("{:?} {} {:?}", seen.verb, seen.resource, seen.name))
+                (seen.number, described(seen))
             })
         });
         match changing {

@@ -348,7 +348,8 @@ pub(super) fn is_about_hosts(seen: &Request) -> bool {
         || seen.resource == "events" && seen.namespace.as_deref() == Some(super::hosts::NAMESPACE)
 }
 
-fn described(seen: &Request) -> String {
+/// A request in words: what is asked of which object.
+pub(super) fn described(seen: &Request) -> String {
     let mut text = format!("{:?} {}", seen.verb, seen.resource).to_lowercase();
     if let Some(subresource) = &seen.subresource {
         text.push_str(&format!("/{subresource}"));

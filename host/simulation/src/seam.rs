@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
-        Arc, LazyLock, Mutex, PoisonError,
+        Arc, LazyLock, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -13,9 +13,11 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_offline as offline;
 use pintle_operator::CallGuest;
+use pintle_schema::fit::Kinds;
 use pintle_simulator::Lost;
-use pintle_wit::Weight;
+use pintle_wit::{Beyond, Response, Weight};
 use serde_json::Value;
 
 /// A request of a host.
@@ -132,6 +134,8 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
 pub(super) struct Impure {
     found: Mutex<Option<Caught>>,
     beyond: Mutex<Option<String>>,
+    kinds: OnceLock<Arc<Kinds>>,
+    unfit: Mutex<Option<String>>,
     asked: AtomicU64,
 }
 
@@ -154,6 +158,24 @@ impl Impure {
         self.beyond.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// From now on, checks that answers have only fields that their kinds have.
+    pub(super) fn compare_with(&self, kinds: &Arc<Kinds>) {
+        // A second time says the same.
+        let _ = self.kinds.set(Arc::clone(kinds));
+    }
+
+    /// A field of an answer that its kind does not have.
+    pub(super) fn unfit(&self) -> Option<String> {
+        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn fit(&self, response: &Response) {
+        let Some(kinds) = self.kinds.get() else { return };
+        if let Err(failure) = offline::run::fits(kinds, response) {
+            self.unfit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure.to_string());
+        }
+    }
+
     /// Checks that a parsed answer takes no more memory than its call was granted.
     fn weigh(&self, answer: &Answer, limits: &CallLimits) {
         let weight = Weight::of(&answer.text, limits.response).map(|weight| weight.parsed_bytes());
@@ -164,7 +186,13 @@ impl Impure {
                 "of an answer values of up to {bytes} bytes were made, and the call was granted {granted}, and {} bytes of linear memory",
                 limits.memory_bytes
             ),
-            Err(beyond) => format!("values were made of an answer that goes beyond its limits: {beyond:?}"),
+            Err(beyond) => {
+                let what = match beyond {
+                    Beyond::Values(_) => "it has too many values",
+                    Beyond::Depth(_) => "it is nested too deep",
+                };
+                format!("values were made of an answer that goes beyond its limits: {what}")
+            }
         };
         self.beyond.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
     }
@@ -192,6 +220,7 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
         let first = call(text);
         if let Ok(answer) = &first {
             impure.weigh(answer, limits);
+            impure.fit(&answer.response);
         }
         // What a sound host asked a guest before, in any run, has been looked at.
         if seam.is_none() && !is_new(module, text) {

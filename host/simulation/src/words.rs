@@ -98,6 +98,8 @@ impl Property {
             Self::Returns => "what was changed and put back is as it was",
             Self::Repeatable => "the same line leads to the same run",
             Self::Isolated => "one root's trouble does not delay another",
+            Self::Ready => "every root ends Ready",
+            Self::Fits => "the guest sets only fields that there are",
         }
     }
 
@@ -132,6 +134,11 @@ impl Property {
                 "for a moment the guest wanted a child no more that it wants in the end: it must not leave children out because \
                  something that it depends on is not there yet; use stages for order"
             }
+            Self::Ready => {
+                "mend what the reason names; or, where that is what should come of it, say so in the scenario: \
+                 expect: [{object: ..., condition: {type: Ready, status: \"False\", reason: ...}}]"
+            }
+            Self::Fits => "mend the field in the guest; pintle render shows the same in a moment",
             _ => "this is not the guest's to keep: please report it, with the line that repeats it",
         }
     }

@@ -22,31 +22,32 @@ use super::{
 const NO_COMPONENT: &str =
     "a guest exports its type with pintle_guest::export!(...), and links nothing that calls the system";
 
-/// Build a guest in Rust: its module, its CRD and the schema of its config
+/// Build a guest in Rust
 ///
-/// Writes `crd.yaml` and `config.schema.json` beside the guest's Cargo.toml, compiles it, makes a component of it, and loads the
-/// component as the operator would. The same sources and the same compiler give the same digest, wherever they lie.
+/// The command compiles the guest, makes a component of it and loads the component as the operator does. It writes `crd.yaml` and
+/// `config.schema.json` to the directory of the guest. The same sources and the same compiler give the same digest on every
+/// machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Build the guest in this directory
   pintle build
 
-  # Build another, into a file of your choice
+  # Build another guest and name the output file
   pintle build guests/webserver -o webserver.wasm
 
-  # In CI: fail when Cargo.lock, crd.yaml or config.schema.json are stale
+  # In CI: fail if a generated file is out of date
   pintle build --locked")]
 pub(super) struct Build {
-    /// The directory of the guest
+    /// Directory of the guest
     #[arg(default_value = ".")]
     dir: PathBuf,
 
-    /// Change nothing but the module: fail when Cargo.lock or a generated file is stale
+    /// Write only the module. Fail if Cargo.lock or a generated file is out of date
     #[arg(long)]
     locked: bool,
 
-    /// Where to write the module [default: DIR/<name of the guest>.wasm]
+    /// File to write the module to [default: DIR/GUEST.wasm]
     #[arg(short, long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use pintle_offline::{
     case,
     documents::{self, Document},
     run::{self, Blame, Report},
-    setting::{Setting, SettingError},
+    setting::{Setting, SettingError, with_crds},
 };
 use pintle_runtime::clock;
 use pintle_schema::config_schema;
@@ -18,36 +18,43 @@ use pintle_wit::{Failure, INTERFACE, Manifest};
 use serde_json::{Value, json};
 
 use super::{
+    module,
     output::{self, Format},
     problem::{CommandStatus, Problem},
 };
 
-/// Tell whether a module is a sound guest, and what it declares and costs
+/// Check a module and show what it declares
 ///
-/// The module is loaded as the operator loads it, and called: with the objects in the files of `-f`, otherwise with every case in
-/// the directory `cases` beside it, otherwise with a custom resource that has an empty spec. Every call is made several times, and
-/// with the observed children in other orders: the answers must be the same. The exit code is 1 for a module that a host would not
-/// take, that breaks, or whose answers differ.
+/// The command loads the module as the operator does and calls it. The input is the objects in the files of -f. Without -f, it is
+/// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
+/// made several times and with the observed children in another order. The answers must be the same.
+///
+/// The exit code is 1 if a host would refuse the module, if a call fails and its case does not expect that, or if the answers
+/// differ.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Is this module fit for a cluster?
+  # Check a module before you upload it
   pintle check guest.wasm
 
-  # What does a call with this custom resource cost?
+  # Show what a call with this resource costs
   pintle check guest.wasm -f webserver.yaml
 
-  # The digest alone
+  # Print only the digest
   pintle check guest.wasm -o json | jq -r .digest")]
 pub(super) struct Check {
-    /// The module
+    /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
 
-    /// Files or directories with objects, as `pintle render` takes them
+    /// File or directory with objects, as for `pintle render`. Can be repeated
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1)]
     filenames: Vec<PathBuf>,
 
-    /// The form of the output
+    /// Do not use `crd.yaml` beside the module
+    #[arg(long)]
+    no_crd: bool,
+
+    /// Output format. One of table, yaml or json
     #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
     output: Format,
 }
@@ -59,8 +66,8 @@ const TIMED_CALLS: usize = 50;
 struct Input {
     name: String,
     setting: Setting,
-    /// A failure is what this input is about.
-    may_fail: bool,
+    /// Which failures are nothing to speak against the module.
+    excused: Excused,
 }
 
 /// What came of an input.
@@ -82,8 +89,7 @@ struct Findings<'a> {
 
 impl Check {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let bytes = std::fs::read(&self.module)
-            .map_err(|error| Problem::new(format!("{} cannot be read: {error}", self.module.display())))?;
+        let bytes = module::read(&self.module)?;
         // Time is measured as in a cluster, where nobody counts instructions.
         let timed = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
         let counted = offline::engine()?;
@@ -120,37 +126,53 @@ impl Check {
             let data = json!({"file": self.module.display().to_string(), "failure": shown(failure)});
             output::print(&output::text(&data, form)?)?;
         }
-        Err(Problem::of_module(&self.module, failure))
+        Err(module::refused(&self.module, failure))
     }
 
     fn inputs(&self, module: &Module) -> Result<Vec<Input>, Problem> {
         let now = case::time(None)?;
-        let setting = |documents: Vec<Document>, refusals| Setting::new(module, documents, refusals, now);
+        let beside = module::crds_beside(&self.module, self.no_crd)?;
+        let setting = |documents: Vec<Document>, refusals| {
+            Setting::new(module, with_crds(module.manifest(), documents, &beside), refusals, now)
+        };
         if !self.filenames.is_empty() {
             let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
             let setting = setting(documents::read(&self.filenames)?, Vec::new())
                 .map_err(|error| Problem::new(error.to_string()))?;
-            return Ok(vec![Input { name: names.join(", "), setting, may_fail: false }]);
+            return Ok(vec![Input { name: names.join(", "), setting, excused: Excused::None }]);
         }
         let cases = self.module.parent().unwrap_or(Path::new("")).join("cases");
         let has_cases = cases.read_dir().is_ok_and(|mut entries| entries.next().is_some());
         if !has_cases {
             let document = Document { source: "an empty root".into(), value: empty_root(module.manifest()) };
-            let setting =
-                setting(vec![document], Vec::new()).map_err(|error| Problem::new(error.to_string()))?;
-            return Ok(vec![Input { name: "an empty spec".into(), setting, may_fail: true }]);
+            // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
+            let setting = setting(vec![document.clone()], Vec::new())
+                .or_else(|_| Setting::new(module, vec![document], Vec::new(), now))
+                .map_err(|error| Problem::new(error.to_string()))?;
+            return Ok(vec![Input { name: "an empty spec".into(), setting, excused: Excused::OfTheRoot }]);
         }
         let mut inputs = Vec::new();
         for file in documents::files(&cases)? {
             let case = case::read(&file)?;
             let source = file.display().to_string();
-            let documents =
-                case.objects.into_iter().map(|value| Document { source: source.clone(), value }).collect();
-            let may_fail = case.expect.is_some_and(|expect| expect.failure.is_some());
-            match setting(documents, case.refusals) {
-                Ok(setting) => inputs.push(Input { name: source, setting, may_fail }),
+            let documents: Vec<Document> = case
+                .objects
+                .iter()
+                .map(|value| Document { source: source.clone(), value: value.clone() })
+                .collect();
+            let tried = match setting(documents.clone(), case.refusals.clone()) {
+                Err(SettingError::Refused { failure, .. }) if case::may_be_let_in(&case, &failure) => {
+                    Setting::new(module, documents, case.refusals.clone(), now)
+                }
+                tried => tried,
+            };
+            let expected = case.expect.and_then(|expect| expect.failure).map(|failure| failure.reason);
+            let excused = expected.map_or(Excused::None, Excused::Expected);
+            match tried {
+                Ok(setting) => inputs.push(Input { name: source, setting, excused }),
                 // The guest is not asked about what a host refuses before.
-                Err(SettingError::Refused { .. }) if may_fail => {}
+                Err(SettingError::Refused { failure, .. }) if excused.has(Blame::Gate, &failure) => {}
+                Err(error @ SettingError::Refused { .. }) => return Err(Problem::failed(error.to_string())),
                 Err(error) => return Err(Problem::new(format!("{source}: {error}"))),
             }
         }
@@ -185,19 +207,35 @@ fn attempt(by_time: &Module, by_fuel: &Module, input: Input) -> Tried {
         microseconds,
         stats: report.calls.first().copied().unwrap_or_default(),
         outcome: outcome(&report),
-        failure: bad(&report, input.may_fail),
+        failure: bad(&report, &input.excused),
     }
 }
 
-/// What speaks against the module. A guest may say that it cannot decide; that it breaks, or answers what must not be carried
-/// out, is its fault.
-fn bad(report: &Report, may_fail: bool) -> Option<Failure> {
-    let failure = match &report.failure {
-        Some((Blame::Engine, failure)) => Some(failure),
-        Some((Blame::Gate, failure)) if !may_fail => Some(failure),
-        _ => None,
-    };
-    failure.or(report.violation.as_ref()).cloned()
+/// The failures that an input excuses.
+enum Excused {
+    /// None: what is asked about should get an answer.
+    None,
+    /// One that a case expects, by its reason.
+    Expected(String),
+    /// What a guest, or the gate, says of a root that nobody meant: one with an empty spec. That the guest breaks, or answers what
+    /// no kind has, is its own fault.
+    OfTheRoot,
+}
+
+impl Excused {
+    fn has(&self, blame: Blame, failure: &Failure) -> bool {
+        match self {
+            Self::None => false,
+            Self::Expected(reason) => failure.reason == *reason && blame != Blame::Engine,
+            Self::OfTheRoot => matches!(blame, Blame::Guest | Blame::Gate),
+        }
+    }
+}
+
+/// What speaks against the module.
+fn bad(report: &Report, excused: &Excused) -> Option<Failure> {
+    let failure = report.failure.as_ref().filter(|(blame, failure)| !excused.has(*blame, failure));
+    failure.map(|(_, failure)| failure).or(report.violation.as_ref()).cloned()
 }
 
 fn outcome(report: &Report) -> String {

@@ -11,17 +11,17 @@ use super::{
     problem::{CommandStatus, Problem},
 };
 
-/// Print the CRDs of Pintle, or of a guest
+/// Print the CRDs of Pintle or of a guest
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Install the CRDs of Module and Reconciler
-  pintle crds | kubectl apply -f -
+  pintle crds | kubectl apply --server-side -f -
 
   # Install the CRD of a guest
   pintle crds guests/webserver | kubectl apply -f -")]
 pub(super) struct Crds {
-    /// The directory of a guest; without it: the CRDs of Module and Reconciler
+    /// Directory of a guest. If omitted, the CRDs of Module and Reconciler are printed
     dir: Option<PathBuf>,
 }
 

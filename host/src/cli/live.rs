@@ -41,7 +41,7 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
         Err(Error::Api(status)) if status.code == 404 => Err(Problem::new(
             "Pintle is not installed in this cluster: it does not serve pintle.dev/v1alpha1",
         )
-        .hint("run: kubectl apply -f deploy/install.yaml")),
+        .hint("run: kubectl apply --server-side -f deploy/install.yaml")),
         Err(error) => Err(problem("the API server", &error)),
     }
 }

@@ -14,39 +14,40 @@ use super::{
     problem::{CommandStatus, Problem},
 };
 
-/// Make a guest in Rust to start from
+/// Create a guest in Rust
 ///
-/// Writes a directory with a guest that builds: its custom resource, one function that answers with a ConfigMap and a Deployment,
-/// its CRD, a Reconciler, a sample and a golden case.
+/// The command creates a directory with a guest that builds. The guest has a custom resource with its CRD, and one function that
+/// answers with a ConfigMap and a Deployment. A Reconciler, a sample and a golden case are included.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # A guest that reconciles Greeting (example.com/v1), in ./greeting
+  # Create a guest for the kind Greeting in ./greeting
   pintle new greeting
 
-  # Another group and kind, elsewhere
-  pintle new pages --group web.example.com --kind Page --dir guests/pages
+  # Choose the group, the kind and the directory
+  pintle new pages --group example.org \\
+    --kind Page --dir guests/pages
 
-  # Then
+  # Build and test it
   pintle build greeting
   pintle test greeting/greeting.wasm greeting/cases")]
 pub(super) struct New {
-    /// The guest's name: a DNS label
+    /// Name of the guest, a DNS label
     name: String,
 
-    /// The directory to make [default: ./NAME]
+    /// Directory to create [default: ./NAME]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// The API group of the custom resource
+    /// API group of the custom resource
     #[arg(long, default_value = "example.com")]
     group: String,
 
-    /// The kind of the custom resource [default: NAME in CamelCase]
+    /// Kind of the custom resource [default: NAME in CamelCase]
     #[arg(long)]
     kind: Option<String>,
 
-    /// The directory of the SDK, `guest-sdk` in Pintle's sources [default: the one that this pintle was built beside]
+    /// Directory of the SDK, `guest-sdk` in the sources of Pintle [default: the sources that this pintle was built from]
     #[arg(long, value_name = "DIR", env = "PINTLE_SDK")]
     sdk: Option<PathBuf>,
 }

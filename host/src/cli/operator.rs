@@ -10,15 +10,15 @@ use super::{
 
 /// Run the operator
 ///
-/// Watches Modules and Reconcilers, and keeps every custom resource that a Reconciler is for as its guest wants it. Runs in a Pod,
-/// or outside of the cluster with a kubeconfig, until it is asked to stop (SIGTERM or Ctrl-C).
+/// The operator watches Modules and Reconcilers, and reconciles the custom resources that the Reconcilers are for. It runs in a Pod,
+/// or outside of the cluster with a kubeconfig. SIGTERM and Ctrl-C stop it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # In a Pod: deploy/install.yaml does it
+  # Run in a Pod, as deploy/install.yaml does
   pintle operator
 
-  # Against the cluster of the kubeconfig, with logs for people
+  # Run outside of the cluster, with readable logs
   pintle operator --log-format text")]
 pub(super) struct Operator {
     #[command(flatten)]

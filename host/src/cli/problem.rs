@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use pintle_wit::Failure;
-
 /// How a command that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandStatus {
@@ -30,11 +28,6 @@ impl Problem {
     /// The thing that was asked about failed. Exit code 1.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self { exit_code: 1, ..Self::new(message) }
-    }
-
-    /// A module that a host does not take.
-    pub(super) fn of_module(path: &std::path::Path, failure: &Failure) -> Self {
-        Self::failed(format!("{}: {failure}", path.display()))
     }
 
     /// The same problem, with what to do.

@@ -20,38 +20,38 @@ use serde_json::json;
 
 use super::{
     live::{self, FIELD_MANAGER, Progress},
-    output,
+    module, output,
     problem::{CommandStatus, Problem},
 };
 
 /// What helps when the namespace for the ConfigMaps is not there.
-const NO_NAMESPACE: &str = "install Pintle with: kubectl apply -f deploy/install.yaml; or name the host's \
+const NO_NAMESPACE: &str = "install Pintle with: kubectl apply --server-side -f deploy/install.yaml; or name the host's \
                             namespace with --namespace";
 
 /// Upload a guest as a Module
 ///
-/// The module is checked first, as the operator will check it. Its bytes go into ConfigMaps in the host's namespace, and a Module
-/// names them. A Module never changes: pushing the same bytes under the same name again does nothing, and other bytes need another
-/// name.
+/// The command checks the module as the operator does. It stores the bytes in ConfigMaps in the namespace of the host and creates a
+/// Module that names them. A Module never changes. If the Module exists with the same bytes, the command does nothing. Other bytes
+/// need another name.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Upload a module
   pintle push webserver-0.2.0 webserver.wasm
 
-  # And wait until the operator has loaded it
+  # Upload a module and wait until it is loaded
   pintle push webserver-0.2.0 webserver.wasm --wait
 
-  # Then put it in force
+  # Then switch to it
   pintle swap webserver webserver-0.2.0")]
 pub(super) struct Push {
-    /// The name of the Module to make: by custom the guest's name and version
+    /// Name of the Module. Usually the name and version of the guest
     name: String,
 
-    /// The module that `pintle build` made
+    /// Module to upload, the file that `pintle build` wrote
     file: PathBuf,
 
-    /// The namespace for the ConfigMaps: the host's
+    /// Namespace for the ConfigMaps. It must be the namespace of the host
     #[arg(short, long, default_value = api::NAMESPACE)]
     namespace: String,
 
@@ -59,7 +59,7 @@ pub(super) struct Push {
     #[arg(long)]
     wait: bool,
 
-    /// How long to wait
+    /// How long to wait before giving up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
     timeout: Duration,
 
@@ -69,8 +69,7 @@ pub(super) struct Push {
 
 impl Push {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let bytes = std::fs::read(&self.file)
-            .map_err(|error| Problem::new(format!("{} cannot be read: {error}", self.file.display())))?;
+        let bytes = module::read(&self.file)?;
         let digest = check(&bytes, &self.file)?;
         if !is_name(&self.name) {
             return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
@@ -185,10 +184,8 @@ impl Push {
 
 /// Loads the bytes as the operator will.
 fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
-    let module =
-        offline::engine()?.load(bytes, None).map_err(|failure| Problem::of_module(file, &failure))?;
-    config_schema::supports(module.manifest())
-        .map_err(|refused| Problem::of_module(file, &refused.failure))?;
+    let module = offline::engine()?.load(bytes, None).map_err(|failure| module::refused(file, &failure))?;
+    config_schema::supports(module.manifest()).map_err(|refused| module::refused(file, &refused.failure))?;
     Ok(module.digest().to_string())
 }
 

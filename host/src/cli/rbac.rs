@@ -9,46 +9,46 @@ use pintle_wit::{Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
+    module,
     output::{self, Data},
     plural,
     problem::{CommandStatus, Problem},
 };
 
-/// Print the ClusterRole that a guest's Reconciler needs
+/// Print the ClusterRole that a guest needs
 ///
-/// It lets the operator read the custom resources and write their status, and work on the kinds of children that the module's
-/// manifest declares. Its label makes it part of the operator's own role. Secrets are never listed or watched.
+/// The role lets the operator read the custom resources, write their status, and manage the kinds of children that the guest
+/// declares. It is aggregated into the role of the operator by its label. It never allows to list or watch Secrets.
 ///
-/// A role is not all that patches and evictions want: the Reconciler's grants, and, in the CRD of the roots, `status.pintle.patched`
-/// for patches that are to be taken away and `status.pintle.evicting` for evictions. `pintle crds` prints CRDs that have both.
+/// Patches and evictions need more than the role. The Reconciler must grant them. The CRD must have `status.pintle.patched` for
+/// patches that are removed later, and `status.pintle.evicting` for evictions. CRDs that `pintle build` generates have both.
 ///
-/// RBAC wants plurals, and a manifest has kinds: plurals are guessed by the rule that Kubernetes' generators use. Where a CRD has
-/// another, say it with --plural.
+/// The role names resources by their plural. The plural is guessed from the kind. If the guess is wrong, set --plural.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Let the operator do what the guest needs
   pintle rbac webserver.wasm | kubectl apply -f -
 
-  # With a plural that follows no rule
+  # Set the plural of a kind
   pintle rbac shop.wasm --plural Cactus=cacti")]
 pub(super) struct Rbac {
-    /// The guest: a module that `pintle build` made
+    /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
 
-    /// The plural of a kind
+    /// Plural of a kind. Can be repeated
     #[arg(long = "plural", value_name = "KIND=PLURAL", value_parser = pair)]
     plurals: Vec<(String, String)>,
 
-    /// The Reconciler grants children in other namespaces than their root's: the operator puts a finalizer on the roots
+    /// Add what is needed if the Reconciler grants children in other namespaces. The operator then sets a finalizer on the custom resources
     #[arg(long)]
     elsewhere: bool,
 
-    /// The Reconciler grants that Pods are deleted, which no PodDisruptionBudget stops
+    /// Add what is needed if the Reconciler grants the deletion of Pods, which ignores PodDisruptionBudgets
     #[arg(long)]
     pod_deletions: bool,
 
-    /// The form of the output
+    /// Output format. One of yaml or json
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
 }
@@ -66,8 +66,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 impl Rbac {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
-        let module = offline::load(&engine, &self.module)?
-            .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        let module = module::load(&engine, &self.module)?;
         if self.pod_deletions && !module.manifest().evictions {
             let message = "--pod-deletions is for a guest that evicts Pods, and this one's manifest declares no evictions";
             return Err(Problem::new(message));

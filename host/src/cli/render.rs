@@ -6,57 +6,67 @@ use clap::Args;
 use pintle_offline as offline;
 use pintle_offline::{
     case, documents, run,
-    setting::{NOW, Setting, SettingError},
+    setting::{NOW, Setting, SettingError, with_crds},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
+    module,
     output::{self, Data},
     problem::{CommandStatus, Problem},
 };
 
-/// Print what a guest answers, without a cluster
+/// Print the answer of a guest
 ///
-/// The files hold one custom resource of the kind that the guest reconciles, and whatever else the guest is to know: a Reconciler
-/// (config, grants, limits), the kind's CustomResourceDefinition (then the resource and the status are checked against it), and
-/// children as they are in the cluster. A child counts as the resource's own, unless it has ownerReferences. What the guest asks to
-/// see (needs) is answered from the same files, as far as its manifest and the grants allow.
+/// The files contain one custom resource of the kind that the guest reconciles. They can also contain a Reconciler (config, grants
+/// and limits), the CRD of the kind, children as they are in the cluster, and objects that answer the needs of the guest. A child
+/// belongs to the custom resource unless it has ownerReferences. If there is a `crd.yaml` beside the module, the custom resource
+/// and the status are checked against it.
 ///
-/// What is printed came through the same checks as in a cluster: the children, without what the host adds to them, the stages of
-/// those that wait for others, the guest's status, conditions and events, its needs, and what it patches and evicts. The exit code is 1
-/// when there is no answer, and `failure:` is printed instead; an empty answer is printed as `children: []`.
+/// The answer passes the same checks as in a cluster. Children of built-in kinds are checked against the schemas of Kubernetes. The
+/// output has the children without the fields that the host adds, and what else the answer has: stages, status, conditions, events,
+/// needs, patches and evictions.
+///
+/// If there is no answer, `failure` is printed instead and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # What would come of a custom resource?
+  # Print the answer to a custom resource
   pintle render guest.wasm -f webserver.yaml
 
-  # With the config and the grants of a Reconciler, checked against the CRD
-  pintle render guest.wasm -f webserver.yaml -f reconciler.yaml -f crd.yaml
+  # Use the config and the grants of a Reconciler
+  pintle render guest.wasm -f webserver.yaml \\
+    -f reconciler.yaml
 
-  # Only the names of the children
-  pintle render guest.wasm -f webserver.yaml -o json | jq -r '.children[].metadata.name'
+  # Print only the names of the children
+  pintle render guest.wasm -f webserver.yaml -o json |
+    jq -r '.children[].metadata.name'
 
-  # Ask about what is in a cluster
-  kubectl get webserver,deployment,service -l app=web -o yaml | pintle render guest.wasm -f -")]
+  # Read the objects from a cluster
+  kubectl get webserver,deployment -l app=web -o yaml |
+    pintle render guest.wasm -f -")]
 pub(super) struct Render {
-    /// The guest: a module that `pintle build` made
+    /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
 
-    /// Files or directories with objects in YAML or JSON; `-` for the standard input
+    /// File or directory with objects in YAML or JSON. Use - for the standard input. Can be repeated
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1)]
     filenames: Vec<PathBuf>,
 
-    /// The time that the guest is asked at
+    /// Time of the call (RFC 3339)
     #[arg(long, value_name = "TIME", default_value = NOW)]
     now: String,
 
-    /// Print the children with what the host adds: owner reference, labels and hash
+    /// Print the children with the fields that the host adds: owner reference, labels and hash
     #[arg(long)]
     full: bool,
 
-    /// The form of the output
+    /// Do not use `crd.yaml` beside the module
+    #[arg(long)]
+    no_crd: bool,
+
+    /// Output format. One of yaml or json
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
 }
@@ -83,10 +93,11 @@ struct Rendered {
 impl Render {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
-        let module = offline::load(&engine, &self.module)?
-            .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        let module = module::load(&engine, &self.module)?;
         let now = case::time(Some(&self.now)).map_err(|error| Problem::new(format!("--now: {error}")))?;
-        let setting = match Setting::new(&module, documents::read(&self.filenames)?, Vec::new(), now) {
+        let beside = module::crds_beside(&self.module, self.no_crd)?;
+        let documents = with_crds(module.manifest(), documents::read(&self.filenames)?, &beside);
+        let setting = match Setting::new(&module, documents, Vec::new(), now) {
             Ok(setting) => setting,
             Err(SettingError::Refused { source_name, failure }) => {
                 return self.fail(&format!("{source_name}: {failure}"), &failure);

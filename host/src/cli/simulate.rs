@@ -14,7 +14,7 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    Differing, Plan, Replay, RunOutcome, Setting, Simulation, TraceEntry,
+    Differing, Plan, Property, Replay, RunOutcome, Setting, Simulation, TraceEntry,
     choice::{self, Effort, Menu, Subject},
     scenario::ModuleFile,
     search::{self, Failure, Tally},
@@ -24,61 +24,68 @@ use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};
 
 use super::{
+    module,
     output::{self, Colours, Format},
     plural::plural,
     problem::{CommandStatus, Problem},
 };
 
-/// Search for crashes, lost replies and stale views that a guest does not survive, without a cluster
+/// Test a guest under crashes and errors
 ///
-/// Runs each scenario with the operator on an API server in memory: once as it stands, and then with things going wrong: the host
-/// ends before and after every write, replies are lost, events of watches come late, twice or not at all, errors come, somebody
-/// edits and deletes children, the root is made again. Whatever goes wrong, the end must be the same, and then nothing may be left
-/// to do. Every guest call is made twice, and with the children in another order: the answers must be the same.
+/// The command runs the operator with the guest on an API server in memory. It runs each scenario once without faults. Then every
+/// custom resource must be Ready, unless the scenario expects otherwise. After that it runs the scenario many times with faults: the
+/// host crashes, replies are lost, watch events are late or missing, requests fail, and other users change objects. The result must
+/// be the same every time, and nothing may be left to do.
 ///
-/// A scenario has `about`, `objects` (the custom resources) and `steps`, each with `expect`; see docs/simulator.md. A file with
-/// objects alone is taken for one in which they are made, deleted, and made again.
+/// A scenario has `about`, `objects` and `steps`. docs/simulator.md describes the format. A file with objects only is a scenario
+/// that creates the objects, deletes the custom resource and creates it again.
 ///
-/// Exits with 0 when every property holds, with 1 when one does not, and with 2 when it cannot run.
+/// The exit code is 0 if every property holds, 1 if a property does not hold, and 2 if nothing could be run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Search 500 plans with sample.yaml beside the module: it is made, deleted, and made again
+  # Create, delete and recreate the objects of
+  # sample.yaml, with 500 plans of faults
   pintle simulate guest.wasm
 
-  # With a scenario
-  pintle simulate guest.wasm --scenario scenario.yaml
+  # Run a scenario
+  pintle simulate guest.wasm --scenario steps.yaml
 
-  # Search more of them
-  pintle simulate guest.wasm --scenario scenario.yaml --seeds 20000
+  # Run more plans
+  pintle simulate guest.wasm --seeds 20000
 
-  # Repeat a run that failed, step by step; what fails prints this line
-  pintle simulate guest.wasm --scenario scenario.yaml --replay 'scenario.yaml seed=0 plan=w3=crash-after'")]
+  # Repeat one run; a failure prints this line
+  pintle simulate guest.wasm \\
+    --replay 'sample.yaml seed=0 plan=w3=crash-after'")]
 pub(super) struct Simulate {
-    /// The guest: a module that `pintle build` made
+    /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
 
-    /// A scenario, or objects; may be given more than once [default: sample.yaml beside the module]
+    /// File with a scenario or with objects. Can be repeated [default: sample.yaml beside the module]
     #[arg(long = "scenario", value_name = "FILE")]
     scenarios: Vec<PathBuf>,
 
-    /// The CRD of the guest's kind, and those of its children [default: crd.yaml beside the module, or a schema that takes anything]
+    /// File with the CRDs of the custom resource and of its children. Can be repeated [default: crd.yaml beside the module]
     #[arg(long = "crd", value_name = "FILE")]
     crds: Vec<PathBuf>,
 
-    /// The Reconciler [default: one with the grants that the manifest declares]
+    /// File with the Reconciler [default: one that grants what the guest declares]
     #[arg(long, value_name = "FILE")]
     reconciler: Option<PathBuf>,
 
-    /// How many plans to run
+    /// Number of plans to run
     #[arg(long, value_name = "N", default_value_t = 500, conflicts_with = "replay")]
     seeds: usize,
 
-    /// Repeat one run, and print all that happened in it
+    /// Repeat one run and print everything that happens in it
     #[arg(long, value_name = "LINE")]
     replay: Option<String>,
 
-    /// The form of the output
+    /// Do not use `crd.yaml` beside the module. The custom resource then has a schema that allows everything
+    #[arg(long, conflicts_with = "crds")]
+    no_crd: bool,
+
+    /// Output format. One of table, yaml or json
     #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
     output: Format,
 }
@@ -147,8 +154,7 @@ impl Simulate {
             None => None,
         };
         let engine = offline::engine()?;
-        let module = offline::load(&engine, &self.module)?
-            .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        let module = module::load(&engine, &self.module)?;
         let bytes = std::fs::read(&self.module)?;
         let setting =
             Setting::new(&self.crds(&module)?, &[(MODULE.into(), bytes)], &[], &[self.reconciler(&module)?])
@@ -161,7 +167,7 @@ impl Simulate {
             }
             let kind = &module.manifest().reconciles.kind;
             let text = scenario_of(&path, &documents::read_text(&path)?, kind)?;
-            let simulation = Simulation::new(&setting, &file, &text, &no_modules)?;
+            let simulation = Simulation::new(&setting, &file, &text, &no_modules)?.must_be_ready();
             let reference = simulation.reference(0)?;
             subjects.push(Subject { simulation, reference });
         }
@@ -239,6 +245,7 @@ impl Simulate {
             .tally
             .by_class
             .iter()
+            .filter(|(_, count)| count.hit > 0)
             .map(|(class, count)| format!("{} {}", count.hit, class.plural()))
             .collect();
         match found.unsearched {
@@ -267,6 +274,15 @@ impl Simulate {
         let colours = Colours::of_stdout();
         let Failure { replay, outcome } = failure;
         let Some(broken) = &outcome.broken else { return Ok(String::new()) };
+        if matches!(broken.property, Property::Ready | Property::Fits) {
+            return Ok(format!(
+                "{}  {}: {}\n  what to do: {}\n",
+                colours.red("FAILED"),
+                replay.scenario,
+                indented(broken.what.trim_end(), "    "),
+                broken.property.advice()
+            ));
+        }
         let letter = broken.property.letter();
         let mut text = format!(
             "{}  {}: it does not hold that {} ({letter})\n",
@@ -337,6 +353,7 @@ impl Simulate {
         let mut words = vec!["pintle".to_owned(), "simulate".into(), shown(&self.module)];
         words.extend(["--scenario".into(), replay.scenario.clone()]);
         words.extend(self.crds.iter().flat_map(|file| ["--crd".into(), shown(file)]));
+        words.extend(self.no_crd.then(|| "--no-crd".into()));
         words.extend(self.reconciler.iter().flat_map(|file| ["--reconciler".into(), shown(file)]));
         words.extend(["--replay".into(), replay.to_string()]);
         words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
@@ -360,7 +377,7 @@ impl Simulate {
     fn crds(&self, module: &Module) -> Result<Vec<Value>, Problem> {
         let beside = self.module.with_file_name("crd.yaml");
         let files = match self.crds.as_slice() {
-            [] if beside.is_file() => std::slice::from_ref(&beside),
+            [] if beside.is_file() && !self.no_crd => std::slice::from_ref(&beside),
             files => files,
         };
         if files.is_empty() {

@@ -17,33 +17,33 @@ use super::{
     problem::{CommandStatus, Problem},
 };
 
-/// Put another module in force
+/// Switch a Reconciler to another Module
 ///
-/// The operator loads the module beside the one that works. Once it is ready, every root is reconciled with it; until then, and
-/// when it is refused, the one before keeps working.
+/// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
+/// reconciled with it. If the new module is refused, the old one stays.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Put a module in force
+  # Switch to a module
   pintle swap webserver webserver-0.2.0
 
-  # And wait until it is; the exit code is 1 when the module is refused
+  # Wait for it; exit with 1 if it is refused
   pintle swap webserver webserver-0.2.0 --wait
 
-  # Go back
+  # Switch back
   pintle swap webserver webserver-0.1.0")]
 pub(super) struct Swap {
-    /// The Reconciler
+    /// Name of the Reconciler
     reconciler: String,
 
-    /// The Module
+    /// Name of the Module
     module: String,
 
-    /// Wait until the module is in force
+    /// Wait until the operator works with the module
     #[arg(long)]
     wait: bool,
 
-    /// How long to wait
+    /// How long to wait before giving up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
     timeout: Duration,
 

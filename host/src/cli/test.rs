@@ -7,49 +7,57 @@ use pintle_engine::Module;
 use pintle_offline as offline;
 use pintle_offline::{
     case::{self, Shown},
-    documents,
+    documents::{self, Document},
 };
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
+    module,
     output::{self, Colours, Data, Format},
     problem::{CommandStatus, Problem},
 };
 
-/// Run golden cases against a guest, without a cluster
+/// Run the golden cases of a guest
 ///
-/// A case is a file with `objects` (the custom resource, and whatever `pintle render` takes), optionally `refusals` (what the API
-/// server does not accept) and `now`, and the answer to `expect`: children, stages, status, conditions, events, patches and
-/// evictions, or a failure with reason and path. What `expect` leaves out of these is expected to be empty; `needs` (what the guest
-/// asked to see) and `ready: {status, reason}` are compared where they are given.
+/// A case is a file with `objects` (as for `pintle render`) and `expect`. It can also have `refusals`, which the API server answers
+/// with, and `now`. `expect` has the children, stages, status, conditions, events, patches and evictions of the answer, or a
+/// `failure` with reason and path. Whatever `expect` omits must be empty. `needs` and `ready` are compared only if they are given.
 ///
-/// Every call is made twice, and with the observed children in other orders: the answers must be the same. When the answer was
-/// carried out, the next pass must have nothing left to do.
+/// If there is a `crd.yaml` beside the module, the custom resource and the status are checked against it. Children of built-in
+/// kinds are checked against the schemas of Kubernetes.
+///
+/// Every call is made twice and with the observed children in another order. The answers must be the same. A second pass over the
+/// result must have nothing to do.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Run every case in a directory
   pintle test guest.wasm cases
 
-  # Run one
+  # Run one case
   pintle test guest.wasm cases/sample.yaml
 
-  # Take what the guest answers now as what is expected; look at the difference before you keep it
-  pintle test guest.wasm cases --update && git diff cases")]
+  # Write the present answers into the cases
+  pintle test guest.wasm cases --update
+  git diff cases")]
 pub(super) struct Test {
-    /// The guest: a module that `pintle build` made
+    /// Module of the guest, the file that `pintle build` wrote
     module: PathBuf,
 
-    /// Files, or directories with cases
+    /// Files with cases, or directories of such files
     #[arg(required = true)]
     cases: Vec<PathBuf>,
 
-    /// Write what the guest answers into the `expect` of every case that differs
+    /// Write the answer of the guest to `expect` in every case that differs
     #[arg(long)]
     update: bool,
 
-    /// The form of the output
+    /// Do not use `crd.yaml` beside the module
+    #[arg(long)]
+    no_crd: bool,
+
+    /// Output format. One of table, yaml or json
     #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
     output: Format,
 }
@@ -66,15 +74,15 @@ struct CaseReport {
 impl Test {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
-        let module = offline::load(&engine, &self.module)?
-            .map_err(|failure| Problem::of_module(&self.module, &failure))?;
+        let module = module::load(&engine, &self.module)?;
         let mut files = Vec::new();
         for path in &self.cases {
             files.extend(documents::files(path)?);
         }
+        let beside = module::crds_beside(&self.module, self.no_crd)?;
         let mut outcomes = Vec::new();
         for file in files {
-            let outcome = self.case(&module, &file)?;
+            let outcome = self.case(&module, &file, &beside)?;
             if self.output == Format::Table {
                 output::print(&described(&outcome, Colours::of_stdout()))?;
             }
@@ -94,7 +102,7 @@ impl Test {
         Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
-    fn case(&self, module: &Module, file: &Path) -> Result<CaseReport, Problem> {
+    fn case(&self, module: &Module, file: &Path, beside: &[Document]) -> Result<CaseReport, Problem> {
         let mut outcome = CaseReport {
             path: file.to_owned(),
             passed: false,
@@ -103,7 +111,7 @@ impl Test {
             difference: None,
         };
         // A case that cannot be read is a case that failed: the others still run.
-        let verdict = match case::read(file).and_then(|case| case::judge(module, file, &case)) {
+        let verdict = match case::read(file).and_then(|case| case::judge(module, file, &case, beside)) {
             Ok(verdict) => verdict,
             Err(error) => {
                 outcome.problems.push(format!("{error:#}"));

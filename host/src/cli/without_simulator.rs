@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::problem::{CommandStatus, Problem};
 
-/// Search for crashes, lost replies and stale views that a guest does not survive (not in this build)
+/// Test a guest under crashes and errors (not in this build)
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Simulate {

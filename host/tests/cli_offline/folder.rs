@@ -37,8 +37,14 @@ impl Folder {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with(&[], arguments)
+    }
+
+    /// With variables in its environment.
+    pub(crate) fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
         let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
             .args(arguments)
+            .envs(environment.iter().copied())
             .current_dir(self.0.path())
             // Neither the cluster nor the build folder of whoever runs the tests.
             .env_remove("KUBECONFIG")

@@ -400,6 +400,14 @@ impl Scenario {
         self.alone || self.steps.iter().any(|step| step.stop_host.is_some())
     }
 
+    /// Whether the last that a step expects of a root's condition Ready is that it is not True.
+    pub fn expects_unready(&self, root: &ObjectRef) -> bool {
+        let expected = self.steps.iter().flat_map(|step| &step.expect);
+        let about_it = expected
+            .filter(|expected| expected.object.kind() == root.kind() && expected.object.name == root.name);
+        about_it.filter_map(Expectation::expects_ready).next_back() == Some(false)
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.only.as_ref().is_some_and(|only| only.because.trim().is_empty()) {
             return Err("only needs a reason: because".into());
@@ -425,6 +433,21 @@ impl Scenario {
             step.check(self).map_err(|what| format!("steps[{index}] ({}): {what}", step.name))?;
         }
         Ok(())
+    }
+}
+
+impl Expectation {
+    /// Whether the object is to be Ready, where this speaks of it.
+    fn expects_ready(&self) -> Option<bool> {
+        let is = |name: &str, status: &str| match name {
+            "Ready" => Some(status == "True"),
+            "Stalled" if status == "True" => Some(false),
+            _ => None,
+        };
+        let listed = self.matches.as_ref().and_then(|matches| matches.pointer("/status/conditions"));
+        let mut listed = listed.and_then(Value::as_array).into_iter().flatten();
+        let condition = self.condition.as_ref().and_then(|one| is(&one.r#type, &one.status));
+        condition.or_else(|| listed.find_map(|one| is(one["type"].as_str()?, one["status"].as_str()?)))
     }
 }
 

@@ -53,6 +53,32 @@ fn what_one_backend_alone_can_run_says_why() {
 }
 
 #[test]
+fn the_last_that_is_expected_of_ready_counts() {
+    let root = ObjectRef {
+        api_version: "v1".into(),
+        kind: "A".into(),
+        namespace: Some("n".into()),
+        name: "a".into(),
+    };
+    let object = "object: {apiVersion: v1, kind: A, name: a}";
+    let expects = |expectations: &[&str]| {
+        let steps =
+            expectations.iter().map(|expected| format!("{{name: s, expect: [{{{object}, {expected}}}]}}"));
+        read(&format!("[{}]", steps.collect::<Vec<_>>().join(", "))).unwrap().expects_unready(&root)
+    };
+    let (is, is_not) =
+        ("condition: {type: Ready, status: 'True'}", "condition: {type: Ready, status: 'False'}");
+    assert!(!expects(&["absent: true"]) && !expects(&[is]));
+    assert!(expects(&[is_not]) && expects(&[is, is_not]) && !expects(&[is_not, is]));
+    assert!(expects(&["condition: {type: Stalled, status: 'True'}"]));
+    assert!(expects(&["matches: {status: {conditions: [{type: Ready, status: Unknown}]}}"]));
+    let other = ObjectRef { name: "b".into(), ..root.clone() };
+    assert!(
+        !read(&format!("[{{name: s, expect: [{{{object}, {is_not}}}]}}]")).unwrap().expects_unready(&other)
+    );
+}
+
+#[test]
 fn a_module_has_one_source() {
     let read = |module: &str| {
         let text = format!("about: a\nmodules: {{m: {module}}}\nsteps: []\n");

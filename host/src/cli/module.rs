@@ -1,0 +1,66 @@
+//! Reading the module that a command line names.
+
+use std::path::{Path, PathBuf};
+
+use pintle_engine::{Engine, Module};
+use pintle_offline::documents::{self, Document};
+use pintle_wit::{Failure, reasons};
+
+use super::problem::Problem;
+
+/// The bytes of a file that should be a module.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    std::fs::read(path).map_err(|error| {
+        let problem = Problem::new(format!("{} cannot be read: {error}", path.display()));
+        match path.is_dir() {
+            true => problem.hint(build(path)),
+            false => problem,
+        }
+    })
+}
+
+/// Loads the module in a file, as a host would.
+pub(super) fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
+    engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))
+}
+
+/// The CRDs in `crd.yaml` beside a module, unless they are not wanted.
+pub(super) fn crds_beside(module: &Path, no_crd: bool) -> Result<Vec<Document>, Problem> {
+    let file = module.with_file_name("crd.yaml");
+    match file.is_file() && !no_crd {
+        true => Ok(documents::read(&[file])?),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// Why a host does not take the module in a file, and what to do about it.
+pub(super) fn refused(path: &Path, failure: &Failure) -> Problem {
+    let problem = Problem::failed(format!("{}: {failure}", path.display()));
+    match failure.reason.as_str() {
+        reasons::NOT_WASM => problem.hint(instead(path)),
+        _ => problem,
+    }
+}
+
+/// What to run instead, where a file is no WebAssembly: its name says what somebody may have meant by it.
+fn instead(path: &Path) -> String {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("yaml" | "yml" | "json") => {
+            format!("a module comes first, and objects by -f: pintle render MODULE -f {}", path.display())
+        }
+        Some("rs" | "toml" | "lock") => build(&folder(path)),
+        Some("wat") => format!("make the binary form: wasm-tools parse {} -o guest.wasm", path.display()),
+        _ => "a module is the .wasm file that is made by: pintle build FOLDER".into(),
+    }
+}
+
+fn build(folder: &Path) -> String {
+    format!("this is no module; make one of the sources with: pintle build {}", folder.display())
+}
+
+/// The folder of a guest that a source file is in.
+fn folder(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let above = parent.ancestors().find(|folder| folder.join("Cargo.toml").is_file());
+    above.unwrap_or(parent).to_owned()
+}

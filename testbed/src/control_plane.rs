@@ -4,6 +4,7 @@ mod start;
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -146,6 +147,18 @@ impl ControlPlane {
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Makes the process of a command end with this control plane, however this process ends. A control plane that somebody else started
+    /// takes no processes in.
+    ///
+    /// # Errors
+    /// When the control plane's processes have no group.
+    pub fn takes_in(&self, command: &mut Command) -> Result<()> {
+        if let Some(processes) = &self.processes {
+            command.process_group(processes.group()?);
+        }
+        Ok(())
     }
 
     /// Says whether every component still runs: when a test fails for no apparent reason, ask this first.

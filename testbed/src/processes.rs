@@ -96,11 +96,16 @@ impl Processes {
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out)
-            .process_group(i32::try_from(self.watchdog.id())?)
+            .process_group(self.group()?)
             .spawn()
             .with_context(|| format!("starting {name} ({})", program.display()))?;
         self.components.push(Component { name, child, log });
         Ok(())
+    }
+
+    /// The process group of the components, which ends with them.
+    pub(crate) fn group(&self) -> Result<i32> {
+        Ok(i32::try_from(self.watchdog.id())?)
     }
 
     /// Fails when a component has exited.

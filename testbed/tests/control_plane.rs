@@ -127,7 +127,7 @@ fn a_killed_process_leaves_nothing_behind() {
         .find_map(|line| line.unwrap().split_once(HOLDING).map(|(_, path)| PathBuf::from(path)))
         .unwrap();
     let running = processes_of(&directory);
-    assert!(running.len() >= 6, "all components and the watchdog run, but only {running:?} do");
+    assert!(running.len() >= 7, "all components, the watchdog and a host run, but only {running:?} do");
 
     child.kill().unwrap();
     child.wait().unwrap();
@@ -205,6 +205,9 @@ const HOLDING: &str = "holding ";
 #[ignore = "not a test: the process that another test kills"]
 fn holds_a_control_plane_until_it_is_killed() {
     let cluster = ControlPlane::start(&binaries(), &Options { nodes: 1, ..options() }).unwrap();
+    let mut host = Command::new("sh");
+    cluster.takes_in(host.args(["-c", "sleep 600; :"]).arg(cluster.directory())).unwrap();
+    let _host = host.spawn().unwrap();
     println!("{HOLDING}{}", cluster.directory().display());
     loop {
         pause();

@@ -323,7 +323,10 @@ impl Findings<'_> {
         let of_reason = |reason: &'static str| impure.clone().find(move |failure| failure.reason == reason);
         if !self.tried.is_empty() {
             rows.push(["Deterministic".into(), yes_or(of_reason(reasons::NOT_DETERMINISTIC), "yes")]);
-            rows.push(["Idempotent".into(), yes_or(of_reason(reasons::NOT_IDEMPOTENT), "yes")]);
+            // What a failed call would have answered the second time, nobody knows.
+            let idempotent =
+                if impure.clone().next().is_none() { "yes" } else { "not known, since a call failed" };
+            rows.push(["Idempotent".into(), yes_or(of_reason(reasons::NOT_IDEMPOTENT), idempotent)]);
         }
         rows.push(["Supported".into(), yes_or(self.supported.as_ref().err(), "yes")]);
         output::columns(&rows)

@@ -106,7 +106,7 @@ impl New {
         let dir = dir.display();
         let Names { name, kind, group, .. } = &names;
         output::print(&format!(
-            "{dir}: a guest that reconciles {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n"
+            "{dir}: a guest that reconciles {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n  pintle check {dir}/{name}.wasm\n  pintle simulate {dir}/{name}.wasm\n"
         ))?;
         Ok(CommandStatus::Fine)
     }

@@ -172,6 +172,7 @@ fn check_fails_where_a_case_ends_in_a_failure_that_it_does_not_expect() {
     let run = folder.run(&["check", "guest.wasm"]);
     assert_eq!(run.code, 1, "{run:?}");
     assert_eq!(run.stderr, "error: guest.wasm: Invalid: spec.text: is required (cases/a.yaml)\n");
+    assert!(run.stdout.contains("not known, since a call failed"), "{run:?}");
     let tested = folder.run(&["test", "guest.wasm", "cases"]);
     assert!(
         tested.stdout.contains("the guest cannot decide: Invalid: spec.text: is required\n"),

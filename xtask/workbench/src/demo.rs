@@ -93,13 +93,13 @@ impl Demo<'_> {
         say("starting the host as system:serviceaccount:pintle-system:pintle");
         let kubeconfig = self.plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
         let log = self.plane.directory().join("logs").join("pintle.log");
-        let process = Command::new(&self.pintle)
-            .args(["operator", "--bind", "127.0.0.1:0", "--log-format", "text", "--kubeconfig"])
+        let mut host = Command::new(&self.pintle);
+        host.args(["operator", "--bind", "127.0.0.1:0", "--log-format", "text", "--kubeconfig"])
             .arg(&kubeconfig)
             .stdin(Stdio::null())
-            .stderr(File::create(&log)?)
-            .spawn()
-            .context("cannot start the host")?;
+            .stderr(File::create(&log)?);
+        self.plane.takes_in(&mut host)?;
+        let process = host.spawn().context("cannot start the host")?;
         Ok(Host { process, log })
     }
 

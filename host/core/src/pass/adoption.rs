@@ -33,7 +33,7 @@ impl Pass {
         let holder = match &live.controller {
             Some(uid) => format!("it is controlled by the object with uid {uid}"),
             None => format!(
-                "nothing controls it; to let this root take it over: kubectl annotate {} {} pintle.dev/adopt={}",
+                "nothing controls it; to let this root take it over within a minute: kubectl annotate {} {} pintle.dev/adopt={}",
                 reference.kind.to_lowercase(),
                 reference
                     .namespace

@@ -207,11 +207,9 @@ fn holds_a_control_plane_until_it_is_killed() {
     let cluster = ControlPlane::start(&binaries(), &Options { nodes: 1, ..options() }).unwrap();
     let mut host = Command::new("sh");
     cluster.takes_in(host.args(["-c", "sleep 600; :"]).arg(cluster.directory())).unwrap();
-    let _host = host.spawn().unwrap();
+    let mut host = host.spawn().unwrap();
     println!("{HOLDING}{}", cluster.directory().display());
-    loop {
-        pause();
-    }
+    host.wait().unwrap();
 }
 
 fn binaries() -> Binaries {

@@ -1,8 +1,8 @@
 //! The allocator of every guest.
 //!
-//! An instance answers one call and is thrown away, so nothing is ever freed, and each block is simply the next piece of memory. Stock
-//! allocators begin by growing the memory, which costs the host two system calls and an inter-processor interrupt for every instance
-//! (about 10 us of a 35 us call). This one first uses the rest of the memory that the module starts with.
+//! An instance answers one call and is then discarded. So nothing is ever freed, and each block is simply the next piece of memory. Stock
+//! allocators begin by growing the memory, which costs the host two system calls and an inter-processor interrupt for every instance (about
+//! 10 us of a 35 us call). This one first uses the rest of the memory that the module starts with.
 #![allow(unsafe_code, reason = "an allocator hands out raw memory")]
 
 use core::{
@@ -34,13 +34,13 @@ unsafe impl Sync for Bump {}
 static ALLOCATOR: Bump = Bump { next: Cell::new(0) };
 
 impl Bump {
-    /// Hands out the memory from `start` to `end`, growing it where needed; null when it cannot grow so far.
+    /// Hands out the memory from `start` to `end`, and grows it if needed. Returns null if it cannot grow that far.
     fn take(&self, start: usize, end: Option<usize>) -> *mut u8 {
         let Some(end) = end else { return ptr::null_mut() };
         let have = memory_size(0) * PAGE;
         if end > have {
             let missing = (end - have).div_ceil(PAGE);
-            // Near the memory limit the generous step may fail where the bare one succeeds.
+            // Near the memory limit, growing by more than needed may fail where growing by exactly enough succeeds.
             let generous = memory_grow(0, missing.max(GROWTH_PAGES));
             if generous == usize::MAX && memory_grow(0, missing) == usize::MAX {
                 return ptr::null_mut();

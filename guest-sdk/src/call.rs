@@ -37,7 +37,7 @@ fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
         Ok(_) => return Err(invalid("must be an object")),
         Err(_) => return Err(invalid("must be JSON")),
     };
-    // Part by part, so that what is wrong with the config is said of the Reconciler, and the rest of the root.
+    // Part by part, so that an error in the config is reported as one of the Reconciler, and any other error as one of the root.
     let mut part = |name: &str| fields.get_mut(name).map(Value::take).unwrap_or_default();
     if part("apiVersion") != API_VERSION {
         return Err(invalid("must be of version guest.pintle.dev/v1").at("apiVersion"));
@@ -68,7 +68,7 @@ fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
     })
 }
 
-/// The failure about a misfit in the root or the config; its path does not name the part.
+/// The failure for a value of the root or the config that does not fit. Its path starts inside of the root or the config.
 fn blame(reason: &str, misfit: &Misfit) -> Failure {
     let failure = Failure::terminal(reason, misfit.message());
     let path = misfit.path();
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Everything is set, so that a part of the request that the contract gains and this module does not read fails the test.
+    /// Every field is set, so that the test fails if the contract gains a part of the request that this module does not read.
     #[test]
     fn a_request_is_read_as_the_contract_writes_it() {
         let need = Need::Deadline("2000-01-01T00:00:00Z".to_owned());

@@ -2,12 +2,12 @@
 
 use pintle_wit::syntax;
 
-/// Whether a name is a DNS label as RFC 1035 has it: what a Service may be called.
+/// Whether a name is a DNS label by RFC 1035, which the name of a Service must be.
 pub fn dns_1035_label(name: &str) -> bool {
     syntax::is_rfc_1035_label(name)
 }
 
-/// Whether a name is a DNS label as RFC 1123 has it: one part of a host name.
+/// Whether a name is a DNS label by RFC 1123, which is one part of a host name.
 pub fn dns_1123_label(name: &str) -> bool {
     syntax::is_label(name)
 }

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of the bytes, in lower-case hexadecimal digits. For annotations that follow the content of a ConfigMap.
+/// The SHA-256 of the bytes, in lower-case hexadecimal digits. Use it for annotations that change with the content of a ConfigMap.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut hex = String::with_capacity(64);

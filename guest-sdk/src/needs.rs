@@ -29,12 +29,12 @@ pub struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    /// A collection without needs so far. `answers` are those of the request.
+    /// A collection without needs. `answers` are those of the request.
     pub fn new(answers: &'a [NeedAnswer]) -> Self {
         Self { answers, asked: Vec::new(), answered: true }
     }
 
-    /// Asks for objects. None when none was found, or the need was not answered yet.
+    /// Asks for objects. Returns an empty slice if there are none, or if the need was not answered yet.
     pub fn objects(&mut self, need: ObjectsNeed) -> &'a [Value] {
         self.ask(Need::Objects(need)).map_or(&[], |answer| &answer.objects)
     }
@@ -44,18 +44,17 @@ impl<'a> Needs<'a> {
         self.objects(need).first()
     }
 
-    /// Asks for the time (RFC 3339, UTC), rounded down to this step in seconds; the root is reconciled again at the next one.
+    /// Asks for the time (RFC 3339, UTC), rounded down to this step in seconds. The root is reconciled again at the next step.
     pub fn time(&mut self, step_seconds: u32) -> Option<&'a str> {
         self.ask(Need::Clock { step_seconds })?.time.as_deref()
     }
 
-    /// Asks whether this moment (RFC 3339) was reached; the root is reconciled again when it is.
+    /// Asks whether this moment (RFC 3339) was reached. The root is reconciled again when it is.
     pub fn reached(&mut self, deadline: impl Into<String>) -> bool {
         self.ask(Need::Deadline(deadline.into())).and_then(|answer| answer.reached).unwrap_or(false)
     }
 
-    /// Whether everything asked so far was answered. While it is not, the rest of the answer is discarded, so that a guest may
-    /// stop there.
+    /// Whether everything asked so far was answered. If not, the host discards the rest of the answer, so a guest may return at once.
     pub fn all_answered(&self) -> bool {
         self.answered
     }

@@ -24,8 +24,8 @@ where
     pub metadata: Metadata,
     /// What the user wants.
     pub spec: Spec,
-    /// The guest's own status fields as its last answer left them. What does not fit the type, because another version of the
-    /// guest wrote it, reads as the default: a status must never stand in the way of the answer that would replace it.
+    /// The guest's own status fields, as its last answer left them. If the status does not fit the type, because another version of the
+    /// guest wrote it, this is the default: a status must never prevent the answer that would replace it.
     #[serde(
         default,
         deserialize_with = "what_fits",
@@ -52,7 +52,7 @@ pub struct Metadata {
     /// When the object was created (RFC 3339, UTC).
     #[serde(default)]
     pub creation_timestamp: Option<String>,
-    /// When the object's deletion was asked for (RFC 3339, UTC).
+    /// When the deletion of the object was requested (RFC 3339, UTC).
     #[serde(default)]
     pub deletion_timestamp: Option<String>,
     /// The object's labels.
@@ -63,7 +63,7 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The status of a guest that does not look at what it last reported, or reports nothing.
+/// The status of a guest that reports nothing, or does not look at what it last reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(description = "What became of it."))]
 pub struct NoStatus {}

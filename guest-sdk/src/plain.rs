@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    /// Every field is set, so that a field that the contract gains and this module does not know fails the test.
+    /// Every field is set, so that the test fails if the contract gains a field that this module does not know.
     #[test]
     fn a_refusal_is_read_as_the_contract_writes_it() {
         let written = Refusal {

@@ -24,15 +24,15 @@ pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Misfit> {
     T::deserialize(Reader(value))
 }
 
-/// The value that does not fit the type that it was read into. It is boxed, because every step of reading passes it on: as a pointer it
-/// makes a guest a third smaller.
+/// A value that does not fit the type that it was read into. It is boxed, because every step of reading passes it on: a pointer makes a
+/// guest a third smaller.
 #[derive(Debug)]
 pub(crate) struct Misfit(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     message: String,
-    /// The path to it, with the innermost step first.
+    /// The path to the value, with the innermost step first.
     steps: Vec<Step>,
 }
 
@@ -166,7 +166,7 @@ impl<'de> Deserializer<'de> for Reader {
         }
     }
 
-    /// A struct is read from an object only. (Formats without names read it from a list too; leaving that out halves the code.)
+    /// A struct is read only from an object. (Formats without names also read it from a list; leaving that out halves the code.)
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,

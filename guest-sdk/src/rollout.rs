@@ -19,7 +19,7 @@ pub struct Rollout {
     pub available: i64,
     /// Whether there is a Deployment at all.
     pub exists: bool,
-    /// Whether the counts are about the Deployment's newest spec.
+    /// Whether the counts describe the Deployment's newest spec.
     pub current: bool,
     /// Why the Deployment makes no progress, if it says so: reason and message.
     pub failure: Option<(String, String)>,
@@ -95,12 +95,12 @@ impl Rollout {
     }
 }
 
-/// Reason and message of the condition that shows that a Deployment makes no progress by itself.
+/// The reason and the message of the condition which shows that a Deployment makes no progress by itself.
 fn failure(conditions: &Value) -> Option<(String, String)> {
     let conditions = conditions.as_array()?;
     let find = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
     let is = |condition: &&Value, status: &str| condition["status"] == status;
-    // A rollout that is under way is short of Pods as well; once it is complete, being short of them is a loss.
+    // During a rollout some Pods are unavailable as well. Only after a complete rollout does that mean that Pods were lost.
     let complete =
         || find("Progressing").is_some_and(|condition| condition["reason"] == "NewReplicaSetAvailable");
     let condition = find("ReplicaFailure")

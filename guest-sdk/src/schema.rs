@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! `cargo run --features schema` then writes both files; `-- --check` compares them, and exits with 1 when one is stale.
+//! `cargo run --features schema` then writes both files. `-- --check` compares them, and exits with 1 if one is stale.
 
 mod crd;
 mod files;

@@ -1,9 +1,8 @@
-//! Cuts messages to a bounded length while they are written.
+//! Cuts messages to a maximum length while they are written.
 
 use std::fmt::{self, Display, Write};
 
-/// The text of a value, cut after this many bytes. Guests write parts of most messages, and a message is never formatted further than it
-/// is kept.
+/// The text of a value, cut after this many bytes. Guests write parts of most messages, so no more of a message is formatted than is kept.
 pub fn bounded(what: impl Display, bytes_max: usize) -> String {
     let mut cut = Cut { text: String::new(), bytes_max };
     if write!(cut, "{what}").is_err() {
@@ -21,7 +20,7 @@ struct Cut {
 }
 
 impl Write for Cut {
-    /// Fails as soon as something is left out, so that the formatting stops.
+    /// Fails as soon as something is left out, which stops the formatting.
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let room = self.bytes_max - self.text.len();
         let end = more.floor_char_boundary(room.min(more.len()));

@@ -17,17 +17,16 @@ pub struct Failure {
     pub reason: String,
     /// What is wrong and what to do, for a person.
     pub message: String,
-    /// The field that is at fault, where there is one: `spec.source.bucket` in the root, `children[2].object.metadata.name` in an
-    /// answer.
+    /// The field at fault, if there is one: `spec.source.bucket` in the root, `children[2].object.metadata.name` in an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether trying again can help although nothing changes. Otherwise the host waits for a change.
+    /// Whether a retry can help although nothing changes. Otherwise the host waits for a change.
     #[serde(default)]
     pub retry: bool,
 }
 
 impl Failure {
-    /// A failure that only a change can end.
+    /// A failure that only a change can resolve.
     pub fn terminal(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason: reason.into(), message: message.into(), ..Self::default() }
     }
@@ -66,9 +65,9 @@ pub mod reasons {
     pub const INVALID_WASM: &str = "InvalidWasm";
     /// The module is larger than the host accepts.
     pub const MODULE_TOO_LARGE: &str = "ModuleTooLarge";
-    /// Compiling the module takes more of a processor's time than the host grants one. It stays so for these bytes.
+    /// Compiling the module takes more CPU time than the host grants. The result is always the same for these bytes.
     pub const COMPILE_TOO_EXPENSIVE: &str = "CompileTooExpensive";
-    /// The module was not compiled this time: the compiler had too little memory, took too long, or was ended.
+    /// The module was not compiled this time: the compiler had too little memory, took too long, or was killed.
     pub const COMPILER_FAILED: &str = "CompilerFailed";
     /// The bytes do not have the digest that was asked for.
     pub const DIGEST_MISMATCH: &str = "DigestMismatch";
@@ -96,13 +95,13 @@ pub mod reasons {
     pub const TOO_LARGE: &str = "ResponseTooLarge";
     /// The guest's answer is nested too deeply.
     pub const TOO_DEEP: &str = "ResponseTooDeep";
-    /// The guest's answer is made of more values than it may be.
+    /// The guest's answer has more values than its limit.
     pub const TOO_COMPLEX: &str = "ResponseTooComplex";
-    /// What was made of the guest's answer would take more memory than this call was granted. The host calls again with more.
+    /// The parsed answer would take more memory than this call was granted. The host calls the guest again with more.
     pub const BEYOND_GRANT: &str = "AnswerBeyondGrant";
     /// A call takes more memory than the host has for one.
     pub const MEMORY_BUDGET: &str = "MemoryBudgetExceeded";
-    /// A manifest is larger, or declares more, than a host takes.
+    /// A manifest is larger than a host accepts, or declares more.
     pub const MANIFEST_TOO_LARGE: &str = "ManifestTooLarge";
     /// The guest's answer is not JSON, or has a key twice.
     pub const INVALID_JSON: &str = "InvalidJson";
@@ -110,13 +109,13 @@ pub mod reasons {
     pub const UNKNOWN_FIELD: &str = "UnknownField";
     /// The guest's answer is JSON, but not the document that it should be.
     pub const INVALID_DOCUMENT: &str = "InvalidDocument";
-    /// The guest uses, or a manifest declares, what this host does not honour.
+    /// The guest uses, or its manifest declares, something that this host does not support.
     pub const CAPABILITY_MISSING: &str = "CapabilityMissing";
-    /// The guest kept changing its mind about the same refusals.
+    /// The guest kept changing its answer to the same refusals.
     pub const REFUSALS_UNSTABLE: &str = "RefusalsUnstable";
-    /// The guest kept changing its mind about what it needs to see.
+    /// The guest kept changing its needs.
     pub const NEEDS_UNSTABLE: &str = "NeedsUnstable";
-    /// What the guest asked to see is more than a request may carry.
+    /// The objects that the guest asked to see are larger than a request may be.
     pub const NEEDS_TOO_LARGE: &str = "NeedsTooLarge";
     /// The roots of a Reconciler ask for more different fields of one kind than the host keeps for them.
     pub const TOO_MANY_FIELDS: &str = "TooManyFields";
@@ -124,7 +123,7 @@ pub mod reasons {
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// The config does not fit the guest's type or schema.
     pub const CONFIG_INVALID: &str = "ConfigInvalid";
-    /// The config's schema in the manifest is none, is too large, or uses what this host does not take.
+    /// The schema of the config in the manifest is not a schema, is too large, or uses something that this host does not support.
     pub const CONFIG_SCHEMA_INVALID: &str = "ConfigSchemaInvalid";
     /// Checking the config against the schema would take too long.
     pub const CONFIG_TOO_EXPENSIVE: &str = "ConfigTooExpensive";

@@ -4,24 +4,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::ObjectRef;
 
-/// The part of a root's status that belongs to the host. It is merged into the schema of every CRD that Pintle generates; the
-/// guest's own fields stand beside it.
+/// The part of a root's status that belongs to the host. Every CRD that Pintle generates has it in its schema, beside the guest's own
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostStatus {
-    /// The generation of the root that the status is about.
+    /// The generation of the root that the status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// `Ready`, `Reconciling` and `Stalled` as kstatus reads them, and the guest's own conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What the host keeps for itself.
+    /// What the host stores for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pintle: Option<PintleStatus>,
 }
 
-/// What the host keeps for itself in a root's status.
+/// What the host stores for itself in a root's status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -29,16 +29,17 @@ pub struct PintleStatus {
     /// The digest of the module whose answer last changed something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_digest: Option<String>,
-    /// Children of kinds that the host may not watch, so that it knows where to look. Proof is the owner reference on the object.
+    /// Children of kinds that the host may not watch, so that it knows where to look. Only the owner reference on the object proves that it
+    /// is a child.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched: Vec<UnwatchedChild>,
-    /// Children that cannot have an owner reference to the root: in other namespaces, or of cluster scope.
+    /// Children that cannot have an owner reference to the root, because they are in other namespaces or cluster-scoped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<ObjectRef>,
-    /// Objects with a patch of the root's that is to be taken away in the end.
+    /// Objects with a patch of this root that the host must remove in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patched: Vec<ObjectRef>,
-    /// The uids of Pods that are to be evicted.
+    /// The uids of Pods that the host must evict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evicting: Vec<String>,
 }
@@ -65,7 +66,7 @@ pub struct Condition {
     pub r#type: String,
     /// True, False or Unknown.
     pub status: ConditionStatus,
-    /// The generation of the object that the condition is about.
+    /// The generation of the object that the condition describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When the status last changed (RFC 3339, UTC).
@@ -82,11 +83,11 @@ pub struct Condition {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ConditionStatus {
-    /// It is so.
+    /// The condition holds.
     True,
-    /// It is not so.
+    /// The condition does not hold.
     False,
-    /// Nobody knows.
+    /// It is not known.
     #[default]
     Unknown,
 }

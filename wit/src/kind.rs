@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of Kubernetes object, named as its objects name it.
+/// A kind of Kubernetes object, named as in its objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kind {
-    /// Group and version, for instance `apps/v1`; `v1` for the core group.
+    /// Group and version, for instance `apps/v1`, or `v1` for the core group.
     pub api_version: String,
     /// The kind, for instance `Deployment`.
     pub kind: String,
@@ -21,7 +21,7 @@ impl Kind {
         Self { api_version: api_version.into(), kind: kind.into() }
     }
 
-    /// The group, empty for the core group.
+    /// The group. It is empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
@@ -47,7 +47,7 @@ pub struct ObjectRef {
     pub api_version: String,
     /// The object's kind.
     pub kind: String,
-    /// The object's namespace; absent for an object of cluster scope.
+    /// The object's namespace; absent for a cluster-scoped object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The object's name.

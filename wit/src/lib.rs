@@ -1,7 +1,7 @@
 //! The contract between Pintle's host and its guests: the worlds of a component, and the JSON documents that cross them.
 //!
-//! This crate is their single source. Both sides use these types, the JSON Schemas in `schemas/` are generated from them, and a
-//! guest in another language needs nothing but those schemas and the files in `worlds/`.
+//! This crate is their only source. Both sides use these types, the JSON Schemas in `schemas/` are generated from them, and a guest in
+//! another language needs only those schemas and the files in `worlds/`.
 //!
 //! * [`Manifest`]: the result of `describe`.
 //! * [`Request`]: the argument of `reconcile`.
@@ -9,8 +9,8 @@
 //! * [`Failure`]: the error of `reconcile` if it could not. The host reports its own refusals in the same form.
 //! * [`HostStatus`]: the part of a root's status that the host writes.
 //!
-//! Unknown fields in a request are ignored, so that newer hosts may add fields. Unknown fields in every document of a guest are refused by
-//! name, so that no misspelt field is ever taken for an absent one.
+//! Unknown fields in a request are ignored, so that newer hosts may add fields. Unknown fields in a document of a guest are refused by
+//! name, so that a misspelt field is never taken for an absent one.
 
 #[cfg(feature = "host")]
 mod bounded;

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::{ApiVersion, Failure, Kind, reasons, syntax};
 
-/// How much a manifest may declare. Each is some ten times what the largest sample guest has, and a few times what large operators
-/// have; every kind costs the host a watch, every index a look at each object.
+/// How much a manifest may declare. Each limit is about ten times what the largest sample guest has, and a few times what large operators
+/// have. Every kind costs the host a watch, and every index costs a look at each object.
 pub mod limits {
-    /// The largest manifest, in bytes. It is shown in the status of its Module, an object of which is at most 1.5 MiB in etcd.
+    /// The largest manifest, in bytes. The status of its Module shows it, and an object in etcd is at most 1.5 MiB.
     pub const BYTES: usize = 256 << 10;
-    /// The most kinds of children, of needs, and of patches.
+    /// The most kinds of children, and likewise of needs and of patches.
     pub const KINDS: usize = 64;
     /// The most indexes of a kind.
     pub const INDEXES: usize = 8;
@@ -20,9 +20,9 @@ pub mod limits {
     pub const VERSION_BYTES: usize = 64;
 }
 
-/// What a guest says of itself, in answer to `describe`.
+/// What a guest declares about itself, in answer to `describe`.
 ///
-/// A manifest declares; it grants nothing. What the guest may really do is the Reconciler's grant.
+/// A manifest declares; it grants nothing. The Reconciler's grants say what the guest may do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,11 +35,11 @@ pub struct Manifest {
     pub version: String,
     /// The kind of custom resource that the guest reconciles: the kind of its roots.
     pub reconciles: Kind,
-    /// Whether the guest wants to see its own fields of the root's status: they are the only memory that it has. A guest that does
-    /// not is not called again because its status was written.
+    /// Whether the guest wants to see its own fields of the root's status, which are its only memory. If not, a write of its status does
+    /// not cause another call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe_status: bool,
-    /// Every kind of child that the guest may answer with.
+    /// Every kind of child that the guest may return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ChildKind>,
     /// Every kind of object that the guest may ask to see, besides its root and its children.
@@ -51,24 +51,24 @@ pub struct Manifest {
     /// Whether the guest may ask for Pods to be evicted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evictions: bool,
-    /// JSON Schema of the `config` that a Reconciler may carry; absent: no config is accepted.
+    /// JSON Schema of the `config` that a Reconciler may have. Without it, no config is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
-    /// Whether a root must wait, when it is deleted, until the guest has answered `finalized`.
+    /// Whether a deleted root must wait until the guest has answered `finalized`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finalizer: bool,
 }
 
 impl Manifest {
-    /// A manifest that declares nothing but whom it is about.
+    /// A manifest that declares only the guest's name and version and the kind of its roots.
     pub fn new(name: impl Into<String>, version: impl Into<String>, reconciles: Kind) -> Self {
         Self { name: name.into(), version: version.into(), reconciles, ..Self::default() }
     }
 
-    /// Whether it declares no more than a host takes, by names that are some.
+    /// Checks that the manifest declares no more than a host accepts, and that its names are valid.
     ///
     /// # Errors
-    /// `ManifestTooLarge` or `InvalidDocument`, naming the place.
+    /// `ManifestTooLarge` or `InvalidDocument`, with the path of the field.
     pub fn check(&self) -> Result<(), Failure> {
         let invalid =
             |message: String, at: &str| Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
@@ -127,7 +127,7 @@ fn at_most(limit: usize, found: usize, what: &str, at: &str) -> Result<(), Failu
     Err(Failure::terminal(reasons::MANIFEST_TOO_LARGE, message).at(at))
 }
 
-/// Whether these are paths of fields; `through_lists`: whether a step may stand for each element of a list.
+/// Checks that these are paths of fields. With `through_lists`, a step may stand for each element of a list.
 fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure> {
     for (index, path) in paths.iter().enumerate() {
         let at = format!("{at}[{index}]");
@@ -146,7 +146,7 @@ fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// The beginning of a text, quoted, since a guest may have written a very long one.
+/// The beginning of a text, quoted, because a guest may have written a very long one.
 fn cut(text: &str) -> String {
     let begin: String = text.chars().take(80).collect();
     let more = if begin.len() < text.len() { "..." } else { "" };
@@ -162,14 +162,14 @@ pub struct ChildKind {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// Whether the guest wants to see the children of this kind as they are in the cluster. A kind that is not observed costs
-    /// less memory, and its changes do not cause a call.
+    /// Whether the guest wants to see the children of this kind as they are in the cluster. A kind that is not observed costs less memory,
+    /// and its changes do not cause a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe: bool,
 }
 
 impl ChildKind {
-    /// A kind of child that the guest creates and does not look at.
+    /// A kind of child that the guest does not observe.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { api_version: api_version.into(), kind: kind.into(), observe: false }
     }
@@ -181,7 +181,7 @@ impl ChildKind {
         self
     }
 
-    /// The kind without the wish to observe it.
+    /// The kind alone, without `observe`.
     pub fn kind(&self) -> Kind {
         Kind::new(&self.api_version, &self.kind)
     }
@@ -196,7 +196,7 @@ pub struct NeedKind {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// Field paths that the host must index, so that objects can be asked for by their value: `spec.rules[].host`.
+    /// Field paths that the host must index, so that the guest can ask for objects by the value: `spec.rules[].host`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<String>,
 }
@@ -229,7 +229,7 @@ pub struct PatchKind {
 }
 
 impl PatchKind {
-    /// A kind of which the guest sets these fields.
+    /// A kind with the fields that the guest may set.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, fields: &[&str]) -> Self {
         Self {
             api_version: api_version.into(),

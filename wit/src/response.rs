@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{ApiVersion, ConditionStatus, strict};
 
-/// What a guest answers: everything that should exist and be said because of the root. What a response leaves out is taken away.
+/// The answer of a guest: everything that should exist and be reported because of the root. Whatever a response leaves out is removed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -17,30 +17,30 @@ pub struct Response {
     /// The children that should exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Child>,
-    /// Partial objects to be applied onto objects that the root does not own.
+    /// Partial objects to apply to objects that the root does not own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Pods to be evicted.
+    /// Pods to evict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evictions: Option<Evictions>,
-    /// The guest's own status fields. `observedGeneration`, `conditions` and `pintle` are the host's.
+    /// The guest's own status fields. `observedGeneration`, `conditions` and `pintle` belong to the host.
     #[serde(default, skip_serializing_if = "Map::is_empty", deserialize_with = "strict::map")]
     pub status: Map<String, Value>,
-    /// Status fields that the host sets to its own time in the write in which another field changes: time field to the field
-    /// that it follows, `{"lastRestartTime": "restartCount"}`.
+    /// Status fields that the host sets to its own time, in the same write in which another field changes. Each time field maps to the
+    /// field that it follows: `{"lastRestartTime": "restartCount"}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stamps: BTreeMap<String, String>,
-    /// The guest's own conditions. `Ready`, `Reconciling` and `Stalled` are the host's.
+    /// The guest's own conditions. `Ready`, `Reconciling` and `Stalled` belong to the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<GuestCondition>,
     /// Events about the root. They are published only when the answer changed something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-    /// Everything that the guest asks to see, whole, every time. When this is not what the request answered, the rest of the
-    /// response is discarded and the guest is called again with these.
+    /// Everything that the guest asks to see. Repeat all needs in every response. If they differ from those that the request answered, the
+    /// host discards the rest of the response and calls the guest again with the new needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
-    /// In answer to a request with `deleting`: nothing is left to clean up, and the root may go.
+    /// For a request with `deleting`: nothing is left to clean up, and the root may go.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finalized: bool,
 }
@@ -50,17 +50,18 @@ pub struct Response {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Child {
-    /// The guest's own short name for the child, unique in the response: `deployment`. Messages use it where the object has no name.
+    /// The guest's own short name for the child, unique in the response: `deployment`. Messages use it if the object has no name.
     pub id: String,
-    /// The stage in which the child is applied: any number, only the order counts. A child is created, or changed to another form,
-    /// when every child of the stages before is ready. One that is there is kept, and repaired, whatever became of them since.
+    /// The stage in which the child is applied. Any number is allowed; only the order counts. A child is created or changed only when every
+    /// child of the lower stages is ready. A child that already exists is kept and repaired, even if a child of a lower stage is no longer
+    /// ready.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stage: u32,
-    /// When the child counts as ready; absent: the rule that Kubernetes tools have for its kind.
+    /// When the child counts as ready. Without it, the usual rule of Kubernetes tools for its kind applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<Readiness>,
-    /// The object: apiVersion, kind, metadata with name, and every field that the guest cares about. A field that was there
-    /// before and is left out is removed.
+    /// The object: apiVersion, kind, metadata with name, and every field that the guest manages. A field that an earlier answer set and
+    /// this one leaves out is removed.
     #[serde(deserialize_with = "strict::value")]
     pub object: Value,
 }
@@ -71,14 +72,14 @@ impl Child {
         Self { id: id.into(), object, ..Self::default() }
     }
 
-    /// The same child in a later stage: it is applied first when every child of the stages before is ready.
+    /// The same child in a later stage: it is first applied when every child of the lower stages is ready.
     #[must_use]
     pub fn in_stage(mut self, stage: u32) -> Self {
         self.stage = stage;
         self
     }
 
-    /// The same child, ready by another rule than that of its kind.
+    /// The same child with another rule for its readiness.
     #[must_use]
     pub fn ready_when(mut self, readiness: Readiness) -> Self {
         self.readiness = Some(readiness);
@@ -91,22 +92,22 @@ impl Child {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Readiness {
-    /// As soon as the API server accepted it.
+    /// As soon as the API server has accepted it.
     Accepted,
     /// When it has a condition with this status.
     #[serde(rename_all = "camelCase")]
     Condition {
         /// The condition's type.
         r#type: String,
-        /// The status that it must have.
+        /// The required status.
         status: ConditionStatus,
     },
-    /// The guest, which observes the child, has decided.
+    /// When the guest, which observes the child, says so.
     #[serde(rename_all = "camelCase")]
     Decided {
         /// Whether it is ready.
         ready: bool,
-        /// What is waited for, when it is not.
+        /// What the child waits for, if it is not ready.
         #[serde(default)]
         message: String,
     },
@@ -126,13 +127,13 @@ pub struct GuestCondition {
     /// Why, for a person.
     #[serde(default)]
     pub message: String,
-    /// While the condition is reported, the root is not Ready.
+    /// While this condition is reported, the root is not Ready.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocks_ready: bool,
 }
 
 impl GuestCondition {
-    /// A condition that leaves readiness alone.
+    /// A condition that does not affect readiness.
     pub fn new(
         r#type: impl Into<String>,
         status: impl Into<ConditionStatus>,
@@ -192,20 +193,20 @@ pub enum EventType {
     Warning,
 }
 
-/// Something that a guest asks to see: objects, or time.
+/// Something that a guest asks to see: objects, or a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Need {
     /// Objects of one kind.
     Objects(ObjectsNeed),
-    /// The time, rounded down; the root is reconciled again at the next step.
+    /// The time, rounded down. The root is reconciled again at the next step.
     #[serde(rename_all = "camelCase")]
     Clock {
         /// The step, in seconds; at least 1.
         step_seconds: u32,
     },
-    /// Whether this moment (RFC 3339) was reached; the root is reconciled again when it is.
+    /// Whether this moment (RFC 3339) was reached. The root is reconciled again when it is.
     Deadline(String),
 }
 
@@ -224,31 +225,31 @@ pub struct ObjectsNeed {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace to look in; absent: the root's. `*` is all of them. Other namespaces than the root's, and cluster scope, need
-    /// a grant with scope All.
+    /// The namespace to look in; absent: the root's. `*` stands for all namespaces. A namespace other than the root's, and cluster scope,
+    /// need a grant with scope All.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Which of them.
+    /// Which objects.
     pub select: Select,
-    /// The fields wanted, besides metadata, as dotted paths of maps (`data`, `spec.replicas`); empty: metadata alone. Of metadata
-    /// itself nothing more can be had but `metadata.ownerReferences`.
+    /// The fields to show besides metadata, as dotted paths of maps (`data`, `spec.replicas`). Empty: only metadata. Of the metadata, the
+    /// only field to ask for is `metadata.ownerReferences`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// A change is shown once the objects have been quiet for this long, at the latest after five times as long.
+    /// A change is shown when the objects have been quiet for this long, and after five times as long at the latest.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settle_milliseconds: u32,
 }
 
 impl ObjectsNeed {
-    /// Stands in `namespace` for all namespaces.
+    /// The value of `namespace` that stands for all namespaces.
     pub const ALL_NAMESPACES: &str = "*";
 
-    /// The object of this name, in the root's namespace, by its metadata alone.
+    /// The object with this name in the root's namespace. Only its metadata is shown.
     pub fn named(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> Self {
         Self::of(api_version.into(), kind.into(), Select::Name(name.into()))
     }
 
-    /// The objects whose labels match, in the root's namespace, by their metadata alone.
+    /// The objects with matching labels in the root's namespace. Only their metadata is shown.
     pub fn labelled(
         api_version: impl Into<String>,
         kind: impl Into<String>,
@@ -257,8 +258,8 @@ impl ObjectsNeed {
         Self::of(api_version.into(), kind.into(), Select::Labels(selector))
     }
 
-    /// The objects that have this value in a field that the manifest declares as an index, in the root's namespace, by their
-    /// metadata alone.
+    /// The objects in the root's namespace that have this value in a field that the manifest declares as an index. Only their metadata is
+    /// shown.
     pub fn indexed(
         api_version: impl Into<String>,
         kind: impl Into<String>,
@@ -287,7 +288,7 @@ impl ObjectsNeed {
         self
     }
 
-    /// The same; a change is shown once the objects have been quiet for this long.
+    /// The same, but a change is shown only when the objects have been quiet for this long.
     #[must_use]
     pub fn settled_for(mut self, milliseconds: u32) -> Self {
         self.settle_milliseconds = milliseconds;
@@ -295,7 +296,7 @@ impl ObjectsNeed {
     }
 }
 
-/// Which objects of a kind are asked for.
+/// Which objects of a kind a guest asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -314,12 +315,12 @@ impl Default for Select {
     }
 }
 
-/// Selects objects by their labels; all parts must match.
+/// Selects objects by their labels. All parts must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelSelector {
-    /// Labels that must be there with these values.
+    /// Labels that the object must have, with these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements.
@@ -345,11 +346,11 @@ pub struct SelectorRequirement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SelectorOperator {
-    /// It is one of the values.
+    /// The value is one of these values.
     In,
-    /// It is none of the values, or the label is absent.
+    /// The value is none of these values, or the label is absent.
     NotIn,
-    /// The label is there.
+    /// The label is present.
     Exists,
     /// The label is absent.
     DoesNotExist,
@@ -366,7 +367,7 @@ pub struct FieldEquals {
     pub equals: String,
 }
 
-/// A partial object to be applied onto an object that the root does not own, and that must exist.
+/// A partial object to apply to an object that the root does not own. That object must exist.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -374,53 +375,53 @@ pub struct Patch {
     /// The fields to set, with the apiVersion, kind and metadata.name of the object.
     #[serde(deserialize_with = "strict::value")]
     pub object: Value,
-    /// What becomes of the fields when the guest stops sending the patch, or its root is deleted.
+    /// What happens to the fields when the guest stops sending the patch, or when its root is deleted.
     pub on_release: OnRelease,
 }
 
-/// What becomes of a patch's fields when the patch is no longer sent.
+/// What happens to the fields of a patch that is no longer sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnRelease {
-    /// They are taken away.
+    /// They are removed.
     #[default]
     Remove,
     /// They stay as they are.
     Leave,
 }
 
-/// Pods to be evicted.
+/// Pods to evict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Evictions {
-    /// The Pods, in the order in which they are to go.
+    /// The Pods, in the order in which to evict them.
     pub pods: Vec<Eviction>,
-    /// How.
+    /// How they are evicted.
     #[serde(default)]
     pub mode: EvictionMode,
-    /// The next one waits until the replacement of the one before is ready, as far as the guest's needs show the Pods: they are to
+    /// Each Pod waits until the replacement of the Pod before it is ready. The host reads this from the guest's needs for Pods, which must
     /// ask for `status`.
     #[serde(default)]
     pub one_at_a_time: bool,
 }
 
-/// One Pod to be evicted.
+/// One Pod to evict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Eviction {
     /// The Pod's name.
     pub name: String,
-    /// The Pod's uid: a successor of the same name is left alone.
+    /// The Pod's uid: a later Pod of the same name is left alone.
     pub uid: String,
 }
 
-/// How a Pod is made to go.
+/// How a Pod is evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EvictionMode {
-    /// Through the Eviction API, so that PodDisruptionBudgets hold.
+    /// Through the Eviction API, which respects PodDisruptionBudgets.
     #[default]
     Evict,
     /// By deletion.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{Failure, HostStatus, Manifest, Request, Response};
 
-/// The published schemas: file name and content. `cargo xtask gen` writes them to `wit/schemas/`, and a check compares.
+/// The published schemas: file name and content. `cargo xtask gen` writes them to `wit/schemas/`, and a check compares them.
 pub fn published() -> Vec<(&'static str, Value)> {
     vec![
         ("manifest.schema.json", document::<Manifest>("https://pintle.dev/schemas/guest/v1/manifest.json")),
@@ -25,8 +25,8 @@ fn document<T: JsonSchema>(id: &str) -> Value {
     schema.to_value()
 }
 
-/// The schema of a type in the form that a CRD takes: everything inlined, OpenAPI 3 vocabulary, no titles, `nullable` dropped
-/// (an absent optional field is simply not required), descriptions kept.
+/// The schema of a type in the form that a CRD takes: everything inlined, OpenAPI 3 vocabulary, no titles, no `nullable` (an absent
+/// optional field is simply not required), with descriptions.
 pub fn structural<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
@@ -36,8 +36,8 @@ pub fn structural<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// Takes from a schema what the API server does not accept, or what says nothing: `nullable` and the default `null` of optional
-/// fields, annotations of JSON Schema, formats of unsigned integers, titles, `$schema`, and `oneOf` of mere constants.
+/// Removes from a schema what the API server does not accept, or what says nothing: `nullable` and the default `null` of optional fields,
+/// annotations of JSON Schema, formats of unsigned integers, titles, `$schema`, and `oneOf` with nothing but constants.
 fn clean(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     for key in ["$schema", "title", "nullable", "deprecated", "examples", "readOnly", "writeOnly"] {
@@ -53,7 +53,7 @@ fn clean(schema: &mut schemars::Schema) {
     {
         object.remove("format");
     }
-    // A Rust enum with a doc comment on each variant becomes oneOf of constants; a structural schema wants a plain enum.
+    // A Rust enum with a doc comment on each variant becomes oneOf of constants. A structural schema needs a plain enum.
     if let Some(Value::Array(branches)) = object.get("oneOf") {
         let constants: Option<Vec<Value>> =
             branches.iter().map(constants).collect::<Option<Vec<_>>>().map(|all| all.concat());
@@ -73,8 +73,8 @@ fn constants(branch: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// The schema fragment of [`HostStatus`], ready to be merged into the `status` of a CRD: its `properties`, with the conditions
-/// as a list that several writers can share.
+/// The schema of [`HostStatus`], ready to be merged into the `status` of a CRD: its `properties`, with the conditions as a list that
+/// several writers can share.
 pub fn host_status_properties() -> serde_json::Map<String, Value> {
     let mut schema = structural::<HostStatus>();
     if let Some(conditions) = schema.pointer_mut("/properties/conditions").and_then(Value::as_object_mut) {

@@ -1,5 +1,5 @@
-//! Parsing of what a guest says. It takes one reading of a document or none: a key that stands twice, a number that a double
-//! cannot hold exactly, an unknown field or a nesting without end is an error that names the place.
+//! Parses the documents of guests. A document has one reading or none: a duplicate key, a number that a double cannot hold exactly, an
+//! unknown field or too deep a nesting is an error that names the place.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Integers beyond this are not exact in a double, so tools would read different numbers out of the same text (RFC 8259, 6).
+/// Larger integers are not exact in a double, so tools would read different numbers from the same text (RFC 8259, 6).
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// For `deserialize_with`: any JSON value, strictly.
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for StrictValue {
     }
 }
 
-/// A value inside a strict value; a type of its own so that error paths run through it.
+/// A value inside a strict value. It is a type of its own so that error paths go through it.
 struct StrictValue(Value);
 
 impl<'de> Visitor<'de> for Strict {
@@ -121,27 +121,27 @@ mod parse {
         weight::{self, Beyond},
     };
 
-    /// How much a host reads of what a guest says.
+    /// The limits of a document of a guest.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Limits {
         /// The largest document, in bytes.
         pub bytes: usize,
         /// The deepest nesting of arrays and objects. Kubernetes' own types stay below 32.
         pub depth: usize,
-        /// The most values that it may have: objects, lists and all that is in them.
+        /// The most values that it may have: objects, lists and everything in them.
         pub values: usize,
-        /// The most memory that what is made of it may take, in bytes, as [`Weight::parsed_bytes`] has it.
+        /// The most memory that the parsed document may take, in bytes, as [`Weight::parsed_bytes`] counts it.
         pub parsed_bytes: usize,
     }
 
-    /// How many values a document may have for each KiB that it may be long. Objects of Kubernetes have a value in some twenty bytes;
-    /// in memory one takes up to 832 bytes, so that these are at most 52 times as large as the text.
+    /// How many values a document may have for each KiB of its maximum size. Objects of Kubernetes have about one value in twenty bytes. A
+    /// value takes up to 832 bytes in memory, so values take at most 52 times as much memory as the text.
     pub const VALUES_PER_KIBIBYTE: usize = 64;
 
     impl Limits {
-        /// The limits of a document of at most so many bytes.
+        /// The limits of a document of at most this many bytes.
         pub fn of_bytes(bytes: usize) -> Self {
-            // 64 levels: twice what the deepest built-in kind needs, half of what the JSON parser's recursion guard allows.
+            // 64 levels: twice what the deepest built-in kind needs, and half of what the JSON parser's recursion guard allows.
             Self {
                 bytes,
                 depth: 64,
@@ -162,12 +162,12 @@ mod parse {
     ///
     /// # Errors
     /// A terminal failure with one of the reasons `ResponseTooLarge`, `ResponseTooDeep`, `ResponseTooComplex`, `InvalidJson`,
-    /// `UnknownField` and `InvalidDocument`, naming the place; and `AnswerBeyondGrant`, where [`Limits::parsed_bytes`] does not do.
+    /// `UnknownField` and `InvalidDocument`, which names the place. `AnswerBeyondGrant` if [`Limits::parsed_bytes`] is not enough.
     pub fn parse_response(text: &str, limits: Limits) -> Result<Response, Failure> {
         parse(text, limits, "response")
     }
 
-    /// Reads a response, and says what it weighs; nothing where it is more than the limits allow.
+    /// Reads a response, and returns its weight, which is zero if the text exceeds the limits on bytes, depth or values.
     pub fn weigh_and_parse_response(text: &str, limits: Limits) -> (Weight, Result<Response, Failure>) {
         weigh_and_parse(text, limits, "response")
     }
@@ -175,7 +175,7 @@ mod parse {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// As [`parse_response`], and `ManifestTooLarge` for one that declares more than a host takes.
+    /// As [`parse_response`], and `ManifestTooLarge` if the manifest declares more than a host accepts.
     pub fn parse_manifest(text: &str, limits: Limits) -> Result<Manifest, Failure> {
         if text.len() > manifest_limits::BYTES {
             let message =
@@ -187,7 +187,7 @@ mod parse {
         Ok(manifest)
     }
 
-    /// Reads a failure, which is a guest's own.
+    /// Reads a failure that a guest returned.
     ///
     /// # Errors
     /// As [`parse_response`].
@@ -216,11 +216,11 @@ mod parse {
             );
             return (weight, Err(Failure::transient(reasons::BEYOND_GRANT, message)));
         }
-        // The path costs bookkeeping at every step, so it is only looked for once something is wrong.
+        // The path costs bookkeeping at every step, so it is only determined after an error.
         (weight, serde_json::from_str(text).map_err(|_| explain::<T>(text, document)))
     }
 
-    /// Counts a document through, and makes nothing of it.
+    /// Counts the parts of a document without parsing it.
     fn weigh(text: &str, limits: Limits, document: &str) -> Result<Weight, Failure> {
         if text.len() > limits.bytes {
             return Err(Failure::terminal(
@@ -247,7 +247,7 @@ mod parse {
         })
     }
 
-    /// The longest message and the longest path about what is wrong, in bytes. A guest writes parts of both.
+    /// The longest message and the longest path in an error, in bytes. A guest writes parts of both.
     const MESSAGE_BYTES_MAX: usize = 1024;
     const PATH_BYTES_MAX: usize = 256;
 
@@ -255,7 +255,7 @@ mod parse {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let (path, error) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
             Err(error) => (bounded(error.path(), PATH_BYTES_MAX), error.into_inner()),
-            // Everything parsed, so what is wrong stands behind the document.
+            // Everything was parsed, so the error is after the end of the document.
             Ok(_) => {
                 let message = format!("the {document} is followed by something else");
                 return Failure::terminal(reasons::INVALID_JSON, message);
@@ -350,7 +350,7 @@ mod parse {
         fn a_document_of_too_many_values_is_refused_at_the_first_too_many_before_any_is_made() {
             let begin = r#"{"apiVersion":"guest.pintle.dev/v1","status":{"a":["#;
             let most = Limits::default().values;
-            // The document, its version, its status and the list are four.
+            // The document, its version, its status and the list are four values.
             for (text, values) in [(r#"{"":0}"#, 2), ("0", 1), ("[0]", 2), (r#"{"":{}}"#, 2), (r#""""#, 1)] {
                 let count = (most - 4) / values;
                 let whole = |count: usize| format!("{begin}{}]}}}}", vec![text; count].join(","));

@@ -1,23 +1,23 @@
-//! What the names in these documents may look like, and how much of each there may be.
+//! The syntax of the names in these documents, and their largest sizes.
 //!
-//! Both sides can tell: a guest's author before the module is pushed, the host before anything is made of a name.
+//! Both sides check them: a guest's author before the module is pushed, and the host before it uses a name.
 
 /// The longest path of a field, in bytes. The deepest field of a built-in kind takes some 130.
 pub const PATH_BYTES_MAX: usize = 256;
 /// The most steps of the path of a field. The deepest field of a built-in kind has 11.
 pub const PATH_STEPS_MAX: usize = 16;
 
-/// A DNS label as RFC 1123 has it: lower-case letters, digits and `-`, at most 63.
+/// A DNS label by RFC 1123: lower-case letters, digits and `-`, at most 63.
 pub fn is_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)
 }
 
-/// A DNS label as RFC 1035 has it: one that begins with a letter. A Service, and the version of an API, is named by one.
+/// A DNS label by RFC 1035, which begins with a letter. It is the name of a Service, or the version of an API.
 pub fn is_rfc_1035_label(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_lowercase()) && is_label(text)
 }
 
-/// A DNS subdomain as RFC 1123 has it: labels with dots between them, at most 253 bytes.
+/// A DNS subdomain by RFC 1123: labels with dots between them, at most 253 bytes.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
@@ -30,7 +30,7 @@ fn is_part(text: &str) -> bool {
         && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
 }
 
-/// Group and version as objects name them: `apps/v1`, or `v1` for the core group.
+/// Group and version, as in an object: `apps/v1`, or `v1` for the core group.
 pub fn is_api_version(text: &str) -> bool {
     let (group, version) = match text.split_once('/') {
         Some((group, version)) => (Some(group), version),
@@ -39,12 +39,12 @@ pub fn is_api_version(text: &str) -> bool {
     is_rfc_1035_label(version) && group.is_none_or(is_subdomain)
 }
 
-/// A kind: letters, digits and `-` after a letter, at most 63. In lower case it is a DNS label.
+/// A kind: a letter and then letters, digits and `-`, at most 63. In lower case it is a DNS label.
 pub fn is_kind(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic()) && is_label(&text.to_ascii_lowercase())
 }
 
-/// What is wrong with the size of a field's path, if anything is.
+/// What is too large about a field's path, if anything is.
 pub fn path_excess(path: &str) -> Option<String> {
     let steps = path.split('.').count();
     if path.len() > PATH_BYTES_MAX {

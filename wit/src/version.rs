@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The version of the JSON documents, written into every one of them as `apiVersion`.
+/// The version of the JSON documents. It is the `apiVersion` of each of them.
 pub const API_VERSION: &str = "guest.pintle.dev/v1";
 
-/// The `apiVersion` of a document: serialises as [`API_VERSION`] and accepts nothing else.
+/// The `apiVersion` of a document. It serialises as [`API_VERSION`] and accepts nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApiVersion;
 

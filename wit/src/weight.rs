@@ -1,39 +1,40 @@
-//! What a document weighs before anything is made of it.
+//! What a document weighs, before it is parsed.
 
 use std::fmt::Write;
 
 use crate::{Limits, bounded};
 
-/// What a text is made of, as JSON, counted without making anything: an upper bound, whatever is wrong with the text.
+/// What a text has in it, as JSON, counted without parsing it. It is an upper bound, even if the text is not valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     /// How long it is, in bytes.
     pub bytes: usize,
-    /// How many values it has: objects, lists and all that is in them. Keys are not counted.
+    /// How many values it has: objects, lists and everything in them. Keys are not counted.
     pub values: usize,
-    /// How many of them are objects.
+    /// How many of the values are objects.
     pub objects: usize,
-    /// How many are lists.
+    /// How many of the values are lists.
     pub lists: usize,
     /// Its longest text, in bytes.
     pub longest_bytes: usize,
 }
 
-/// What a map takes with its first entries: one node of a B-tree with room for eleven.
+/// The memory of a map with its first entries: one node of a B-tree with room for eleven.
 const OBJECT_BYTES: usize = 640;
-/// What a list takes with its first item: room for four.
+/// The memory of a list with its first item: room for four.
 const LIST_BYTES: usize = 128;
-/// What a value takes in what it is in: in a list twice its own 32 bytes and once more while the list grows, in a map a fifth of a node
-/// and of the nodes above; and what an allocator rounds its text and its key up by.
+/// The memory that a value takes in its container: in a list, twice its own 32 bytes and once more while the list grows; in a map, a fifth
+/// of a node and of the nodes above. It includes what an allocator adds when it rounds up the sizes of the text and of the key.
 const VALUE_BYTES: usize = 192;
-/// What texts take: once as they are, and a quarter more where an allocator has no size between.
+/// The memory of texts, as a multiple of them: once as they are, and a quarter more if an allocator has no size between.
 const TEXT_FACTOR: usize = 2;
-/// What a message about a text takes, in texts: serde writes out what it did not expect, with up to six letters for one, into something
-/// that doubles as it grows.
+/// The memory of an error message about a text, as a multiple of the text. serde quotes an unexpected text, with up to six letters for one,
+/// into a buffer that doubles as it grows.
 const MESSAGE_FACTOR: usize = 20;
 
 impl Weight {
-    /// What parsing it takes at most, in bytes, besides the text itself. A test counts what an allocator is asked for.
+    /// The most memory that parsing the text takes, in bytes, besides the text itself. A test compares this with the requests to an
+    /// allocator.
     pub fn parsed_bytes(&self) -> usize {
         let parts = [
             (self.objects, OBJECT_BYTES),
@@ -45,9 +46,9 @@ impl Weight {
         parts.iter().fold(0, |sum, (count, each)| sum.saturating_add(count.saturating_mul(*each)))
     }
 
-    /// What parsing anything takes at most that keeps to these limits.
+    /// The most memory that parsing takes for any text within these limits.
     pub fn parsed_bytes_max(limits: Limits) -> usize {
-        // Every value an object. What is one text is not many values.
+        // Every value is an object, and the whole text is one long string.
         let text = limits.bytes;
         Self { bytes: text, values: limits.values, objects: limits.values, lists: 0, longest_bytes: text }
             .parsed_bytes()
@@ -56,11 +57,11 @@ impl Weight {
     /// Weighs a text.
     ///
     /// # Errors
-    /// Where it goes beyond the limits of depth or of values: what comes after is not looked at.
+    /// The place where the text exceeds the limits of depth or of values. The rest of the text is not counted.
     pub fn of(text: &str, limits: Limits) -> Result<Self, Beyond> {
         let mut weight = Self { bytes: text.len(), ..Self::default() };
         let (mut depth, mut begins_in, mut escaped) = (0usize, None, false);
-        // Whether a value comes next unless what was opened ends at once.
+        // Whether a value comes next, unless the map or list that was opened ends at once.
         let mut opened = true;
         for (at, byte) in text.bytes().enumerate() {
             if let Some(begin) = begins_in {
@@ -109,7 +110,7 @@ impl Weight {
     }
 }
 
-/// The byte of a text at which it is more than it may be.
+/// The byte of a text at which it exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Another value begins.
@@ -122,7 +123,7 @@ pub enum Beyond {
 const KEY_BYTES_MAX: usize = 64;
 const PATH_BYTES_MAX: usize = 256;
 
-/// The path of the value at a byte of a text: `children[0].object.data`. It is looked for once something is wrong.
+/// The path of the value at a byte of a text: `children[0].object.data`. It is determined only after an error.
 pub(crate) fn path_at(text: &str, end: usize) -> Option<String> {
     enum Step<'a> {
         Key(&'a str),

@@ -5,6 +5,6 @@ pub mod reconciler {
     /// The world as text, for tools that build or check components.
     pub const WIT: &str = include_str!("../worlds/reconciler.wit");
 
-    /// The interface that its components export, as it is named inside a component.
+    /// The interface that its components export, by its name in a component.
     pub const INTERFACE: &str = "pintle:guest/guest@0.1.0";
 }

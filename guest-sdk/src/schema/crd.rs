@@ -21,7 +21,7 @@ pub enum Invalid {
         /// The field.
         name: String,
     },
-    /// A name is missing, or the manifest's `reconciles` has no group: core kinds are not custom.
+    /// A name is missing, or the manifest's `reconciles` has no group. Kinds of the core group are not custom.
     Names,
 }
 
@@ -144,7 +144,7 @@ fn root_schema<Spec: CustomResource>(rules: &[Rule]) -> Result<Value, Invalid> {
 fn status_schema<Status: schemars::JsonSchema>() -> Result<Value, Invalid> {
     let mut schema = structural::<Status>();
     let Some(object) = schema.as_object_mut() else { return Ok(schema) };
-    // The host writes its own fields also while the guest has not answered, so none of the guest's may be required.
+    // The host writes its own fields even before the guest has answered, so none of the guest's fields may be required.
     object.remove("required");
     object.insert("type".to_owned(), json!("object"));
     remove_defaults(object);
@@ -159,7 +159,7 @@ fn status_schema<Status: schemars::JsonSchema>() -> Result<Value, Invalid> {
     Ok(schema)
 }
 
-/// Removes the defaults from the schema of a status, or the API server would set them although nobody wrote the fields.
+/// Removes the defaults from the schema of a status. Otherwise the API server would set fields that nobody wrote.
 fn remove_defaults(schema: &mut Map<String, Value>) {
     schema.remove("default");
     for key in ["items", "additionalProperties"] {

@@ -43,7 +43,7 @@ impl std::error::Error for GenerateError {}
 /// The generated files of a guest: name and content.
 ///
 /// # Errors
-/// What in the guest's types and constants does not fit together.
+/// What does not fit together in the guest's types and constants.
 pub fn generated<G>() -> Result<Vec<(&'static str, String)>, GenerateError>
 where
     G: Guest<Root: Root, Config: JsonSchema>,
@@ -57,8 +57,7 @@ where
     ])
 }
 
-/// Writes the generated files into the guest's folder, or compares them when the program was called with `--check`: then the exit
-/// code is 1 when one is stale.
+/// Writes the generated files into the guest's folder. With `--check`, compares them instead, and the exit code is 1 if one is stale.
 pub fn run<G>(folder: &str) -> ExitCode
 where
     G: Guest<Root: Root, Config: JsonSchema>,
@@ -101,7 +100,7 @@ where
     if stale { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The same value with its keys sorted, whatever order the JSON library was built to keep: the files must not depend on it.
+/// The same value with its keys sorted. The files must not depend on the order that the JSON library was built to keep.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(sorted).collect(),
@@ -118,7 +117,7 @@ fn sorted(value: Value) -> Value {
 mod tests {
     use serde_json::json;
 
-    /// kubectl reads YAML 1.1, where more words than in 1.2 are something else than text.
+    /// kubectl reads YAML 1.1, in which more words than in YAML 1.2 are not read as text.
     #[test]
     fn text_that_yaml_would_take_for_something_else_is_quoted() {
         let texts = [

@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::Object;
 
-/// What a custom resource's definition says beyond the types of its spec and status. Implemented for the spec; group, version and
-/// kind are those of the manifest.
+/// The part of a custom resource's definition that the types of its spec and status cannot express. It is implemented for the spec. Group,
+/// version and kind come from the manifest.
 pub trait CustomResource: JsonSchema {
     /// The guest's own status fields; [`NoStatus`](crate::NoStatus) when there are none. The host's are merged in.
     type Status: JsonSchema;
@@ -30,24 +30,24 @@ impl<Spec: CustomResource, Status: Default + DeserializeOwned> Root for Object<S
 pub struct Crd {
     /// The name in URLs: `webservers`.
     pub plural: &'static str,
-    /// The name that kubectl takes for one: `webserver`.
+    /// The singular name that kubectl accepts: `webserver`.
     pub singular: &'static str,
     /// Short names for kubectl: `ws`.
     pub short_names: &'static [&'static str],
     /// Categories for kubectl: `all`.
     pub categories: &'static [&'static str],
-    /// Whether the roots have no namespace.
+    /// Whether the roots are cluster-scoped.
     pub cluster_scope: bool,
     /// What `kubectl get` prints after the name.
     pub columns: &'static [Column],
-    /// The scale subresource, for `kubectl scale` and autoscalers. The status subresource is always there.
+    /// The scale subresource, for `kubectl scale` and autoscalers. The status subresource always exists.
     pub scale: Option<Scale>,
-    /// What the types cannot say, as CEL rules.
+    /// CEL rules, for what the types cannot express.
     pub rules: &'static [Rule],
 }
 
 impl Crd {
-    /// A definition that says nothing, for the rest of a `const`: `Crd { plural: "webservers", ..Crd::EMPTY }`.
+    /// An empty definition, for the rest of a `const`: `Crd { plural: "webservers", ..Crd::EMPTY }`.
     pub const EMPTY: Self = Self {
         plural: "",
         singular: "",
@@ -80,12 +80,12 @@ impl Column {
         Self { r#type: "integer", ..Self::string(name, json_path) }
     }
 
-    /// A column of times, printed as the time since.
+    /// A column of times, printed as the age.
     pub const fn date(name: &'static str, json_path: &'static str) -> Self {
         Self { r#type: "date", ..Self::string(name, json_path) }
     }
 
-    /// The same column, printed by `kubectl get -o wide` only.
+    /// The same column, printed only by `kubectl get -o wide`.
     #[must_use]
     pub const fn wide(mut self) -> Self {
         self.wide = true;
@@ -96,11 +96,11 @@ impl Column {
 /// The scale subresource: where the counts are, as JSON paths from the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Where the wanted count is: `.spec.replicas`.
+    /// Where the desired number is: `.spec.replicas`.
     pub spec_replicas: &'static str,
-    /// Where the present count is: `.status.replicas`.
+    /// Where the current number is: `.status.replicas`.
     pub status_replicas: &'static str,
-    /// Where the selector of the Pods is, as text; autoscalers need it.
+    /// Where the selector of the Pods is, as text. Autoscalers need it.
     pub label_selector: Option<&'static str>,
 }
 
@@ -114,13 +114,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule on the field at a path, which is `self` in the rule: `spec.source`, `spec.subDomains[]` for every item, or empty for
-    /// the root, of which a rule sees `spec`, `status`, and of the metadata the name alone.
+    /// A rule on the field at a path, which is `self` in the rule: `spec.source`, or `spec.subDomains[]` for every item. An empty path
+    /// means the root; the rule then sees `spec`, `status`, and only the name of the metadata.
     pub const fn new(path: &'static str, rule: &'static str, message: &'static str) -> Self {
         Self { path, rule, message, field: None }
     }
 
-    /// The same rule, reported about a field below its path: `.baseUrl`. The schema must have the field; of the metadata it has none.
+    /// The same rule, reported for a field below its path: `.baseUrl`. The schema must have the field, so it cannot be one of the metadata.
     #[must_use]
     pub const fn field(mut self, field: &'static str) -> Self {
         self.field = Some(field);

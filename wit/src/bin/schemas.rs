@@ -1,4 +1,4 @@
-//! Writes the published JSON Schemas into `schemas/`; with `--check`, compares them instead and exits with 1 when one is stale.
+//! Writes the published JSON Schemas into `schemas/`. With `--check`, compares them instead, and exits with 1 if one is stale.
 
 use std::{env, fs, path::Path, process::ExitCode};
 

@@ -1,6 +1,6 @@
-//! The schemas of the kinds that Kubernetes itself brings, as far as this program has them.
+//! The schemas of Kubernetes' built-in kinds, as far as this program has them.
 //!
-//! `builtin.json` holds the definitions of `/openapi/v3` that these kinds need, without their descriptions. The conformance test of the
+//! `builtin.json` has the definitions of `/openapi/v3` that these kinds need, without their descriptions. The conformance test of the
 //! simulator compares it with what a real API server serves.
 
 use std::sync::LazyLock;
@@ -8,18 +8,18 @@ use std::sync::LazyLock;
 use pintle_wit::Kind;
 use serde_json::{Value, json};
 
-/// The version of Kubernetes that the schemas are of.
+/// The version of Kubernetes that the schemas come from.
 pub const KUBERNETES: &str = "1.36";
 
 static DEFINITIONS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("builtin.json")).unwrap_or_default());
 
-/// What references in schemas lead to.
+/// The definitions that references in schemas lead to.
 pub fn definitions() -> &'static Value {
     &DEFINITIONS
 }
 
-/// The schema of a kind of Kubernetes; none of a kind that is not among those that this program has.
+/// The schema of a built-in kind, if this program has it.
 pub fn schema(kind: &Kind) -> Option<Value> {
     let (group, version) = (kind.group(), kind.version());
     let package = match group {
@@ -34,7 +34,7 @@ pub fn schema(kind: &Kind) -> Option<Value> {
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// The schema of a custom kind, with what every object has.
+/// The schema of a custom kind, with the metadata of every object.
 pub fn with_metadata(schema: &Value) -> Value {
     let mut whole = schema.clone();
     if !whole.is_object() {

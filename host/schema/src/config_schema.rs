@@ -1,9 +1,9 @@
-//! Whether a config fits the schema that a guest's manifest has for it.
+//! Checks whether a config fits the schema in a guest's manifest.
 //!
-//! The schema comes from a guest, so it is judged once, when its module is loaded: [`ConfigSchema::compile`] walks it, puts what a
-//! `$ref` names in the place of the `$ref`, and refuses by name what is too large and what it does not know how to bound. What is left
-//! is a tree, and [`ConfigSchema::check`] counts its steps: neither can take more time or memory than the limits here say. Neither
-//! belongs under a lock or on a thread of the runtime all the same: the worst schema takes about a second.
+//! The schema comes from a guest, so it is checked once, when its module is loaded. [`ConfigSchema::compile`] walks it, replaces each
+//! `$ref` by the schema that it names, and refuses by name what is too large or what it cannot bound. The result is a tree, and
+//! [`ConfigSchema::check`] counts its steps. So neither can take more time or memory than the limits here say. Still, call neither under a
+//! lock or on a thread of the runtime: the worst schema takes about a second.
 
 mod at;
 mod check;
@@ -18,43 +18,43 @@ use serde_json::{Map, Value};
 
 use compile::Schema;
 
-/// How many schemas, values of `enum` and names there may be in all, each counted as often as a `$ref` leads to it: some hundred
-/// times what the sample guests have.
+/// The most schemas, values of `enum` and names in total, each counted as often as a `$ref` leads to it: about a hundred times what the
+/// sample guests have.
 pub const NODES_MAX: usize = 10_000;
-/// How many bytes of names and values of `enum` there may be in all, counted in the same way: as many as in a whole manifest.
+/// The most bytes of names and values of `enum` in total, counted in the same way: as many as in a whole manifest.
 pub const BYTES_MAX: usize = 1 << 20;
-/// How many different patterns there may be.
+/// The most different patterns.
 pub const PATTERNS_MAX: usize = 100;
-/// The size of a compiled pattern, in bytes: some 2,000 characters as they stand.
+/// The size of a compiled pattern, in bytes. This is enough for about 2,000 characters of source.
 pub const PATTERN_BYTES_MAX: usize = 64 << 10;
-/// How deep schemas may lie within one another, a `$ref` counted as one level. The contract has 64 levels of JSON, and a schema takes two.
+/// The deepest nesting of schemas, where a `$ref` counts as one level. The contract has 64 levels of JSON, and a schema takes two.
 pub const DEPTH_MAX: usize = 64;
-/// How many steps checking one config may take; one is some 50 ns. A config of a hundred fields takes a few thousand.
+/// The most steps for the check of one config. A step takes about 50 ns. A config of a hundred fields takes a few thousand.
 pub const STEPS_MAX: u64 = 10_000_000;
 
-/// The schema of a guest's config, judged and ready. Cheap to clone.
+/// The compiled schema of a guest's config. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ConfigSchema(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
-    /// None for a guest that takes no config.
+    /// None if the guest takes no config.
     root: Option<Schema>,
     patterns: Vec<String>,
-    /// Whether any schema asks which fields or items others have looked at.
+    /// Whether any rule depends on which fields or items other rules have evaluated.
     unevaluated: bool,
 }
 
-/// Why a schema is not taken.
+/// Why a schema is refused.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// `ConfigSchemaInvalid`, with the path in the manifest.
     pub failure: Failure,
-    /// What there is too much of, where it is that.
+    /// The limit that the schema exceeds, if it exceeds one.
     pub excess: Option<Excess>,
 }
 
-/// What a schema may have too much of.
+/// A limit that a schema can exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     /// See [`NODES_MAX`].
@@ -81,7 +81,7 @@ impl From<Failure> for Refused {
     }
 }
 
-/// Whether this host can run a guest with this manifest, its schema included.
+/// Checks whether this host can run a guest with this manifest and its schema.
 ///
 /// # Errors
 /// As [`reconciler::supports`] and [`ConfigSchema::compile`].
@@ -91,7 +91,7 @@ pub fn supports(manifest: &Manifest) -> Result<ConfigSchema, Refused> {
 }
 
 impl ConfigSchema {
-    /// Judges the schema of a manifest. Takes time in proportion to what it has and to the limits above, whatever it says.
+    /// Compiles the schema of a manifest. The time is bounded by the limits above, whatever the schema says.
     ///
     /// # Errors
     /// `ConfigSchemaInvalid`, with the path: `configSchema.properties.suffix.$ref`.
@@ -107,7 +107,7 @@ impl ConfigSchema {
         Ok(Self(Arc::new(compiled)))
     }
 
-    /// Whether there is nothing to look at: the guest takes no config.
+    /// Whether the guest takes no config, so that there is nothing to check.
     pub fn takes_none(&self) -> bool {
         self.0.root.is_none()
     }
@@ -115,8 +115,8 @@ impl ConfigSchema {
     /// Checks a Reconciler's config.
     ///
     /// # Errors
-    /// `ConfigInvalid`, with the path of the first field at fault: `spec.config.domainSuffix`; `ConfigTooExpensive` where that cannot be
-    /// said within [`STEPS_MAX`].
+    /// `ConfigInvalid`, with the path of the first field at fault: `spec.config.domainSuffix`. `ConfigTooExpensive` if the check needs more
+    /// steps than [`STEPS_MAX`].
     pub fn check(&self, config: &Value) -> Result<(), Failure> {
         let Compiled { root, patterns, unevaluated } = &*self.0;
         let is_empty = config.is_null() || config.as_object().is_some_and(Map::is_empty);
@@ -129,7 +129,7 @@ impl ConfigSchema {
     }
 }
 
-/// What is wrong with a config of a guest that takes none: its first field, so that somebody finds what is to go.
+/// The error for a config of a guest that takes none. It names the first field, so that the user knows what to remove.
 fn takes_none(config: &Value) -> Failure {
     let path = match config.as_object().and_then(|fields| fields.keys().next()) {
         Some(name) => at::At::root("spec.config").field(name).path(),

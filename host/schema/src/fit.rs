@@ -1,5 +1,5 @@
-//! Whether an object has only fields that its kind declares, and values of their types: what the API server says of an apply, said
-//! without one, with the path as JSON has it.
+//! Checks that an object has only fields that its kind declares, with values of the declared types. The API server says the same about an
+//! apply; this needs no API server, and gives the path as in JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::{builtin, nearest::did_you_mean, shape::Shape};
 
-/// The schemas of kinds: those of Kubernetes that this program has, and those of CRDs.
+/// The schemas of kinds: built-in ones that this program has, and those of CRDs.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     custom: BTreeMap<Kind, Value>,
 }
 
 impl Kinds {
-    /// Besides the kinds of Kubernetes, those of these CRDs. What is no CRD is passed over.
+    /// The built-in kinds, and those of these CRDs. Other objects are skipped.
     pub fn with_crds<'a>(crds: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut custom = BTreeMap::new();
         for crd in crds {
@@ -35,11 +35,10 @@ impl Kinds {
         Self { custom }
     }
 
-    /// The first field of an object that its kind does not declare, or whose value is not of its type: `FieldUndeclared` or `Invalid`,
-    /// with the path behind `at`. Of a kind that nothing is known of everything fits. What is missing is not looked for.
+    /// Finds the first field of an object that its kind does not declare, or whose value has another type: `FieldUndeclared` or `Invalid`,
+    /// with the path after `at`. If the kind is unknown, everything fits. Missing fields are not reported.
     ///
-    /// # Errors
-    /// That field.
+    /// The failure for that field.
     pub fn fit(&self, object: &Value, at: &str) -> Result<(), Failure> {
         let kind = object::kind(object);
         let (schema, whose) = match self.custom.get(&kind) {
@@ -71,10 +70,10 @@ enum Unfit {
 /// The longest value that is shown, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// The first misfit; `path` then is where it is.
+/// The first misfit. Afterwards `path` is its path.
 fn misfit(shape: Shape<'_>, value: &Value, path: &mut String) -> Option<Unfit> {
     let wanted = match (shape.type_name(), value) {
-        // Nothing is as good as absent.
+        // Null counts as absent.
         (_, Value::Null) => return None,
         (Some("object"), other) if !other.is_object() => Some("an object"),
         (Some("array"), other) if !other.is_array() => Some("a list"),
@@ -116,7 +115,7 @@ fn misfit(shape: Shape<'_>, value: &Value, path: &mut String) -> Option<Unfit> {
     None
 }
 
-/// As Kubernetes writes paths: `metadata.labels[example.com/a]`.
+/// In the form in which Kubernetes writes paths: `metadata.labels[example.com/a]`.
 fn step(path: &mut String, name: &str) {
     match name.contains(['.', '/']) {
         true => path.push_str(&format!("[{name}]")),

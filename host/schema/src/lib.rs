@@ -1,8 +1,8 @@
-//! Schemas, as far as the host itself has to know them.
+//! The schemas that the host itself needs.
 //!
-//! [`openapi`] reads the schemas of a CRD, for those who have no API server at hand. [`builtin`] has those of the kinds of Kubernetes,
-//! and [`fit`] says which field of an object its kind does not have. [`config_schema`] judges the schema that a guest has for its
-//! config, and checks configs against it.
+//! [`openapi`] reads the schemas of a CRD where there is no API server. [`builtin`] has the schemas of Kubernetes' kinds, and [`fit`] finds
+//! fields that the kind of an object does not have. [`config_schema`] compiles the schema of a guest's config, and checks configs against
+//! it.
 
 pub mod builtin;
 pub mod config_schema;

@@ -1,12 +1,13 @@
-//! What somebody may have meant by a name that there is not.
+//! Suggests a name for one that does not exist.
 
-/// How alike two names must be, of 1, for one to be taken for the other misspelt; and how much less alike than the best another may be.
+/// How similar two names must be, from 0 to 1, for one to be a misspelling of the other; and how much less similar than the best name
+/// another suggestion may be.
 const ALIKE: f64 = 0.8;
 const NEARLY_AS_ALIKE: f64 = 0.05;
-/// How many names are shown.
+/// The most names in a suggestion.
 const SHOWN_MAX: usize = 3;
 
-/// `; did you mean replicas?`, or nothing where no name is near.
+/// `; did you mean replicas?`, or an empty text if no name is similar.
 pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, known).as_slice() {
         [] => String::new(),
@@ -15,7 +16,7 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
-/// The names that are nearest to one, the nearest first. Capitals do not count: they are what is mistaken most often.
+/// The most similar names, the best one first. Case is ignored, because it is the most frequent mistake.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let likeness = |known: &str| strsim::jaro_winkler(&name, &known.to_lowercase());

@@ -1,5 +1,5 @@
-//! What the API server does with an object of a CRD before a guest sees it: it refuses what does not fit the schema, and fills in
-//! the defaults. CEL rules are not evaluated here.
+//! What the API server does with an object of a CRD before a guest sees it: it refuses an object that does not fit the schema, and sets the
+//! defaults. CEL rules are not evaluated here.
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use pintle_core::{object, reasons};
@@ -18,7 +18,7 @@ pub struct CrdVersion {
 }
 
 impl CrdVersion {
-    /// The version of `crd` that objects of this apiVersion have.
+    /// The version of `crd` for objects of this apiVersion.
     pub fn of(crd: &Value, api_version: &str) -> Option<Self> {
         let group = object::text(crd, &["spec", "group"])?;
         let versions = object::at(crd, &["spec", "versions"])?.as_array()?;
@@ -32,7 +32,7 @@ impl CrdVersion {
         Some(Self { version, namespaced })
     }
 
-    /// Fills in the defaults of the schema, and says what does not fit it.
+    /// Sets the defaults of the schema, and checks that the object fits it.
     ///
     /// # Errors
     /// `Invalid`, with the field's path.
@@ -61,10 +61,10 @@ pub struct Misfit {
     pub message: String,
 }
 
-/// Whether a value fits a JSON Schema. Patterns are matched in linear time, and nothing is fetched: schemas come from guests.
+/// Checks a value against a JSON Schema. Patterns are matched in linear time, and nothing is fetched, because schemas come from guests.
 ///
 /// # Errors
-/// The first misfit; also for a schema that is none.
+/// The first misfit. A schema that is not valid is also an error.
 pub fn validate(schema: &Value, value: &Value, draft: Draft) -> Result<(), Misfit> {
     let no_schema = |message: String| Misfit { path: String::new(), message };
     let validator: Validator = jsonschema::options()
@@ -80,7 +80,7 @@ pub fn validate(schema: &Value, value: &Value, draft: Draft) -> Result<(), Misfi
     }
 }
 
-/// A JSON pointer as Kubernetes writes paths: `/spec/ports/0/name` is `spec.ports[0].name`.
+/// A JSON pointer in the form in which Kubernetes writes paths: `/spec/ports/0/name` becomes `spec.ports[0].name`.
 fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for step in pointer.split('/').skip(1) {
@@ -158,7 +158,7 @@ fn unknown_fields(
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                // The API server knows these of every object, and a schema says nothing about the inside of metadata.
+                // The API server knows these fields of every object, and the schema does not describe metadata.
                 if is_root && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
                     continue;
                 }

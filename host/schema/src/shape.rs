@@ -1,13 +1,13 @@
-//! What a schema says of how values are merged.
+//! What a schema says about how values are merged.
 
 use serde_json::Value;
 
-/// A schema at one place of an object: of OpenAPI with Kubernetes' extensions, as CRDs and the API server's own have it.
+/// The schema of one place in an object: OpenAPI with Kubernetes' extensions, as in CRDs and in the API server's own definitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
-    /// Where `$ref` leads to.
+    /// The definitions that `$ref` leads to.
     definitions: &'a Value,
-    /// Nothing where nothing is known: maps are merged and lists are not.
+    /// None if nothing is known. Then maps are merged and lists are not.
     node: Option<&'a Value>,
 }
 
@@ -16,14 +16,14 @@ pub struct Shape<'a> {
 pub enum List<'a> {
     /// It is one value.
     Atomic,
-    /// Its items are what they are.
+    /// Its items are plain values, each of which occurs once.
     Set,
-    /// Its items are told apart by these fields.
+    /// Its items are identified by these fields.
     Map(Vec<&'a str>),
 }
 
 impl<'a> Shape<'a> {
-    /// A schema, with the definitions that its references lead to.
+    /// A schema, with the definitions for its references.
     pub fn new(definitions: &'a Value, node: &'a Value) -> Self {
         Self { definitions, node: Some(node) }.resolved()
     }
@@ -32,7 +32,7 @@ impl<'a> Shape<'a> {
         Self { node: None, ..self }
     }
 
-    /// Another schema that holds in this place.
+    /// Another schema for this place.
     pub fn at(self, node: &'a Value) -> Self {
         Self { node: Some(node), ..self }.resolved()
     }
@@ -45,7 +45,7 @@ impl<'a> Shape<'a> {
         self
     }
 
-    /// What the schema says by a keyword.
+    /// The value of a keyword of the schema.
     pub fn get(self, keyword: &str) -> Option<&'a Value> {
         self.node.and_then(|node| node.get(keyword))
     }
@@ -54,12 +54,12 @@ impl<'a> Shape<'a> {
         self.get(keyword) == Some(&Value::Bool(true))
     }
 
-    /// The type that it says.
+    /// The type, if the schema has one.
     pub fn type_name(self) -> Option<&'a str> {
         self.get("type").and_then(Value::as_str)
     }
 
-    /// Whether any value may stand here.
+    /// Whether any value is allowed here.
     pub fn is_open(self) -> bool {
         let has = |keyword: &str| self.get(keyword).is_some();
         self.node.is_none()
@@ -69,18 +69,18 @@ impl<'a> Shape<'a> {
             || self.type_name() == Some("object") && !has("properties") && !has("additionalProperties")
     }
 
-    /// Whether fields that it does not declare stay.
+    /// Whether fields are kept that the schema does not declare.
     pub fn preserves_unknown(self) -> bool {
         self.says("x-kubernetes-preserve-unknown-fields")
     }
 
-    /// Whether it is a number or text, as a port is.
+    /// Whether it is a number or text, for instance a port.
     pub fn is_int_or_string(self) -> bool {
         self.says("x-kubernetes-int-or-string")
             || self.get("format").and_then(Value::as_str) == Some("int-or-string")
     }
 
-    /// Whether it is an amount such as `500m`: a number or text.
+    /// Whether it is a quantity such as `500m`: a number or text.
     pub fn is_quantity(self) -> bool {
         self.get("oneOf").is_some() && !self.is_int_or_string()
     }
@@ -90,7 +90,7 @@ impl<'a> Shape<'a> {
         self.get("properties").and_then(|properties| properties.get(name)).map(|node| self.at(node))
     }
 
-    /// The shape of a field, declared or not; `None` for one that may not be.
+    /// The shape of a field, declared or not; `None` if the field is not allowed.
     pub fn member(self, name: &str) -> Option<Self> {
         self.field(name).or_else(|| match self.get("additionalProperties") {
             Some(Value::Bool(false)) => None,
@@ -128,7 +128,8 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The step of a path that leads to an item of a list that is no single value; `None` where an item lacks what tells it apart.
+    /// The step of a path that leads to an item of a list. `None` if the list is atomic, or the item has none of the fields that identify
+    /// it.
     pub fn item_step(self, item: &Value) -> Option<String> {
         match self.list() {
             List::Atomic => None,
@@ -147,7 +148,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The shape where a step of a path leads.
+    /// The shape after a step of a path.
     pub fn step(self, step: &str) -> Option<Self> {
         match step.strip_prefix("f:") {
             Some(name) => self.member(name),

@@ -1,4 +1,4 @@
-//! Which plans a search runs: those of the corpus, every place of small scenarios, and of each kind as many as its weight says.
+//! The plans of a search: those of the corpus, every place of small scenarios, and for each class as many plans as its weight says.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,20 +14,20 @@ use super::{
     script::{STARTS, is_host},
 };
 
-/// With this many writes or fewer, every pair of crashes is a plan; with more, so many are drawn.
+/// With this many writes or fewer, every pair of crashes is a plan. With more, [`PAIRS_DRAWN`] pairs are drawn.
 const PAIRS_UP_TO: u32 = 12;
 
 const PAIRS_DRAWN: usize = 80;
 
-/// How late every event comes in the plans about caches that lag, in milliseconds: within a pass, between two, and beyond every
-/// back-off.
+/// How late every event comes in the plans with a stale cache, in milliseconds: within a pass, between two passes, and after the first
+/// back-offs.
 const LAGS: [u64; 7] = [10, 30, 100, 400, 1000, 3000, 9000];
 
-/// By how much each host's wall clock is behind that of the one before it, in seconds.
+/// How far each host's wall clock is behind that of the host before it, in seconds.
 const SKEWS: [u64; 4] = [1, 30, 600, 7200];
 
-/// How many plans of each kind there are to one another. The classes are those of docs/simulator.md; what is of none is a mixture.
-/// Places at which a host can end, or be lied to, come first: there most bugs were found.
+/// The share of each class among the plans. The classes are those of docs/simulator.md; every other plan is a mixture. Places at which a
+/// host can crash, or get wrong information, have the largest weights: most bugs were found there.
 const WEIGHTS: [(Class, u64); 17] = [
     (Class::Crash, 10),
     (Class::LostWrite, 14),
@@ -48,10 +48,10 @@ const WEIGHTS: [(Class, u64); 17] = [
     (Class::Mixed, 24),
 ];
 
-/// What plans may be made of.
+/// What plans may contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Menu {
-    /// Modules to swap to are there (see [`Setting::new`](super::Setting::new)).
+    /// Modules to swap to exist (see [`Setting::new`](super::Setting::new)).
     pub spares: bool,
 }
 
@@ -67,7 +67,7 @@ impl Menu {
     }
 }
 
-/// Every plan with one fault, pairs of crashes, and what happens beside a second host.
+/// Every plan with one fault, pairs of crashes, and faults beside a second host.
 pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
     let run = &subject.reference.outcome;
     let mut plans: Vec<Plan> =
@@ -107,10 +107,10 @@ pub fn single(subject: &Subject<'_>, menu: Menu) -> Vec<Plan> {
     plans
 }
 
-/// The writes of a subject, as the trace of its run in which nothing goes wrong has them.
+/// The writes of a subject, from the trace of its run without faults.
 struct Writes<'a> {
     writes: Vec<&'a str>,
-    /// What the scenario does not want to befall any.
+    /// The faults that the scenario excludes.
     without: &'a [String],
 }
 
@@ -128,14 +128,14 @@ impl<'a> Writes<'a> {
         !self.without.iter().any(|word| word == RIVAL)
     }
 
-    /// What may befall an event.
+    /// The faults that an event may have.
     fn events(&self) -> impl Iterator<Item = OnEvent> {
         let is_wanted = |what: &OnEvent| !self.without.iter().any(|word| word == what.word());
         OnEvent::ALL.iter().copied().filter(is_wanted)
     }
 
-    /// Whether a fault at a write can have an effect. People change roots, their children, and objects that the host patches. They leave
-    /// alone the host's own objects, and children that no watch shows.
+    /// Whether a fault at a write can have an effect. People change roots, their children, and objects that the host patches. They do
+    /// not change the host's own objects, or children that no watch shows.
     fn may_befall(&self, number: u32, what: OnWrite) -> bool {
         if self.without.iter().any(|word| word == what.word()) {
             return false;
@@ -162,19 +162,19 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// One of so many places, from 1.
+/// A random place from 1 to `of`.
 fn place(random: &mut Random, of: u32) -> u32 {
     1 + random.below(of.max(1).into()) as u32
 }
 
-/// The plan of a seed: a few faults of a few kinds, anywhere.
+/// The plan of a seed: a few random faults at random places.
 pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
     let run = &subject.reference.outcome;
     let mut random = Random::new(seed);
     let (writes, known) = (menu.writes().collect::<Vec<OnWrite>>(), Writes::of(subject));
     let pick = |random: &mut Random, length: usize| random.below(length as u64) as usize;
     let mut faults = BTreeSet::new();
-    // Which kinds a seed draws from differs too, so that some runs are all crashes and some all events.
+    // The seed also decides which kinds of places it draws, so that some runs have only crashes and some only events.
     let kinds = 1 + random.below(7);
     for _ in 0..2 + random.below(4) {
         let kind = loop {
@@ -209,11 +209,11 @@ pub fn mixed(subject: &Subject<'_>, menu: Menu, seed: u64) -> Plan {
     Plan(faults.into_iter().collect())
 }
 
-/// A scenario and the run by which others are judged.
+/// A scenario, and the run that others are compared with.
 pub struct Subject<'a> {
     /// The scenario.
     pub simulation: Simulation<'a>,
-    /// Its run in which nothing goes wrong.
+    /// Its run without faults.
     pub reference: Reference,
 }
 
@@ -229,14 +229,14 @@ pub struct Chosen {
 }
 
 impl Plan {
-    /// The perturbations in it, and whether it is a mixture.
+    /// The classes of its faults, and whether it is a mixture.
     pub(super) fn kinds(&self) -> Vec<Class> {
         let mut kinds = self.classes();
         kinds.extend((self.stratum() == Class::Mixed).then_some(Class::Mixed));
         kinds
     }
 
-    /// What it counts as when plans are chosen.
+    /// The class of the plan when plans are chosen.
     fn stratum(&self) -> Class {
         let alone = |fault: &Fault| Plan(vec![*fault]).classes().first().copied().unwrap_or(Class::Mixed);
         match self.0.as_slice() {
@@ -248,29 +248,29 @@ impl Plan {
     }
 }
 
-/// How much is searched.
+/// The size of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// How many plans.
+    /// The number of plans.
     pub plans: usize,
     /// The first seed of the mixed plans.
     pub seed: u64,
-    /// How many runs at once.
+    /// The number of runs at the same time.
     pub threads: usize,
-    /// How many failures are shortened and kept.
+    /// The most failures that are shortened and kept.
     pub failures_max: usize,
-    /// Every so manieth plan is run twice, to see that the same happens; none when it is 0.
+    /// One in this many plans is run twice, to see that both runs are the same. With 0, none is.
     pub again_every: usize,
 }
 
 impl Subject<'_> {
-    /// Whether every place of it is tried in every search.
+    /// Whether every search tries every place of it.
     pub fn is_small(&self) -> bool {
         const PLACES_MAX: u32 = 60;
         self.reference.outcome.writes + self.reference.outcome.events <= PLACES_MAX
     }
 
-    /// What a run of it costs, more or less, in no unit: counted, not timed, so that plans do not depend on the machine.
+    /// The rough cost of a run, without a unit. It is counted and not timed, so that plans do not depend on the machine.
     fn cost(&self) -> u64 {
         const BYTES_A_REQUEST: usize = 10_000;
         let RunOutcome { requests, events, .. } = self.reference.outcome;
@@ -278,16 +278,16 @@ impl Subject<'_> {
     }
 }
 
-/// Plans of one kind. The subjects take turns by what a run costs, so that each has as much of the time, and those with few places are
-/// searched whole before those with many.
+/// Plans of one class. The subjects take turns by the cost of a run, so that each gets the same share of the time, and those with few
+/// places are searched completely before those with many.
 struct Stratum {
     weight: u64,
     taken: u64,
     left: std::vec::IntoIter<(usize, Plan)>,
 }
 
-/// The plans for a search: first those of the corpus, then every place of small scenarios, then of all kinds so many that it is as many as asked for. Fewer are the first
-/// of more.
+/// The plans for a search: first those of the corpus, then every place of small scenarios, then plans of all classes up to the number asked
+/// for. A smaller search has the first plans of a larger one.
 pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &Effort) -> Vec<Chosen> {
     let mut chosen: Vec<Chosen> = Vec::new();
     let mut known: BTreeSet<(usize, Plan)> = BTreeSet::new();
@@ -305,7 +305,7 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
     let mut strata = strata(subjects, menu, effort.seed);
     let mut seed = effort.seed;
     let mut spent = vec![0; subjects.len()];
-    // A mixture that is known already is passed over; where there are no places to be had, all are.
+    // A known mixture is skipped. If there are no places, every mixture is known.
     let mut patience = 16 * effort.plans;
     while chosen.len() < effort.plans && patience > 0 && !subjects.is_empty() {
         let due = strata
@@ -340,8 +340,8 @@ pub fn plans(subjects: &[Subject<'_>], menu: Menu, corpus: &[Replay], effort: &E
     chosen
 }
 
-/// Of small scenarios, every write before it, after it and with its reply lost, and every event hidden, late, twice, and followed by a
-/// list: plans for each place, the same of all scenarios together, so that fewer are the first of more.
+/// For small scenarios, a crash before each write, a crash after it and a lost reply, and each event hidden, late, duplicated and followed
+/// by a list. The order does not depend on the number of plans, so that a smaller search has the first plans of a larger one.
 fn whole(subjects: &[Subject<'_>]) -> impl Iterator<Item = (usize, Plan)> {
     const OF_WRITES: [OnWrite; 3] = [OnWrite::CrashAfter, OnWrite::LostReply, OnWrite::CrashBefore];
     const OF_EVENTS: [OnEvent; 4] = [OnEvent::Hide, OnEvent::Late, OnEvent::Duplicate, OnEvent::Compact];
@@ -386,7 +386,7 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
         for ((index, list), cost) in lists.into_iter().enumerate().zip(costs) {
             turns.extend((1..).zip(list).map(|(turn, plan)| (turn * cost, index, plan)));
         }
-        // Stable: what has the same turn keeps its order.
+        // A stable sort: plans with the same turn keep their order.
         turns.sort_by_key(|(spent, index, _)| (*spent, *index));
         let left: Vec<(usize, Plan)> = turns.into_iter().map(|(_, index, plan)| (index, plan)).collect();
         (kind, Stratum { weight, taken: 0, left: left.into_iter() })
@@ -397,10 +397,10 @@ fn strata(subjects: &[Subject<'_>], menu: Menu, seed: u64) -> BTreeMap<Class, St
 /// Why a line of the corpus cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CorpusError {
-    /// It is no line to replay.
+    /// It is not a line to replay.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// It names a place that is not there.
+    /// It names a place that does not exist.
     #[error("{line:?}: {why}")]
     Place {
         /// The line.
@@ -410,12 +410,12 @@ pub enum CorpusError {
     },
 }
 
-/// Reads the plans that once broke a property, one a line; what begins with # says why. A line is one to replay, or names the place of
-/// one fault by what happens there when nothing goes wrong (`scenarios/prune.yaml late at 2: sees DELETED secrets`, or `at last`), which
-/// stays the place when a change of the host moves its number.
+/// Reads the plans that once broke a property, one on each line. A line that begins with # is a comment, which says why. A line is either
+/// one to replay, or names the place of one fault by what happens there without faults (`scenarios/prune.yaml late at 2: sees DELETED
+/// secrets`, or `at last`). Such a place stays the same when a change of the host moves its number.
 ///
 /// # Errors
-/// Which line is neither, is of no scenario that is there, or names a place that is not.
+/// For a line that is neither, that is of an unknown scenario, or that names an unknown place.
 pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, CorpusError> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let read = |line: &str| {
@@ -443,7 +443,7 @@ pub fn corpus(text: &str, subjects: &[Subject<'_>]) -> Result<Vec<Replay>, Corpu
     lines.map(read).collect()
 }
 
-/// Where faults can be: each event as `e3`, each request as `r5`, and as `w2` where it is a write, with what the trace says of it.
+/// The places for faults, with the text of the trace: each event as `e3`, each request as `r5`, and each write also as `w2`.
 fn places(steps: &[TraceEntry]) -> impl Iterator<Item = (String, &str)> {
     let (mut events, mut requests, mut writes) = (0, 0, 0);
     let of_hosts = steps.iter().filter(|step| is_host(&step.who) && step.what != STARTS);

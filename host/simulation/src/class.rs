@@ -1,18 +1,18 @@
-//! What kinds of things go wrong.
+//! The classes of faults.
 
 use std::fmt::{self, Display};
 
-/// A class of faults. Searches take so many plans of each, and count how many of them came to pass. docs/simulator.md has the list of
-/// faults, each with the code of its class.
+/// A class of faults. A search takes a share of plans of each class, and counts how many of their faults happened. docs/simulator.md lists
+/// the faults with the codes of their classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A host ends after a write.
+    /// A host crashes after a write.
     Crash,
     /// A write, or its reply, is lost.
     LostWrite,
-    /// Hosts end twice.
+    /// Hosts crash twice.
     TwoCrashes,
-    /// A host ends, and the next one begins with an old view.
+    /// A host crashes, and the next one begins with an old view.
     OldView,
     /// Every event comes late.
     Lag,
@@ -24,7 +24,7 @@ pub enum Class {
     EndedWatch,
     /// A request is refused, lost or late.
     FailedRequest,
-    /// Two hosts, or one that is cut off.
+    /// Two hosts, or one that is partitioned from the API server.
     Rivals,
     /// Somebody changes a child or a status.
     Meddling,
@@ -32,13 +32,13 @@ pub enum Class {
     Recreated,
     /// The root's spec is changed and put back.
     Churn,
-    /// The Reconciler names a module that is not there, or traps.
+    /// The Reconciler names a module that does not exist, or one that traps.
     BadSwap,
     /// The Reconciler names a module that cannot work.
     BrokenSwap,
     /// Wall clocks differ, or jump.
     Clocks,
-    /// Several faults that are in no class together.
+    /// Several faults that no other class contains together.
     Mixed,
 }
 
@@ -64,7 +64,7 @@ impl Class {
         Self::Mixed,
     ];
 
-    /// Its code in docs/simulator.md and in what a search of the developers prints.
+    /// Its code in docs/simulator.md and in the output of a search.
     pub fn code(self) -> &'static str {
         match self {
             Self::Crash => "P1",
@@ -87,7 +87,7 @@ impl Class {
         }
     }
 
-    /// Many of it, in words: for people who have never read the list.
+    /// The plural in words, for people who do not know the list.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Crash => "crashes",
@@ -110,7 +110,7 @@ impl Class {
         }
     }
 
-    /// Whether somebody else than the host changes something: then the host has more to do than without.
+    /// Whether somebody other than the host changes something. Then the host has more to do than without the fault.
     pub fn meddles(self) -> bool {
         matches!(self, Self::Meddling | Self::Recreated | Self::Churn | Self::BadSwap | Self::BrokenSwap)
     }

@@ -1,4 +1,4 @@
-//! The two values that a broken property is about, to show the difference.
+//! The two values that show a broken property, for a diff.
 
 use pintle_simulator::Record;
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use super::{
     world::World,
 };
 
-/// Two values that should be the same, or what a write made of an object.
+/// Two values that should be the same, or an object before and after a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Differing {
     /// The subject: an object, or the guest's answer.
     pub about: String,
-    /// What the first value is, and the value; null if there is none.
+    /// What the first value is, and the value, which is null if there is none.
     pub before: (&'static str, Value),
-    /// The same of the second one.
+    /// The same for the second value.
     pub after: (&'static str, Value),
 }
 
@@ -63,7 +63,7 @@ pub(super) fn of(
                 let is_since = |record: &&Record| {
                     is_change(record) && script.times.get(&record.seen.number).is_some_and(|time| *time >= at)
                 };
-                // Of what never ends, the last time round.
+                // If the hosts never come to rest, this is the last change.
                 let record = match broken.property {
                     Property::Bounded => records.iter().rfind(is_change)?,
                     _ => records.iter().find(is_since)?,
@@ -83,7 +83,7 @@ pub(super) fn of(
     }
 }
 
-/// An object without what changes with every write.
+/// An object without what every write changes.
 fn without_books(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -22,7 +22,7 @@ use super::seam::{self, Body, Impure, Seam, Seams};
 /// The namespace of the host.
 pub(super) const NAMESPACE: &str = pintle_api::NAMESPACE;
 
-/// How many roots a simulated host reconciles at once: enough for concurrent passes.
+/// How many roots a simulated host reconciles at the same time: enough for concurrent passes.
 const WORKERS: usize = 4;
 
 /// The memory limit of a simulated host, in bytes: the same as in `deploy/`.
@@ -37,12 +37,12 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// From now on its requests are neither answered nor carried out.
+    /// From now on, its requests are neither answered nor carried out.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it reaches the API server.
+    /// Sets whether it is cut off from the API server.
     pub(super) fn cut_off(&self, is: bool) {
         self.cut_off.store(is, Ordering::Relaxed);
     }
@@ -150,7 +150,7 @@ impl Running {
         self.life.clock.during(|| self.readiness.works())
     }
 
-    /// Ends it at its present point, as a crash does.
+    /// Ends it where it is, as a crash does.
     pub(super) fn kill(&self) {
         self.life.end();
         self.spawner.end_all();
@@ -159,7 +159,7 @@ impl Running {
     /// Asks it to stop, and waits until it has stopped.
     pub(super) async fn stop(self) {
         self.stop.notify_one();
-        // One that is cut off need not be waited for.
+        // A host that is cut off may not stop by itself.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(60), self.task).await;
         self.life.end();
         self.spawner.end_all();

@@ -1,8 +1,8 @@
-//! Runs the operator on an API server in memory, with faults, and repeatably.
+//! Runs the operator on an API server in memory, with faults, and reproducibly.
 //!
-//! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has nothing left to do. A run puts a scenario on a copy of it,
-//! and runs the operator's own code on [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. A [`Plan`]
-//! lists the faults. A [`RunOutcome`] is the result; it names the property that broke, and the step at which it broke.
+//! A [`Setting`] is a cluster with modules and Reconcilers, in which a host has nothing left to do. A run applies a scenario to a copy of
+//! it, and runs the operator's own code on [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. A
+//! [`Plan`] lists the faults. A [`RunOutcome`] is the result; it names the property that broke, and the step at which it broke.
 //!
 //! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
 

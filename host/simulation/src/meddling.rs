@@ -11,32 +11,32 @@ use serde_json::{Map, Value, json};
 
 use super::{plan::OnWrite, script::Troubled, world::World};
 
-/// How long such a change lasts until it is put back.
+/// The time after which such a change is reverted.
 const MEDDLED_FOR: Duration = Duration::from_secs(5);
 
 impl World {
-    /// Makes such a change after a request. Returns whom it concerns, if it has an effect.
+    /// Makes such a change after a request. Returns what the change concerns, if it has an effect.
     pub(super) async fn meddle(&self, what: OnWrite, seen: &Request) -> Option<Troubled> {
         let written = pintle_core::object::reference(&seen.body);
-        // A patch does not say what it is about in full; applies are most of what hosts do.
+        // A patch does not name its object completely. Most writes of hosts are applies.
         if seen.verb != Verb::Apply || written.kind.is_empty() {
             return None;
         }
-        // The request that it follows has been carried out by then.
+        // By then the request has been carried out.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let merge = |target: &ObjectRef, subresource: Option<&str>, patch: Value| {
             let subresource = subresource.map(Into::into);
             self.somebody(&Act::Merge { target: target.clone(), subresource, patch })
         };
         let Some(root) = self.root_of(&written) else {
-            // What hosts patch without owning it is edited back; whoever deletes it means it.
+            // Objects that hosts patch without owning them are edited, but not deleted: whoever deletes such an object means it.
             let is_patched = what == OnWrite::Edit && !written.api_version.starts_with("pintle.dev/");
             let mut changes = changes(&seen.body).into_iter().filter(|_| is_patched);
             let is_done = changes.any(|patch| merge(&written, None, patch).is_ok());
             return is_done.then_some(Troubled::Request(seen.number));
         };
         let is_root = root == written;
-        // What was written by way of its root alone is the root's own trouble.
+        // Objects that exist only because of a root concern only that root.
         let troubled = Troubled::Root(root.clone());
         let is_done = match what {
             OnWrite::Recreate => self.recreate(&root).await,
@@ -49,7 +49,7 @@ impl World {
             | OnWrite::SwapLoops
             | OnWrite::SwapAllocates
             | OnWrite::SwapMissing => return self.swap(what, &root).await,
-            // What happens to what no watch may show is put right with the next edit of its root, as the Reconciler says.
+            // Changes of kinds that no watch may show are repaired only with the next edit of their root.
             _ if is_root || !reconciler::is_watchable(&written.kind()) => false,
             OnWrite::Edit => {
                 let changes = changes(&seen.body);
@@ -68,7 +68,7 @@ impl World {
                 let is_stripped =
                     merge(&written, None, json!({"metadata": {"ownerReferences": null}})).is_ok();
                 if is_stripped {
-                    // It is no longer provably the root's, as the root says, until somebody gives it back.
+                    // Until somebody restores the owner reference, the object is not provably a child of the root, and the root says so.
                     tokio::time::sleep(MEDDLED_FOR).await;
                     let _ = merge(&written, None, json!({"metadata": {"ownerReferences": owners}}));
                 }
@@ -82,7 +82,7 @@ impl World {
         is_done.then_some(troubled)
     }
 
-    /// Lets the Reconciler of a root name another module for a while.
+    /// Names another module in the Reconciler of a root for a while.
     async fn swap(&self, what: OnWrite, root: &ObjectRef) -> Option<Troubled> {
         let reconciler = self.reconciler_of(root)?;
         let other = format!("{}-{}", what.word(), reconciler.name);
@@ -91,7 +91,7 @@ impl World {
             return None;
         }
         let before = self.server.object(&reconciler).map(|object| object["spec"]["module"].clone());
-        // One at a time: who swaps back puts in place what there was.
+        // Only one swap at a time, because the end of a swap restores the module from before it.
         if before.as_ref().and_then(Value::as_str).is_some_and(|module| module.starts_with("swap-")) {
             return None;
         }
@@ -110,7 +110,7 @@ impl World {
         };
         self.somebody(&patch(other.as_str().into())).ok()?;
         tokio::time::sleep(MEDDLED_FOR).await;
-        // What somebody else put in its place meanwhile stays.
+        // If somebody else has named another module in the meantime, it stays.
         if self.server.object(&reconciler).is_some_and(|now| now["spec"]["module"] == other.as_str()) {
             let _ = self.somebody(&patch(before.unwrap_or_default()));
         }
@@ -129,7 +129,7 @@ impl World {
         done
     }
 
-    /// The root of an object that a host wrote: the object itself, or the owner that it names.
+    /// The root of an object that a host wrote: the object itself, or the owner in its owner reference.
     fn root_of(&self, written: &ObjectRef) -> Option<ObjectRef> {
         if written.api_version.starts_with("pintle.dev/") {
             return None;
@@ -175,7 +175,7 @@ impl World {
         let mut tries = std::iter::once(Value::Object(nulls)).chain(before.keys().map(one)).chain(changed);
         let Some(meddled) = tries.find_map(|spec| merge(spec).ok()) else { return false };
         tokio::time::sleep(MEDDLED_FOR).await;
-        // What somebody else wanted meanwhile stays.
+        // If somebody else has changed the spec in the meantime, that change stays.
         if self.server.object(root).is_some_and(|now| now["spec"] == meddled["spec"]) {
             let _ = merge(Value::Object(before));
         }
@@ -230,7 +230,7 @@ pub(super) fn named(act: &Act) -> String {
     }
 }
 
-/// Merge patches that each change one value of the object that was written, the most useful ones first.
+/// Merge patches that each change one value of a written object, the most useful ones first.
 fn changes(written: &Value) -> Vec<Value> {
     fn leaves(value: &Value, path: &mut Vec<String>, found: &mut Vec<Value>) {
         let changed = match value {

@@ -1,29 +1,29 @@
-//! What goes wrong in a run, as text that replays it: `w3=crash-after,e5=hide`.
+//! The faults of a run, as text that replays it: `w3=crash-after,e5=hide`.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use super::Class;
 
-/// Why a text is no plan.
+/// Why a text is not a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A word of it is no fault.
+    /// A word of it is not a fault.
     #[error("{0:?} is no fault")]
     Fault(String),
-    /// It does not say what to replay.
+    /// It is not a line to replay.
     #[error("{0:?} is no line to replay: SCENARIO seed=N plan=PLAN")]
     Replay(String),
 }
 
-/// What goes wrong in a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario.
-/// An empty plan is a run in which nothing does.
+/// The faults of a run. Writes, requests and events are those of the hosts, counted from 1 since the first step of the scenario. An empty
+/// plan is a run without faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan(pub Vec<Fault>);
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// At a write of the n-th number. Events and the Lease are not counted.
+    /// At the write with this number. Events and the Lease are not counted.
     Write(u32, OnWrite),
     /// At a request, reads and watches included.
     Request(u32, OnRequest),
@@ -31,21 +31,21 @@ pub enum Fault {
     Event(u32, OnEvent),
     /// Every event comes this late.
     Lag(Duration),
-    /// The wall clocks of the hosts differ: each one is this much behind the one before it.
+    /// The wall clocks of the hosts differ: each is this far behind the one before it.
     Skew(Duration),
-    /// A second host stands by, and both stand for election.
+    /// A second host runs, and both take part in the election.
     Rival,
 }
 
-/// As a second host stands in a plan.
+/// The word for a second host in a plan.
 pub(super) const RIVAL: &str = "rival";
 
-/// How far a fault may reach.
+/// What a fault may affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The root that a request is about.
+    /// The root of a request.
     Request,
-    /// The root that is meddled with.
+    /// The root that somebody changes.
     Root,
     /// The roots of one kind.
     Kind,
@@ -63,7 +63,7 @@ macro_rules! words {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// As it stands in a plan.
+            /// The word in a plan.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -84,11 +84,11 @@ macro_rules! words {
 }
 
 words! {
-    /// What befalls a write.
+    /// A fault at a write.
     OnWrite {
         /// The host ends before it is sent.
         CrashBefore = "crash-before",
-        /// The host ends when it was carried out, before it hears of it.
+        /// The host ends after the write was carried out, before it gets the reply.
         CrashAfter = "crash-after",
         /// The connection breaks before it arrives.
         LostBefore = "lost-before",
@@ -96,9 +96,9 @@ words! {
         LostReply = "lost-reply",
         /// It is carried out, and no reply ever comes.
         Silence = "silence",
-        /// The host ends when it was carried out; the next one first lists things as they were a few versions ago.
+        /// The host ends after the write was carried out. The next one first lists the state of a few versions ago.
         TimeTravel = "time-travel",
-        /// The same, from as long ago as the scenario's first step.
+        /// The same, with the state at the scenario's first step.
         FarTimeTravel = "far-time-travel",
         /// The host cannot reach the API server for 15 seconds after it.
         Partition = "partition",
@@ -106,21 +106,21 @@ words! {
         Edit = "edit",
         /// Somebody deletes what was written, unless it is the root.
         Delete = "delete",
-        /// Somebody takes our labels off what was written.
+        /// Somebody removes our labels from what was written.
         StripLabels = "strip-labels",
-        /// Somebody takes the owner off what was written, and puts it back after 5 seconds.
+        /// Somebody removes the owner reference from what was written, and restores it after 5 seconds.
         StripOwner = "strip-owner",
         /// Somebody empties the managed fields of what was written.
         StripManaged = "strip-managed",
         /// Somebody writes into the status of the root.
         EditStatus = "edit-status",
-        /// The root is deleted, and made again with the same name.
+        /// The root is deleted, and created again with the same name.
         Recreate = "recreate",
-        /// The root's spec is emptied, or changed as far as its CRD allows, and put back after 5 seconds.
+        /// The root's spec is emptied, or changed as far as its CRD allows, and restored after 5 seconds.
         Churn = "churn",
-        /// The Reconciler names a module that traps, and after 5 seconds the one before.
+        /// The Reconciler names a module that traps, and after 5 seconds the earlier module again.
         SwapTraps = "swap-traps",
-        /// The same with a module whose answer is no JSON.
+        /// The same with a module whose answer is not JSON.
         SwapBroken = "swap-broken",
         /// The same with a module that never ends.
         SwapLoops = "swap-loops",
@@ -136,7 +136,7 @@ words! {
 }
 
 words! {
-    /// What befalls a request.
+    /// A fault at a request.
     OnRequest {
         /// 401
         Unauthorized = "401",
@@ -154,7 +154,7 @@ words! {
         Timeout = "504",
         /// The connection breaks before it arrives.
         Lost = "lost",
-        /// This one and the nine after it are answered 503.
+        /// This request and the nine after it are answered 503.
         Burst = "burst",
         /// It is carried out two seconds late.
         Late = "late",
@@ -162,27 +162,27 @@ words! {
 }
 
 words! {
-    /// What befalls an event of a watch.
+    /// A fault at an event of a watch.
     OnEvent {
-        /// It never comes; a list that is made anew shows what it would have shown.
+        /// It never comes. Only a new list shows its content.
         Hide = "hide",
-        /// It does not come, and neither does the next one about the same object, which is followed by 410 Gone.
+        /// Neither this event nor the next one about the same object comes. Then 410 Gone follows.
         HidePair = "hide-pair",
-        /// It comes two seconds late, as does what comes after it in this watch: events of other watches overtake it.
+        /// It comes two seconds late, and so do the later events of this watch. Events of other watches overtake it.
         Late = "late",
         /// It comes twice.
         Duplicate = "duplicate",
         /// The connection of the watch is closed before it.
         Close = "close",
-        /// The watch is ended with 410 Gone, and everything is listed anew.
+        /// The watch ends with 410 Gone, and everything is listed again.
         Gone = "gone",
-        /// The history is compacted, and all watches are closed: everything is listed anew.
+        /// The history is compacted, and all watches are closed, so everything is listed again.
         Compact = "compact",
     }
 }
 
 impl Fault {
-    /// The perturbation of the catalogue that it is (docs/simulator.md).
+    /// Its class in docs/simulator.md.
     pub fn class(&self) -> Class {
         match self {
             Self::Write(_, what) => match what {
@@ -216,7 +216,7 @@ impl Fault {
         }
     }
 
-    /// Whom it may concern beside what it befalls.
+    /// What it may affect besides its own place.
     pub(super) fn reach(&self) -> Reach {
         match self {
             Self::Write(_, what) => match what {
@@ -242,7 +242,7 @@ impl Fault {
         }
     }
 
-    /// Whether it ends a host.
+    /// Whether it crashes a host.
     pub fn crashes(&self) -> bool {
         matches!(
             self,
@@ -253,14 +253,14 @@ impl Fault {
         )
     }
 
-    /// Whether somebody else than the host changes something: then it has more to do than without.
+    /// Whether somebody other than the host changes something. Then the host has more to do than without the fault.
     pub fn meddles(&self) -> bool {
         self.class().meddles()
     }
 }
 
 impl Plan {
-    /// The perturbations in it; more than one crash is one of its own.
+    /// The classes of its faults. More than one crash is a class of its own.
     pub fn classes(&self) -> Vec<Class> {
         let mut classes: Vec<Class> = self.0.iter().map(Fault::class).collect();
         if self.0.iter().filter(|fault| fault.crashes()).count() > 1 {
@@ -271,7 +271,7 @@ impl Plan {
         classes
     }
 
-    /// Whether any of its faults is so.
+    /// Whether any of its faults matches.
     pub fn any(&self, is: impl Fn(&Fault) -> bool) -> bool {
         self.0.iter().any(is)
     }
@@ -341,14 +341,14 @@ impl FromStr for Plan {
     }
 }
 
-/// What a run is repeated by: `scenarios/prune.yaml seed=7 plan=w3=crash-after`.
+/// A line that repeats a run: `scenarios/prune.yaml seed=7 plan=w3=crash-after`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Replay {
     /// The scenario's file.
     pub scenario: String,
-    /// What uids and chance come from.
+    /// The seed of uids and random numbers.
     pub seed: u64,
-    /// What goes wrong.
+    /// The faults.
     pub plan: Plan,
 }
 

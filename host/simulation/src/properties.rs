@@ -1,4 +1,4 @@
-//! The properties that must hold in every run, whatever the faults are. Their letters are those of docs/simulator.md.
+//! The properties that must hold in every run, whatever the faults are. Their codes are those of docs/simulator.md.
 
 mod counts;
 mod delays;
@@ -43,11 +43,11 @@ pub enum Property {
     NoOrphans,
     /// O8: the hosts do not change objects that they did not create.
     NoForeignHarm,
-    /// O9: a status never speaks of a generation that is not there yet, nor of an older one than before.
+    /// O9: a status never has an observedGeneration that does not exist yet, or that is older than before.
     Monotone,
     /// O10: the hosts come to rest within a bounded number of requests, and a parsed answer takes no more memory than its call was granted.
     Bounded,
-    /// O11: no object is deleted on the way that exists in the end state.
+    /// O11: no object of the end state is deleted on the way, unless somebody changes something.
     SafeOnTheWay,
     /// O12: one root's trouble does not delay another.
     Isolated,
@@ -62,7 +62,7 @@ pub enum Property {
 }
 
 impl Property {
-    /// Its name in docs/simulator.md.
+    /// Its code in docs/simulator.md.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Converges => "O1",
@@ -89,7 +89,7 @@ impl Property {
 pub struct Broken {
     /// The property.
     pub property: Property,
-    /// What happened last before this was seen.
+    /// The last step before this was seen.
     pub step: Option<TraceEntry>,
     /// What was found instead.
     pub what: String,
@@ -105,14 +105,14 @@ impl fmt::Display for Broken {
     }
 }
 
-/// The objects of the host's own, and what is about hosts.
+/// Whether an object belongs to the host itself, or is not part of what is judged.
 fn is_own(reference: &ObjectRef) -> bool {
     reference.api_version.starts_with("pintle.dev/")
         || matches!(reference.kind.as_str(), "Lease" | "Event" | "CustomResourceDefinition" | "Namespace")
         || reference.namespace.as_deref() == Some(super::hosts::NAMESPACE)
 }
 
-/// What hosts changed: the request, the object before it and after it.
+/// The changes of hosts: the request with the object before and after it, and the name of the object.
 fn changes(records: &[Record]) -> impl Iterator<Item = (&Record, ObjectRef)> {
     records.iter().filter(|record| is_host(&record.seen.client) && record.changed()).filter_map(|record| {
         let object = record.after.as_ref().or(record.before.as_ref())?;
@@ -121,7 +121,7 @@ fn changes(records: &[Record]) -> impl Iterator<Item = (&Record, ObjectRef)> {
     })
 }
 
-/// The kinds that Reconcilers are for: apiVersion and kind.
+/// The kinds of the roots of all Reconcilers, as apiVersion and kind.
 fn root_kinds(snapshot: &Snapshot) -> BTreeSet<(String, String)> {
     snapshot
         .objects
@@ -134,7 +134,7 @@ fn root_kinds(snapshot: &Snapshot) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// The roots that there are.
+/// The existing roots.
 pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let kinds = root_kinds(snapshot);
     let is_root =
@@ -142,8 +142,8 @@ pub(super) fn roots(snapshot: &Snapshot) -> Vec<ObjectRef> {
     snapshot.objects.keys().filter(is_root).cloned().collect()
 }
 
-/// Why a root is not Ready, in its own words; none where it is, where it is on its way out, and where its CRD has no conditions.
-/// `only_stalled` passes over what may come to pass by itself.
+/// Why a root is not Ready, from its own condition. None if it is Ready, is being deleted, or its CRD has no conditions. With
+/// `only_stalled`, a root that may still become Ready by itself is skipped.
 pub(super) fn unready(root: &ObjectRef, object: &Value, only_stalled: bool) -> Option<String> {
     let conditions = status_conditions(object.get("status")?);
     let of = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
@@ -153,7 +153,7 @@ pub(super) fn unready(root: &ObjectRef, object: &Value, only_stalled: bool) -> O
     (!passes && !is_going).then(|| format!("{root} is not Ready: {}: {}", ready.reason, ready.message))
 }
 
-/// The objects that are left of roots that are gone.
+/// The objects that still exist although their root is gone.
 pub(super) fn orphans(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let there: BTreeSet<&str> = snapshot.objects.values().map(|object| uid(object)).collect();
     let is_orphan = |object: &Value| {

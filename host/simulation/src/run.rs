@@ -29,8 +29,8 @@ use super::{
 };
 use crate::scenario::{Backend, Cascade, ModuleFile, Names, Runner, Scenario};
 
-/// How long a step of a scenario may take with faults: the longest back-off, the expiry of a lease, and the repeated discovery of a kind,
-/// one after the other, and twice.
+/// How long a step of a scenario may take with faults: twice the sum of the longest back-off, the expiry of a lease, and the repeated
+/// discovery of a kind.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How many times a converged scenario is reconciled again in the run without faults.
 const FORCED_RECONCILES: u32 = 100;
@@ -46,9 +46,9 @@ pub struct Setting {
     engine: Engine,
     base: ApiServer,
     epoch: Timestamp,
-    /// Modules for plans that swap. They are pushed when a plan does so.
+    /// Modules for plans with swaps. They are pushed when such a fault happens.
     spares: Arc<[NamedModule]>,
-    /// The schemas of the kinds that there are.
+    /// The schemas of the existing kinds.
     kinds: Arc<Kinds>,
     /// The modules, kept so that no host compiles them again.
     _modules: Vec<Module>,
@@ -59,7 +59,7 @@ pub type NamedModule = (String, Vec<u8>);
 
 impl Setting {
     /// Installs CRDs, modules and further objects, and lets a host work until every Reconciler is ready. `spares` are modules for plans
-    /// that swap, named after the fault and the Reconciler (`swap-traps-shop`). They are pushed when the fault happens.
+    /// with swaps, named after the fault and the Reconciler (`swap-traps-shop`). They are pushed when the fault happens.
     ///
     /// # Errors
     /// When the API server refuses an object, or a Reconciler does not become ready.
@@ -112,7 +112,7 @@ fn is_ready(object: &Value) -> bool {
         .any(|condition| condition["type"] == pintle_core::conditions::READY && condition["status"] == "True")
 }
 
-/// Runs something on one thread whose time stands still while there is anything to do.
+/// Runs a future on one thread whose time stands still while there is anything to do.
 fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     Ok(runtime.block_on(future))
@@ -125,7 +125,7 @@ pub type Resolve = dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>> + Send + Sync;
 pub struct Simulation<'a> {
     /// The setting in which it runs.
     pub setting: &'a Setting,
-    /// The scenario's file, as lines to replay name it.
+    /// The scenario's file, as in lines to replay.
     pub file: String,
     scenario: Scenario,
     names: Names,
@@ -152,7 +152,7 @@ pub struct RunOutcome {
     pub broken: Option<Broken>,
     /// The two values that show it, if there are two.
     pub differing: Option<Differing>,
-    /// In a run without faults: how many times guests were called again after it had converged.
+    /// In a run without faults: how many times guests were called again after the scenario had converged.
     pub forced: u64,
     /// Everything that happened.
     pub steps: Vec<TraceEntry>,
@@ -161,7 +161,7 @@ pub struct RunOutcome {
     left: Snapshot,
 }
 
-/// The measurements by which properties are judged.
+/// The measurements that properties are judged by.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     /// The objects at the end, without what differs from run to run.
@@ -172,11 +172,11 @@ pub(super) struct Evidence {
     pub(super) requests: u32,
     /// See [`RunOutcome::forced`].
     pub(super) forced: u64,
-    /// How long it took until each root had its status, for each time that somebody wanted something of it.
+    /// For each root, and each time that somebody changed it, how long it took until its status had observed the change.
     pub(super) delays: BTreeMap<ObjectRef, Vec<Option<Duration>>>,
 }
 
-/// A run without faults, by which other runs are judged.
+/// A run without faults, which other runs are compared with.
 pub struct Reference {
     /// Its outcome.
     pub outcome: RunOutcome,
@@ -186,7 +186,7 @@ impl<'a> Simulation<'a> {
     /// Reads a scenario. `resolve` makes the bytes of its modules.
     ///
     /// # Errors
-    /// When the text is no scenario.
+    /// When the text is not a scenario.
     pub fn new(setting: &'a Setting, file: &str, text: &str, resolve: &'a Resolve) -> anyhow::Result<Self> {
         let stem = PathBuf::from(file);
         let stem = stem.file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario").to_owned();
@@ -221,7 +221,7 @@ impl<'a> Simulation<'a> {
         Self { seams: Some(seams), ..self }
     }
 
-    /// The same scenario, in which without faults every answer must fit the kinds of its objects, and every root must end Ready
+    /// The same scenario with a stricter run without faults: every answer must fit the kinds of its objects, and every root must end Ready
     /// unless a step expects otherwise.
     #[must_use]
     pub fn must_be_ready(self) -> Self {
@@ -270,10 +270,10 @@ impl<'a> Simulation<'a> {
         }
         let mut evidence = Evidence::default();
         let lived = self.live(&world, plan, reference, &mut evidence).await.err();
-        // A guest that does not work keeps other properties by chance: that it does not work comes before them.
+        // A guest that does not work may satisfy other properties by chance, so this error comes first.
         let unfit = world.impure.unfit().map(|what| Broken { property: Property::Fits, step: None, what });
         let unready = lived.clone().filter(|broken| broken.property == Property::Ready);
-        // What happened at one step says more than what came of it in the end.
+        // An error at one step says more than its effect at the end.
         let broken = properties::at_every_step(&world, plan, reference).or(lived);
         let impure = world.impure.first().map(|what| Broken { property: Property::Pure, step: None, what });
         let beyond =
@@ -326,7 +326,7 @@ impl<'a> Simulation<'a> {
         let rests = world.rest().await;
         world.arm(false);
         *evidence = properties::evidence(world, properties::masked(world));
-        // Of what does not come to rest, being on its way is no news.
+        // If the hosts do not come to rest, only a stalled root is worth reporting.
         never_ready(!rests)?;
         if !rests {
             return Err(broken(world, Property::Bounded, "the hosts do not come to rest".into()));
@@ -352,7 +352,7 @@ impl<'a> Simulation<'a> {
 
     /// Checks that nothing is left of its roots when they are deleted.
     async fn ends(&self, world: &Arc<World>) -> Result<(), Broken> {
-        // What a scenario orphaned on purpose is nobody's.
+        // The objects that a scenario orphaned on purpose have no owner.
         let before = properties::orphans(&world.server.snapshot());
         for root in properties::roots(&world.server.snapshot()) {
             let _ = world.delete(&root, Cascade::Background).await;
@@ -369,7 +369,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Checks that a converged scenario does not change any more, neither when somebody touches the roots, nor when a host restarts.
+    /// Checks that a converged scenario no longer changes, neither after another reconcile of its roots nor after a restart of the host.
     async fn is_steady(
         &self,
         world: &Arc<World>,
@@ -387,7 +387,7 @@ impl<'a> Simulation<'a> {
             for root in properties::roots(&world.server.snapshot()) {
                 let patch =
                     json!({"metadata": {"annotations": {names::ANNOTATION_RECONCILE_AT: round.to_string()}}});
-                // A root that is going may be gone by now.
+                // A root that is being deleted may be gone by now.
                 let _ = world.patch(&root, &patch).await;
             }
             world.advance(Duration::from_millis(500)).await;
@@ -435,7 +435,7 @@ impl<'a> Simulation<'a> {
 }
 
 impl RunOutcome {
-    /// A text that is equal for two runs exactly if the same happened in both. It is made anew with each call, since few runs are compared.
+    /// A text that is equal for two runs exactly if the same happened in both. Each call makes it anew, because few runs are compared.
     pub fn hash(&self) -> String {
         let mut text = String::new();
         for step in &self.steps {
@@ -447,7 +447,7 @@ impl RunOutcome {
         Digest::of(text.as_bytes()).to_string()
     }
 
-    /// The steps that led to the broken property, for people: what the plan and users did, and this many of the last steps.
+    /// The steps that led to the broken property, for people: the actions of the plan and of users, and this many of the last steps.
     pub fn last_steps(&self, last: usize) -> String {
         let at = self.broken.as_ref().and_then(|broken| broken.step.as_ref());
         let until = at.and_then(|step| self.steps.iter().rposition(|found| found == step));
@@ -469,7 +469,7 @@ impl RunOutcome {
     }
 }
 
-/// Why roots are not ready, from their own statuses. Often this is the reason why a step does not reach what it expects.
+/// Why roots are not ready, from their own statuses. This is often the reason why a step does not reach what it expects.
 fn unready(world: &World) -> String {
     let snapshot = world.server.snapshot();
     let mut lines = String::new();

@@ -1,5 +1,4 @@
-//! Acceptance as files: objects, steps, expectations. One runner runs them, on the real control plane and on whatever else is a
-//! [`Backend`].
+//! Acceptance tests as files: objects, steps, expectations. One runner runs them, on the real control plane and on any other [`Backend`].
 //!
 //! ```yaml
 //! about: A child that somebody deletes is made again.
@@ -16,9 +15,8 @@
 //!       - {object: {apiVersion: v1, kind: Service, name: shop-service}, uid: new}
 //! ```
 //!
-//! A namespace is made for each run, and is what an object without one is in; it is written `$NS`. What is of cluster scope carries
-//! `$RUN` in its name, so that scenarios can run side by side. `$UID(v1/ConfigMap/name)` is the uid of an object that exists, and
-//! `$ANY` matches whatever is there.
+//! Each run has a namespace of its own, `$NS`. An object without a namespace is in it. A cluster-scoped object has `$RUN` in its name, so
+//! that scenarios can run at the same time. `$UID(v1/ConfigMap/name)` is the uid of an existing object, and `$ANY` matches any value.
 
 mod backend;
 mod custom_kind;

@@ -21,16 +21,16 @@ use super::{
     plan::{Fault, OnEvent, OnRequest, OnWrite, Plan, Reach},
 };
 
-/// How long an event may be missing before the watch begins anew. No real cluster hides an event for ever.
+/// How long an event may be missing before the watch starts again. No real cluster hides an event for ever.
 const HIDDEN_FOR: Duration = Duration::from_secs(20);
 /// The delay of faults that delay something.
 const LATE: Duration = Duration::from_secs(2);
-/// How many versions old the lists are that show a host the past.
+/// How many versions old the lists for a host with an old view are.
 const TRAVEL_VERSIONS: u64 = 6;
 /// The most requests of hosts in a run. Further requests are not answered.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
 
-/// The words of a trace for a host that starts.
+/// The word for the start of a host in a trace.
 pub(super) const STARTS: &str = "starts";
 
 /// Something that happened in a run.
@@ -38,9 +38,9 @@ pub(super) const STARTS: &str = "starts";
 pub struct TraceEntry {
     /// When, since the run began.
     pub at: Duration,
-    /// Who did it: a host, somebody, the plan.
+    /// Who did it: a host, somebody, or the plan.
     pub who: String,
-    /// What.
+    /// What was done.
     pub what: String,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for TraceEntry {
     }
 }
 
-/// The objects that a fault concerns, if it does not concern all of them.
+/// What a fault concerns, if it does not concern everything.
 #[derive(Clone, Debug)]
 pub(super) enum Troubled {
     /// The object of the request with this number.
@@ -61,7 +61,7 @@ pub(super) enum Troubled {
     Of(ObjectRef),
 }
 
-/// Something that somebody wants of an object: its spec in a generation.
+/// A change of an object that somebody made: its spec in a generation.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     /// When, since the run began.
@@ -92,13 +92,13 @@ pub(super) struct Script {
     pub(super) hit: BTreeSet<Fault>,
     /// The objects that these faults concern, for faults that do not concern all objects.
     pub(super) troubled: Vec<Troubled>,
-    /// What somebody wants of objects.
+    /// The changes that somebody made.
     pub(super) asked: Vec<Asked>,
     pub(super) lives: BTreeMap<String, Arc<Life>>,
     pub(super) burst: u32,
     /// The version that the next host first sees.
     pub(super) travel: Option<u64>,
-    /// The lists that hosts which are shown the past have made already.
+    /// The lists that hosts with an old view have already made.
     pub(super) travellers: BTreeMap<String, (u64, BTreeSet<(String, String)>)>,
     pub(super) hidden: Option<(String, String)>,
     pub(super) first_version: u64,
@@ -144,7 +144,7 @@ impl Script {
         self.steps.push(TraceEntry { at, who: who.into(), what });
     }
 
-    /// When a version was made, to the tenth of a second. In a watch that lags, an event is looked at only after the events before it.
+    /// When a version was made, to a tenth of a second. In a watch that lags, an event is looked at only after the events before it.
     fn came_at(&self, version: u64) -> Duration {
         let at = self.versions.partition_point(|(known, _)| *known < version);
         self.versions.get(at).map_or_else(|| self.origin.elapsed(), |(_, time)| *time)
@@ -336,19 +336,19 @@ pub(super) fn is_host(client: &str) -> bool {
     client.starts_with("host-")
 }
 
-/// Whether a request is about the host's own objects. An old version of a Reconciler looks like a valid wish of a user, so such objects
-/// are never shown in an old state.
+/// Whether a request concerns the host's own objects. An old version of a Reconciler looks like a valid wish of a user, so such objects are
+/// never shown in an old state.
 fn is_own(seen: &Request) -> bool {
     matches!(seen.resource.as_str(), "modules" | "reconcilers" | "customresourcedefinitions")
 }
 
-/// Whether a request is one of the election.
+/// Whether a request belongs to the election, or to the host's own Events.
 pub(super) fn is_about_hosts(seen: &Request) -> bool {
     seen.resource == "leases"
         || seen.resource == "events" && seen.namespace.as_deref() == Some(super::hosts::NAMESPACE)
 }
 
-/// A request in words: what is asked of which object.
+/// A request in words: its verb and its object.
 pub(super) fn described(seen: &Request) -> String {
     let mut text = format!("{:?} {}", seen.verb, seen.resource).to_lowercase();
     if let Some(subresource) = &seen.subresource {

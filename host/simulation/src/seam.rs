@@ -25,16 +25,16 @@ use serde_json::Value;
 pub struct Sent {
     /// GET, PATCH and so on.
     pub method: String,
-    /// The path, with the query.
+    /// The path with the query.
     pub path: String,
     /// The body; null if there is none.
     pub body: Value,
 }
 
-/// A layer between a host and everything else, which may change what passes through it. With it, tests make hosts and guests that are
+/// A layer between a host and everything else, which may change what passes through it. Tests use it to make hosts and guests that are
 /// broken in a known way. Each start of a host has a new one.
 pub trait Seam: Send + Sync {
-    /// A request that is about to be sent. If this returns a reply, the request is not sent, and the reply is taken as its reply.
+    /// A request before it is sent. If this returns a reply, the request is not sent, and the host gets that reply.
     fn request(&self, request: &mut Sent) -> Option<Value> {
         let _ = request;
         None
@@ -107,7 +107,7 @@ where
         let shown = move |bytes: Bytes| {
             let mut event: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             match seam.event(&sent.path, &mut event) {
-                // The type first, as the API server has it.
+                // The type comes first, as from the API server.
                 true => format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into(),
                 false => Bytes::new(),
             }
@@ -129,7 +129,7 @@ fn response(code: u16, bytes: Bytes) -> http::Response<Body> {
     response
 }
 
-/// How many times guests were called, and where an answer did not depend only on its request.
+/// Counts the calls of guests, and records where an answer did not depend only on its request.
 #[derive(Debug, Default)]
 pub(super) struct Impure {
     found: Mutex<Option<Caught>>,
@@ -160,7 +160,7 @@ impl Impure {
 
     /// From now on, checks that answers have only fields that their kinds have.
     pub(super) fn compare_with(&self, kinds: &Arc<Kinds>) {
-        // A second time says the same.
+        // A second call would set the same value.
         let _ = self.kinds.set(Arc::clone(kinds));
     }
 
@@ -222,11 +222,11 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
             impure.weigh(answer, limits);
             impure.fit(&answer.response);
         }
-        // What a sound host asked a guest before, in any run, has been looked at.
+        // A request of a sound host that this module already got, in any run, has been checked.
         if seam.is_none() && !is_new(module, text) {
             return first;
         }
-        // What ran out of fuel or memory says nothing, and takes long to say it.
+        // An answer that ran out of fuel or memory proves nothing, and takes long.
         if impure.first().is_some() || first.as_ref().is_err_and(|error| error.origin == Origin::Engine) {
             return first;
         }
@@ -252,7 +252,7 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
     })
 }
 
-/// Whether this module has not got this request before in this process. Most of the many runs of a search begin alike.
+/// Whether this module gets this request for the first time in this process. Most runs of a search begin in the same way.
 fn is_new(module: &Module, text: &str) -> bool {
     static ASKED: LazyLock<Mutex<HashSet<u64>>> = LazyLock::new(Mutex::default);
     let mut hasher = DefaultHasher::new();

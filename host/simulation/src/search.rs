@@ -1,4 +1,4 @@
-//! Running many plans, and shortening those that break a property.
+//! Runs many plans, and shortens those that break a property.
 
 use std::{
     any::Any,
@@ -21,37 +21,37 @@ use super::{
 /// A run that broke a property.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What repeats it, as short as it could be made.
+    /// The line that repeats it, with as few faults as possible.
     pub replay: Replay,
-    /// What came of that.
+    /// The outcome of that line.
     pub outcome: RunOutcome,
 }
 
-/// How many plans there were of a kind.
+/// The number of plans of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Run at all.
+    /// Plans that were run.
     pub run: usize,
-    /// Of these, those in which it came to pass.
+    /// Those of them in which a fault of the class happened.
     pub hit: usize,
 }
 
-/// What came of many runs.
+/// The result of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// How many distinct plans were run.
     pub plans: usize,
-    /// How many of them had each perturbation of the catalogue.
+    /// How many plans of each class there were.
     pub by_class: BTreeMap<Class, Count>,
-    /// How many there were of each scenario, and how long they took together.
+    /// How many plans of each scenario there were, and how long they took together.
     pub by_scenario: BTreeMap<String, (usize, Duration)>,
-    /// How many had a fault that came to pass.
+    /// How many had a fault that happened.
     pub hit: usize,
-    /// How many were run twice, to see that the same happens.
+    /// How many were run twice, to see that both runs are the same.
     pub repeated: usize,
-    /// The runs that broke a property, at most as many as were asked for.
+    /// The runs that broke a property, at most as many as the search was asked to keep.
     pub failures: Vec<Failure>,
-    /// How many broke one in all.
+    /// How many runs broke a property in total.
     pub failed: usize,
 }
 
@@ -69,8 +69,8 @@ impl Tally {
         }
     }
 
-    /// The kinds of plans of which fewer came to pass than there must be, in words: a search that finds nothing because it no longer
-    /// looks is none.
+    /// The classes in which fewer plans happened than required, in words. A search that finds nothing because it no longer reaches anything
+    /// proves nothing.
     pub fn lacking(&self, floors: &[(Class, usize)]) -> Vec<String> {
         let hit = |kind: Class| self.by_class.get(&kind).map_or(0, |count| count.hit);
         let lacking = floors.iter().filter(|(kind, floor)| hit(*kind) < *floor);
@@ -80,10 +80,11 @@ impl Tally {
     }
 }
 
-/// Runs plans, several at once. `progress` is told after each run how many are done and how many of them broke a property.
+/// Runs plans, several at the same time. `progress` gets the number of finished runs, and how many of them broke a property, after each
+/// run.
 ///
 /// # Errors
-/// When the machine does not give what a run needs, or a run panicked.
+/// If the machine lacks the resources for a run, or a run panicked.
 pub fn search(
     subjects: &[Subject<'_>],
     plans: &[Chosen],
@@ -120,7 +121,7 @@ pub fn search(
         })
     })?;
     let (mut tally, mut failed) = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Which thread was first is no matter of the plans.
+    // The order of the threads must not affect the result.
     failed.sort_unstable();
     for number in failed {
         if tally.failures.len() >= effort.failures_max {
@@ -130,7 +131,7 @@ pub fn search(
             && let Some(subject) = subjects.get(chosen.subject)
         {
             let failure = shorten(subject, chosen.seed, &chosen.plan)?;
-            // Several plans may come down to one.
+            // Several plans may shorten to the same one.
             if !tally.failures.iter().any(|other| other.replay == failure.replay) {
                 tally.failures.push(failure);
             }
@@ -139,7 +140,7 @@ pub fn search(
     Ok(tally)
 }
 
-/// Runs a plan, or runs it twice, when both must be the same.
+/// Runs a plan. With `again`, runs it twice, and both runs must be the same.
 fn run(subject: &Subject<'_>, chosen: &Chosen, again: bool) -> anyhow::Result<RunOutcome> {
     let simulation = &subject.simulation;
     let once = || {
@@ -163,15 +164,15 @@ fn said(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
 }
 
-/// Leaves faults out of a plan as long as a property still breaks.
+/// Removes faults from a plan as long as a property still breaks.
 ///
 /// # Errors
-/// When the machine does not give what a run needs.
+/// If the machine lacks the resources for a run.
 pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<Failure> {
     let simulation = &subject.simulation;
     let mut plan = plan.clone();
     let mut outcome = simulation.run(seed, &plan, &subject.reference)?;
-    // What one fault was needed for another may no longer be needed for, so that all are tried again after each that went.
+    // Once a fault is removed, another one may no longer be needed, so all are tried again.
     let mut at = 0;
     while plan.0.len() > 1 && at < plan.0.len() {
         let mut fewer = plan.clone();
@@ -183,7 +184,7 @@ pub fn shorten(subject: &Subject<'_>, seed: u64, plan: &Plan) -> anyhow::Result<
             at += 1;
         }
     }
-    // A plan of one fault draws nothing from the seed but names and uids.
+    // A plan with one fault uses the seed only for names and uids.
     let mut seed = seed;
     if seed != 0 {
         let found = simulation.run(0, &plan, &subject.reference)?;

@@ -1,9 +1,9 @@
-//! Plans and properties in words, for people who do not know their notation.
+//! Plans and properties in words, for people who do not know the notation.
 
 use super::{Fault, OnEvent, OnRequest, OnWrite, Property, RunOutcome};
 
 impl Fault {
-    /// What goes wrong, in a sentence without its end. `at` is what it befell, as the trace has it.
+    /// The fault, as a sentence without a full stop. `at` is the place of the fault, as in the trace.
     fn in_words(&self, at: Option<&str>) -> String {
         let named = |what: &str, number: u32| match at {
             Some(at) => format!("{what} {number} ({at})"),
@@ -80,7 +80,7 @@ fn of_event(what: OnEvent) -> &'static str {
 }
 
 impl Property {
-    /// What should hold, as a sentence without its end.
+    /// What should hold, as a sentence without a full stop.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Converges => "each step of the scenario comes to what it expects",
@@ -103,7 +103,7 @@ impl Property {
         }
     }
 
-    /// What the author of a guest looks for when it does not hold.
+    /// What the author of a guest should look for if it does not hold.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Converges => {
@@ -144,7 +144,7 @@ impl Property {
     }
 }
 
-/// What went wrong in a run, a sentence each, in the order of the plan.
+/// The faults of a run, each as a sentence, in the order of the plan.
 pub fn faults(faults: &[Fault], outcome: &RunOutcome) -> Vec<String> {
     let at = |fault: &Fault| {
         let text = fault.to_string();

@@ -45,7 +45,7 @@ pub(super) struct World {
     skew: Duration,
     starts: AtomicU32,
     hosts: Mutex<Vec<Running>>,
-    /// Whether a host should run, so that a crashed one is started again.
+    /// Whether a host should run. If so, a crashed one is started again.
     pub(super) wanted: AtomicBool,
     records: Mutex<Vec<Record>>,
     pub(super) impure: Arc<Impure>,
@@ -54,7 +54,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A copy of a cluster at this time. The plan is carried out once it is armed. Must be called in a runtime whose time stands still.
+    /// A copy of a cluster at this time. Its plan has effects only after it is armed. Must be called in a runtime whose time stands still.
     pub(super) fn new(
         base: &ApiServer,
         engine: &Engine,
@@ -125,12 +125,12 @@ impl World {
         }
     }
 
-    /// Writes down what the driver does.
+    /// Adds an action of the driver to the trace.
     pub(super) fn say(&self, who: &str, what: String) {
         self.script().say(who, what);
     }
 
-    /// Every request so far.
+    /// Calls `look` with all requests so far.
     pub(super) fn with_records<T>(&self, look: impl FnOnce(&[Record]) -> T) -> T {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         records.extend(self.server.take_requests());
@@ -177,12 +177,12 @@ impl World {
         Ok(())
     }
 
-    /// How many hosts run beside each other.
+    /// How many hosts run at the same time.
     fn hosts_wanted(&self) -> usize {
         if self.elect { 2 } else { 1 }
     }
 
-    /// Ends all hosts at their present point. None is started again.
+    /// Ends all hosts where they are. None is started again.
     pub(super) fn kill_hosts(&self) {
         self.wanted.store(false, Ordering::Relaxed);
         for host in self.hosts().drain(..) {
@@ -199,7 +199,7 @@ impl World {
         let Some(host) = ended else { return };
         host.kill();
         tokio::time::sleep(RESTART_AFTER).await;
-        // A scenario may have started one meanwhile.
+        // A scenario may have started one in the meantime.
         let is_missing = self.hosts().len() < self.hosts_wanted();
         if self.wanted.load(Ordering::Relaxed) && is_missing {
             self.start_one();
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// When a host last changed anything, or tried to.
+    /// The time of the last write of a host, or of its last attempt.
     fn last_change(&self) -> Duration {
         let number = self.with_records(|records| {
             let is_write = |record: &&Record| {
@@ -237,9 +237,10 @@ impl World {
         number.and_then(|number| self.script().times.get(&number).copied()).unwrap_or_default()
     }
 
-    /// Makes every watch list anew, so that nothing stays hidden.
+    /// Makes every watch list again, so that nothing stays hidden.
     pub(super) fn relist(&self) {
-        // A watch that has brought the last version would go on from there: there must be a later one, of something that nobody sees.
+        // A watch that has sent the last version would continue from there. So there must be a later version, of an object that no host
+        // watches.
         let tick = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {
@@ -254,7 +255,7 @@ impl World {
         self.server.close_watches(None);
     }
 
-    // === What goes on beside the hosts ===
+    // === Beside the hosts ===
 
     async fn run_controllers(self: Arc<Self>) {
         let mut looked_at = 0;
@@ -307,7 +308,7 @@ impl World {
         }
     }
 
-    /// Does something as a user. Objects of cluster scope may be named with a namespace.
+    /// Acts as a user. A cluster-scoped object may be named with a namespace.
     pub(super) fn act(&self, who: &str, act: &Act) -> Result<Value, Failure> {
         let without = |mut target: ObjectRef| {
             target.namespace = None;
@@ -328,7 +329,7 @@ impl World {
                     Act::Delete { target, cascade } => Act::Delete { target: without(target), cascade },
                     _ => return Err(failure),
                 };
-                // What is wrong with it says more than that it is in no namespace.
+                // The second error says more than that the object is in no namespace.
                 self.server.act(who, &act).map_err(|second| if second.code == 404 { failure } else { second })
             }
             other => other,
@@ -351,7 +352,7 @@ impl World {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// What happened when a request was made.
+    /// The step of the trace at which a request was made.
     pub(super) fn step_of(&self, number: u64) -> Option<TraceEntry> {
         let script = self.script();
         let at = script.times.get(&number)?;

@@ -10,52 +10,52 @@ use crate::{
     request::{PatchForm, Path, Request},
 };
 
-/// What becomes of the objects that a deleted one owns.
+/// What happens to the objects that a deleted object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cascade {
-    /// They are deleted after it.
+    /// They are deleted after their owner.
     Background,
-    /// They are deleted before it; it waits for those that block it.
+    /// They are deleted before their owner, which waits for those that block it.
     Foreground,
-    /// They stay, and no longer name it as an owner.
+    /// They stay, and no longer have an owner reference to it.
     Orphan,
 }
 
-/// Something that somebody does.
+/// An action of a user or controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Creates an object.
     Create(Value),
-    /// Applies an object, server-side.
+    /// Server-side apply.
     Apply {
-        /// What is wanted.
+        /// The object to apply.
         object: Value,
-        /// Who is to own its fields.
+        /// The field manager.
         manager: String,
-        /// Whether fields are taken over from others.
+        /// Whether the apply takes fields over from other managers.
         force: bool,
     },
-    /// Replaces an object, which carries the version that it replaces, or none.
+    /// Replaces an object. It has the resourceVersion that it replaces, or none.
     Update(Value),
     /// Merges a patch into an object (RFC 7386).
     Merge {
         /// Which object.
         target: ObjectRef,
-        /// `status`, or none.
+        /// `status`, if any.
         subresource: Option<String>,
-        /// What changes.
+        /// The patch.
         patch: Value,
     },
-    /// Carries out a JSON patch (RFC 6902).
+    /// Applies a JSON patch (RFC 6902).
     JsonPatch {
         /// Which object.
         target: ObjectRef,
-        /// `status`, or none.
+        /// `status`, if any.
         subresource: Option<String>,
         /// The operations.
         patch: Value,
     },
-    /// Evicts a Pod, where its PodDisruptionBudget allows it.
+    /// Evicts a Pod, if its PodDisruptionBudget allows it.
     Evict {
         /// Which Pod.
         target: ObjectRef,
@@ -64,13 +64,13 @@ pub enum Act {
     Delete {
         /// Which object.
         target: ObjectRef,
-        /// What becomes of what it owns.
+        /// What happens to the objects that it owns.
         cascade: Cascade,
     },
 }
 
 impl Act {
-    /// The object that it is about.
+    /// The object of the action.
     pub(crate) fn reference(&self) -> ObjectRef {
         let named = |object: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -90,7 +90,7 @@ impl Act {
         }
     }
 
-    /// The request that it is.
+    /// The same action as a request.
     pub(crate) fn request(&self, reference: &ObjectRef, plural: &str, actor: &str) -> Request {
         let (group, version) = reference.api_version.split_once('/').unwrap_or(("", &reference.api_version));
         let mut path = Path {

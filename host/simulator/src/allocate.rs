@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{Failure, failure::cause, kinds::Served, store::Key, verbs::Context};
 
-/// The range of node ports, and of the last two bytes of addresses.
+/// The ranges of node ports, and of the last two bytes of addresses as one number.
 const NODE_PORTS: std::ops::Range<u64> = 30_000..32_768;
 const ADDRESSES: std::ops::Range<u64> = 10..65_000;
 
-/// Gives a Service what its type needs, and keeps what it had.
+/// Gives a Service what its type needs, and keeps what it has.
 ///
 /// # Errors
 /// 422 when a node port or an address is taken.
@@ -40,7 +40,7 @@ pub(crate) fn service(
     let address = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
     let taken: BTreeSet<&str> = others.iter().filter_map(|other| other["clusterIP"].as_str()).collect();
     let address = match address.as_str() {
-        // Any that is free, as in a cluster: one that has just been given back is hardly ever next.
+        // A random free one, as in a cluster, so an address that was just released is rarely the next one.
         "" => random
             .from(ADDRESSES)
             .map(|number| format!("10.96.{}.{}", number / 256, number % 256))
@@ -100,7 +100,7 @@ pub(crate) fn service(
     Ok(())
 }
 
-/// What a Service had and does not name any longer, it keeps, as far as its type still has a use for it.
+/// A Service keeps the address and the node ports that a write leaves out, as far as its type still needs them.
 fn keep(live: &Value, next: &mut Value) {
     let has_address = |spec: &Value| spec["type"] != "ExternalName";
     let has_ports = |spec: &Value| matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
@@ -124,7 +124,7 @@ fn keep(live: &Value, next: &mut Value) {
         let mut used: Vec<Value> = known.iter().map(|port| port["nodePort"].clone()).collect();
         used.retain(|number| named.iter().any(|port| port["nodePort"] == *number));
         for port in next.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            // A port is told by its name, whatever else of it changes.
+            // A port is identified by its name, whatever else of it changes.
             let was =
                 known.iter().rev().find(|was| was["name"] == port["name"]).map(|was| was["nodePort"].clone());
             if let Some(was) =

@@ -1,5 +1,5 @@
-//! The controllers that every cluster has, one step at a time: garbage collection, namespaces that end, Deployments down to Pods
-//! that only pretend to run, and PodDisruptionBudgets.
+//! The controllers of every cluster, one step at a time: garbage collection, namespace deletion, Deployments with Pods that only pretend to
+//! run, and PodDisruptionBudgets.
 
 mod deployments;
 mod disruption;
@@ -17,15 +17,15 @@ use crate::{
 /// What a controller does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ControllerAction {
-    /// It does this, under this name.
+    /// It takes this action, under this name.
     Act(&'static str, Act),
     /// It deletes a Pod that has stopped.
     EndPod(pintle_wit::ObjectRef),
-    /// It takes the last finalizer off a namespace that is empty.
+    /// It removes the last finalizer of an empty namespace.
     EndNamespace(Key),
 }
 
-/// One of the steps that could be taken next, in the order of their turn; the first is `nth` 0.
+/// A step that could be taken now. Steps have an order; `nth` 0 is the first.
 pub(crate) fn step(store: &Store, nth: usize) -> Option<ControllerAction> {
     garbage::steps(store).chain(deployments::steps(store)).chain(disruption::steps(store)).nth(nth)
 }

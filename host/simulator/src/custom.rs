@@ -1,4 +1,4 @@
-//! Objects of custom kinds: what their schema does not have is cut away, and what it forbids is refused.
+//! Objects of custom kinds: fields that their schema does not have are pruned, and what it forbids is refused.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -23,7 +23,7 @@ pub(crate) fn pruned(shape: Shape<'_>, value: &Value) -> Value {
     }
 }
 
-/// Everything in a value that its schema forbids, but for its rules in CEL.
+/// Everything in a value that its schema forbids, without its CEL rules.
 pub(crate) fn misfits(shape: Shape<'_>, value: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
     check(shape, value, "", &mut found);
@@ -65,7 +65,7 @@ fn check(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     compose(shape, value, path, found);
 }
 
-/// Whether a schema has a keyword that is true or false, and it is true.
+/// Whether a boolean keyword of a schema is true.
 fn has(shape: Shape<'_>, keyword: &str) -> bool {
     shape.get(keyword) == Some(&Value::Bool(true))
 }
@@ -156,7 +156,7 @@ fn check_members(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Ca
                 }
             }
             for (name, within) in fields {
-                // Metadata has rules of its own.
+                // Metadata has its own rules.
                 if path.is_empty() && name == "metadata" {
                     continue;
                 }
@@ -181,7 +181,7 @@ fn check_members(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Ca
     }
 }
 
-/// Several schemas for one place.
+/// Checks the schemas that are combined for one value.
 fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) {
     let misfits = |node: &Value| {
         let mut found = Vec::new();
@@ -190,7 +190,7 @@ fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) 
     };
     let branches =
         |keyword: &str| shape.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // What is wrong as a whole has no field; its path is in the message.
+    // An error in the whole value has no field. Its path is in the message.
     let mut wrong = |why: &str| {
         found.push(cause("<nil>", "FieldValueInvalid", format!("Invalid value: \"\": {path:?} {why}")))
     };
@@ -214,7 +214,7 @@ fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) 
     if shape.get("not").is_some_and(|node| misfits(node).is_empty()) {
         wrong("must not validate the schema (not)");
     }
-    // What is wrong with the first of several is told too.
+    // The errors of the first branch are reported as well.
     let told = ["anyOf", "oneOf"]
         .into_iter()
         .filter(|keyword| fitting(keyword) == 0)
@@ -223,7 +223,8 @@ fn compose(shape: Shape<'_>, value: &Value, path: &str, found: &mut Vec<Cause>) 
     found.extend(told.flat_map(&misfits).collect::<Vec<_>>());
 }
 
-/// Whether a text matches a pattern; nothing where the pattern is none. Patterns are few and stand in CRDs: each is read once a thread.
+/// Whether a text matches a pattern; `None` if the pattern is not valid. Patterns are few and come from CRDs, so each thread compiles each
+/// of them only once.
 fn is_match(pattern: &str, text: &str) -> Option<bool> {
     thread_local! {
         static READ: RefCell<HashMap<String, Option<regex::Regex>>> = RefCell::default();
@@ -245,7 +246,7 @@ fn is_date_time(text: &str) -> bool {
     })
 }
 
-/// Keywords of schemas that are looked at, or that change nothing of what is stored.
+/// Keywords of schemas that are checked, or that do not affect what is stored.
 const KEYWORDS: [&str; 34] = [
     "additionalProperties",
     "allOf",
@@ -283,7 +284,7 @@ const KEYWORDS: [&str; 34] = [
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// Formats of text that the API server checks, and that are not checked here.
+/// Formats of text that the API server checks and the simulator does not.
 const FORMATS: [&str; 24] = [
     "bsonobjectid",
     "byte",
@@ -311,7 +312,7 @@ const FORMATS: [&str; 24] = [
     "uuid4",
 ];
 
-/// What a CRD declares, and the API server heeds, that is not modelled here.
+/// What a CRD declares, and the API server observes, but the simulator does not model.
 pub(crate) fn not_modelled(crd: &Value) -> Option<String> {
     let spec = &crd["spec"];
     if spec["conversion"]["strategy"] == "Webhook" {
@@ -329,7 +330,7 @@ fn beyond(schema: &Value, path: &str, in_items: bool, in_map: bool) -> Option<St
     let at = if path.is_empty() { "the schema" } else { path };
     for (keyword, value) in schema.as_object()? {
         let known = KEYWORDS.contains(&keyword.as_str()) || keyword == "x-kubernetes-validations";
-        // What is off, or holds nothing, is as good as not there.
+        // A keyword that is false or null has no effect.
         let is_set = !matches!(value, Value::Null | Value::Bool(false));
         if !known && is_set {
             return Some(format!("{keyword} in {at} of a CRD"));

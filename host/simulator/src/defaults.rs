@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use pintle_schema::shape::Shape;
 
-/// Sets a field that is not there.
+/// Sets a field that is absent.
 fn default(object: &mut Value, field: &str, value: Value) {
     if object.get(field).is_none_or(Value::is_null) {
         object[field] = value;
     }
 }
 
-/// Fills a built-in kind's object in.
+/// Sets the defaults of a built-in kind's object.
 pub(crate) fn builtin(kind: &str, object: &mut Value) {
     match kind {
         "Deployment" => deployment(object),
@@ -75,7 +75,7 @@ fn deployment(object: &mut Value) {
     for condition in
         object["status"].get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten()
     {
-        // A time that is not set is told as null.
+        // A time that is not set is shown as null.
         default(condition, "lastTransitionTime", Value::Null);
         default(condition, "lastUpdateTime", Value::Null);
     }
@@ -125,7 +125,7 @@ fn service(object: &mut Value) {
 
 fn secret(object: &mut Value) {
     default(object, "type", "Opaque".into());
-    // What is sent as text is stored like the rest.
+    // Values that are sent as text are stored like the others.
     let Some(Value::Object(text)) = object.as_object_mut().and_then(|fields| fields.remove("stringData"))
     else {
         return;
@@ -168,7 +168,7 @@ fn custom_resource_definition(object: &mut Value) {
     default(&mut object["spec"], "conversion", json!({"strategy": "None"}));
 }
 
-/// Fills a custom kind's object in by the defaults of its schema.
+/// Sets the defaults of a custom kind's schema.
 pub(crate) fn by_schema(shape: Shape<'_>, value: &mut Value) {
     match value {
         Value::Object(_) => {

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 pub struct Failure {
     /// The HTTP status code, 400 to 599.
     pub code: u16,
-    /// The machine-readable reason, `NotFound` for instance; empty for an error that the API server did not foresee.
+    /// The machine-readable reason, for instance `NotFound`. Empty for an unexpected error of the API server.
     pub reason: String,
     /// What happened, in words.
     pub message: String,
     /// The fields that are at fault.
     pub causes: Vec<Cause>,
-    /// After how many seconds the client should ask again.
+    /// The number of seconds after which the client should ask again.
     pub retry_after_seconds: Option<u32>,
 }
 
@@ -24,7 +24,7 @@ impl Failure {
         Self { code, reason: reason.into(), message: message.into(), ..Self::default() }
     }
 
-    /// The failure that a code alone stands for, in the API server's own words: what a [`Faults`](crate::Faults) answers with.
+    /// The failure for a status code, in the API server's own words. [`Faults`](crate::Faults) use it.
     pub fn of(code: u16) -> Self {
         let (reason, message) = match code {
             400 => ("BadRequest", "the server could not understand the request"),
@@ -79,12 +79,12 @@ impl Failure {
         Self { causes, ..Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {message}")) }
     }
 
-    /// What the simulator knows that it does not know.
+    /// The simulator does not model what was asked.
     pub(crate) fn not_modelled(what: &str) -> Self {
         Self::new(501, "NotModelled", format!("the simulator does not model {what}"))
     }
 
-    /// As the body of a reply, or the object of an `ERROR` event.
+    /// The Status in the body of a reply, or in an `ERROR` event.
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
@@ -112,7 +112,7 @@ pub(crate) fn cause(field: &str, reason: &str, message: impl Into<String>) -> Ca
 }
 
 impl Failure {
-    /// The failure that a Status tells of.
+    /// The failure that a Status describes.
     pub(crate) fn from_status(status: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let causes = status["details"]["causes"].as_array().into_iter().flatten().map(|cause| Cause {

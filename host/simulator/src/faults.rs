@@ -8,13 +8,13 @@ use crate::Failure;
 
 /// Decides what happens to requests and events. It is called while the server is locked, so it must not call the server.
 pub trait Faults: Send {
-    /// What becomes of a request that has not been carried out yet.
+    /// What happens to a request that has not been carried out yet.
     fn request(&mut self, seen: &RequestSeen) -> Fate {
         let _ = seen;
         Fate::Pass
     }
 
-    /// What becomes of an event that a watch is about to bring. Bookmarks are not asked about.
+    /// What happens to an event that a watch is about to send. It is not called for bookmarks.
     fn event(&mut self, stream: &StreamSeen, event: &EventSeen) -> EventFate {
         let _ = (stream, event);
         EventFate::Deliver
@@ -53,44 +53,44 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it changes anything when it succeeds.
+    /// Whether a successful request changes anything.
     pub fn is_mutating(self) -> bool {
         matches!(self, Self::Create | Self::Apply | Self::Patch | Self::Update | Self::Delete)
     }
 }
 
-/// A request as it came in.
+/// A request, as it arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestSeen {
-    /// Counts all requests, from 1. Those of [`ApiServer::act`](crate::ApiServer::act) count too, though no fault befalls them.
+    /// Counts all requests, from 1. Those of [`ApiServer::act`](crate::ApiServer::act) count too, although they have no faults.
     pub number: u64,
     /// The name that the connection was given ([`ApiServer::service`](crate::ApiServer::service)), or who acts.
     pub client: String,
-    /// The user whom the client acts as; the client itself when it acts as nobody else.
+    /// The user that the client impersonates, or else the client itself.
     pub actor: String,
-    /// What is asked.
+    /// What the request does.
     pub verb: Verb,
     /// The kind's group; empty for the core group.
     pub group: String,
     /// The kind's version in its group.
     pub version: String,
-    /// The kind's name in paths, `configmaps` for instance; empty for discovery.
+    /// The plural name of the kind in paths, for instance `configmaps`. Empty for discovery.
     pub resource: String,
     /// The namespace, if the request names one.
     pub namespace: Option<String>,
-    /// The object, if the request names one in its path; for a create, the one in its body.
+    /// The object, if the request names one in its path. For a create, the name in its body.
     pub name: Option<String>,
     /// The subresource, `status` for instance.
     pub subresource: Option<String>,
-    /// Who is to own the fields that are written.
+    /// The field manager.
     pub manager: Option<String>,
-    /// Whether a server-side apply takes fields over from others.
+    /// Whether a server-side apply is forced.
     pub force: bool,
-    /// What was sent; null when nothing was.
+    /// The body, or null if there is none.
     pub body: Value,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
     /// It is carried out.
@@ -109,7 +109,7 @@ pub enum Fate {
     SilenceBefore,
     /// It is carried out, and no reply ever comes.
     SilenceAfter,
-    /// A get or list is answered as things were at this version ([`ApiServer::version`](crate::ApiServer::version)); anything else is
+    /// A get or list is answered with the state at this version ([`ApiServer::version`](crate::ApiServer::version)). Any other request is
     /// carried out.
     AsOf(u64),
 }
@@ -117,7 +117,7 @@ pub enum Fate {
 /// A watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSeen {
-    /// Counts watches, from 1: a client that connects again has another one.
+    /// Counts watches, from 1. A client that connects again gets another number.
     pub number: u64,
     /// The name that the connection was given.
     pub client: String,
@@ -127,13 +127,13 @@ pub struct StreamSeen {
     pub version: String,
     /// The kind's name in paths.
     pub resource: String,
-    /// The one namespace that is watched, if it is one.
+    /// The namespace, if only one is watched.
     pub namespace: Option<String>,
     /// The label selector; empty for none.
     pub label_selector: String,
 }
 
-/// What a watch's event tells.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The object is new, or new to the watch's selector.
@@ -145,7 +145,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// As events name it.
+    /// The name in events.
     pub fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -155,32 +155,32 @@ impl Change {
     }
 }
 
-/// An event that a watch is about to bring.
+/// An event that a watch is about to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSeen {
     /// Counts the events of this watch, from 1.
     pub number: u64,
-    /// What it tells.
+    /// Its type.
     pub change: Change,
     /// The version of the change.
     pub version: u64,
-    /// The object, as the watch brings it (whole, also where the watch shows metadata alone).
+    /// The whole object, even if the watch shows only metadata.
     pub object: Arc<Value>,
 }
 
-/// What becomes of an event.
+/// What happens to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventFate {
-    /// It is brought.
+    /// It is sent.
     Deliver,
-    /// This watch never brings it: a list, or another watch from an older version, is the next to show it.
+    /// This watch never sends it. A list, or another watch from an older version, shows it.
     Hide,
-    /// It comes after this long, and so does what comes after it. It is not asked about again.
+    /// It comes after this long, and so do the events after it. The faults are not asked about it again.
     Delay(Duration),
-    /// It is brought twice.
+    /// It is sent twice.
     Duplicate,
-    /// The watch ends before it, as when a connection is closed.
+    /// The watch ends before the event, as when a connection is closed.
     Close,
-    /// The watch ends before it with 410 Gone, which makes the client list anew.
+    /// The watch ends before the event with 410 Gone, so that the client lists again.
     Gone,
 }

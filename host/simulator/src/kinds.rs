@@ -1,4 +1,4 @@
-//! Which kinds are served, and how.
+//! The kinds that are served, and how.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use crate::{
     store::{Key, Store},
 };
 
-/// A kind as it is served.
+/// A served kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) group: String,
@@ -20,13 +20,13 @@ pub(crate) struct Served {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// Whether the status is written by a subresource of its own.
+    /// Whether it has a status subresource.
     pub(crate) status: bool,
-    /// Whether the API server counts the changes of what is wanted.
+    /// Whether the API server counts the changes of its spec in a generation.
     pub(crate) generation: bool,
     /// Whether a CRD defines it.
     pub(crate) custom: bool,
-    /// What its CRD states in CEL.
+    /// The CEL rules of its CRD.
     pub(crate) rules: Rules,
     schema: Value,
 }
@@ -36,12 +36,12 @@ impl Served {
         api_version(&self.group, &self.version)
     }
 
-    /// Whether an object of this kind is kept there.
+    /// Whether a key is that of an object of this kind.
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.plural == key.resource && self.group == key.group
     }
 
-    /// As the API server's messages name it.
+    /// The name in the API server's messages.
     pub(crate) fn qualified(&self) -> String {
         match self.group.as_str() {
             "" => self.plural.clone(),
@@ -49,7 +49,7 @@ impl Served {
         }
     }
 
-    /// As the messages about invalid objects name it.
+    /// The name in messages about invalid objects.
     pub(crate) fn qualified_kind(&self) -> String {
         match self.group.as_str() {
             "" => self.kind.clone(),
@@ -115,7 +115,7 @@ static SERVED: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| {
     served.map(Arc::new).collect()
 });
 
-/// The groups that every API server serves: of their kinds, one that is not among ours is there all the same.
+/// The groups that every API server serves. A kind of these groups exists even if the simulator does not have it.
 const BUILTIN_GROUPS: [&str; 17] = [
     "",
     "admissionregistration.k8s.io",
@@ -136,7 +136,7 @@ const BUILTIN_GROUPS: [&str; 17] = [
     "storage.k8s.io",
 ];
 
-/// What becomes of a request for a kind that is not served here: 404 as of the API server, or 501 where that has it.
+/// The answer to a request for a kind that is not served here: 404 as from the API server, or 501 if the API server has that kind.
 pub(crate) fn unknown(group: &str, what: &str) -> Failure {
     match BUILTIN_GROUPS.contains(&group) && !what.is_empty() {
         true => Failure::not_modelled(&format!("{what} of the group {group:?}")),
@@ -151,7 +151,7 @@ pub(crate) fn find(store: &Store, group: &str, version: &str, plural: &str) -> O
         .cloned()
 }
 
-/// The kind that an object says it is of.
+/// The kind of an object, by its apiVersion and kind.
 pub(crate) fn of(store: &Store, api_version: &str, kind: &str) -> Option<Arc<Served>> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     all(store)
@@ -159,12 +159,12 @@ pub(crate) fn of(store: &Store, api_version: &str, kind: &str) -> Option<Arc<Ser
         .cloned()
 }
 
-/// Every kind, in the order in which discovery names them.
+/// Every kind, in the order of discovery.
 pub(crate) fn all(store: &Store) -> impl Iterator<Item = &Arc<Served>> {
     SERVED.iter().chain(store.custom_kinds())
 }
 
-/// The kinds that a CRD defines, one a version.
+/// The kinds of a CRD, one for each served version.
 pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();

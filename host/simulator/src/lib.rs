@@ -1,8 +1,8 @@
-//! An in-memory Kubernetes API server at the level of HTTP: a real `kube::Client` uses it in place of a cluster.
+//! An in-memory Kubernetes API server at the level of HTTP: a real `kube::Client` uses it instead of a cluster.
 //!
-//! It reads no clock and no randomness of the operating system: time comes from [`Options::clock`], uids from [`Options::seed`], and
-//! everything else from the order of the requests. So the same requests get the same replies, byte for byte, and a [`Faults`] can
-//! have each of them fail, be late or be lost, and each event of a watch be hidden, doubled or late.
+//! It reads neither the clock nor random numbers of the operating system. Time comes from [`Options::clock`], uids come from
+//! [`Options::seed`], and everything else depends on the order of the requests. So the same requests get the same replies, byte for byte.
+//! [`Faults`] can make a request fail, late or lost, and a watch event hidden, duplicated or late.
 //!
 //! ```no_run
 //! use pintle_simulator::{ApiServer, Options};
@@ -14,41 +14,42 @@
 //!
 //! # What is modelled
 //!
-//! get, list (limit, continue, exact and older versions), watch (bookmarks, 410, ends), create, update, JSON patch, merge patch, server-side
-//! apply, delete (preconditions, finalizers, background, foreground, orphan), the `status` subresource, evictions with PodDisruptionBudgets,
-//! discovery and access reviews (everybody may do everything), for the kinds that `kinds.rs` lists and for all that CRDs define, with
-//! their schemas and their rules in CEL. ConfigMap, Secret, Service, Deployment, Ingress, PodDisruptionBudget and custom kinds are
-//! compared with a real API server, request by request, and so are evictions (`tests/conformance.rs`); the other kinds follow the same
-//! code and are not compared.
+//! get, list (limit, continue, exact and older versions), watch (bookmarks, 410, ends), create, update, JSON patch, merge patch,
+//! server-side apply, delete (preconditions, finalizers, background, foreground, orphan), the `status` subresource, evictions with
+//! PodDisruptionBudgets, discovery and access reviews (everybody may do everything), for the kinds in `kinds.rs` and for all kinds that
+//! CRDs define, with their schemas and their CEL rules. `tests/conformance.rs` compares ConfigMap, Secret, Service, Deployment, Ingress,
+//! PodDisruptionBudget, custom kinds and evictions with a real API server, request by request. The other kinds use the same code, but are
+//! not compared.
 //!
 //! # What is refused with 501
 //!
 //! | what | why |
 //! | --- | --- |
-//! | kinds of Kubernetes' own groups that are not in `kinds.rs`: quotas, limits, webhooks, admission policies and so on | what they would do to other requests is not modelled |
-//! | Namespaces with `pod-security.kubernetes.io/enforce` | nor is Pod Security |
-//! | CRDs with a keyword, a format or a pattern that is not evaluated here, with a rule in CEL that does not compile, that uses what is not known (`url()`, `quantity()` and the like), or that compares items of lists with what they were; below `additionalProperties` no rule is | nobody else would notice |
+//! | kinds of Kubernetes' own groups that are not in `kinds.rs`: quotas, limits, webhooks, admission policies and so on | their effects on other requests are not modelled |
+//! | Namespaces with `pod-security.kubernetes.io/enforce` | Pod Security is not modelled |
+//! | CRDs with a keyword, a format or a pattern that is not evaluated here, or with a CEL rule that does not compile, that compares an item of a list with its old value, that has `optionalOldSelf`, or that is below `additionalProperties` | nobody else would notice |
+//! | writes that need a CEL rule with an unknown function (`quantity()`, `ip()` and the like) | nobody else would notice |
 //! | CRDs with several served versions, or conversion by a webhook | objects are shown as they were stored |
 //! | strategic merge patch, YAML and protobuf bodies | Pintle sends none |
 //! | dry runs, strict field validation | Pintle asks for none |
-//! | deletion of a collection | nor those |
-//! | subresources other than `status` and `eviction` (`scale`, `log`, `binding`, `token`) | nor those |
-//! | field selectors other than by name and namespace, streaming lists | nor those |
-//! | `/openapi`, `/version`, `/healthz`, metrics | nobody asks for them here |
-//! | more than ten managers of one object that do not apply | the API server folds the oldest together |
-//! | empty labels or annotations in an apply of a custom kind | the API server stores them, loses them with the next read, and takes any later write for a change |
-//! | a Service that becomes an ExternalName | what the API server stores then is not what it replies |
-//! | a status apply on a Service that is not there | the API server takes it for a creation |
+//! | deletion of a collection | Pintle asks for none |
+//! | subresources other than `status` and `eviction` (`scale`, `log`, `binding`, `token`) | Pintle asks for none |
+//! | field selectors other than by name and namespace, streaming lists | Pintle asks for none |
+//! | `/openapi`, `/version`, `/healthz`, metrics | Pintle asks for none |
+//! | more than ten managers of one object that do not apply | the API server merges the oldest ones |
+//! | empty labels or annotations in an apply of a custom kind | the API server stores them, loses them with the next read, and so counts any later write as a change |
+//! | a Service that becomes an ExternalName | the API server's reply differs from what it stores |
+//! | a status apply on a Service that does not exist | the API server treats it as a creation |
 //!
-//! # What is let pass
+//! # What is not checked
 //!
-//! Nobody can refuse what he does not see. These are not looked at, so that a run on the simulator proves nothing of them:
+//! The simulator does not check these, so a run on it proves nothing about them:
 //!
 //! * Authorization, and what admission adds to every Pod.
-//! * Of built-in kinds, all validation but that of `validate.rs`; what differs only in the words of a message.
-//! * The cost of rules in CEL, and what the API server lets pass of an object that was invalid before and did not change there.
+//! * The validation of built-in kinds, except what `validate.rs` has; the exact words of messages.
+//! * The cost of CEL rules, and errors that the API server ignores because the object already had them and did not change there.
 //! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, PodDisruptionBudgets and Pods; nodes other than
-//!   one of Linux on amd64; conditions of Pods other than becoming ready.
+//!   one with Linux on amd64; conditions of Pods other than those that lead to Ready.
 
 mod act;
 mod allocate;

@@ -1,6 +1,6 @@
-//! Amounts as the API server writes them back: `0.5` as `500m`, `1024Mi` as `1Gi`.
+//! Quantities in the form in which the API server returns them: `0.5` as `500m`, `1024Mi` as `1Gi`.
 
-/// The canonical form of an amount; what is none stays as it is.
+/// The canonical form of a quantity. A text that is not a quantity stays as it is.
 pub(crate) fn canonical(text: &str) -> String {
     let end =
         text.find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != '-' && letter != '+');
@@ -20,7 +20,7 @@ pub(crate) fn canonical(text: &str) -> String {
         return if value == 0 { "0".into() } else { format!("{value}{}", BINARY[power]) };
     }
     let Some(power) = DECIMAL.iter().position(|unit| *unit == suffix) else { return text.into() };
-    // Down to thousandths until nothing is left behind the point.
+    // Takes a unit a thousand times smaller until no digits are left after the point.
     let (mut value, mut power, mut places) = (digits, power, places);
     while places > 0 {
         let Some(next) = value.checked_mul(1000).filter(|_| power > 0) else { return text.into() };
@@ -41,7 +41,7 @@ pub(crate) fn canonical(text: &str) -> String {
     if value == 0 { "0".into() } else { format!("{value}{}", DECIMAL[power]) }
 }
 
-/// A number without its point, and how many of its digits stand behind it.
+/// The digits of a number without its point, and how many of them are after the point.
 fn digits(number: &str) -> Option<(i128, usize)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A sequence that goes on from here, and elsewhere for each seed but 0.
+    /// A sequence that continues from here, and differs for each seed except 0.
     pub(crate) fn apart(&self, seed: u64) -> Self {
         Self(self.0 ^ seed.wrapping_mul(0xD6E8_FEB8_6659_FD93))
     }
@@ -37,13 +37,13 @@ impl Random {
         )
     }
 
-    /// The numbers of a range, each once, beginning anywhere.
+    /// The numbers of a range, each once, from a random start.
     pub(crate) fn from(&mut self, range: Range<u64>) -> impl Iterator<Item = u64> + use<> {
         let start = range.start + self.next() % (range.end - range.start);
         (start..range.end).chain(range.start..start)
     }
 
-    /// The five characters that end a generated name: no vowels, so that they spell nothing.
+    /// The five characters at the end of a generated name. There are no vowels, so that they spell no words.
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let letter = |value: u64| char::from(LETTERS[usize::try_from(value % 27).unwrap_or(0)]);

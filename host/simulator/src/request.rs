@@ -1,4 +1,4 @@
-//! Parses requests: from a method, a path and headers to a verb, a kind and an object.
+//! Parses requests: a method, a path and headers become a verb, a kind and an object.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::{Failure, faults::Verb};
 
-/// In which form the body of a patch says what to change.
+/// The form of a patch's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchForm {
     Json,
     Merge,
 }
 
-/// A request, understood as far as that goes without knowing the kinds.
+/// A request, as far as it can be parsed without knowledge of the kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     pub(crate) verb: Verb,
     pub(crate) path: Path,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) patch: Option<PatchForm>,
-    /// Whether only metadata is to be shown.
+    /// Whether the reply shows only metadata.
     pub(crate) metadata_only: bool,
     pub(crate) user: Option<String>,
     pub(crate) user_agent: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Path {
 
 impl Request {
     /// # Errors
-    /// What the API server, or this one, answers at once.
+    /// The error with which the API server, or the simulator, answers at once.
     pub(crate) fn read(
         method: &Method,
         uri: &Uri,
@@ -57,7 +57,7 @@ impl Request {
         if accept.contains("protobuf") && !accept.contains("json") {
             return Err(Failure::not_modelled("protobuf"));
         }
-        // A client that prefers one form names it first.
+        // A client names the form that it prefers first.
         let first = accept.split(',').next().unwrap_or_default();
         let metadata_only = first.contains("as=PartialObjectMetadata");
         let body = if body.is_empty() {
@@ -79,7 +79,7 @@ impl Request {
         matches!(self.parameter(name), Some("true" | "1"))
     }
 
-    /// Who is to own what is written: without a name, the API server takes the user agent up to its first slash.
+    /// The field manager. Without a name, it is the user agent up to its first slash, as with the API server.
     pub(crate) fn manager(&self) -> String {
         let agent = self.user_agent.as_deref().and_then(|agent| agent.split('/').next());
         self.parameter("fieldManager").or(agent).unwrap_or("unknown").to_owned()

@@ -1,4 +1,4 @@
-//! The rules in CEL that CRDs state (`x-kubernetes-validations`).
+//! The CEL rules of CRDs (`x-kubernetes-validations`).
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{Failure, failure::cause};
 
 const KEYWORD: &str = "x-kubernetes-validations";
 
-/// The rules of a custom kind, compiled once; nothing where it has none.
+/// The rules of a custom kind, compiled once; `None` if there are none.
 #[derive(Clone, Default)]
 pub(crate) struct Rules(Option<Arc<CompiledSchema>>);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Rules {
 }
 
 impl Rules {
-    /// The rules of a schema as it stands in a CRD.
+    /// The rules of a schema in a CRD.
     pub(crate) fn of(schema: &Value) -> Self {
         Self(has_rules(schema).then(|| Arc::new(kube_cel::compile_schema(schema))))
     }
@@ -33,7 +33,7 @@ impl Rules {
         self.0.is_some()
     }
 
-    /// The rules that a change breaks.
+    /// The rules that a change violates.
     ///
     /// # Errors
     /// 501 for a rule that cannot be evaluated here.
@@ -58,7 +58,7 @@ fn walk(
     path: &str,
     found: &mut Vec<Cause>,
 ) -> Result<(), Failure> {
-    // What is as it was is not judged again, as the API server has it (KEP 4008).
+    // An unchanged value is not validated again, as with the API server (KEP 4008).
     if live == Some(next) {
         return Ok(());
     }
@@ -102,7 +102,7 @@ fn evaluate(
     path: &str,
 ) -> Result<Option<Cause>, Failure> {
     let rule = &compiled.rule;
-    // A rule about what was before is none of something new.
+    // A rule about the old value does not apply to a new one.
     if compiled.is_transition_rule && !has_live {
         return Ok(None);
     }
@@ -151,7 +151,8 @@ fn value(json: &Value) -> Cel {
     }
 }
 
-/// What rules may call. Of Kubernetes' own libraries that of URLs is stated here: the one at hand would bring a second Unicode.
+/// The functions that rules may call. Of Kubernetes' own libraries, only that for URLs is here, written anew: the available one would bring
+/// a second implementation of Unicode.
 fn context() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("isURL", |text: Arc<String>| -> Result<Cel, ExecutionError> {
@@ -198,8 +199,8 @@ fn has_rules(node: &Value) -> bool {
     }
 }
 
-/// What cannot be evaluated of the rules of one place of a schema: a rule that does not compile, or one that is about what its place
-/// was before where the API server tells items apart by more than their number.
+/// The first rule of one schema that cannot be evaluated here: a rule that does not compile, that is below a map, that has
+/// `optionalOldSelf`, or that compares an item of a list with its old value, which the API server finds by more than its index.
 pub(crate) fn not_modelled(schema: &Value, in_items: bool, in_map: bool) -> Option<String> {
     let compiled = Value::Object(
         schema.get(KEYWORD).map(|rules| (KEYWORD.to_owned(), rules.clone())).into_iter().collect(),

@@ -1,11 +1,11 @@
-//! What the API server makes of an object by the schema of its kind, before it is stored.
+//! What the API server changes in an object by the schema of its kind, before it stores the object.
 
 use pintle_schema::shape::Shape;
 use serde_json::{Map, Value, json};
 
 use crate::apply::fields::FieldSet;
 
-/// What no write but those of the status may set, or the reverse.
+/// The fields that a write cannot set: the status for most writes, and the reverse for writes of the status.
 pub(crate) fn resets(kind: &str, custom: bool, status: bool, subresource: bool) -> FieldSet {
     match (subresource, custom, kind) {
         (false, ..) if status && kind != "CustomResourceDefinition" => FieldSet::named(&["status"]),
@@ -16,8 +16,7 @@ pub(crate) fn resets(kind: &str, custom: bool, status: bool, subresource: bool) 
     }
 }
 
-/// An object of a built-in kind as the API server reads it: fields that it does not know are gone, and so is what is empty where that
-/// means the same as absent.
+/// An object of a built-in kind as the API server reads it: without unknown fields, and without empty fields where empty means absent.
 ///
 /// # Errors
 /// What does not fit, with its path.
@@ -91,7 +90,7 @@ fn noun(value: &Value) -> &'static str {
     }
 }
 
-/// Fields whose zero is the same as their absence, though their type does not say so.
+/// Fields for which zero means absent, although their type does not say so.
 const ZERO_IS_ABSENT: [&str; 11] = [
     "failureThreshold",
     "healthCheckNodePort",
@@ -117,12 +116,12 @@ const FALSE_IS_ABSENT: [&str; 10] = [
     "tty",
     "preserveUnknownFields",
 ];
-/// Fields whose empty text is not the same as their absence.
+/// Fields for which an empty text does not mean absent.
 const EMPTY_IS_KEPT: [&str; 3] = ["ingressClassName", "storageClassName", "volumeName"];
 
 fn is_empty(name: &str, shape: Shape<'_>, value: &Value) -> bool {
     if shape.is_open() {
-        // The default of a field of a CRD may well be empty.
+        // The default of a field in a CRD may be empty.
         return value.is_null();
     }
     match value {

@@ -23,15 +23,15 @@ use crate::{
     watch::{Selection, Stream},
 };
 
-/// What time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What a server is made of.
+/// The configuration of a server.
 #[derive(Clone)]
 pub struct Options {
     /// Determines uids and generated names.
     pub seed: u64,
-    /// Timestamps come from here. By default it is always 2000-01-01T00:00:00Z.
+    /// The source of timestamps. By default it is always 2000-01-01T00:00:00Z.
     pub clock: Clock,
 }
 
@@ -47,27 +47,27 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// A request that was carried out, or refused.
+/// A request that was carried out or refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The request.
     pub seen: RequestSeen,
     /// The status code of the reply.
     pub code: u16,
-    /// Whether the client got the reply, or will get it when its delay is over.
+    /// Whether the client got the reply, or will get it after its delay.
     pub replied: bool,
-    /// Whether the code is a fault's, and the server did nothing.
+    /// Whether the code comes from a fault, and the server did nothing.
     pub by_fault: bool,
-    /// The object before a request that changes something.
+    /// The object before the request, for a request that changes something.
     pub before: Option<Arc<Value>>,
-    /// The object after it; `None` when it is gone, or when nothing was done.
+    /// The object after the request; `None` if it is gone, or if nothing was done.
     pub after: Option<Arc<Value>>,
-    /// The server's version after it.
+    /// The server's version after the request.
     pub version: u64,
 }
 
 impl Record {
-    /// Whether it changed something: a no-op apply does not.
+    /// Whether the request changed something. An apply without effect does not.
     pub fn changed(&self) -> bool {
         self.seen.verb.is_mutating() && self.before != self.after
     }
@@ -78,11 +78,11 @@ impl Record {
 pub struct Snapshot {
     /// The server's version.
     pub version: u64,
-    /// The objects, whole.
+    /// The whole objects.
     pub objects: BTreeMap<ObjectRef, Arc<Value>>,
 }
 
-/// An in-memory API server. Clones are handles of the same one.
+/// An in-memory API server. A clone is a handle of the same server.
 #[derive(Clone)]
 pub struct ApiServer {
     state: Arc<Mutex<State>>,
@@ -99,7 +99,7 @@ pub(crate) struct State {
     /// How many watches were opened.
     streams: u64,
     pub(crate) open: BTreeMap<u64, Open>,
-    /// Up to where in the history watches have been told that there is something to look at.
+    /// The position in the history up to which watches were woken.
     told: usize,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Open {
 }
 
 impl State {
-    /// Watches of kinds of which something has changed since the last time have something to look at.
+    /// Wakes the watches of kinds that have changed since the last call.
     fn wake(&mut self) {
         let news = self.store.history().get(self.told..).unwrap_or_default();
         for open in self.open.values_mut().filter(|open| news.iter().any(|entry| open.served.has(&entry.key)))
@@ -124,7 +124,7 @@ impl State {
     }
 }
 
-/// What a request comes to.
+/// The outcome of a request.
 pub(crate) enum Answer {
     Reply { code: u16, body: Value },
     Watch(Box<Stream>),
@@ -137,19 +137,19 @@ impl std::fmt::Debug for ApiServer {
 }
 
 impl ApiServer {
-    /// A server with the namespaces that every cluster has.
+    /// A server with the namespaces of every cluster.
     pub fn new(options: Options) -> Self {
         let server = Self::of(Store::default(), Random::new(options.seed), options.clock);
         verbs::bootstrap(&mut server.lock());
         server
     }
 
-    /// Another server with the same objects and history, and from then on with a life of its own. Requests, watches and faults stay
-    /// with this one.
+    /// Another server with the same objects and history, which is independent from then on. Requests, watches and faults stay with this
+    /// one.
     pub fn fork(&self, options: Options) -> Self {
         let (store, random) = {
             let state = self.lock();
-            // Not begun anew: the uids of before must not come again.
+            // Not started again, so that earlier uids do not come again.
             (state.store.clone(), state.random.apart(options.seed))
         };
         Self::of(store, random, options.clock)
@@ -179,15 +179,15 @@ impl ApiServer {
         Service::new(self.clone(), client)
     }
 
-    /// What goes wrong from now on.
+    /// Sets the faults from now on.
     pub fn set_faults(&self, faults: Box<dyn Faults>) {
         self.lock().faults = faults;
     }
 
-    /// Does something as a user or controller of the scenario, whom no fault befalls. What is deleted already counts as refused (404).
+    /// Acts as a user or controller of the scenario, without faults. An object that is already gone counts as refused (404).
     ///
     /// # Errors
-    /// What the API server would answer.
+    /// The API server's error.
     pub fn act(&self, actor: &str, act: &Act) -> Result<Value, Failure> {
         self.act_with(actor, act, |_| {})
     }
@@ -211,7 +211,7 @@ impl ApiServer {
         }
     }
 
-    /// The object, if it is there.
+    /// The object, if it exists.
     pub fn object(&self, reference: &ObjectRef) -> Option<Arc<Value>> {
         let state = self.lock();
         let served = kinds::of(&state.store, &reference.api_version, &reference.kind)?;
@@ -219,7 +219,7 @@ impl ApiServer {
         state.store.get(&key).cloned()
     }
 
-    /// Every object as it is.
+    /// All objects as they are now.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.lock();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -235,12 +235,12 @@ impl ApiServer {
         Snapshot { version: state.store.version(), objects: objects.collect() }
     }
 
-    /// All requests so far, acts among them, in the order in which they were carried out or refused.
+    /// All requests so far, including acts, in the order in which they were carried out or refused.
     pub fn requests(&self) -> Vec<Record> {
         self.lock().requests.clone()
     }
 
-    /// Takes the requests so far out, so that the next look shows only what came after.
+    /// Removes and returns the requests so far, so that the next call returns only later ones.
     pub fn take_requests(&self) -> Vec<Record> {
         std::mem::take(&mut self.lock().requests)
     }
@@ -250,7 +250,7 @@ impl ApiServer {
         self.lock().store.version()
     }
 
-    /// Forgets the history: watches that begin at an older version, and lists that go on, are answered 410. Open watches go on.
+    /// Forgets the history. Watches that begin at an older version, and lists that continue, are answered with 410. Open watches continue.
     pub fn compact(&self) {
         self.lock().store.compact();
     }
@@ -259,7 +259,7 @@ impl ApiServer {
     pub fn close_watches(&self, client: Option<&str>) {
         let mut state = self.lock();
         let ended = state.open.extract_if(.., |_, open| client.is_none_or(|client| client == open.client));
-        // They look once more, and see that they are no longer open.
+        // They look once more, and notice that they are closed.
         ended.filter_map(|(_, open)| open.waker).for_each(Waker::wake);
     }
 
@@ -268,10 +268,10 @@ impl ApiServer {
         self.lock().open.values().filter(|open| open.client == client).count()
     }
 
-    /// One step of the controllers that every cluster has: garbage collection, the end of namespaces, Deployments and their Pods.
-    /// Whether there was anything to do. No fault befalls them.
+    /// Takes one step of the controllers of every cluster: garbage collection, namespace deletion, Deployments and their Pods. Returns
+    /// whether there was anything to do. These steps have no faults.
     pub fn controllers_step(&self) -> bool {
-        // What is refused must not keep everything else from being done.
+        // A refused step must not block the other steps.
         (0..).map_while(|nth| controllers::step(&self.lock().store, nth)).any(|step| self.take_step(step))
     }
 
@@ -292,7 +292,7 @@ impl ApiServer {
         }
     }
 
-    /// Shows a request to the faults.
+    /// Asks the faults about a request.
     pub(crate) fn decide(&self, client: &str, request: &Request) -> (RequestSeen, Fate) {
         let mut state = self.lock();
         let seen = state.seen(client, request);
@@ -304,7 +304,7 @@ impl ApiServer {
         self.lock().carry_out(self, seen, request, fate)
     }
 
-    /// Writes down a request that came to nothing.
+    /// Records a request that was not carried out.
     pub(crate) fn failed(&self, seen: RequestSeen, code: u16, replied: bool) {
         let mut state = self.lock();
         let version = state.store.version();

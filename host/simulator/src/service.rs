@@ -1,4 +1,4 @@
-//! The server as a `tower::Service`, which goes under a real client.
+//! The server as a `tower::Service`, for use by a real client.
 
 use std::{
     convert::Infallible,

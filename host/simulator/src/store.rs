@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::kinds::{self, Served};
 
-/// Where an object is kept.
+/// The place of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) group: String,
     pub(crate) resource: String,
-    /// Empty for an object of cluster scope.
+    /// Empty for a cluster-scoped object.
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     pub(crate) version: u64,
     pub(crate) key: Key,
     pub(crate) before: Option<Arc<Value>>,
-    /// The object after it; when it is gone, as it was last, with the version of its end.
+    /// The object after the change. If it is gone, this is its last state, with the version of its deletion.
     pub(crate) after: Arc<Value>,
     pub(crate) gone: bool,
 }
@@ -79,7 +79,7 @@ impl Store {
         Cow::Owned(objects)
     }
 
-    /// Stores an object under a new version, which it then carries.
+    /// Stores an object under a new version, and sets its resourceVersion.
     pub(crate) fn put(&mut self, key: Key, mut object: Value) -> Arc<Value> {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -90,7 +90,7 @@ impl Store {
         after
     }
 
-    /// Takes an object away. What is returned carries the version of its end.
+    /// Removes an object. The result has the version of its deletion.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
         let before = self.objects.remove(key)?;
         self.version += 1;

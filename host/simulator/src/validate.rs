@@ -1,4 +1,4 @@
-//! What the API server refuses in objects of the built-in kinds, as far as Pintle or its users meet it, and in all metadata.
+//! What the API server refuses in all metadata, and in objects of the built-in kinds as far as Pintle or its users use them.
 
 use pintle_wit::{Cause, syntax};
 use serde_json::Value;
@@ -25,12 +25,12 @@ impl Findings {
     }
 }
 
-/// Everything that is wrong with an object, before and after.
+/// Everything that is wrong with an object, compared with the live one if there is one.
 pub(crate) fn findings(kind: &str, custom: bool, live: Option<&Value>, next: &Value) -> Vec<Cause> {
     let mut found = Findings(Vec::new());
     if kind == "PodDisruptionBudget" && !custom {
         disruption_budget(next, &mut found);
-        // Of a new one metadata is looked at when nothing else is wrong.
+        // The metadata of a new budget is checked only if nothing else is wrong.
         if live.is_none() && !found.0.is_empty() {
             return found.0;
         }
@@ -113,7 +113,7 @@ fn metadata(kind: &str, custom: bool, live: Option<&Value>, next: &Value, found:
     }
     for finalizer in metadata["finalizers"].as_array().into_iter().flatten() {
         let text = finalizer.as_str().unwrap_or_default();
-        // Kinds that are defined elsewhere than in the core may have any.
+        // Kinds outside of the core may have any finalizer.
         let is_free = custom || kind == "CustomResourceDefinition";
         let well_known = ["foregroundDeletion", "orphan", "kubernetes"].contains(&text);
         if !is_qualified(text) || !text.contains('/') && !well_known && !is_free {
@@ -144,7 +144,7 @@ fn is_name(kind: &str, name: &str) -> bool {
     match kind {
         "Service" => syntax::is_rfc_1035_label(name),
         "Namespace" => syntax::is_label(name),
-        // Names of roles may hold anything that a path can.
+        // The name of a role may have anything that is allowed in a path.
         "ClusterRole" | "Role" | "RoleBinding" => !name.is_empty() && !name.contains(['/', '%']),
         _ => syntax::is_subdomain(name),
     }
@@ -289,7 +289,7 @@ fn workload(live: Option<&Value>, next: &Value, found: &mut Findings) {
 fn pod(live: Option<&Value>, next: &Value, found: &mut Findings) {
     pod_spec("spec", &next["spec"], found);
     let Some(live) = live else { return };
-    // What may change of a Pod: images, and little else that Pintle meets.
+    // What may not change in a Pod: everything except images and a few fields that Pintle uses.
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
         for container in spec["containers"].as_array_mut().into_iter().flatten() {
@@ -305,7 +305,7 @@ fn pod(live: Option<&Value>, next: &Value, found: &mut Findings) {
     }
 }
 
-/// Sources of volumes, in the order in which the API server looks at them.
+/// Sources of volumes, in the order in which the API server checks them.
 const SOURCES: [&str; 7] =
     ["emptyDir", "hostPath", "secret", "persistentVolumeClaim", "downwardAPI", "configMap", "projected"];
 
@@ -314,12 +314,12 @@ fn pod_spec(path: &str, spec: &Value, found: &mut Findings) {
     if containers.is_empty() {
         found.required(format!("{path}.containers"));
     }
-    // A volume that is wrong is none that can be mounted.
+    // A volume with an error cannot be mounted.
     let mut volumes = Vec::new();
     for (index, volume) in spec["volumes"].as_array().into_iter().flatten().enumerate() {
         let sources =
             volume.as_object().into_iter().flatten().map(|(field, _)| field).filter(|field| *field != "name");
-        // In the order in which the API server looks at them, the first one counts.
+        // The first source counts, in the order in which the API server checks them.
         let mut sources: Vec<&String> = sources.collect();
         sources.sort_by_key(|source| SOURCES.iter().position(|known| known == source));
         if sources.len() <= 1 {

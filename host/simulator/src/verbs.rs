@@ -1,4 +1,4 @@
-//! Carrying requests out.
+//! Carries out requests.
 
 mod delete;
 mod evict;
@@ -23,7 +23,7 @@ use crate::{
     store::{Key, Store},
 };
 
-/// What a request is carried out on.
+/// What a request works on.
 pub(crate) struct Context<'a> {
     pub(crate) store: &'a mut Store,
     pub(crate) random: &'a mut Random,
@@ -45,14 +45,14 @@ impl Done {
 }
 
 impl Context<'_> {
-    /// The time as objects carry it.
+    /// The time, in the form of timestamps in objects.
     pub(crate) fn time(&self) -> String {
         self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 }
 
 impl Served {
-    /// Where an object of this kind is kept.
+    /// The key of an object of this kind.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> Key {
         Key {
             group: self.group.clone(),
@@ -84,14 +84,14 @@ pub(crate) fn carry_out(
     }
 }
 
-/// Everybody may do everything: who may not is for a fault to say.
+/// Everybody may do everything. A fault can refuse a request instead.
 fn review(request: &Request) -> Done {
     let mut body = request.body.clone();
     body["status"] = json!({"allowed": true});
     Done { code: 201, ..Done::read(body) }
 }
 
-/// The kind, the name and the key that a request about one object names.
+/// The kind and the key of a request for one object.
 fn target(store: &Store, request: &Request) -> Result<(Arc<Served>, Key), Failure> {
     let path = &request.path;
     let served = kinds::find(store, &path.group, &path.version, &path.resource)
@@ -109,7 +109,7 @@ fn target(store: &Store, request: &Request) -> Result<(Arc<Served>, Key), Failur
     }
 }
 
-/// What every cluster has from the start.
+/// Creates what every cluster has from the start.
 pub(crate) fn bootstrap(state: &mut State) {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

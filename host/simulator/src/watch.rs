@@ -1,4 +1,4 @@
-//! Watches: which changes they bring, and when they end.
+//! Watches: which changes they send, and when they end.
 
 use std::{
     collections::VecDeque,
@@ -23,13 +23,13 @@ use crate::{
     store::{Entry, Key, Store},
 };
 
-/// How often a watch is told how far it is. The API server does so about once a minute.
+/// How often a watch sends a bookmark. The API server does so about once a minute.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long a watch stays open when its client does not say: the API server takes 30 to 60 minutes.
+/// How long a watch stays open if its client does not say. The API server takes 30 to 60 minutes.
 const SECONDS_DEFAULT: u64 = 1_800;
 
-/// Which objects a list or a watch is about.
+/// The objects of a list or a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub(crate) served: Arc<Served>,
@@ -42,7 +42,7 @@ pub(crate) struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Requirement {
     label: String,
-    /// Where this is given, the label's value must be one of these.
+    /// If given, the label's value must be one of these.
     values: Option<Vec<String>>,
     negated: bool,
 }
@@ -77,7 +77,7 @@ impl Selection {
             && self.labels.iter().all(|requirement| requirement.holds(&object["metadata"]["labels"]))
     }
 
-    /// What this selection sees of a change.
+    /// The event that this selection gets from a change.
     fn change(&self, entry: &Entry) -> Option<(Change, Arc<Value>)> {
         let was = entry.before.as_ref().is_some_and(|before| self.has(&entry.key, before));
         let is = !entry.gone && self.has(&entry.key, &entry.after);
@@ -86,7 +86,7 @@ impl Selection {
             (false, true) => Some((Change::Added, Arc::clone(&entry.after))),
             (true, true) => Some((Change::Modified, Arc::clone(&entry.after))),
             (true, false) if entry.gone => Some((Change::Deleted, Arc::clone(&entry.after))),
-            // It is no longer selected: what is shown is how it was when it was, under the version of the change.
+            // The object is no longer selected: the event shows its last selected state, with the version of the change.
             (true, false) => {
                 let mut last = entry.before.as_deref().cloned().unwrap_or_default();
                 last["metadata"]["resourceVersion"] = entry.version.to_string().into();
@@ -101,7 +101,7 @@ impl Selection {
     }
 }
 
-/// An object in the version that was asked for, or its metadata alone.
+/// An object in the requested version, or only its metadata.
 pub(crate) fn shown(served: &Served, object: &Value, metadata_only: bool) -> Value {
     if metadata_only {
         let (api_version, kind) = ("meta.k8s.io/v1", "PartialObjectMetadata");
@@ -171,7 +171,7 @@ fn requirement(text: &str) -> Result<Requirement, Failure> {
     }
 }
 
-/// A reply's body: whole, or a watch's events as they come.
+/// The body of a reply: whole, or the events of a watch as they come.
 pub struct Body(Content);
 
 enum Content {
@@ -219,14 +219,14 @@ pub(crate) struct Stream {
     server: ApiServer,
     seen: StreamSeen,
     selection: Selection,
-    /// Where in the history it is.
+    /// The position in the history.
     cursor: usize,
-    /// The version up to which it has brought everything, for bookmarks.
+    /// The version up to which everything was sent, for bookmarks.
     version: u64,
     events: u64,
     bookmarks: bool,
     ready: VecDeque<Bytes>,
-    /// An event that is late, and its version: until it came, no bookmark may speak of it.
+    /// A late event and its version. Until it is sent, no bookmark may have this version.
     late: Option<(Pin<Box<Sleep>>, Bytes, u64)>,
     bookmark: Pin<Box<Sleep>>,
     end: Pin<Box<Sleep>>,
@@ -260,7 +260,7 @@ impl Stream {
             selection,
         };
         if from == 0 {
-            // Begins with what there is.
+            // Begins with the existing objects.
             for (key, object) in store.objects() {
                 if stream.selection.has(key, object) {
                     let line = stream.line(Change::Added, object);
@@ -270,7 +270,7 @@ impl Stream {
         } else if from < store.compacted() {
             stream.fail(&too_old(from, store.compacted()));
         } else if from > store.version() {
-            // A version of the future: the API server waits a moment for it, and then gives up.
+            // A version in the future: the API server waits a moment for it, and then gives up.
             stream.fail(&Failure {
                 retry_after_seconds: Some(1),
                 ..Failure::new(
@@ -329,7 +329,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next change of the history; whether there was one.
+    /// Takes the next change of the history. Returns whether there was one.
     fn advance(&mut self, state: &mut State) -> bool {
         let Some(entry) = state.store.history().get(self.cursor) else { return false };
         self.cursor += 1;
@@ -372,7 +372,7 @@ impl Stream {
 
     fn line(&self, change: Change, object: &Value) -> Bytes {
         let Selection { served, metadata_only, .. } = &self.selection;
-        // As it is kept, nearly always: then there is nothing to copy.
+        // Nearly always the object is sent as it is stored, so there is nothing to copy.
         if !metadata_only && object["apiVersion"] == served.api_version() {
             return framed(change.name(), object);
         }
@@ -403,7 +403,7 @@ fn too_old(asked: u64, known: u64) -> Failure {
     Failure::new(410, "Expired", format!("too old resource version: {asked} ({known})"))
 }
 
-/// As the API server writes it: the type first. Clients may read the object as it comes only when they know what it is.
+/// The type comes first, as from the API server: clients can parse the object while reading only if they know its type.
 fn framed(change: &str, object: &Value) -> Bytes {
     format!("{{\"type\":\"{change}\",\"object\":{object}}}\n").into()
 }

@@ -1,6 +1,6 @@
-//! Where one is in a schema or in a config. It is written out only when there is something to say.
+//! A position in a schema or in a config. It is written out only for an error.
 
-/// A place: each step lies in the frame of the call that took it.
+/// A position. Each step is in the stack frame of the call that took it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     parent: Option<&'a At<'a>>,
@@ -34,7 +34,7 @@ impl<'a> At<'a> {
         self.parent.is_none()
     }
 
-    /// As Kubernetes writes paths: `spec.config.ports[0].name`.
+    /// In the form in which Kubernetes writes paths: `spec.config.ports[0].name`.
     pub(super) fn path(&self) -> String {
         let mut steps = vec![self.step];
         let mut next = self.parent;
@@ -48,7 +48,7 @@ impl<'a> At<'a> {
                 PathStep::Index(index) => path.push_str(&format!("[{index}]")),
                 PathStep::Field(name) if path.is_empty() => path.push_str(name),
                 PathStep::Field(name) => {
-                    // A longer one is not shown whole anyway.
+                    // A longer name is cut anyway.
                     let name: String = name.chars().take(SHOWN_MAX).collect();
                     match name.contains(['.', '/']) {
                         true => path.push_str(&format!("[{name}]")),
@@ -61,7 +61,7 @@ impl<'a> At<'a> {
     }
 }
 
-/// A text of at most so many characters; one that is longer ends with three dots.
+/// A text of at most this many characters. A longer text is cut, and ends with three dots.
 pub(super) fn shortened(text: String, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text,

@@ -1,4 +1,4 @@
-//! Whether a config keeps to the rules. Every look at a value costs a step, and there is a number of them.
+//! Checks a config against the rules. Every look at a value costs a step, and the number of steps is limited.
 
 use std::{
     cmp::Ordering,
@@ -16,12 +16,12 @@ use super::{
     pattern,
 };
 
-/// What a byte costs that a pattern looks at, in steps: a pattern of the largest size takes a microsecond or so for it.
+/// The steps for each byte that a pattern is matched with. A pattern of the largest size takes about a microsecond for it.
 const STEPS_A_BYTE: u64 = 16;
-/// The longest message, and what is shown of a value and of a list of names, in characters.
+/// The longest message, and the longest value or name in a message, in characters.
 const MESSAGE_MAX: usize = 400;
 const SHOWN_MAX: usize = 80;
-/// How many values of an `enum`, or names, a message lists.
+/// The most values of an `enum`, or names, in a message.
 const LISTED_MAX: usize = 12;
 
 pub(super) fn check(
@@ -50,14 +50,14 @@ pub(super) fn check(
 
 /// Why a check ends early.
 enum Stop {
-    /// The value at this path does not keep to a rule.
+    /// The value at this path violates a rule.
     Misfit(String, String),
     OutOfSteps,
 }
 
 type Kept = Result<(), Stop>;
 
-/// What of a value its schemas have looked at, for the rules about what none has.
+/// The fields and items of a value that schemas have evaluated, for the rules about unevaluated ones.
 #[derive(Debug, Default)]
 struct Evaluated<'c> {
     properties: BTreeSet<&'c str>,
@@ -75,7 +75,7 @@ struct Check<'s> {
     patterns: &'s [String],
     compiled: BTreeMap<usize, Option<Regex>>,
     unevaluated: bool,
-    /// Whether a misfit is of interest only as one.
+    /// Whether only the existence of a misfit matters, not its message.
     quiet: bool,
 }
 
@@ -121,7 +121,7 @@ impl<'s> Check<'s> {
         Ok(())
     }
 
-    /// Whether a value keeps to a schema; what the schema has looked at then counts.
+    /// Whether a value fits a schema. If so, what the schema has evaluated counts.
     fn holds<'c>(
         &mut self,
         schema: &Schema,
@@ -203,7 +203,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// A value fits none of these. Where only one can have been meant, what is wrong by that one is said.
+    /// The value fits none of these schemas. If the user can have meant only one of them, the error is the one of that schema.
     fn none_of(&mut self, schemas: &[Schema], value: &Value, at: &At<'_>) -> Kept {
         let is_null =
             |schema: &&Schema| matches!(schema.0.as_slice(), [Rule::Type(types)] if types == &[Type::Null]);
@@ -382,7 +382,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// A field that no schema has. `is_only` says that `known` are all that there are.
+    /// The error for a field that no schema has. `is_only` says that `known` has all allowed fields.
     fn unknown_field(
         &mut self,
         name: &str,
@@ -390,7 +390,7 @@ impl<'s> Check<'s> {
         is_only: bool,
         at: &At<'_>,
     ) -> Kept {
-        // A schema without any field is what a guest has that takes no config: the field is what is too much.
+        // A guest that takes no config has a schema without fields. So the field itself must go.
         if is_only && known.is_empty() && at.is_root() {
             return self.misfit(&at.field(name), || "this guest takes no config; remove it".into());
         }
@@ -431,7 +431,7 @@ impl<'s> Check<'s> {
         self.spend(1 + text.len() as u64 * STEPS_A_BYTE)?;
         let patterns = self.patterns;
         let compiled = self.compiled.entry(pattern).or_insert_with(|| {
-            // It was compiled when the schema was.
+            // The pattern compiles, because it compiled with the schema.
             patterns.get(pattern).and_then(|source| pattern::compile(source).ok())
         });
         Ok(compiled.as_ref().is_some_and(|regex| regex.is_match(text)))
@@ -472,7 +472,7 @@ impl<'s> Check<'s> {
         })
     }
 
-    /// A value as text: two are the same exactly if they are equal.
+    /// A value as text. Two texts are the same exactly if the values are equal.
     fn canonical(&mut self, value: &Value, text: &mut String) -> Kept {
         self.spend(1)?;
         match value {
@@ -537,7 +537,7 @@ fn called(ty: Type) -> &'static str {
     }
 }
 
-/// A number without a fraction, where it is one that is exact.
+/// A number without a fraction, if a double holds it exactly.
 fn whole(number: &Number) -> Option<i128> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match (number.as_i64(), number.as_u64(), number.as_f64()) {
@@ -551,7 +551,7 @@ fn whole(number: &Number) -> Option<i128> {
 fn compare(a: &Number, b: &Number) -> Ordering {
     match (whole(a), whole(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        // A number of JSON is neither infinite nor none.
+        // A number in JSON is neither infinite nor NaN.
         _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
     }
 }
@@ -562,11 +562,11 @@ fn is_multiple(number: &Number, of: &Number) -> bool {
     }
     let (Some(number), Some(of)) = (number.as_f64(), of.as_f64()) else { return false };
     let times = number / of;
-    // 0.3 is a multiple of 0.1, which neither of them is exactly.
+    // 0.3 is a multiple of 0.1, although neither is exact as a double.
     (times - times.round()).abs() <= 1e-9 * times.abs().max(1.0)
 }
 
-/// A value as a message shows it.
+/// A value in a message.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! From a schema as a guest wrote it to a tree of rules.
+//! Compiles a guest's schema into a tree of rules.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Number, Value};
 
 use super::{BYTES_MAX, DEPTH_MAX, Excess, NODES_MAX, PATTERNS_MAX, Refused, at::At, pattern};
 
-/// Most keywords that one schema may have: there are 60 of them.
+/// The most keywords of one schema. There are 60 of them.
 const KEYWORDS_MAX: usize = 100;
 
-/// What a value must be. All rules must hold; that of `unevaluatedProperties` and of `unevaluatedItems` is the last one.
+/// The rules for a value. All of them must hold. The rules of `unevaluatedProperties` and `unevaluatedItems` come last.
 #[derive(Debug, Default)]
 pub(super) struct Schema(pub(super) Vec<Rule>);
 
-/// One of them. Each says nothing of values of a type that it is not about.
+/// A rule. It holds for every value of a type that it is not about.
 #[derive(Debug)]
 pub(super) enum Rule {
     Never,
@@ -23,7 +23,7 @@ pub(super) enum Rule {
     Bound(Bound, Number),
     MultipleOf(Number),
     Length(Range),
-    /// By its place in the list of patterns.
+    /// The index in the list of patterns.
     Pattern(usize),
     Items {
         prefix: Vec<Schema>,
@@ -82,7 +82,7 @@ pub(super) enum Bound {
     ExclusiveMaximum,
 }
 
-/// How much there may be of something; both ends belong to it.
+/// An inclusive range for a number of things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: u64,
@@ -95,8 +95,8 @@ impl Range {
     }
 }
 
-/// Keywords of other drafts, or of schemas that are spread over several documents. They are refused and not passed over: without them a
-/// schema would let more through than it says.
+/// Keywords of other drafts, or of schemas in several documents. They are refused, because a schema without them would accept more than its
+/// author meant.
 const REFUSED: [(&str, &str); 9] = [
     ("$dynamicRef", "a dynamic reference is not taken: write a $ref to #/$defs/NAME"),
     ("$dynamicAnchor", "an anchor is not taken: write the schema below $defs"),
@@ -109,7 +109,7 @@ const REFUSED: [(&str, &str); 9] = [
     ("additionalItems", "draft 2020-12 has items, after prefixItems, instead"),
 ];
 
-/// Reads a schema. What it counts, it counts before it goes on, so that no schema costs more than the limits.
+/// Reads a schema. It counts everything before it goes on, so that no schema costs more than the limits.
 pub(super) struct Walk<'s> {
     root: &'s Value,
     nodes: usize,
@@ -145,14 +145,14 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The rules, the patterns that they name, and whether one of them is about what is unevaluated.
+    /// Returns the rules, the patterns that they use, and whether a rule is about unevaluated fields or items.
     pub(super) fn run(mut self) -> Read<(Schema, Vec<String>, bool)> {
         let root = self.root;
         let schema = self.schema(root, &At::root("configSchema"), 0)?;
         Ok((schema, self.patterns, self.unevaluated))
     }
 
-    /// One more schema, value or name of so many bytes.
+    /// Counts one more schema, value or name of this many bytes.
     fn count(&mut self, at: &At<'_>, bytes: usize) -> Read<()> {
         self.nodes += 1;
         self.bytes += bytes;
@@ -188,7 +188,7 @@ impl<'s> Walk<'s> {
             return refuse(at, format!("a schema has at most {KEYWORDS_MAX} keywords"));
         }
         for (keyword, message) in REFUSED {
-            // The $id of the whole names it, and nothing refers to it.
+            // The $id of the whole schema is only its name, and nothing refers to it.
             if fields.contains_key(keyword) && (keyword != "$id" || depth > 0) {
                 return refuse(&at.field(keyword), message);
             }
@@ -227,7 +227,7 @@ impl<'s> Walk<'s> {
         schema
     }
 
-    /// The place of a pattern in the list of all.
+    /// The index of a pattern in the list of all patterns.
     fn pattern(&mut self, source: &'s str, at: &At<'_>) -> Read<usize> {
         self.count(at, source.len())?;
         if let Some(known) = self.known.get(source) {
@@ -238,7 +238,7 @@ impl<'s> Walk<'s> {
             return too_much(at, Excess::Patterns, message);
         }
         match pattern::compile(source) {
-            // Compiled anew for each config: kept, they would take more memory than the module.
+            // Patterns are compiled again for each config: to keep them would take more memory than the module.
             Ok(_) => {}
             Err(pattern::Refused::TooLarge) => {
                 let message = format!(
@@ -258,7 +258,7 @@ impl<'s> Walk<'s> {
         Ok(place)
     }
 
-    /// A value that is to be compared with, counted.
+    /// A value to compare with, counted.
     fn value(&mut self, value: &'s Value, at: &At<'_>) -> Read<Value> {
         self.count_value(value, at)?;
         Ok(value.clone())
@@ -329,7 +329,7 @@ impl<'s> Reader<'_, 's> {
     }
 
     fn ty(&mut self, name: &str, at: &At<'_>) -> Read<Type> {
-        // Counted, since a list of them has any length.
+        // Counted, because a list of them can have any length.
         self.walk.count(at, 0)?;
         Ok(match name {
             "null" => Type::Null,
@@ -536,7 +536,7 @@ impl<'s> Reader<'_, 's> {
     fn range(&self, min: &str, max: &str) -> Read<Option<Range>> {
         let read = |keyword: &str| match self.fields.get(keyword) {
             None => Ok(None),
-            // 2.0 is an integer, too.
+            // 2.0 is an integer as well.
             Some(Value::Number(number)) if number.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0) => {
                 Ok(Some(number.as_u64().unwrap_or_else(|| number.as_f64().unwrap_or_default() as u64)))
             }

@@ -1,24 +1,24 @@
-//! Patterns. They are matched in time that is linear in the text, whatever they say.
+//! Patterns. Every pattern is matched in time that is linear in the text.
 
 use regex::{Regex, RegexBuilder};
 
 use super::PATTERN_BYTES_MAX;
 
-/// The longest pattern as it stands, in bytes. One that is longer does not fit when it is compiled; and while it is read, a class of
-/// Unicode takes a thousand times the bytes that name it.
+/// The longest source of a pattern, in bytes. A longer one does not fit when it is compiled. While a pattern is parsed, a Unicode class
+/// takes a thousand times the bytes of its name.
 const SOURCE_BYTES_MAX: usize = 4 << 10;
-/// What a match may keep of the automaton that it makes on the way, in bytes. A pattern that wants more is matched more slowly.
+/// The most memory for the automaton that a match builds, in bytes. A pattern that needs more is matched more slowly.
 const CACHE_BYTES_MAX: usize = 128 << 10;
 
-/// Why a pattern is not taken.
+/// Why a pattern is refused.
 #[derive(Debug)]
 pub(super) enum Refused {
     TooLarge,
-    /// It is no pattern, or has what cannot be matched in linear time.
+    /// It is not a pattern, or it cannot be matched in linear time.
     Unknown,
 }
 
-/// Compiles a pattern as JSON Schema has it: ECMA 262's, without look-around and back-references.
+/// Compiles a pattern of JSON Schema, which is one of ECMA 262, without look-around and back-references.
 pub(super) fn compile(pattern: &str) -> Result<Regex, Refused> {
     if pattern.len() > SOURCE_BYTES_MAX {
         return Err(Refused::TooLarge);

@@ -50,7 +50,7 @@ fn a_guest_without_a_schema_takes_no_config() {
     assert_eq!(schema.check(&json!({"a": 1})).unwrap_err().reason, "ConfigInvalid");
 }
 
-/// As its operator reads it: with no schema at all, and with that of the SDK's NoConfig.
+/// The message for the operator: with no schema at all, and with that of the SDK's NoConfig.
 #[test]
 fn whoever_gives_a_config_to_a_guest_without_one_is_told_what_to_remove() {
     let none = compiled(json!({"type": "object", "additionalProperties": false}));
@@ -78,7 +78,7 @@ fn doubling(levels: usize) -> Value {
 #[test]
 fn what_grows_by_references_is_refused_before_it_has_grown() {
     assert_eq!(hits(doubling(20)), Excess::Nodes);
-    // Before it has read much of that, it has gone down too far.
+    // It reaches the largest depth before it has read much of that.
     assert_eq!(hits(doubling(40)), Excess::Depth);
     compiled(doubling(10));
 }
@@ -102,7 +102,7 @@ fn a_recursive_schema_is_refused_by_the_reference_that_closes_the_circle() {
     let (path, _) = refused(json!({"$ref": "#/$defs/List", "$defs": {"List": list}}));
     assert_eq!(path, "configSchema.$ref.properties.next.$ref");
     assert_eq!(refused(json!({"properties": {"a": {"$ref": "#"}}})).0, "configSchema.properties.a.$ref");
-    // What nothing refers to may be as it likes.
+    // A definition without a reference to it may be anything.
     compiled(json!({"type": "object", "$defs": {"List": list}}));
 }
 
@@ -134,7 +134,7 @@ fn there_may_be_a_hundred_patterns_of_a_bounded_size() {
     let keys: serde_json::Map<String, Value> =
         (0..=PATTERNS_MAX).map(|n| (format!("^a{n}$"), json!({}))).collect();
     assert_eq!(hits(json!({"patternProperties": keys})), Excess::Patterns);
-    // One that stands a thousand times is one.
+    // A pattern that occurs a thousand times counts once.
     compiled(
         json!({"properties": (0..1000).map(|n| (n.to_string(), json!({"pattern": "^a$"}))).collect::<serde_json::Map<_, _>>()}),
     );
@@ -193,7 +193,7 @@ fn a_config_that_takes_too_many_steps_is_refused() {
     let list: Vec<usize> = vec![2999; 4000];
     let failure = schema.check(&json!({"list": list})).unwrap_err();
     assert_eq!(failure.reason, reasons::CONFIG_INVALID, "each schema but the last says no at the first item");
-    // Each of the items is looked at by each of the schemas.
+    // Each schema checks each item.
     let nested: Vec<Value> = (0..3000).map(|n| json!({"contains": {"const": n}})).collect();
     let schema = compiled(json!({"properties": {"list": {"oneOf": nested}}}));
     let list: Vec<i32> = vec![-1; 4000];
@@ -232,7 +232,7 @@ fn what_is_wrong_with_an_optional_value_is_said_where_it_is() {
     assert_eq!(failure.message, r#""http" is not a whole number"#);
 }
 
-// === As jsonschema has it ===
+// === Compared with jsonschema ===
 
 /// Asks both. Returns what they say.
 fn both(schema: &Value, config: &Value) -> bool {
@@ -493,7 +493,7 @@ fn every_keyword_means_the_same_as_to_jsonschema() {
     ];
     for schema in &schemas {
         for value in &values {
-            // The config itself is an object, or nothing.
+            // The config itself is an object, or null.
             let outer = json!({"properties": {"v": {"$ref": "#/$defs/whole"}}, "$defs": {"whole": schema}});
             if schema.get("$defs").is_some() || schema.get("definitions").is_some() {
                 both(schema, value);

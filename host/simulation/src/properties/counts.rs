@@ -25,7 +25,7 @@ pub(in super::super) struct Counts {
     pub(in super::super) created: u32,
     pub(in super::super) deleted: u32,
     pub(in super::super) changed: u32,
-    /// How many of the objects that were created had an owner that was gone by then, so that the garbage collector deleted them.
+    /// How many of the created objects had an owner that was already gone, so that the garbage collector deleted them.
     pub(in super::super) orphaned: u32,
 }
 
@@ -39,7 +39,7 @@ pub(in super::super) fn evidence(world: &World, end: BTreeMap<ObjectRef, Value>)
                 gone.insert(object::uid(before));
             }
             let Some((_, mut reference)) = changes(std::slice::from_ref(record)).next() else { continue };
-            // A Pod of a Deployment has another name in every run: of those, how many went is what counts.
+            // A Pod of a Deployment has another name in every run, so Pods are counted together.
             if reference.kind == "Pod" {
                 reference.name.clear();
             }
@@ -74,10 +74,10 @@ pub(in super::super) fn counted(
         let step = world.script().steps.last().cloned();
         Err(Broken { property, step, what })
     };
-    // What somebody undid is done again, once.
+    // A change that somebody undid is made again, once.
     let meddled = u32::try_from(plan.0.iter().filter(|fault| fault.meddles()).count()).unwrap_or(u32::MAX);
-    // A host that is first shown an old view makes the children of a root that has gone since, as every controller does, and the garbage
-    // collector deletes them. Another host does not.
+    // A host with an old view creates the children of a root that is gone by now, as every controller does, and the garbage collector
+    // deletes them. Only a host with an old view may do that.
     let travels = plan.0.iter().any(|fault| fault.class() == Class::OldView);
     for (object, found) in &evidence.counts {
         let expected = expected.counts.get(object).copied().unwrap_or_default();

@@ -20,11 +20,12 @@ use super::{
     Broken, Property, root_kinds, roots,
 };
 
-/// How much later one root may be because another one has trouble: a pass, and the time for which a status write may be held back.
+/// The most that one root may be delayed by the trouble of another: the duration of a pass, and the time for which a status write may be
+/// held back.
 const DELAY_MAX: Duration = Duration::from_secs(2);
 
-/// How long it took until the status of each root was about what somebody wanted of it, in the order in which it was wanted. None if it
-/// never was, because something else was wanted, or the root was deleted.
+/// For each time that somebody changed a root, in that order, how long it took until its status had observed the change. None if it never
+/// did, because the root was changed again or deleted.
 pub(super) fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>> {
     let roots = roots(&world.server.snapshot());
     world.with_records(|records| {
@@ -52,7 +53,7 @@ pub(super) fn delays(world: &World) -> BTreeMap<ObjectRef, Vec<Option<Duration>>
     })
 }
 
-/// The roots that the faults of a plan may concern; none means all of them.
+/// The roots that the faults of a plan may concern. None means all roots.
 fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
     let script = world.script();
     if plan.0.iter().any(|fault| fault.reach() == Reach::Everybody) {
@@ -78,7 +79,7 @@ fn troubled(world: &World, plan: &Plan) -> Option<BTreeSet<ObjectRef>> {
     Some(troubled)
 }
 
-/// The root that a request is about.
+/// The root that a request concerns.
 fn root_of_request(world: &World, snapshot: &Snapshot, number: u64) -> Option<ObjectRef> {
     let (object, body) = world.with_records(|records| {
         let record = records.iter().find(|record| record.seen.number == number)?;

@@ -22,7 +22,7 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
         let reference = pintle_core::object::reference(object);
         (uid(object).to_owned(), format!("uid of {} {}", reference.kind, reference.name))
     };
-    // What is gone by now may still be named.
+    // An object that is gone may still be referred to.
     let mut uids: BTreeMap<String, String> = world.with_records(|records| {
         let objects = records.iter().flat_map(|record| [&record.before, &record.after]);
         objects.flatten().map(|object| named(object)).collect()
@@ -37,7 +37,7 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
     kept.map(|(reference, object)| {
         let mut object = Value::clone(object);
         let generation = at(&object, &["metadata", "generation"]).cloned();
-        // How often something was changed on the way may differ; that the last change was seen may not.
+        // The number of changes on the way may differ. That the last change was observed must not.
         let is_last = |observed: &mut Value| *observed = (generation.as_ref() == Some(observed)).into();
         if let Some(observed) = object.pointer_mut("/status/observedGeneration") {
             is_last(observed);
@@ -48,7 +48,7 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
         if object["spec"]["suspend"] == true
             && let Some(status) = object.pointer_mut("/status").and_then(Value::as_object_mut)
         {
-            // While it rests it does not say that kinds have no children any more.
+            // A suspended Reconciler does not remove kinds without children from this list.
             status.remove("childKinds");
         }
         mask(&mut object, &uids);
@@ -83,7 +83,7 @@ fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
         Value::Object(map) => {
             map.retain(|key, _| !DIFFERS.contains(&key.as_str()));
             map.values_mut().for_each(|value| mask(value, uids));
-            // What only held what differs is as good as not there.
+            // A map that is empty without these keys counts as absent.
             map.retain(|key, value| {
                 !(matches!(key.as_str(), "annotations" | "status")
                     && value.as_object().is_some_and(serde_json::Map::is_empty))
@@ -103,7 +103,7 @@ fn mask(value: &mut Value, uids: &BTreeMap<String, String>) {
     }
 }
 
-/// Whether a text is a point in time, as a guest stamps it into its status. When something was done depends on the faults before it.
+/// Whether a text is a point in time, as in a guest's stamps. The time of an action depends on the faults before it.
 fn is_time(text: &str) -> bool {
     let begins_as_one = text.as_bytes().get(..5).is_some_and(|start| start.ends_with(b"-"));
     begins_as_one && text.contains('T') && text.parse::<jiff::Timestamp>().is_ok()
@@ -145,14 +145,14 @@ pub(in super::super) fn same_end(
     Ok(())
 }
 
-/// Whether an object differs only in the name of the module that last changed something. That name depends on what had to be changed, and a
-/// host that ends between a child and the status loses it. That some module did so is in the status in any case.
+/// Whether an object differs only in the digest of the module that last changed something. The digest depends on what had to be changed,
+/// and is lost if a host ends between a child and the status. The status has the digest of some module in any case.
 fn only_digest(found: &Value, lines: &[String]) -> bool {
     at(found, &["status", "pintle", "moduleDigest"]).is_some()
         && lines.iter().all(|line| line.contains("moduleDigest"))
 }
 
-/// Whether after a fault another host goes on, or the same host in another term, which remembers nothing.
+/// Whether a fault makes another host continue, or the same host in another term. Neither remembers anything.
 fn forgets(fault: &Fault) -> bool {
     fault.crashes() || matches!(fault, Fault::Rival | Fault::Write(_, OnWrite::Partition))
 }

@@ -1,4 +1,4 @@
-//! What Reconcilers let the hosts do to objects that no host made. It is read here from the objects alone, apart from the host's own code.
+//! What Reconcilers allow the hosts to do to objects that no host made. This is read from the objects alone, without the host's own code.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use pintle_core::object::at;
 use pintle_simulator::{Record, Snapshot, Verb};
 use serde_json::Value;
 
-/// What a Reconciler may do to objects that it did not make.
+/// What a Reconciler may do to objects that no host made.
 pub(super) struct Grant {
     manager: String,
     /// The kinds that it may patch, as apiVersion and kind, with the fields.
@@ -14,7 +14,7 @@ pub(super) struct Grant {
     evicts: bool,
 }
 
-/// What the Reconcilers have granted at any time of the run.
+/// What the Reconcilers granted at any time of the run.
 pub(super) fn grants(records: &[Record], snapshot: &Snapshot) -> Vec<Grant> {
     let texts = |value: &Value| -> Vec<Vec<String>> {
         let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -66,14 +66,14 @@ impl Grant {
     }
 }
 
-/// Where two objects differ, apart from the metadata that the API server itself sets.
+/// The paths at which two objects differ, without the metadata that the API server itself sets.
 fn differing(one: &Value, other: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     const KEPT: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
     if one == other {
         return;
     }
     let nothing = serde_json::Map::new();
-    // A map that is there on one side alone differs in what is in it.
+    // A map that only one object has differs in each of its fields.
     let (one, other) = match (one, other) {
         (Value::Object(one), Value::Object(other)) => (one, other),
         (Value::Object(one), Value::Null) => (one, &nothing),

@@ -42,7 +42,7 @@ pub(in super::super) fn at_every_step(
     Some(Broken { property, step: world.step_of(number), what })
 }
 
-/// The kinds that Reconcilers were for at any time of the run: also those of Reconcilers that are gone by the end.
+/// The kinds of the roots of Reconcilers at any time of the run, including Reconcilers that are gone at the end.
 fn kinds_ever(records: &[Record]) -> impl Iterator<Item = (String, String)> {
     let of_reconcilers = records.iter().filter(|record| record.seen.resource == "reconcilers");
     of_reconcilers.filter_map(|record| {
@@ -58,9 +58,9 @@ struct Judge<'a> {
     /// apiVersion and kind.
     roots: BTreeSet<(String, String)>,
     grants: Vec<Grant>,
-    /// The uids of what the hosts made or took over.
+    /// The uids of the objects that the hosts made or took over.
     made: BTreeSet<String>,
-    /// The generation that the status of each root spoke of last, by uid.
+    /// The last observedGeneration in the status of each root, by uid.
     generations: BTreeMap<String, i64>,
 }
 

@@ -1,4 +1,4 @@
-//! What scenarios run on.
+//! The interface of what scenarios run on.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{Cascade, Stop};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(pub Duration);
 
-/// A changing call of the host.
+/// A mutating call of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// create, update, patch, delete or deletecollection.
@@ -20,13 +20,13 @@ pub struct Call {
     pub resource: String,
     /// The object's namespace.
     pub namespace: Option<String>,
-    /// The object's name, where the call gave one.
+    /// The object's name, if the call had one.
     pub name: Option<String>,
-    /// As which user, where not as the host itself.
+    /// The user that the host impersonates, if any.
     pub acting_as: Option<String>,
     /// The status code of the reply.
     pub code: u16,
-    /// The host had no right to it. A 403 alone does not say so: a namespace that goes answers with one too.
+    /// The host had no right to do it. A 403 alone does not mean this: a namespace that is being deleted also answers with 403.
     pub forbidden: bool,
 }
 
@@ -40,59 +40,59 @@ impl std::fmt::Display for Call {
     }
 }
 
-/// Which of the host's calls are counted.
+/// Which calls of the host are counted.
 #[derive(Clone, Copy, Debug)]
 pub enum CallScope<'a> {
     /// All of them.
     Everywhere,
-    /// Those about objects of this namespace.
+    /// Those for objects of this namespace.
     In(&'a str),
 }
 
-/// Something that scenarios run on: an API server with a host that works on it. An object of cluster scope is named with the
-/// namespace of the scenario like any other, and the backend passes over it.
+/// An API server with a host that works on it, for scenarios to run on. A cluster-scoped object is named with the namespace of the scenario
+/// like any other, and the backend ignores the namespace.
 #[allow(async_fn_in_trait, reason = "the runner awaits one thing at a time, on one thread")]
 pub trait Backend {
     /// Applies an object, as `kubectl apply --server-side --force-conflicts` does.
     ///
     /// # Errors
-    /// What the API server says against it.
+    /// The API server's error.
     async fn apply(&self, object: &Value) -> anyhow::Result<()>;
 
     /// Changes an object by a JSON merge patch.
     ///
     /// # Errors
-    /// What the API server says against it.
+    /// The API server's error.
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()>;
 
     /// Deletes an object.
     ///
     /// # Errors
-    /// What the API server says against it; that there is none is one of the things that it can say.
+    /// The API server's error, also if the object does not exist.
     async fn delete(&self, object: &ObjectRef, cascade: Cascade) -> anyhow::Result<()>;
 
-    /// Reads an object; `None` when it is not there, or its kind is not served.
+    /// Reads an object; `None` if it does not exist, or its kind is not served.
     ///
     /// # Errors
-    /// When the API server does not answer.
+    /// If the API server does not answer.
     async fn get(&self, object: &ObjectRef) -> anyhow::Result<Option<Value>>;
 
     /// The reasons of the Events about an object.
     ///
     /// # Errors
-    /// When the API server does not answer.
+    /// If the API server does not answer.
     async fn events(&self, object: &ObjectRef) -> anyhow::Result<Vec<String>>;
 
-    /// Stops the host, and returns when it is gone.
+    /// Stops the host, and returns after it has ended.
     ///
     /// # Errors
-    /// When it does not stop.
+    /// If it does not stop.
     async fn stop_host(&self, how: Stop) -> anyhow::Result<()>;
 
     /// Starts the host, and returns when it is ready.
     ///
     /// # Errors
-    /// When it does not become ready.
+    /// If it does not become ready.
     async fn start_host(&self) -> anyhow::Result<()>;
 
     /// Lets time pass.
@@ -101,12 +101,12 @@ pub trait Backend {
     /// This moment.
     fn mark(&self) -> Mark;
 
-    /// The host's changing calls since a moment; `None` where nobody counts them.
+    /// The host's mutating calls since a moment; `None` if this backend does not count them.
     ///
     /// # Errors
-    /// When what counts them cannot be read.
+    /// If the record of the calls cannot be read.
     async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>>;
 
-    /// The last lines that the host logged about this, newest last.
+    /// The last lines about this that the host logged, newest last.
     fn host_log(&self, about: &[&str], lines: usize) -> Vec<String>;
 }

@@ -1,4 +1,4 @@
-//! Custom kinds that scenarios bring: all of one shape, with more or less of a status.
+//! Custom kinds of scenarios. All of them have the same shape, with more or less of a status.
 
 use pintle_wit::schema::host_status_properties;
 use serde_json::{Value, json};

@@ -10,55 +10,55 @@ use pintle_wit::{Kind, ObjectRef};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
-/// A scenario as it stands in its file.
+/// A scenario, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scenario {
     /// What it shows, in a sentence.
     pub about: String,
-    /// It runs on one backend alone.
+    /// It runs only on one backend.
     #[serde(default)]
     pub only: Option<Only>,
-    /// What the simulator lets go wrong in no run of it.
+    /// Faults that no run of it on the simulator has.
     #[serde(default)]
     pub without: Option<Without>,
-    /// Nothing else runs beside it, because it touches what all scenarios share.
+    /// Nothing else runs at the same time, because it changes what all scenarios share.
     #[serde(default)]
     pub alone: bool,
-    /// Custom kinds of its own, by name; each is served as `acceptance.pintle.dev/v1`.
+    /// Custom kinds of its own, by name. Each is served as `acceptance.pintle.dev/v1`.
     #[serde(default)]
     pub kinds: BTreeMap<String, CustomKind>,
-    /// Modules by name. Those that no `push` step names are there from the start.
+    /// Modules by name. Those that no `push` step names exist from the start.
     #[serde(default)]
     pub modules: BTreeMap<String, ModuleFile>,
-    /// What is there from the start.
+    /// The objects that exist from the start.
     #[serde(default)]
     pub objects: Vec<Value>,
     /// What happens.
     pub steps: Vec<ScenarioStep>,
-    /// Requests that the host is refused with 403, which no other scenario may cause, as `verb resource`: the test of RBAC asks.
+    /// Requests that the API server refuses to the host with 403, as `verb resource`. The RBAC test allows these only in this scenario.
     #[serde(default)]
     pub forbidden: Vec<String>,
 }
 
-/// A scenario that one backend alone can run.
+/// A scenario that only one backend can run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Only {
     /// The backend.
     pub on: OnlyOn,
-    /// Why the others cannot.
+    /// Why the others cannot run it.
     pub because: String,
 }
 
-/// Faults that are in no plan of a scenario, because what its steps expect hangs on what they take away: that a root is the one of
-/// before, for instance.
+/// Faults that no plan for the scenario has, because its steps expect something that these faults prevent: for instance, that the root is
+/// still the same object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Without {
-    /// The faults, by the words that plans have for them: `recreate`.
+    /// The faults, by their words in plans: `recreate`.
     pub faults: Vec<String>,
-    /// What hangs on it.
+    /// What the steps expect.
     pub because: String,
 }
 
@@ -78,30 +78,30 @@ pub enum OnlyOn {
 pub enum CustomKind {
     /// All of it, as CRDs that we generate.
     HostStatus,
-    /// None of it, only a field `size` of the guest.
+    /// None of it, only the guest's field `size`.
     NoHostStatus,
-    /// Its conditions are a list that every writer replaces whole.
+    /// All of it, but its conditions are a list that every writer replaces completely.
     AtomicConditions,
     /// There is no status subresource.
     NoStatus,
-    /// All of it, and its objects are in no namespace.
+    /// All of it, and its objects are cluster-scoped.
     ClusterScope,
 }
 
-/// A module's bytes. One of the first four is set.
+/// The bytes of a module. One of the first four fields is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ModuleFile {
-    /// A guest of this repository, as `cargo xtask guests` builds it: `darkroom`, or `darkroom-next`, a later one.
+    /// A guest of this repository, as built by `cargo xtask guests`: `darkroom`, or `darkroom-next`, a later version.
     #[serde(default)]
     pub guest: Option<String>,
     /// A guest that misbehaves.
     #[serde(default)]
     pub fixture: Option<Fixture>,
-    /// A guest that answers this to everything.
+    /// A guest that always returns this answer.
     #[serde(default)]
     pub answers: Option<Value>,
-    /// No guest at all.
+    /// Bytes that are not a guest.
     #[serde(default)]
     pub bytes: Option<Bytes>,
     /// For `fixture` and `answers`: the custom kind that it reconciles.
@@ -113,16 +113,16 @@ pub struct ModuleFile {
     /// For `fixture` and `answers`: its manifest declares a finalizer.
     #[serde(default)]
     pub finalizer: bool,
-    /// Those of `children` that it observes.
+    /// The kinds of `children` that it observes.
     #[serde(default)]
     pub observes: Vec<String>,
-    /// For `fixture` and `answers`: what its manifest declares besides, for instance `patches`.
+    /// For `fixture` and `answers`: further fields of its manifest, for instance `patches`.
     #[serde(default)]
     pub manifest: serde_json::Map<String, Value>,
-    /// The bytes end with a section that means nothing, so that they are another module with the same answers.
+    /// The bytes end with a section without a meaning, so that they are another module with the same answers.
     #[serde(default)]
     pub padded: bool,
-    /// The digest that its Module states, where it is not that of the bytes.
+    /// The digest in its Module, if it is not that of the bytes.
     #[serde(default)]
     pub digest: Option<String>,
 }
@@ -152,28 +152,28 @@ pub enum Fixture {
     AsksAnew,
 }
 
-/// Bytes that are no guest.
+/// Bytes that are not a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Bytes {
     /// A sentence.
     #[serde(rename = "text")]
     Text,
-    /// Nothing.
+    /// No bytes.
     #[serde(rename = "empty")]
     Empty,
     /// A core module of WebAssembly.
     #[serde(rename = "core")]
     Core,
-    /// More than a module may have.
+    /// More bytes than a module may have.
     #[serde(rename = "20MB")]
     TooMany,
 }
 
-/// One thing that happens, and what is to come of it.
+/// One action, and what is expected of it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ScenarioStep {
-    /// What it is about.
+    /// What the step is about.
     pub name: String,
     /// Applies objects, as kubectl does.
     #[serde(default)]
@@ -190,7 +190,7 @@ pub struct ScenarioStep {
     /// Names another module in a Reconciler.
     #[serde(default)]
     pub swap: Option<Swap>,
-    /// Changes a child behind the host's back, by a JSON merge patch.
+    /// Changes a child without the host, by a JSON merge patch.
     #[serde(default, rename = "edit-child")]
     pub edit_child: Option<Edit>,
     /// Stops the host.
@@ -205,20 +205,20 @@ pub struct ScenarioStep {
     /// The API server must refuse the apply, with a message that contains this.
     #[serde(default)]
     pub refused: Option<String>,
-    /// What must then be so.
+    /// What must hold afterwards.
     #[serde(default)]
     pub expect: Vec<Expectation>,
-    /// How soon.
+    /// How soon it must hold.
     #[serde(default = "within", deserialize_with = "duration")]
     pub within: Duration,
-    /// For how long it must stay so.
+    /// For how long it must hold then.
     #[serde(default, deserialize_with = "some_duration")]
     pub holds_for: Option<Duration>,
-    /// How many changing calls the host may have made since the step began.
+    /// How many mutating calls the host may have made since the step began.
     #[serde(default)]
     pub mutating_calls: Option<Calls>,
-    /// By resource, as which users the host made the changing calls that succeeded since the step began: all of these and no others.
-    /// `host` stands for the host itself.
+    /// The users that made the host's successful mutating calls since the step began, by resource: all of these and no others. `host`
+    /// stands for the host itself.
     #[serde(default)]
     pub made_as: BTreeMap<String, BTreeSet<String>>,
 }
@@ -229,7 +229,7 @@ pub struct ScenarioStep {
 pub enum Calls {
     /// All of them.
     All(usize),
-    /// By resource, as `configmaps` or `darkrooms/status`; the others are not counted.
+    /// By resource, as `configmaps` or `darkrooms/status`. Other resources are not counted.
     Of(BTreeMap<String, usize>),
 }
 
@@ -249,21 +249,21 @@ pub struct Edit {
 pub struct Deletion {
     /// Which object.
     pub object: Target,
-    /// What becomes of what it owns.
+    /// What happens to the objects that it owns.
     #[serde(default)]
     pub cascade: Cascade,
 }
 
-/// What becomes of what a deleted object owns.
+/// What happens to the objects that a deleted object owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cascade {
-    /// It goes after its owner.
+    /// They are deleted after their owner.
     #[default]
     Background,
-    /// It goes before its owner.
+    /// They are deleted before their owner.
     Foreground,
-    /// It stays.
+    /// They stay.
     Orphan,
 }
 
@@ -281,9 +281,9 @@ pub struct Swap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
-    /// It is asked to, and may finish what it does.
+    /// It is asked to stop, and may finish its work.
     Gracefully,
-    /// At once.
+    /// It is killed.
     Killed,
 }
 
@@ -295,7 +295,7 @@ pub struct Target {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Its namespace, where it is not `$NS`.
+    /// Its namespace, if it is not `$NS`.
     #[serde(default)]
     pub namespace: Option<String>,
     /// Its name.
@@ -319,16 +319,16 @@ impl Target {
     }
 }
 
-/// What must be so of an object. Several may be said at once.
+/// What must hold for an object. Several expectations may be combined.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Expectation {
     /// Which object.
     pub object: Target,
-    /// It has these fields. `null` stands for a field that is not there; a list has just these items.
+    /// It has these fields. `null` stands for an absent field, and a list must have exactly these items.
     #[serde(default)]
     pub matches: Option<Value>,
-    /// It is not there.
+    /// It does not exist.
     #[serde(default)]
     pub absent: bool,
     /// An Event about it has this reason.
@@ -337,7 +337,7 @@ pub struct Expectation {
     /// It has this condition.
     #[serde(default)]
     pub condition: Option<ConditionIs>,
-    /// It is the object that was there when the step began, or another one.
+    /// Whether it is the object that existed when the step began, or another one.
     #[serde(default)]
     pub uid: Option<UidIs>,
 }
@@ -353,54 +353,54 @@ pub struct ConditionIs {
     /// Its reason.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What its message contains.
+    /// A text that its message contains.
     #[serde(default)]
     pub message: Option<String>,
 }
 
-/// Whether an object is the one that it was.
+/// Whether an object is still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UidIs {
-    /// The one that was there when the step began.
+    /// It is the object that existed when the step began.
     Same,
-    /// Another one.
+    /// It is another one.
     New,
 }
 
-/// Why a text is no scenario.
+/// Why a text is not a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It cannot be read.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// What it says does not fit together.
+    /// Its content is contradictory.
     #[error("{file}: {what}")]
     Invalid {
         /// The file.
         file: String,
-        /// What does not fit, with its place.
+        /// What is contradictory, with its place.
         what: String,
     },
 }
 
 impl Scenario {
-    /// Reads a scenario. `file` is what messages call it.
+    /// Reads a scenario. `file` is its name in messages.
     ///
     /// # Errors
-    /// With the file and the place, when the text is no scenario.
+    /// With the file and the place, if the text is not a scenario.
     pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = documents::parse_one(file, text)?;
         scenario.check().map_err(|what| ScenarioError::Invalid { file: file.into(), what })?;
         Ok(scenario)
     }
 
-    /// Whether a step stops the host: then nothing may run beside it.
+    /// Whether a step stops the host. Then nothing may run at the same time.
     pub fn is_alone(&self) -> bool {
         self.alone || self.steps.iter().any(|step| step.stop_host.is_some())
     }
 
-    /// Whether the last that a step expects of a root's condition Ready is that it is not True.
+    /// Whether the last expectation about a root's condition Ready is that it is not True.
     pub fn expects_unready(&self, root: &ObjectRef) -> bool {
         let expected = self.steps.iter().flat_map(|step| &step.expect);
         let about_it = expected
@@ -437,7 +437,7 @@ impl Scenario {
 }
 
 impl Expectation {
-    /// Whether the object is to be Ready, where this speaks of it.
+    /// Whether this expects the object to be Ready, if it says anything about it.
     fn expects_ready(&self) -> Option<bool> {
         let is = |name: &str, status: &str| match name {
             "Ready" => Some(status == "True"),

@@ -1,12 +1,12 @@
-//! Whether an object has the fields that are expected of it.
+//! Compares an object with the fields that are expected of it.
 
 use serde_json::Value;
 
-/// Matches whatever is there.
+/// Matches any value.
 const ANY: &str = "$ANY";
 
-/// Where an object is not what is expected, one line a place. A map has at least the expected fields, a list just the expected
-/// items, and `null` stands for a field that is not there.
+/// The places where an object is not as expected, one on each line. A map must have at least the expected fields, a list exactly the
+/// expected items, and `null` stands for an absent field.
 pub fn differences(expected: &Value, found: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", expected, Some(found), &mut lines);

@@ -16,14 +16,14 @@ use super::{
     ScenarioStep, UidIs, custom_kind, differences,
 };
 
-/// How often an expectation is looked at.
+/// How often an expectation is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long after an answer the host's calls are surely counted.
+/// How long after a reply the host's calls have certainly been counted.
 const COUNTED_AFTER: Duration = Duration::from_millis(600);
-/// How much of the host's log a failure shows.
+/// How many lines of the host's log a failure shows.
 const LOG_LINES: usize = 12;
 
-/// What a run calls what it makes.
+/// The names in a run.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// `$NS`
@@ -33,7 +33,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// A scenario's text with these names in it.
+    /// A scenario's text with these names.
     pub fn fill(&self, text: &str) -> String {
         text.replace("$NS", &self.namespace).replace("$RUN", &self.run)
     }
@@ -42,11 +42,11 @@ impl Names {
 /// Why a scenario failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// Which of its steps, by number and name; none before the first.
+    /// The number and the name of the step that failed; none before the first step.
     pub step: Option<(usize, String)>,
     /// What was expected, and what was found.
     pub found: Vec<String>,
-    /// What the host logged last.
+    /// The last lines that the host logged.
     pub log: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct Runner<'a, B> {
     scenario: &'a Scenario,
     names: Names,
     resolve: &'a dyn Fn(&ModuleFile) -> anyhow::Result<Vec<u8>>,
-    /// How long everything may take where things go wrong.
+    /// How long each step may take in a run with faults.
     patience: Option<Duration>,
 }
 
@@ -90,17 +90,17 @@ impl<'a, B: Backend> Runner<'a, B> {
         Self { backend, scenario, names, resolve, patience: None }
     }
 
-    /// A run in which things go wrong that the scenario does not say: what must come of each step may take this long, and nothing is
-    /// asked of the way there, neither the number of calls, nor Events, nor for how long it stays so, nor that an
-    /// object is the same, nor how often it was changed.
+    /// A run with faults that the scenario does not mention. Each step may take this long to reach what it expects. The way there is not
+    /// checked: neither the number of calls, nor Events, nor for how long something holds, nor whether an object is still the same, nor how
+    /// often it was changed.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
     }
 
-    /// Runs it to its end, and takes away what it made.
+    /// Runs it to its end, and removes what it created.
     ///
     /// # Errors
-    /// When a step fails, or what it made cannot be taken away.
+    /// If a step fails, or if what it created cannot be removed.
     pub async fn run(&self) -> Result<(), Failed> {
         let outcome = self.run_steps().await;
         let cleaned = self.clean_up().await;
@@ -332,7 +332,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         }
     }
 
-    /// What is not as expected.
+    /// The expectations that are not met.
     async fn unmet(&self, step: &ScenarioStep, uids: &[Option<String>]) -> Vec<String> {
         let mut unmet = Vec::new();
         for (index, expected) in step.expect.iter().enumerate() {
@@ -386,7 +386,7 @@ impl<'a, B: Backend> Runner<'a, B> {
             unmet.extend(unlike(&condition, &live));
         }
         match expected.uid {
-            // Where things go wrong, somebody may have deleted it.
+            // In a run with faults, somebody may have deleted it.
             Some(UidIs::Same) if self.patience.is_none() && before != Some(uid(&live)) => {
                 unmet.push("it is another object than before".into())
             }
@@ -428,11 +428,10 @@ impl<'a, B: Backend> Runner<'a, B> {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Takes away what the scenario made: Reconcilers before what they work on, so that nobody repairs what goes.
-    /// Takes away what it made.
+    /// Removes what the scenario created: Reconcilers before their objects, so that nobody repairs what is deleted.
     ///
     /// # Errors
-    /// When the API server does not do it.
+    /// If the API server refuses it.
     pub async fn clean_up(&self) -> anyhow::Result<()> {
         let steps = self.scenario.steps.iter().flat_map(|step| &step.apply);
         let mut own = Vec::new();
@@ -471,7 +470,7 @@ impl<'a, B: Backend> Runner<'a, B> {
         });
         for object in references.chain([namespace]).chain(modules).chain(crds) {
             if self.backend.get(&object).await?.is_some() {
-                // What went by itself meanwhile is gone just as well.
+                // An object that went by itself in the meantime is gone as well.
                 if let Err(error) = self.backend.delete(&object, Cascade::Background).await
                     && self.backend.get(&object).await?.is_some()
                 {
@@ -483,7 +482,7 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 }
 
-/// Leaves out how often something was changed.
+/// Removes the fields that say how often something was changed.
 fn without_generations(expected: &mut Value) {
     match expected {
         Value::Object(map) => {
@@ -499,7 +498,7 @@ fn said(error: anyhow::Error) -> Vec<String> {
     vec![format!("{error:#}")]
 }
 
-/// What is not as expected of a condition.
+/// How a condition differs from the expected one.
 fn unlike(expected: &ConditionIs, live: &Value) -> Option<String> {
     let conditions =
         live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sets of fields, as `fieldsV1` has them.
+//! Sets of fields, as in `fieldsV1`.
 
 use std::{
     collections::BTreeSet,
@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 
 use pintle_schema::shape::Shape;
 
-/// A field: steps as `fieldsV1` writes them, `f:data`, `k:{"name":"a"}` or `v:"x"`.
+/// A field, as a list of steps in the notation of `fieldsV1`: `f:data`, `k:{"name":"a"}` or `v:"x"`.
 pub(crate) type Path = Vec<String>;
 
-/// A set of fields. That a field is in it says nothing of the fields within. Sets are made of one another all the time, and share their
-/// paths.
+/// A set of fields. A field in the set does not imply the fields inside it. Sets are derived from each other all the time, so they share
+/// their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet(BTreeSet<Arc<[String]>>);
 
 impl FieldSet {
-    /// Fields given as names, `metadata.name` for instance.
+    /// Fields by name, for instance `metadata.name`.
     pub(crate) fn named(paths: &[&str]) -> Self {
         Self(paths.iter().map(|path| path.split('.').map(|step| format!("f:{step}")).collect()).collect())
     }
@@ -36,9 +36,9 @@ impl FieldSet {
         self.0.contains(path)
     }
 
-    /// Whether a field within this one is in the set.
+    /// Whether a field inside this one is in the set.
     pub(crate) fn has_within(&self, path: &[String]) -> bool {
-        // What begins with a path follows it.
+        // In the order of the set, a path is followed by the paths that begin with it.
         self.0
             .range::<[String], _>((Included(path), Unbounded))
             .find(|other| other.as_ref() != path)
@@ -61,13 +61,13 @@ impl FieldSet {
         Self(self.0.intersection(&other.0).cloned().collect())
     }
 
-    /// Without these fields and all within them.
+    /// The set without these fields and all fields inside them.
     pub(crate) fn without(&self, roots: &Self) -> Self {
         let keeps = |path: &&Arc<[String]>| !(1..=path.len()).any(|length| roots.has(&path[..length]));
         Self(self.0.iter().filter(keeps).cloned().collect())
     }
 
-    /// With every declared field that contains one of the set.
+    /// The set, and every declared field that contains one of its fields.
     pub(crate) fn with_declared_parents(&self, shape: Shape<'_>) -> Self {
         let mut set = self.clone();
         for path in &self.0 {
@@ -105,7 +105,7 @@ impl FieldSet {
     }
 }
 
-/// `.` says that a field is meant itself.
+/// `.` means the field itself.
 fn mark(at: &mut Map<String, Value>, path: &[String]) {
     match path.split_first() {
         None => drop(at.insert(".".into(), Value::Object(Map::new()))),
@@ -118,7 +118,7 @@ fn mark(at: &mut Map<String, Value>, path: &[String]) {
     }
 }
 
-/// Where nothing within a field is meant, the dot is left out.
+/// The dot is left out if nothing inside the field is in the set.
 fn drop_lone_dots(node: &mut Value) {
     let Value::Object(fields) = node else { return };
     if fields.len() == 1 && fields.contains_key(".") {

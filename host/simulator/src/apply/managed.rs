@@ -18,7 +18,7 @@ pub(crate) struct Manager {
     /// `Apply` or `Update`.
     pub(crate) operation: &'static str,
     pub(crate) name: String,
-    /// Of an update only: two versions of one kind are two managers.
+    /// Only for an update: two versions of one kind are two managers.
     version: String,
     /// `status`, or empty.
     pub(crate) subresource: String,
@@ -31,11 +31,11 @@ struct Owned {
     time: String,
 }
 
-/// All managers of an object.
+/// All managers of an object, with their fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Managers(BTreeMap<Manager, Owned>);
 
-/// What no manager owns.
+/// The fields that no manager owns.
 const NOBODYS: [&str; 11] = [
     "apiVersion",
     "kind",
@@ -69,7 +69,7 @@ impl Manager {
         }
     }
 
-    /// As messages about conflicts name it.
+    /// The name in messages about conflicts.
     fn shown(&self) -> String {
         let name = format!("{:?}", self.name);
         let subresource = match self.subresource.as_str() {
@@ -84,7 +84,7 @@ impl Manager {
 }
 
 impl Managers {
-    /// The managers that an object names; none where its books cannot be read.
+    /// The managers in an object's managed fields, without entries that cannot be read.
     pub(crate) fn of(object: &Value) -> Self {
         let entries = object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -102,13 +102,13 @@ impl Managers {
         Self(read.collect())
     }
 
-    /// The managers to go on with when an object is replaced: those that the new one names, or else the old one's.
+    /// The managers after an object is replaced: those of the new object, or else those of the old one.
     pub(crate) fn of_replacement(live: &Value, next: &Value, subresource: bool) -> Self {
         let named = &next["metadata"]["managedFields"];
         if subresource {
             return Self::of(live);
         }
-        // One empty entry means: forget them all.
+        // One empty entry means that all managers are removed.
         if named == &json!([{}]) {
             return Self::default();
         }
@@ -120,12 +120,12 @@ impl Managers {
         self.0.is_empty()
     }
 
-    /// How many wrote other than by apply.
+    /// How many managers wrote in another way than by apply.
     pub(crate) fn updaters(&self) -> usize {
         self.0.keys().filter(|manager| manager.operation == "Update").count()
     }
 
-    /// Writes the books into an object.
+    /// Writes the managed fields into an object.
     pub(crate) fn write(&self, object: &mut Value) {
         let mut entries: Vec<(&Manager, &Owned)> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
@@ -151,7 +151,7 @@ impl Managers {
         }
     }
 
-    /// Where all is the same but times, the times of before: a write that changes nothing is none.
+    /// Keeps the earlier times of managers whose fields are the same, because a write that changes nothing is not a write.
     pub(crate) fn with_times_of(mut self, before: &Self) -> Self {
         for (manager, owned) in &mut self.0 {
             if let Some(was) = before.0.get(manager).filter(|was| was.fields == owned.fields) {
@@ -161,7 +161,7 @@ impl Managers {
         self
     }
 
-    /// Takes what others lose through a change from them.
+    /// Removes changed fields from the managers that owned them.
     fn disown(&mut self, comparison: &Comparison) {
         if comparison.is_empty() {
             return;
@@ -173,7 +173,7 @@ impl Managers {
         self.0.retain(|_, owned| !owned.fields.is_empty());
     }
 
-    /// The books after somebody changed an object other than by apply.
+    /// The managers after somebody changed an object in another way than by apply.
     pub(crate) fn updated(mut self, write: &Write<'_>, live: &Value, next: &Value) -> Self {
         let comparison = write.comparison(live, next);
         let fields = self.0.get(&write.manager).map(|owned| owned.fields.clone()).unwrap_or_default();
@@ -192,10 +192,10 @@ impl Managers {
         self
     }
 
-    /// What an apply makes of an object, and the books after it.
+    /// The object after an apply, and its managers.
     ///
     /// # Errors
-    /// 409 with every field that somebody else owns and that would change, unless it is forced.
+    /// 409 with every field that another manager owns and that would change, unless the apply is forced.
     pub(crate) fn applied(
         mut self,
         write: &Write<'_>,
@@ -215,7 +215,7 @@ impl Managers {
             Some(last) => self.prune(shape, merged, &last.fields),
             None => merged,
         };
-        // Only now: what is nobody's, but was sent, keeps what holds it from being pruned.
+        // Not earlier, because fields that nobody can own, but that were sent, keep the fields around them from being pruned.
         if let Some(owned) = self.0.get_mut(&write.manager) {
             owned.fields = owned.fields.difference(&FieldSet::named(&NOBODYS));
         }
@@ -242,10 +242,10 @@ impl Managers {
         Ok((next, managers))
     }
 
-    /// Takes away what this manager applied last time, does not now, and nobody else owns.
+    /// Removes the fields that this manager applied last time and does not apply now, if nobody else owns them.
     fn prune(&self, shape: Shape<'_>, merged: Value, last: &FieldSet) -> Value {
         let managed = self.0.values().fold(FieldSet::default(), |all, owned| all.union(&owned.fields));
-        // All that was applied last time is still somebody's, as after most applies.
+        // All fields of the last apply still have an owner, as after most applies.
         if last.is_within(&managed) {
             return merged;
         }
@@ -260,18 +260,18 @@ impl Managers {
     }
 }
 
-/// A write as the books see it.
+/// A write, as far as managed fields depend on it.
 pub(crate) struct Write<'a> {
     pub(crate) shape: Shape<'a>,
     pub(crate) manager: Manager,
     pub(crate) api_version: &'a str,
     pub(crate) time: &'a str,
-    /// What this way of writing cannot set, the status for instance.
+    /// The fields that this way of writing cannot set, for instance the status.
     pub(crate) resets: &'a FieldSet,
 }
 
 impl Write<'_> {
-    /// Of objects without their books.
+    /// Compares two objects that have no managed fields.
     fn comparison(&self, live: &Value, next: &Value) -> Comparison {
         let all = walk::compare(self.shape, live, next);
         Comparison {

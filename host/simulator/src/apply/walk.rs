@@ -1,4 +1,4 @@
-//! Values by their shape: which fields one has, what two differ in, how one is merged into another, what is left without some fields.
+//! Operations on values that follow their shape: listing the fields, comparing, merging, and removing fields.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{FieldSet, Path, shown};
 
-/// What two values differ in.
+/// The differences between two values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
     pub(crate) added: FieldSet,
@@ -52,7 +52,7 @@ fn collect(shape: Shape<'_>, value: &Value, path: &mut Path, set: &mut FieldSet)
                 path.pop();
             }
         }
-        // Nothing is no field where something with parts is expected.
+        // Null is not a field if the type is a map or a list with keys.
         Value::Null if shape.list() != List::Atomic || is_granular_map(shape) => {}
         _ => set.insert(path),
     }
@@ -83,7 +83,7 @@ fn differ(
     let (no_fields, no_items) = (Map::new(), Vec::new());
     let is_map = [before, after].iter().any(|value| value.is_some_and(Value::is_object));
     let is_list = [before, after].iter().any(|value| value.is_some_and(Value::is_array));
-    // An empty thing is a leaf: absent and empty are not the same.
+    // An empty map or list is a leaf: absent and empty are different.
     if is_map
         && !shape.is_atomic_map()
         && let (Some(one), Some(other)) = (fields_of(before, &no_fields), fields_of(after, &no_fields))
@@ -121,22 +121,22 @@ fn differ(
     }
 }
 
-/// The fields of a map, of which null is an empty one.
+/// The fields of a map. Null is an empty map.
 fn fields_of<'a>(value: Option<&'a Value>, none: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
     value.map_or(Some(none), |value| if value.is_null() { Some(none) } else { value.as_object() })
 }
 
-/// The items of a list, of which null is an empty one.
+/// The items of a list. Null is an empty list.
 fn items_of<'a>(value: Option<&'a Value>, none: &'a Vec<Value>) -> Option<&'a Vec<Value>> {
     value.map_or(Some(none), |value| if value.is_null() { Some(none) } else { value.as_array() })
 }
 
-/// The items of a list by the step that leads to them.
+/// The items of a list, each by the step of a path that leads to it.
 fn by_step<'a>(shape: Shape<'_>, items: &'a [Value]) -> BTreeMap<String, &'a Value> {
     items.iter().filter_map(|item| Some((shape.item_step(item)?, item))).collect()
 }
 
-/// What is sent, laid over what there is.
+/// The sent value, merged into the live one.
 pub(crate) fn merge(shape: Shape<'_>, live: Option<&Value>, sent: &Value) -> Value {
     match (live, sent) {
         (live, Value::Object(fields)) if !shape.is_atomic_map() => {
@@ -156,7 +156,7 @@ pub(crate) fn merge(shape: Shape<'_>, live: Option<&Value>, sent: &Value) -> Val
     }
 }
 
-/// Items keep the order of what there is, as far as what is sent has no other order.
+/// Items keep their live order, unless the sent list has another order.
 fn merge_list(shape: Shape<'_>, live: &[Value], sent: &[Value]) -> Vec<Value> {
     fn index<'a>(shape: Shape<'_>, items: &'a [Value]) -> Vec<(String, &'a Value)> {
         items.iter().filter_map(|item| Some((shape.item_step(item)?, item))).collect()
@@ -180,7 +180,7 @@ fn merge_list(shape: Shape<'_>, live: &[Value], sent: &[Value]) -> Vec<Value> {
                 right.next();
                 next = shared.pop_front();
             }
-            // In both, but its turn in the sent order comes later.
+            // The item is in both lists, but comes later in the sent order.
             (Some((step, _)), Some(_)) if of_sent.contains(step) && next.is_some_and(|next| next != step) => {
                 left.next();
             }
@@ -207,7 +207,7 @@ fn merge_list(shape: Shape<'_>, live: &[Value], sent: &[Value]) -> Vec<Value> {
     }
 }
 
-/// A value without some fields. What has nothing left becomes null.
+/// A value without some fields. What becomes empty becomes null.
 pub(crate) fn remove(shape: Shape<'_>, value: &Value, fields: &FieldSet) -> Value {
     cut(shape, value, fields, &mut Vec::new())
 }
@@ -247,7 +247,7 @@ fn cut(shape: Shape<'_>, value: &Value, set: &FieldSet, path: &mut Path) -> Valu
     }
 }
 
-/// What keeps a value from being applied: the first field that the schema does not have, or an item that cannot be told from another.
+/// Why a value cannot be applied: the first field that the schema does not have, or an item that cannot be told from another.
 pub(crate) fn misfit(shape: Shape<'_>, value: &Value) -> Option<String> {
     unfit(shape, value, &mut Vec::new())
 }

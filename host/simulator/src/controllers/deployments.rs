@@ -17,7 +17,7 @@ pub(super) fn steps(store: &Store) -> impl Iterator<Item = ControllerAction> {
     pods(store).chain(replica_sets(store)).chain(deployments(store))
 }
 
-/// A Pod gets a node, becomes ready, and stops when it is deleted.
+/// A Pod is scheduled, becomes ready, and stops when it is deleted.
 fn pods(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "", "pods").filter_map(|(key, pod)| {
         let target = reference(key, pod);
@@ -45,7 +45,7 @@ fn pods(store: &Store) -> impl Iterator<Item = ControllerAction> {
     })
 }
 
-/// Whether the one node that there is has the labels that a Pod asks for.
+/// Whether the only node has the labels that a Pod asks for.
 fn fits_the_node(pod: &Value) -> bool {
     const LABELS: [(&str, &str); 3] =
         [("kubernetes.io/arch", "amd64"), ("kubernetes.io/hostname", "node"), ("kubernetes.io/os", "linux")];
@@ -96,7 +96,7 @@ fn replica_sets(store: &Store) -> impl Iterator<Item = ControllerAction> {
             return Some(ControllerAction::Act(REPLICA_SETS, Act::Create(pod)));
         }
         if found > wanted {
-            // One that is not ready goes first.
+            // Pods that are not ready go first.
             let (key, pod) = pods.iter().min_by_key(|(key, pod)| (is_ready(pod), &key.name))?;
             let target = reference(key, pod);
             return Some(ControllerAction::Act(
@@ -117,7 +117,7 @@ fn replica_sets(store: &Store) -> impl Iterator<Item = ControllerAction> {
     })
 }
 
-/// Writes a status where it differs.
+/// Writes a status if it differs.
 pub(super) fn status_step(
     actor: &'static str,
     key: &Key,
@@ -156,7 +156,7 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<ControllerAc
             Act::Merge { target: reference(key, set), subresource: None, patch },
         ))
     };
-    // A Deployment's revision goes with its status, so that it is no new generation.
+    // A Deployment's revision is written through its status, so that it does not change the generation.
     let annotate = |key: &Key, object: &Value, revision: u64| {
         let patch = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
         let subresource = (object["kind"] == "Deployment").then(|| "status".into());
@@ -179,7 +179,7 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<ControllerAc
         return annotate(new.0, new.1, latest + 1);
     }
     if revision(deployment) != revision(new.1) {
-        // By way of the status, as the controller does: a change of the annotations alone would be another generation.
+        // Through the status, as the controller does it: a change of only the annotations would change the generation.
         let patch = json!({"metadata": {"annotations": {REVISION: revision(new.1).to_string()}}});
         let (target, subresource) = (reference(key, deployment), Some("status".into()));
         return Some(ControllerAction::Act(DEPLOYMENTS, Act::Merge { target, subresource, patch }));
@@ -211,7 +211,7 @@ fn roll_out(store: &Store, key: &Key, deployment: &Value) -> Option<ControllerAc
     status_step(DEPLOYMENTS, key, deployment, status(deployment, &sets, new.1))
 }
 
-/// Before anything new: the old Pods go.
+/// With the strategy Recreate, the old Pods go before new ones are created.
 fn shrink_all(
     store: &Store,
     sets: &[(&Key, &Value)],
@@ -245,7 +245,7 @@ fn status(deployment: &Value, sets: &[(&Key, &Value)], new: &Value) -> Value {
     let is_available = available >= least;
     let is_complete = updated == desired && replicas == desired && available == desired;
     let known = deployment["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    // The time of a condition is the Deployment's own: steps have none.
+    // The time of the condition is that of the Deployment, because steps have no time.
     let made = &deployment["metadata"]["creationTimestamp"];
     let condition = |kind: &str, is: bool, reason: &str, message: &str| {
         let value = if is { "True" } else { "False" };
@@ -288,7 +288,7 @@ fn replica_set(key: &Key, deployment: &Value, hash: &str, revision: u64) -> Valu
     })
 }
 
-/// A number, or a share of another.
+/// A number, or a percentage of another number.
 pub(super) fn portion(value: &Value, of: i64, up: bool) -> i64 {
     match value {
         Value::String(text) => {
@@ -299,7 +299,7 @@ pub(super) fn portion(value: &Value, of: i64, up: bool) -> i64 {
     }
 }
 
-/// What tells templates apart (FNV-1a over their JSON), in letters that spell nothing.
+/// A hash of a template (FNV-1a over its JSON), in letters that spell no words.
 fn hash(template: &Value) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let start = 0xcbf2_9ce4_8422_2325_u64;

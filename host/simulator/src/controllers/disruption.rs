@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many of their Pods may go.
+//! PodDisruptionBudgets: how many of their Pods may be evicted.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn status(store: &Store, key: &Key, budget: &Value) -> Value {
         .filter(|(_, pod)| selects(&spec["selector"], &pod["metadata"]["labels"]))
         .map(|(_, pod)| pod.as_ref())
         .collect();
-    // What was evicted counts as gone from then on, until it is.
+    // An evicted Pod counts as gone until it is deleted.
     let disrupted: serde_json::Map<String, Value> = budget["status"]["disruptedPods"]
         .as_object()
         .into_iter()
@@ -61,7 +61,7 @@ fn status(store: &Store, key: &Key, budget: &Value) -> Value {
     let same = known.find(|one| one["status"] == is && one["observedGeneration"] == *generation).cloned();
     let condition = same.unwrap_or_else(|| {
         json!({"type": "DisruptionAllowed", "status": is, "reason": reason, "message": "", "observedGeneration": generation,
-               // The time of a condition is the budget's own: steps have none.
+               // The time of the condition is that of the budget, because steps have no time.
                "lastTransitionTime": budget["metadata"]["creationTimestamp"]})
     });
     let mut status = json!({
@@ -74,7 +74,7 @@ fn status(store: &Store, key: &Key, budget: &Value) -> Value {
     status
 }
 
-/// How many Pods those that control these want.
+/// How many Pods the controllers of these Pods want.
 fn wanted(store: &Store, pods: &[&Value]) -> i64 {
     let by_uid = by_uid(store);
     let mut scales: BTreeMap<&str, i64> = BTreeMap::new();

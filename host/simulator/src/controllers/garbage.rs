@@ -1,4 +1,4 @@
-//! Garbage collection, and the end of namespaces.
+//! Garbage collection, and the deletion of namespaces.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn steps(store: &Store) -> impl Iterator<Item = ControllerAction> {
         .chain(definitions(store))
 }
 
-/// A CRD that goes takes its objects along.
+/// When a CRD is deleted, its objects are deleted too.
 fn definitions(store: &Store) -> impl Iterator<Item = ControllerAction> {
     const FINALIZER: &str = "customresource-finalizer";
     of_kind(store, "apiextensions.k8s.io", "customresourcedefinitions")
@@ -45,10 +45,10 @@ fn definitions(store: &Store) -> impl Iterator<Item = ControllerAction> {
         })
 }
 
-/// What an object says of one of its owners.
+/// Whether an owner reference of a dependent matches this object.
 fn names(owner: &Value, key: &Key, object: &Value, dependent: &Key) -> bool {
     let kind_fits = owner["kind"] == object["kind"] && owner["name"].as_str() == Some(&key.name);
-    // An owner in another namespace counts as none.
+    // An owner in another namespace does not count.
     kind_fits && (key.namespace.is_empty() || key.namespace == dependent.namespace)
 }
 
@@ -76,7 +76,7 @@ fn collect(store: &Store) -> impl Iterator<Item = ControllerAction> {
     })
 }
 
-/// An object that is to leave its dependents behind.
+/// An object that is deleted and leaves its dependents behind.
 fn orphans(store: &Store) -> Option<ControllerAction> {
     let orphan = json!("orphan");
     let finalizers =
@@ -103,7 +103,7 @@ fn orphans(store: &Store) -> Option<ControllerAction> {
     ))
 }
 
-/// An object that goes after what it owns.
+/// An object that is deleted after its dependents.
 fn foreground(store: &Store) -> Option<ControllerAction> {
     let waits = json!("foregroundDeletion");
     let finalizers =
@@ -124,7 +124,7 @@ fn foreground(store: &Store) -> Option<ControllerAction> {
                 let blocks = reference_to["blockOwnerDeletion"] == true;
                 is_blocked |= blocks;
                 if !is_deleting(dependent) {
-                    // What blocks its owner has dependents of its own to wait for.
+                    // A dependent that blocks its owner waits for its own dependents.
                     let cascade = if blocks { Cascade::Foreground } else { Cascade::Background };
                     let target = reference(other, dependent);
                     return Some(ControllerAction::Act(COLLECTOR, Act::Delete { target, cascade }));
@@ -143,7 +143,7 @@ fn foreground(store: &Store) -> Option<ControllerAction> {
         })
 }
 
-/// A namespace that ends takes everything in it along.
+/// When a namespace is deleted, everything in it is deleted too.
 fn namespaces(store: &Store) -> impl Iterator<Item = ControllerAction> {
     of_kind(store, "", "namespaces").filter(|(_, namespace)| is_deleting(namespace)).filter_map(
         |(key, namespace)| {

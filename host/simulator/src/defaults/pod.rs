@@ -1,17 +1,17 @@
-//! Defaults of what runs in Pods.
+//! Defaults of Pods and of Pod templates.
 
 use serde_json::{Value, json};
 
 use super::default;
 
-/// The defaults of a Pod's spec that a template has too.
+/// The defaults of a Pod's spec, which also apply to templates.
 pub(super) fn spec(spec: &mut Value) {
     default(spec, "dnsPolicy", "ClusterFirst".into());
     default(spec, "restartPolicy", "Always".into());
     default(spec, "securityContext", json!({}));
     default(spec, "terminationGracePeriodSeconds", 30.into());
     default(spec, "schedulerName", "default-scheduler".into());
-    // The old name of the field is always told along.
+    // The old name of the field is always shown as well.
     let account = spec.get("serviceAccountName").or(spec.get("serviceAccount")).cloned();
     if let Some(account) = account {
         spec["serviceAccountName"] = account.clone();
@@ -30,7 +30,7 @@ pub(super) fn spec(spec: &mut Value) {
     }
 }
 
-/// The defaults that only Pods themselves have.
+/// The defaults that only Pods have.
 pub(super) fn only_pods(spec: &mut Value) {
     default(spec, "enableServiceLinks", true.into());
     for list in ["containers", "initContainers"] {

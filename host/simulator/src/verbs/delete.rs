@@ -41,13 +41,13 @@ pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Don
     }
     let before = Some(live.clone());
     let has_namespaced_content = served.plural == "namespaces";
-    // A Pod that has a node stops first.
+    // A Pod on a node stops before it is deleted.
     let stops = served.plural == "pods"
         && !live["spec"]["nodeName"].as_str().unwrap_or_default().is_empty()
         && request.body["gracePeriodSeconds"] != 0;
     if !stops && finalizers.is_empty() && !has_namespaced_content {
         let last = context.store.remove(&key);
-        // Some kinds tell what is gone instead of that it is gone.
+        // For some kinds, the reply is the deleted object instead of a Status.
         const TELL: [&str; 4] = ["persistentvolumeclaims", "pods", "serviceaccounts", "services"];
         if !served.custom
             && TELL.contains(&served.plural.as_str())

@@ -95,7 +95,7 @@ pub(crate) fn is_ready(pod: &Value) -> bool {
     conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// Whether a label selector of an object selects what has these labels. One that is not there selects nothing, an empty one all.
+/// Whether the label selector of an object selects these labels. An absent selector selects nothing, an empty one everything.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let has = |key: &str| labels[key].as_str();
     let mut exact = selector["matchLabels"].as_object().into_iter().flatten();

@@ -62,7 +62,7 @@ pub(super) fn list(store: &Store, request: &Request, as_of: Option<u64>) -> Resu
     Ok(Done::read(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items})))
 }
 
-/// Items of built-in kinds do not say what they are; those of custom ones do.
+/// Items of built-in kinds have no apiVersion and kind; items of custom kinds do.
 fn item(selection: &Selection, object: &Value) -> Value {
     let mut shown = selection.shown(object);
     if !selection.served.custom
@@ -75,12 +75,12 @@ fn item(selection: &Selection, object: &Value) -> Value {
     shown
 }
 
-/// The order of lists: by namespace and name, as etcd's keys have it.
+/// The order of lists: by namespace and name, as etcd's keys are sorted.
 fn order(key: &Key) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 
-/// Where a list goes on.
+/// The position at which a list continues.
 struct Token {
     version: u64,
     last: String,

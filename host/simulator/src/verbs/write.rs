@@ -1,4 +1,4 @@
-//! Create, update, patch and server-side apply: one way for all, from what is sent to what is stored.
+//! Create, update, patch and server-side apply. All of them take the same way from the body of a request to the stored object.
 
 mod body;
 mod rules;
@@ -26,13 +26,13 @@ use crate::{
     watch::shown,
 };
 
-/// The largest object that etcd takes, in bytes.
+/// The largest object that etcd accepts, in bytes.
 const OBJECT_BYTES_MAX: usize = 1_572_864;
 
-/// What keeps a CRD until its objects are gone.
+/// The finalizer that keeps a CRD until its objects are gone.
 pub(crate) const CRD_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How many managers may have written other than by apply: beyond, the API server folds the oldest together.
+/// How many managers may have written in another way than by apply. With more, the API server merges the oldest ones.
 const UPDATERS_MAX: usize = 10;
 
 pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
@@ -82,7 +82,7 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
     done(&served, request, 201, None, Some(after))
 }
 
-/// Stores a new object, with what it is given.
+/// Stores a new object, with the fields that the server sets.
 fn insert(
     context: &mut Context<'_>,
     served: &Served,
@@ -123,7 +123,7 @@ fn insert(
     Ok(context.store.put(key, object))
 }
 
-/// A CRD is served at once.
+/// A CRD is established at once.
 fn establish(context: &Context<'_>, object: &mut Value) {
     let time = context.time();
     let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": time});
@@ -156,7 +156,7 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
     };
     let write =
         Write { shape: served.shape(), manager, api_version: &api_version, time: &time, resets: &resets };
-    // What cannot be read is told before what it is about is looked for.
+    // An error in the body comes before an error about a missing object.
     if request.verb == Verb::Update {
         agrees(&served, request, &decoded(&served, &request.body)?, None)?;
     }
@@ -186,7 +186,7 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
         Some(managers) => managers,
         None => {
             let before = Managers::of_replacement(live, &next, subresource.is_some());
-            // An object whose books were thrown away is not written down anew before somebody applies it.
+            // If somebody removed the managed fields of an object, it gets new ones only from an apply.
             let plain_next = plain(&next);
             let managers = match before.is_empty() {
                 true => before.clone(),
@@ -217,7 +217,7 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
         return done(&served, request, 200, before.clone(), before);
     }
     if is_finalized(&next) {
-        // What is asked for is told, and never stored: the object goes as it was.
+        // The reply shows the requested change, but it is never stored: the object is deleted as it was.
         context.store.remove(&key);
         let body = shown(&served, &next, request.metadata_only);
         return Ok(Done { code: 200, body, before, after: None });
@@ -226,7 +226,7 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
     done(&served, request, 200, before, Some(after))
 }
 
-/// A change of an object that is not there: only an apply creates it.
+/// A change of an object that does not exist. Only an apply creates it, and for some kinds a PUT.
 fn absent(
     context: &mut Context<'_>,
     request: &Request,
@@ -246,7 +246,7 @@ fn absent(
     }
     let by_status = request.path.subresource.is_some();
     if by_status && request.verb == Verb::Apply && served.plural == "services" && !served.custom {
-        // It is taken for a creation, and judged as one.
+        // It is treated as a creation, and validated as one.
         let mut object = decoded(served, &request.body)?;
         object["status"] = Value::Null;
         check(served, None, &object)?;
@@ -274,7 +274,7 @@ fn absent(
     done(served, request, 201, None, Some(after))
 }
 
-/// Some kinds are also created by a PUT.
+/// A PUT that creates an object, which some kinds allow.
 fn put(
     context: &mut Context<'_>,
     request: &Request,

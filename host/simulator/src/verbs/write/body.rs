@@ -1,4 +1,4 @@
-//! From what a request sends to an object as the API server reads it, and what it is compared with.
+//! Reads the object from the body of a request as the API server does, and makes what it is compared with.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     schema,
 };
 
-/// The books of an object; one that has none counts as written by somebody before.
+/// The managers of an object. If it has none, an earlier manager gets all of its fields.
 pub(super) fn managers_of(served: &Served, live: &Value, write: &Write<'_>) -> Managers {
     let managers = Managers::of(live);
     if !managers.is_empty() {
@@ -27,7 +27,7 @@ pub(super) fn managers_of(served: &Served, live: &Value, write: &Write<'_>) -> M
     Managers::default().updated(&before, &blank(served), &plain(live))
 }
 
-/// Without the books.
+/// The object without its managed fields.
 pub(super) fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -36,7 +36,7 @@ pub(super) fn plain(object: &Value) -> Value {
     object
 }
 
-/// An object of a kind in which nothing is set: what a create is compared with.
+/// An object of this kind with no fields set. A create is compared with it.
 pub(super) fn blank(served: &Served) -> Value {
     let mut blank = json!({"apiVersion": served.api_version(), "kind": served.kind});
     if served.custom {
@@ -83,7 +83,7 @@ pub(super) fn blank(served: &Served) -> Value {
     blank
 }
 
-/// The status of a PodDisruptionBudget that nobody has looked at.
+/// The status of a PodDisruptionBudget before the controller has seen it.
 pub(super) fn no_disruptions() -> Value {
     json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0})
 }
@@ -92,10 +92,10 @@ pub(super) fn resets(served: &Served, subresource: Option<&str>) -> crate::apply
     schema::resets(&served.kind, served.custom, served.status, subresource.is_some())
 }
 
-/// What is sent, as the API server reads it, filled in.
+/// The object in a body as the API server reads it, with defaults.
 ///
 /// # Errors
-/// 400 when it cannot be read.
+/// 400 if it cannot be read.
 pub(super) fn decoded(served: &Served, sent: &Value) -> Result<Value, Failure> {
     if !sent.is_object() {
         return Err(Failure::bad_request(
@@ -140,7 +140,7 @@ pub(super) fn complete(served: &Served, object: &mut Value) {
     }
 }
 
-/// What a JSON patch makes of an object. As with the API server, a field that is replaced need not be there.
+/// Applies a JSON patch to an object. As with the API server, a replaced field need not exist.
 pub(super) fn json_patched(live: &Value, operations: &Value) -> Result<Value, Failure> {
     let wrong =
         |error: serde_json::Error| Failure::bad_request(format!("the patch is no JSON patch: {error}"));
@@ -151,7 +151,7 @@ pub(super) fn json_patched(live: &Value, operations: &Value) -> Result<Value, Fa
         let mut operation = operation.clone();
         let path = operation["path"].as_str().unwrap_or_default();
         if operation["op"] == "test" && operation["value"].is_null() && next.pointer(path).is_none() {
-            // What is not there is null.
+            // An absent field counts as null.
             continue;
         }
         if operation["op"] == "replace" && next.pointer(path).is_none() {
@@ -163,7 +163,7 @@ pub(super) fn json_patched(live: &Value, operations: &Value) -> Result<Value, Fa
     Ok(next)
 }
 
-/// A patched object as it is read. What cannot be read is the patch's fault.
+/// A patched object, read again. If it cannot be read, the patch is at fault.
 pub(super) fn patched(served: &Served, next: &Value) -> Result<Value, Failure> {
     decoded(served, next).map_err(|failure| {
         let causes = vec![cause("patch", "FieldValueInvalid", failure.message)];

@@ -1,4 +1,4 @@
-//! What must hold of a write before it is stored, and what of an object nobody changes.
+//! Rules for writes: what must hold before an object is stored, and which fields a write cannot change.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn invalid(served: &Served, name: &str, causes: Vec<pintle_wit::Cause
     Failure::invalid(&served.qualified_kind(), name, causes)
 }
 
-/// What no request may ask here.
+/// Refuses requests that the simulator does not model, or that are too large.
 pub(super) fn modelled(request: &Request) -> Result<(), Failure> {
     match request.parameter("fieldValidation") {
         Some("Strict") => return Err(Failure::not_modelled("strict field validation")),
@@ -48,7 +48,7 @@ pub(super) fn applier(request: &Request) -> Result<String, Failure> {
     Ok(manager.to_owned())
 }
 
-/// What an apply must be before it is looked at.
+/// What must hold for an apply before anything else is checked.
 pub(super) fn appliable(served: &Served, request: &Request) -> Result<(), Failure> {
     let sent = &request.body;
     if !sent.is_object() {
@@ -64,7 +64,7 @@ pub(super) fn appliable(served: &Served, request: &Request) -> Result<(), Failur
     }
     let is_empty = |field: &str| sent["metadata"][field].as_object().is_some_and(serde_json::Map::is_empty);
     if served.custom && (is_empty("labels") || is_empty("annotations")) {
-        // The API server stores it, loses it with the next read, and so takes any later write for a change.
+        // The API server stores it and loses it with the next read, so any later write counts as a change.
         return Err(Failure::not_modelled("empty labels or annotations in an apply of a custom kind"));
     }
     match walk::misfit(served.shape(), sent) {
@@ -81,7 +81,7 @@ pub(super) fn appliable(served: &Served, request: &Request) -> Result<(), Failur
     }
 }
 
-/// Body and path must name the same.
+/// The body and the path must name the same object.
 pub(super) fn agrees(
     served: &Served,
     request: &Request,
@@ -112,7 +112,7 @@ pub(super) fn agrees(
     }
 }
 
-/// What must hold of versions and uids before anything is looked at further.
+/// What must hold for versions and uids before anything else is checked.
 pub(super) fn precede(served: &Served, request: &Request, live: &Value, next: &Value) -> Result<(), Failure> {
     let (resource, name) = (served.qualified(), live["metadata"]["name"].as_str().unwrap_or_default());
     let of = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -141,7 +141,7 @@ pub(super) fn precede(served: &Served, request: &Request, live: &Value, next: &V
     Ok(())
 }
 
-/// The status is the subresource's alone, and the subresource writes little else.
+/// Only the subresource writes the status, and it writes little else.
 pub(super) fn isolate(served: &Served, subresource: Option<&str>, live: &Value, next: &mut Value) {
     let mut take = |field: &str| match live.get(field) {
         Some(value) => next[field] = value.clone(),
@@ -157,7 +157,7 @@ pub(super) fn isolate(served: &Served, subresource: Option<&str>, live: &Value, 
                 Some(status) => whole["status"] = status.clone(),
                 None => drop(whole.as_object_mut().map(|fields| fields.remove("status"))),
             }
-            // A client that names another uid gets an error that says so.
+            // A client that sends another uid gets an error about it.
             whole["metadata"]["uid"] = next["metadata"]["uid"].clone();
             *next = whole;
         }
@@ -173,7 +173,7 @@ pub(super) fn isolate(served: &Served, subresource: Option<&str>, live: &Value, 
     }
 }
 
-/// What nobody changes of an object's metadata.
+/// Keeps the metadata that no client can change.
 pub(super) fn keep_metadata(served: &Served, live: &Value, next: &mut Value) {
     let before = &live["metadata"];
     let Some(metadata) = next["metadata"].as_object_mut() else { return };
@@ -194,7 +194,7 @@ pub(super) fn keep_metadata(served: &Served, live: &Value, next: &mut Value) {
     }
 }
 
-/// An object that has one of these is not looked at further.
+/// After one of these errors, the API server does not evaluate the rules.
 pub(super) const BLOCKING: [&str; 5] = [
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -206,7 +206,7 @@ pub(super) const BLOCKING: [&str; 5] = [
 pub(super) const NOT_CHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the \
                            existing errors to complete validation";
 
-/// What would change what the API server does, and is not looked at here.
+/// Refuses objects that would change what the API server does, but not what the simulator does.
 pub(super) fn not_modelled(kind: &str, next: &Value) -> Result<(), Failure> {
     match kind {
         "CustomResourceDefinition" => match custom::not_modelled(next) {
@@ -272,12 +272,12 @@ pub(super) fn namespace_takes(store: &Store, served: &Served, key: &Key) -> Resu
 
 pub(super) fn is_new_generation(served: &Served, live: &Value, next: &Value) -> bool {
     let annotations = |object: &Value| object["metadata"]["annotations"].clone();
-    // A Deployment's annotations are passed on to its ReplicaSets.
+    // A Deployment's annotations are copied to its ReplicaSets.
     let annotated = served.kind == "Deployment" && !served.custom && annotations(live) != annotations(next);
     annotated || wanted(live) != wanted(next)
 }
 
-/// What counts as a change of what is wanted.
+/// The object without metadata and status. A change of it changes the generation.
 pub(super) fn wanted(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -287,7 +287,7 @@ pub(super) fn wanted(object: &Value) -> Value {
     object
 }
 
-/// Whether it is being deleted, and nothing holds it any longer.
+/// Whether the object is being deleted and nothing holds it any longer.
 pub(super) fn is_finalized(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
@@ -295,13 +295,13 @@ pub(super) fn is_finalized(object: &Value) -> bool {
     metadata.get("deletionTimestamp").is_some() && !held && !stops && object["kind"] != "Namespace"
 }
 
-/// What a Service cannot become here.
+/// Refuses changes of a Service that the simulator does not model.
 pub(super) fn becomes(served: &Served, live: &Value, next: &Value) -> Result<(), Failure> {
     let is = |object: &Value| {
         served.kind == "Service" && !served.custom && object["spec"]["type"] == "ExternalName"
     };
     if !is(live) && is(next) {
-        // What the API server stores then is not what it replies.
+        // The API server's reply then differs from what it stores.
         return Err(Failure::not_modelled("a Service that becomes an ExternalName"));
     }
     Ok(())

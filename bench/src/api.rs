@@ -10,10 +10,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// The namespace of the roots. Every contestant has a control plane of its own, so one name is enough.
+/// The namespace of the roots. Every contestant has its own control plane, so one name is enough.
 pub(crate) const NAMESPACE: &str = "bench";
 
-/// The kinds of children, as their collections are called: ConfigMap, Deployment, Service, Ingress, in the order of the guest's.
+/// The collections of the children: ConfigMap, Deployment, Service, Ingress, in the order of the guest.
 pub(crate) const CHILDREN: [&str; 4] = [
     "/api/v1/namespaces/bench/configmaps",
     "/apis/apps/v1/namespaces/bench/deployments",
@@ -24,14 +24,14 @@ pub(crate) const CHILDREN: [&str; 4] = [
 /// The collection of the roots.
 pub(crate) const ROOTS: &str = "/apis/bench.pintle.dev/v1/namespaces/bench/benches";
 
-/// The API server, as the benchmark's loader sees it.
+/// A client of the API server for the benchmark's loader.
 #[derive(Clone)]
 pub(crate) struct Api {
     client: Client,
 }
 
 impl Api {
-    /// A way to the API server with a client like the host's (host/kubernetes/src/connect.rs): same crate, same TLS, no retry.
+    /// Connects with a client like the host's (host/kubernetes/src/connect.rs): the same crate, the same TLS, no retries.
     pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self> {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -59,7 +59,7 @@ impl Api {
         Ok(self.client.request(Request::get(path).body(Vec::new())?).await?)
     }
 
-    /// What of the API server burns CPU, for so long from now: a file for `go tool pprof`.
+    /// A CPU profile of the API server for the next `seconds`, as a file for `go tool pprof`.
     pub(crate) async fn cpu_profile(&self, seconds: u32) -> Result<Vec<u8>> {
         let request = Request::get(format!("/debug/pprof/profile?seconds={seconds}"));
         let reply = self.client.send(request.body(kube::client::Body::empty())?).await?;
@@ -75,7 +75,7 @@ impl Api {
         self.send(Method::PATCH, path, "application/merge-patch+json", patch).await
     }
 
-    /// Applies with force, as a controller does with what is its own.
+    /// Applies with force, as a controller does with its own objects.
     pub(crate) async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<()> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.send(Method::PATCH, &path, "application/apply-patch+yaml", object).await
@@ -86,7 +86,7 @@ impl Api {
         self.send(Method::DELETE, path, "application/json", &options).await
     }
 
-    /// Sends a request, and does not look into the reply unless it is an error.
+    /// Sends a request, and reads the reply only if it is an error.
     async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<()> {
         let request = Request::builder()
             .method(method)

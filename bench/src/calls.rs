@@ -1,4 +1,4 @@
-//! Who called the API server for what, from its audit log. The policy (metadata of every request) is the same for all contestants.
+//! The calls of each user to the API server, from its audit log. The policy (metadata of every request) is the same for all contestants.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// A moment on the wall's clock, since 1970. The API server runs on the same machine, so its clock is this one.
+/// A moment on the wall clock, since 1970. The API server runs on the same machine, so it has the same clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) Duration);
 
@@ -29,7 +29,7 @@ impl Moment {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) received: Moment,
-    /// When the answer was complete; of a watch, when it began.
+    /// When the answer was complete; for a watch, when it began.
     pub(crate) answered: Moment,
     pub(crate) verb: String,
     /// With the subresource: `benches/status`.
@@ -37,7 +37,7 @@ pub(crate) struct Call {
     pub(crate) code: u64,
 }
 
-/// What is listed apart: what an operator does for itself and for people, not for roots and children.
+/// Resources that are counted separately: what an operator does for itself and for people, not for roots and children.
 const APART: [&str; 7] = [
     "leases",
     "events",
@@ -76,13 +76,13 @@ impl Audit {
         Self { path: path.to_owned(), user, offset: 0, calls: Vec::new() }
     }
 
-    /// Everything since a moment.
+    /// All calls since a moment.
     pub(crate) fn since(&mut self, moment: Moment) -> Result<Vec<Call>> {
         let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
-        // A line that is being written is left for the next time.
+        // An incomplete line is left for the next time.
         let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
         self.offset += end as u64;
         let lines = text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n');
@@ -92,8 +92,8 @@ impl Audit {
         Ok(self.calls.iter().filter(|call| call.received >= moment).cloned().collect())
     }
 
-    /// Waits until this user has made no call for roots and children for as long as `still`, and says when the last one was
-    /// answered. A watch that ends and begins anew is no call in this sense.
+    /// Waits until this user has made no call for roots and children for as long as `still`, and returns when the last one was answered. A
+    /// watch that ends and starts again does not count.
     pub(crate) async fn wait_quiet(&mut self, since: Moment, still: Duration) -> Result<Moment> {
         let until = Moment(Moment::now().0 + QUIET_WITHIN);
         loop {
@@ -110,7 +110,7 @@ impl Audit {
     }
 }
 
-/// How long a contestant may go on after it was done.
+/// How long a contestant may take to become quiet.
 const QUIET_WITHIN: Duration = Duration::from_secs(120);
 
 fn contains(line: &[u8], text: &[u8]) -> bool {
@@ -123,7 +123,7 @@ fn call(event: &Value, user: &str) -> Option<Call> {
         return None;
     }
     let verb = text("/verb")?.to_owned();
-    // A watch has an event when it begins and one when it ends; everything else has one.
+    // A watch has an event when it begins and one when it ends. Every other call has one event.
     if text("/stage") != Some(if verb == "watch" { "ResponseStarted" } else { "ResponseComplete" }) {
         return None;
     }
@@ -145,7 +145,7 @@ fn moment(text: &str) -> Option<Moment> {
     Some(Moment(Duration::from_micros(u64::try_from(time.as_microsecond()).ok()?)))
 }
 
-/// Calls, counted as `verb resource`; what was refused has its code behind it.
+/// The calls, counted as `verb resource`. A refused call also has its code.
 pub(crate) fn tally(calls: &[Call]) -> BTreeMap<String, usize> {
     let mut tally = BTreeMap::new();
     for call in calls {

@@ -16,7 +16,7 @@ use crate::{
     settings::{Flags, Who},
 };
 
-/// How long a contestant may take to end when it is asked to.
+/// How long a contestant may take to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// How to start a contestant.
@@ -28,14 +28,14 @@ pub(crate) struct Recipe {
     log: PathBuf,
     floor_concurrency: u32,
     floor_marked: bool,
-    /// Which logic NATIVE has. Pintle's comes from the cluster.
+    /// The logic of NATIVE. Pintle's logic comes from the cluster.
     pub(crate) logic: u32,
 }
 
 /// A running contestant. Dropping it kills it.
 pub(crate) struct Running {
     child: Child,
-    /// Where Pintle serves its metrics.
+    /// The address of Pintle's metrics.
     address: Option<SocketAddr>,
 }
 
@@ -89,7 +89,7 @@ impl Recipe {
         Ok(Running { child, address })
     }
 
-    /// FLOOR over roots that are there, to its end.
+    /// Runs FLOOR over existing roots, to its end.
     pub(crate) async fn floor_swap(&self, logic: u32, statuses: bool) -> Result<()> {
         let mut command = self.command()?;
         self.floor(&mut command);
@@ -107,7 +107,7 @@ impl Recipe {
     /// The last lines that it logged.
     pub(crate) fn log_tail(&self) -> String {
         let mut text = String::new();
-        // A log that cannot be read has nothing to say.
+        // A log that cannot be read counts as empty.
         let _ = File::open(&self.log).and_then(|mut file| file.read_to_string(&mut text));
         let lines: Vec<&str> = text.lines().rev().take(20).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
@@ -122,7 +122,7 @@ impl Running {
         process::usage(self.child.id())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks it to stop, and waits until it has stopped.
     pub(crate) async fn stop(mut self) -> Result<()> {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
@@ -134,12 +134,12 @@ impl Running {
         Ok(())
     }
 
-    /// How often guests were called so far; zero for those that have none.
+    /// The number of calls of guests so far. Zero for a contestant without guests.
     pub(crate) fn guest_calls(&self) -> Result<u64> {
         Ok(self.metric("pintle_guest_call_seconds_count")? as u64)
     }
 
-    /// The sum of the samples whose name and labels begin like this; zero for those that serve no metrics.
+    /// The sum of the samples whose name and labels begin like this. Zero for a contestant without metrics.
     pub(crate) fn metric(&self, begins: &str) -> Result<f64> {
         let Some(address) = self.address else { return Ok(0.0) };
         let text = http_get(address, "/metrics")?;

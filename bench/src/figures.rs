@@ -1,4 +1,4 @@
-//! What was measured, with how.
+//! The measured figures, and how each of them is measured.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub(crate) struct Calls {
     pub(crate) run: u32,
     pub(crate) phase: &'static str,
     pub(crate) who: &'static str,
-    /// Of which part of the phase this tells; empty where it has no parts.
+    /// The part of the phase. Empty for a phase without parts.
     pub(crate) part: &'static str,
-    /// For roots and children, as `verb resource`.
+    /// Calls for roots and children, as `verb resource`.
     pub(crate) calls: BTreeMap<String, usize>,
-    /// Leases, Events, the host's own resources.
+    /// Calls for Leases, Events, and the host's own resources.
     pub(crate) apart: BTreeMap<String, usize>,
 }
 
@@ -43,7 +43,7 @@ impl Figures {
         self.records.push(Record { run, phase: phase.name(), who: who.name(), figure, value });
     }
 
-    /// The median over the runs; nothing where it was not measured.
+    /// The median over the runs; none if the figure was not measured.
     pub(crate) fn median(&self, phase: Phase, who: Who, figure: &str) -> Option<f64> {
         let records = self.records.iter();
         let matching = records.filter(|record| {
@@ -53,7 +53,7 @@ impl Figures {
     }
 }
 
-/// The middle value; of an even number, the mean of the two in the middle.
+/// The middle value. For an even number of values, the mean of the two in the middle.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -1,5 +1,5 @@
-//! FLOOR: what nobody can be faster than who makes the same calls. It knows of a root by watching, makes the four applies and the
-//! status write, and forgets the root. It compares nothing, repairs nothing and keeps nothing.
+//! FLOOR: a lower bound for every client that makes the same calls. It watches the roots, makes the four applies and the status write for
+//! each of them, and forgets the root. It compares, repairs and keeps nothing.
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,11 +17,11 @@ use crate::api::{Api, CHILDREN, NAMESPACE, ROOTS};
 
 const MANAGER: &str = "floor";
 
-/// As long as the host's.
+/// As long as the host's hash.
 const HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// How often a request that failed is sent again: a root of which one is missing would never be right. Each try is a call in the
-/// audit log, and so in the figures.
+/// How often a failed request is sent again: a root without one of its requests would never be right. Each try is a call in the audit log,
+/// and so in the figures.
 const RETRIES: u32 = 5;
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
@@ -33,16 +33,16 @@ pub(crate) struct Flags {
     /// Requests in flight.
     #[arg(long)]
     concurrency: usize,
-    /// Instead of waiting for roots: make the calls of a swap over those that are there, and end.
+    /// Instead of waiting for roots: make the calls of a swap over the existing roots, and end.
     #[arg(long)]
     swap: bool,
-    /// With `--swap`: which logic shows in the ConfigMaps.
+    /// With `--swap`: the logic to write into the ConfigMaps.
     #[arg(long, default_value = "1")]
     logic: String,
     /// With `--swap`: write every root's status, too.
     #[arg(long)]
     statuses: bool,
-    /// Send what an owner needs besides: the host's labels and hash on children, its conditions and digest in statuses.
+    /// Also send what an owner needs: the host's labels and hash on children, its conditions and digest in statuses.
     #[arg(long)]
     marked: bool,
 }
@@ -70,7 +70,7 @@ impl Floor {
             NAMESPACE,
             &ApiResource::from_gvk_with_plural(&kind, "benches"),
         );
-        // An API server ends the watch of whoever does not keep up with it, and what came meanwhile has to be listed.
+        // The API server ends the watch of a client that is too slow. Then the missed changes must be listed.
         let mut shown =
             watcher(roots, watcher::Config::default()).default_backoff().applied_objects().boxed();
         let mut begun = HashSet::new();

@@ -11,8 +11,8 @@ use crate::{
     observer::Observer,
 };
 
-/// From one sample to the next: longer than the slowest contestant needs for all that follows a change, so that samples do not
-/// wait for one another.
+/// The time from one sample to the next. It is longer than the slowest contestant needs for everything that follows a change, so that
+/// samples do not wait for one another.
 const PACE: Duration = Duration::from_millis(60);
 
 /// How long one sample may take.
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Updates {
     /// Until the ConfigMap shows it.
     pub(crate) config: Vec<f64>,
-    /// Until the status says so.
+    /// Until the status shows it.
     pub(crate) status: Vec<f64>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn updates(api: &Api, observer: &Observer, roots: u32, samples:
     Ok(updates)
 }
 
-/// Deletes one child of one root after the other, of each kind in turn, until it is back; in milliseconds.
+/// Deletes one child of one root after the other, of each kind in turn, and waits until it is back. Returns the latencies in milliseconds.
 pub(crate) async fn heals(api: &Api, observer: &Observer, roots: u32, samples: u32) -> Result<Vec<f64>> {
     let mut heals = Vec::new();
     for (sample, collection) in (0..samples).zip(CHILDREN.into_iter().cycle()) {
@@ -75,12 +75,12 @@ pub(crate) async fn heals(api: &Api, observer: &Observer, roots: u32, samples: u
     Ok(heals)
 }
 
-/// Milliseconds; the benchmark's watch may show an effect before its own reply has come, and that is no less than nothing.
+/// The time between two moments in milliseconds. The benchmark's watch may show an effect before its own reply comes; that counts as zero.
 pub(crate) fn milliseconds(later: Instant, earlier: Instant) -> f64 {
     later.saturating_duration_since(earlier).as_secs_f64() * 1000.0
 }
 
-/// A number that no other sample of this process has.
+/// A number that is different for each sample of this process.
 fn next_token() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)

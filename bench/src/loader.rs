@@ -1,4 +1,4 @@
-//! What the benchmark does to the cluster, the same for all.
+//! The load on the cluster. It is the same for all contestants.
 
 use std::time::Instant;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, ROOTS};
 
-/// How many creates are in flight: enough that the API server, not the loader, is what limits them.
+/// How many creates are in flight: enough that the API server is the limit, and not the loader.
 const IN_FLIGHT: usize = 16;
 
-/// A root, before it is sent.
+/// A root, as it is sent.
 pub(crate) fn root(name: &str, replicas: u32, message: &str) -> Value {
     json!({
         "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "metadata": {"name": name},
@@ -19,12 +19,12 @@ pub(crate) fn root(name: &str, replicas: u32, message: &str) -> Value {
     })
 }
 
-/// The name of a root of the load.
+/// The name of the root with this number.
 pub(crate) fn name(number: u32) -> String {
     format!("root-{number:05}")
 }
 
-/// Creates these roots at once, and says when it began.
+/// Creates all of these roots as fast as possible, and returns when it began.
 pub(crate) async fn create(api: &Api, numbers: std::ops::Range<u32>, replicas: u32) -> Result<Instant> {
     let began = Instant::now();
     stream::iter(numbers)

@@ -1,5 +1,5 @@
-//! Measures Pintle on a real control plane beside FLOOR, a client that only makes the calls that cannot be saved, and NATIVE, the
-//! same logic as an operator in Go: `cargo xtask bench`. The page `bench/README.md` says what is measured, and how.
+//! Measures Pintle on a real control plane beside FLOOR, a client that makes only the necessary calls, and NATIVE, an operator in Go with
+//! the same logic: `cargo xtask bench`. The page `bench/README.md` says what is measured, and how.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark is about time on the wall, and no simulator runs it"
@@ -33,7 +33,7 @@ struct Arguments {
     flags: settings::Flags,
 }
 
-/// FLOOR's own process: the benchmark starts itself so.
+/// FLOOR's own process: the benchmark starts itself with these flags.
 #[derive(Parser)]
 struct FloorArguments {
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! What the benchmark sees: watches of its own on roots and, where a phase asks for it, on ConfigMaps. They are the same for all
-//! contestants, and are what says when something has come about.
+//! What the benchmark sees: its own watches on roots and, if a phase asks for them, on ConfigMaps or on all children. They are the same for
+//! all contestants, and decide when something has happened.
 
 use std::{
     collections::BTreeMap,
@@ -20,12 +20,12 @@ use tokio::sync::Notify;
 
 use crate::api::{Api, CHILDREN, NAMESPACE};
 
-/// A root, as far as the benchmark cares.
+/// A root, as far as the benchmark needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
-    /// The message of the status, where the status is about the newest spec.
+    /// The message in the status, if the status is for the newest spec.
     pub(crate) message: String,
-    /// The status says what it should of the newest spec.
+    /// Whether the status is correct for the newest spec.
     pub(crate) right: bool,
     /// When it was right for the first time.
     pub(crate) first_right: Option<Instant>,
@@ -33,7 +33,7 @@ pub(crate) struct Root {
     pub(crate) at: Instant,
 }
 
-/// A ConfigMap, as far as the benchmark cares.
+/// A ConfigMap, as far as the benchmark needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) message: String,
@@ -49,15 +49,15 @@ pub(crate) struct Config {
 pub(crate) struct Observations {
     pub(crate) roots: BTreeMap<String, Root>,
     pub(crate) configs: BTreeMap<String, Config>,
-    /// The uids of children, by their collection and name, with when each was first seen.
+    /// The uids of children, by their collection and name, and when each was first seen.
     pub(crate) uids: BTreeMap<(&'static str, String), (String, Instant)>,
     /// How many roots are right.
     pub(crate) right: usize,
-    /// How many ConfigMaps have which logic.
+    /// How many ConfigMaps have each logic.
     pub(crate) logics: BTreeMap<String, usize>,
 }
 
-/// The watches, and what they showed. They end with this value.
+/// The watches, and what they have shown. The watches end with this value.
 pub(crate) struct Observer {
     client: Client,
     seen: Arc<Mutex<Observations>>,
@@ -74,7 +74,7 @@ impl Drop for Observer {
 }
 
 impl Observer {
-    /// Watches the roots.
+    /// Watches only the roots.
     pub(crate) fn of_roots(client: Client) -> Self {
         let mut observer =
             Self { client: client.clone(), seen: Arc::default(), changed: Arc::default(), tasks: Vec::new() };
@@ -96,7 +96,7 @@ impl Observer {
         observer
     }
 
-    /// Watches the ConfigMaps, too.
+    /// Also watches the ConfigMaps.
     pub(crate) fn and_configs(mut self, client: Client) -> Self {
         let configs: kube::Api<ConfigMap> = kube::Api::namespaced(client, NAMESPACE);
         self.follow(configs, |seen, config| {
@@ -120,7 +120,7 @@ impl Observer {
         self
     }
 
-    /// Watches the metadata of every kind of child, too.
+    /// Also watches the metadata of every kind of child.
     pub(crate) fn and_children(mut self, client: &Client) -> Self {
         let kinds = [
             ("", "v1", "ConfigMap"),
@@ -151,7 +151,7 @@ impl Observer {
     {
         let (seen, changed) = (Arc::clone(&self.seen), Arc::clone(&self.changed));
         self.tasks.push(tokio::spawn(async move {
-            // Deletions are of no interest: a ConfigMap that comes back has another uid.
+            // Deletions do not matter: a ConfigMap that comes back has another uid.
             let mut objects =
                 watcher(api, watcher::Config::default()).default_backoff().applied_objects().boxed();
             loop {
@@ -167,7 +167,7 @@ impl Observer {
         }));
     }
 
-    /// A way to the API server that does not borrow the stage.
+    /// A client of the API server that does not borrow the stage.
     pub(crate) fn api(&self) -> Api {
         Api::new(self.client.clone())
     }
@@ -176,7 +176,7 @@ impl Observer {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something can be said of what was seen.
+    /// Waits until `look` returns something for what was seen.
     pub(crate) async fn wait<T>(
         &self,
         what: &str,
@@ -187,7 +187,7 @@ impl Observer {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // From here on a change is not missed, though it comes before the await.
+            // From here on no change is missed, even if it comes before the await.
             changed.as_mut().enable();
             if let Some(found) = look(&self.seen()) {
                 return Ok(found);
@@ -205,7 +205,7 @@ impl Observer {
         }
     }
 
-    /// Waits until so many roots are right, and says when the last was.
+    /// Waits until this many roots are right, and returns when the last one became right.
     pub(crate) async fn wait_right(&self, roots: u32, within: Duration) -> Result<Instant> {
         self.wait(&format!("{roots} roots to be right"), within, |seen| {
             (seen.right >= roots as usize).then(|| seen.roots.values().map(|root| root.at).max()).flatten()
@@ -218,7 +218,7 @@ fn read_root(root: &DynamicObject) -> Root {
     let (spec, status) = (&root.data["spec"], &root.data["status"]);
     let current = status["observedGeneration"].as_i64() == root.metadata.generation;
     let replicas = spec["replicas"].as_i64().unwrap_or(0);
-    // Without controllers nobody brings a Deployment forward, and no root with one is ever ready.
+    // Without controllers no Deployment makes progress, so no root with replicas ever becomes ready.
     let ready = replicas == 0 || is_ready(status);
     let says = status["message"] == spec["message"]
         && status["readyReplicas"].as_i64() == Some(replicas)

@@ -18,18 +18,17 @@ use crate::{
     stage::Stage,
 };
 
-/// What the phases leave beside figures.
+/// The results of the phases.
 pub(crate) struct Measurements {
     pub(crate) figures: Figures,
-    /// The concurrencies that were tried for FLOOR, each with the seconds that it took.
+    /// The concurrencies that were tried for FLOOR, each with the seconds that the load took.
     pub(crate) floor_tried: Vec<(u32, f64)>,
     pub(crate) floor_concurrency: u32,
-    /// What went wrong, with where: a phase that failed has no figure.
+    /// Errors, with their phases. A failed phase has no figures.
     pub(crate) failures: Vec<String>,
 }
 
-/// Runs what was asked for, prints the table, and writes the JSON. Fails when a phase could not be measured; a missed target is no
-/// failure.
+/// Runs the selected phases, prints the table, and writes the JSON. Fails if a phase could not be measured, but not if a target is missed.
 pub(crate) async fn run(flags: &Flags) -> Result<()> {
     let mut outcome = Measurements {
         figures: Figures::default(),
@@ -48,12 +47,12 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
         None => {}
     }
     for run in 1..=flags.runs {
-        // In turns, and each time another one first, since machines change their mind.
+        // The contestants take turns, and each run begins with another one, because the speed of a machine changes.
         for turn in 0..Who::ALL.len() {
             let who = Who::ALL[(turn + run as usize - 1) % Who::ALL.len()];
             if flags.takes_part(who) {
                 one_turn(flags, run, who, &mut outcome).await;
-                // After every turn, so that whoever interrupts has what there is.
+                // After every turn, so that an interrupted run leaves its results.
                 report::write_json(flags, &outcome)?;
             }
         }
@@ -64,7 +63,7 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// Everything of one contestant in one run. The phases that are not judged by a median are in the first run alone.
+/// All phases of one contestant in one run. The phases that are not judged by a median are only in the first run.
 async fn one_turn(flags: &Flags, run: u32, who: Who, outcome: &mut Measurements) {
     let concurrency = outcome.floor_concurrency;
     let figures = &mut outcome.figures;

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::{api::NAMESPACE, settings::Who};
 
-/// The root of the repository: the benchmark installs what lies in it.
+/// The root of the repository, whose manifests the benchmark installs.
 pub(crate) fn repository() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// The namespace of the accounts of FLOOR and NATIVE. Pintle has that of deploy/.
+/// The namespace of the accounts of FLOOR and NATIVE. Pintle has the namespace of deploy/.
 const ACCOUNTS: &str = "bench-system";
 
 /// Starts a control plane: etcd and the API server alone, or with controllers and nodes.
@@ -42,7 +42,7 @@ pub(crate) fn apply(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(&list)).map(|_| ())
 }
 
-/// The account of a contestant, as the API server's audit log calls it.
+/// The user name of a contestant in the API server's audit log.
 pub(crate) fn user(who: Who) -> String {
     let (namespace, name) = account(who);
     format!("system:serviceaccount:{namespace}:{name}")
@@ -56,7 +56,7 @@ pub(crate) fn account(who: Who) -> (&'static str, &'static str) {
     }
 }
 
-/// What FLOOR and NATIVE may do: as narrow as a careful author would have it.
+/// The rights of FLOOR and NATIVE: as narrow as a careful author would choose them.
 pub(crate) fn install_account(plane: &ControlPlane, who: Who) -> Result<()> {
     let (namespace, name) = account(who);
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});

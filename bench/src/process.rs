@@ -1,4 +1,4 @@
-//! What a process costs, from `/proc`.
+//! The cost of a process, from `/proc`.
 
 use std::{
     collections::BTreeMap,
@@ -14,16 +14,16 @@ use anyhow::{Context, Result};
 pub(crate) struct Usage {
     /// User and system time, in seconds; the kernel counts in hundredths.
     pub(crate) cpu_seconds: f64,
-    /// The most memory that was ever resident (VmHWM), in bytes.
+    /// The peak resident memory (VmHWM), in bytes.
     pub(crate) peak_bytes: u64,
-    /// What is resident now (VmRSS), in bytes.
+    /// The resident memory (VmRSS), in bytes.
     pub(crate) resident_bytes: u64,
-    /// How often each of its threads went to sleep by itself: every timer that fires is one.
+    /// How often each thread went to sleep by itself. Every timer that fires counts once.
     sleeps: BTreeMap<OsString, u64>,
 }
 
 impl Usage {
-    /// How often the threads that are left went to sleep since an earlier moment.
+    /// How often the threads that still exist went to sleep since an earlier moment.
     pub(crate) fn sleeps_since(&self, earlier: &Self) -> usize {
         let before = |thread: &OsString| earlier.sleeps.get(thread).copied().unwrap_or(0);
         let sleeps: u64 =
@@ -68,7 +68,7 @@ struct Stat {
 impl Stat {
     fn read(process: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name is in brackets and may contain anything.
+        // The name is in parentheses, and may contain anything.
         let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
@@ -84,11 +84,11 @@ fn ticks_per_second() -> f64 {
     f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
 }
 
-/// The processor time of the whole machine at one moment, in seconds.
+/// The CPU time of the whole machine at one moment, in seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     busy: f64,
-    /// Of this process and everything that it started, by the name of the program.
+    /// The CPU time of this process and its descendants, by the name of the program.
     ours: BTreeMap<String, f64>,
 }
 
@@ -98,18 +98,18 @@ impl Machine {
         let first = text.lines().next().context("an empty /proc/stat")?;
         let ticks: Vec<f64> =
             first.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
-        // user, nice, system, then idle and iowait, then irq, softirq, steal; guests' time is in user's already.
+        // user, nice, system, then idle and iowait, then irq, softirq, steal. The time of guests is part of user.
         let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|index| ticks.get(*index)).sum::<f64>();
         Ok(Self { busy: busy / ticks_per_second(), ours: ours() })
     }
 
-    /// How many cores everybody else kept busy since an earlier moment. It says how far a figure is to be believed.
+    /// How many cores all other processes kept busy since an earlier moment. It says how far a figure can be trusted.
     pub(crate) fn others_since(&self, earlier: &Self, seconds: f64) -> f64 {
         let ours = self.ours.values().sum::<f64>() - earlier.ours.values().sum::<f64>();
         ((self.busy - earlier.busy - ours) / seconds.max(0.01)).max(0.0)
     }
 
-    /// What one of our programs used since an earlier moment, in seconds.
+    /// The CPU time of one of our programs since an earlier moment, in seconds.
     pub(crate) fn program_since(&self, earlier: &Self, name: &str) -> f64 {
         let of = |machine: &Self| machine.ours.get(name).copied().unwrap_or(0.0);
         (of(self) - of(earlier)).max(0.0)
@@ -118,11 +118,11 @@ impl Machine {
 
 /// How long the machine's speed is measured.
 const SPEED_FOR: Duration = Duration::from_millis(60);
-/// How many numbers are sorted at a time: half a mebibyte, more than the cache that a core has to itself on small machines.
+/// How many numbers are sorted at a time: half a mebibyte, more than the private cache of a core on small machines.
 const SPEED_NUMBERS: u64 = 1 << 16;
 
-/// How often in a second the machine sorts the same numbers, all cores together. A virtual machine's speed is its neighbours' too,
-/// and no counter of its own kernel shows that: so it says how far two figures were measured on the same machine.
+/// How often per second the machine sorts the same numbers, on all cores together. The speed of a virtual machine also depends on its
+/// neighbours, which no counter of its own kernel shows. So this figure says whether two figures were measured at the same speed.
 pub(crate) fn speed() -> f64 {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -144,7 +144,7 @@ fn sorts_per_second() -> f64 {
     sorts / began.elapsed().as_secs_f64()
 }
 
-/// The processor time of this process and all that descend from it, by name.
+/// The CPU time of this process and its descendants, by name.
 fn ours() -> BTreeMap<String, f64> {
     let mut processes = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -74,7 +74,7 @@ pub(crate) fn print(flags: &Flags, outcome: &Measurements) {
     }
 }
 
-/// Writes everything.
+/// Writes all results.
 pub(crate) fn write_json(flags: &Flags, outcome: &Measurements) -> Result<()> {
     let measured =
         |figure: &&(&str, &str)| outcome.figures.records.iter().any(|record| record.figure == figure.0);

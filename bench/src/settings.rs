@@ -1,4 +1,4 @@
-//! What a run consists of.
+//! The settings of a run.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -26,17 +26,18 @@ pub(crate) struct Flags {
     /// How long the rest is, in seconds
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     rest_seconds: u64,
-    /// How many requests FLOOR has in flight [default: whatever is fastest; it is tried out first]
+    /// How many requests FLOOR has in flight [default: the fastest number, which is tried out first]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) floor_concurrency: Option<u32>,
-    /// FLOOR sends what the host sends on top: its labels and hash on children, its conditions and digest in statuses. What of a
-    /// difference that explains shows; the targets mean FLOOR without
+    /// FLOOR sends what the host sends in addition: its labels and hash on children, its conditions and digest in statuses. This shows how
+    /// much of a difference comes from that; the targets are for FLOOR without it
     #[arg(long)]
     pub(crate) floor_marked: bool,
     /// Where the figures go, as JSON
     #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
     pub(crate) json: PathBuf,
-    /// A folder for CPU profiles of the API server while each contestant creates, for `go tool pprof`; being profiled costs it some speed
+    /// A folder for CPU profiles of the API server while each contestant creates, for `go tool pprof`. Profiling slows the API server down
+    /// a little
     #[arg(long, value_name = "DIR")]
     pub(crate) profiles: Option<PathBuf>,
     /// The binary `pintle`
@@ -53,9 +54,9 @@ pub(crate) struct Flags {
 /// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Phase {
-    /// All roots at once, until every child and every status is right; what the others build on
+    /// All roots are created at once, until every child and every status is right; the other phases use these roots
     Create,
-    /// The operator ends and starts over converged roots, without and with drift
+    /// The operator stops and starts over converged roots, without and with drift
     Restart,
     /// One field of one root is changed, until its ConfigMap and its status show it
     Update,
@@ -63,17 +64,17 @@ pub(crate) enum Phase {
     Heal,
     /// Nothing happens
     Rest,
-    /// Other logic, which changes one child of each root
+    /// Another logic, which changes one child of each root
     Swap,
     /// Another module with the same answers
     Same,
-    /// As many roots again, for what each weighs
+    /// As many roots again, to measure the memory of each
     Memory,
-    /// With controller-manager, scheduler and kwok: three Pods a root, until it is ready
+    /// With controller-manager, scheduler and kwok: three Pods for each root, until it is ready
     Pods,
     /// Ten thousand roots
     Many,
-    /// Beside a reconciler whose guest loops for ever
+    /// Beside a Reconciler whose guest loops forever
     Neighbour,
 }
 
@@ -112,9 +113,9 @@ impl Phase {
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Who {
-    /// A raw client that makes only the calls that cannot be saved
+    /// A raw client that makes only the necessary calls
     Floor,
-    /// The same logic as an operator in Go
+    /// An operator in Go with the same logic
     Native,
     /// The host
     Pintle,
@@ -137,7 +138,7 @@ impl Flags {
         self.phases.is_empty() || self.phases.contains(&phase)
     }
 
-    /// Whether a phase that works on the thousand roots is asked for: they then have to be created.
+    /// Whether a selected phase works on the thousand roots, so that they must be created.
     pub(crate) fn needs_the_roots(&self) -> bool {
         use Phase::{Create, Heal, Memory, Rest, Restart, Same, Swap, Update};
         [Create, Restart, Update, Heal, Rest, Swap, Same, Memory]

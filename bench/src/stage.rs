@@ -1,4 +1,4 @@
-//! One contestant on a control plane of its own, and what is measured of it.
+//! One contestant on its own control plane, and its measurements.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::{
     settings::{Flags, Phase, Who},
 };
 
-/// How long a contestant must have been still to count as quiet.
+/// How long a contestant must make no calls to count as quiet.
 const STILL: Duration = Duration::from_millis(1500);
 
 /// How long anything that does not depend on the load may take.
@@ -39,16 +39,16 @@ pub(crate) struct Stage<'a> {
     pub(crate) figures: &'a mut Figures,
     audit: Audit,
     running: Option<Running>,
-    // After the contestant, so that it is dropped after it.
+    // After the contestant, so that it is dropped later.
     pub(crate) plane: ControlPlane,
 }
 
-/// What an observer sees beside roots.
+/// What an observer sees besides roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObserverScope {
-    /// Roots alone.
+    /// Only roots.
     Nothing,
-    /// What is in the ConfigMaps.
+    /// The content of the ConfigMaps.
     Configs,
     /// The metadata of every child.
     Children,
@@ -60,7 +60,7 @@ pub(crate) struct Begun {
     pub(crate) usage: Usage,
     machine: Machine,
     guest_calls: u64,
-    /// How fast the machine was.
+    /// The speed of the machine.
     speed: f64,
 }
 
@@ -150,8 +150,8 @@ impl<'a> Stage<'a> {
         Ok(Begun { at: Moment::now(), usage, machine: Machine::now()?, guest_calls, speed })
     }
 
-    /// Waits until the contestant is quiet, and enters what every phase has. The part names what is measured where a phase has
-    /// several; only its calls are entered.
+    /// Waits until the contestant is quiet, and records the figures that every phase has. If a phase has several parts, `part` names one of
+    /// them, and only its calls are recorded.
     pub(crate) async fn end(&mut self, phase: Phase, part: &'static str, begun: Begun) -> Result<Ended> {
         let quiet = self.audit.wait_quiet(begun.at, STILL).await?;
         let ended = self.close(phase, part, begun, quiet)?;
@@ -221,7 +221,7 @@ impl<'a> Stage<'a> {
         self.audit.wait_quiet(since, STILL).await
     }
 
-    /// A new observer of roots. What is there already has been seen when this returns.
+    /// A new observer of roots. It has seen everything that exists when this returns.
     pub(crate) async fn observer(&self, also: ObserverScope) -> Result<Observer> {
         let client = self.api.client();
         let observer = Observer::of_roots(client.clone());
@@ -244,12 +244,12 @@ impl<'a> Stage<'a> {
                 all.then_some(())
             })
             .await?;
-        // An empty list has nothing to see; its watch follows at once.
+        // An empty list shows nothing. Its watch follows at once.
         tokio::time::sleep(Duration::from_millis(300)).await;
         Ok(observer)
     }
 
-    /// Waits until the contestant watches all that it needs, by the audit log.
+    /// Waits until the audit log shows that the contestant watches everything that it needs.
     async fn wait_watching(&mut self) -> Result<()> {
         let kinds: &[&str] = match self.who {
             Who::Floor => &["benches"],
@@ -274,7 +274,7 @@ impl<'a> Stage<'a> {
         self.wait_quiet(Moment(Duration::ZERO)).await.map(|_| ())
     }
 
-    /// Compares every child of these roots with what the logic says.
+    /// Compares every child of these roots with what the logic returns.
     pub(crate) async fn check_children(
         &self,
         roots: std::ops::Range<u32>,
@@ -300,7 +300,7 @@ impl<'a> Stage<'a> {
             ensure!(spec.replicas == i32::try_from(replicas)?, "root {name} has other replicas");
             for (mut expected, found) in children(&name, &spec, logic).into_iter().zip(&kinds) {
                 let kind = expected["kind"].take();
-                // Items of a list do not say what they are.
+                // Items of a list have no apiVersion and kind.
                 expected["apiVersion"].take();
                 if let Some(expected) = expected.as_object_mut() {
                     expected.retain(|_, value| !value.is_null());
@@ -318,7 +318,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    // === Pintle alone ===
+    // === Only for Pintle ===
 
     /// The bytes of a built guest.
     pub(crate) fn module(&self, name: &str) -> Result<Vec<u8>> {
@@ -362,7 +362,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Waits until the API server serves the roots: for a moment after a CRD is established it says that their storage begins anew.
+/// Waits until the API server serves the roots. For a moment after a CRD is established, it answers that their storage is being
+/// initialized.
 async fn wait_served(api: &Api) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     while let Err(error) = api.list(ROOTS).await {
@@ -372,11 +373,11 @@ async fn wait_served(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// Installs deploy/ and the guest's role, as the README has it, but for one thing: without kube-controller-manager nobody fills an
-/// aggregated ClusterRole, so the roles that it would gather are bound one by one.
+/// Installs deploy/ and the guest's role as the README describes, with one difference. Without kube-controller-manager nobody fills an
+/// aggregated ClusterRole, so the roles that it would combine are bound one by one.
 fn install_pintle(plane: &ControlPlane, flags: &Flags) -> Result<()> {
     plane::apply_file(plane, &plane::repository().join("deploy/install.yaml"))?;
-    // The host runs beside the control plane, under the same account and roles.
+    // The host runs beside the control plane, with the same account and roles.
     plane
         .run_kubectl(&["scale", "deployment", "pintle", "--namespace=pintle-system", "--replicas=0"], None)?;
     let role = Command::new(&flags.pintle).arg("rbac").arg(flags.guests.join("bench.wasm")).output()?;
@@ -388,7 +389,7 @@ fn install_pintle(plane: &ControlPlane, flags: &Flags) -> Result<()> {
     bind_roles(plane)
 }
 
-/// Binds every role that the host's is made of to the host's account.
+/// Binds every role that the host's aggregated role would combine to the host's account.
 pub(crate) fn bind_roles(plane: &ControlPlane) -> Result<()> {
     let selector = "--selector=pintle.dev/aggregate-to-host=true";
     let roles = plane.run_kubectl(&["get", "clusterroles", selector, "--output=name"], None)?;
@@ -402,7 +403,7 @@ pub(crate) fn bind_roles(plane: &ControlPlane) -> Result<()> {
     plane::apply(plane, &bindings)
 }
 
-/// A Reconciler that hangs a module on a kind of the benchmark.
+/// A Reconciler that binds a kind of the benchmark to a module.
 pub(crate) fn reconciler(name: &str, kind: &str, module: &str) -> Value {
     json!({
         "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": name},
@@ -421,7 +422,7 @@ pub(crate) fn reconciler(name: &str, kind: &str, module: &str) -> Value {
     })
 }
 
-/// Where an object lacks what is expected of it. It may have more: the API server fills in defaults.
+/// Where an object differs from what is expected. It may have more fields, because the API server sets defaults.
 fn difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => expected.iter().find_map(|(key, value)| {

@@ -1,4 +1,4 @@
-//! What Pintle must reach, and whether it does.
+//! The targets for Pintle, and whether it meets them.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::{
     settings::{Phase, Who},
 };
 
-/// A target, judged.
+/// A judged target.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Judged {
     pub(crate) phase: &'static str,
@@ -23,11 +23,11 @@ pub(crate) enum TargetStatus {
     Met,
     /// It is not.
     Missed,
-    /// Something that it is judged by was not measured.
+    /// A figure that it needs was not measured.
     NotRun,
 }
 
-/// A target: what is measured of it, in words and as met or not.
+/// A target: what it requires, and how to judge it.
 struct Target {
     phase: Phase,
     target: &'static str,
@@ -59,12 +59,12 @@ fn floor(figures: &Figures, phase: Phase, figure: &str) -> Option<f64> {
     figures.median(phase, Who::Floor, figure)
 }
 
-/// Judges Pintle's value by a multiple of another's.
+/// Compares Pintle's value with a multiple of another one.
 fn at_most(pintle: f64, times: f64, other: f64, name: &str, unit: &str) -> (String, bool) {
     (format!("{pintle:.2} {unit}: {:.2} x {name}'s {other:.2}", pintle / other), pintle <= times * other)
 }
 
-/// How fast the machine was for Pintle, where that can be told: what is compared is judged as it was measured all the same.
+/// Adds how fast the machine was for Pintle, compared with the other contestant, if both are known. The verdict does not depend on it.
 fn with_speed(figures: &Figures, phase: Phase, other: Who, (text, met): (String, bool)) -> (String, bool) {
     let speed = |who| figures.median(phase, who, "machine_speed");
     match (speed(Who::Pintle), speed(other)) {
@@ -75,7 +75,7 @@ fn with_speed(figures: &Figures, phase: Phase, other: Who, (text, met): (String,
     }
 }
 
-/// Judges Pintle's value by a limit.
+/// Compares Pintle's value with a limit.
 fn limit(pintle: f64, limit: f64, unit: &str) -> (String, bool) {
     (format!("{pintle:.2} {unit}"), pintle <= limit)
 }
@@ -205,7 +205,7 @@ const TARGETS: [Target; 24] = [
         target: "one apply a root (plus status), at most 1.3 x what FLOOR needs for those calls",
         judge: |f| {
             let calls = pintle(f, Phase::Swap, "mutating_calls_per_root")?;
-            // With statuses FLOOR is timed with them, too.
+            // If Pintle writes statuses, so does FLOOR.
             let figure = if calls > 1.5 { "swap_with_statuses_s" } else { "swap_s" };
             let (text, fast) =
                 at_most(pintle(f, Phase::Swap, "swap_s")?, 1.3, floor(f, Phase::Swap, figure)?, "FLOOR", "s");

@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use build::GoModule;
 
-/// The control plane as released by Kubernetes. The release is named again in the module's go.mod, which says how to change it.
+/// The control plane as released by Kubernetes. The module's go.mod also names the release, and says how to change it.
 const CONTROL_PLANE: GoModule = GoModule {
     name: "kubernetes",
     version: "v1.36.3",
-    // Without its version the server calls itself v0.0.0-master, and some of its checks go wrong.
+    // Without its version, the server calls itself v0.0.0-master, and some of its checks fail.
     linker_flags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
                    -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36",
     go_mod: include_str!("../control-plane/go.mod"),
@@ -34,13 +34,12 @@ const KWOK: GoModule = GoModule {
 
 /// The programs that a control plane is made of.
 ///
-/// They are built from Go modules, once: the result is kept in a cache folder (`$PINTLE_CACHE`, else `$XDG_CACHE_HOME/pintle`, else
+/// They are built from Go modules, once. The result is kept in a cache folder (`$PINTLE_CACHE`, else `$XDG_CACHE_HOME/pintle`, else
 /// `~/.cache/pintle`) under a name that changes with the versions and with the module files, so a build is never stale.
 ///
-/// When `KUBEBUILDER_ASSETS` names a folder, kube-apiserver, etcd and kubectl are taken from there and must be there;
-/// kube-controller-manager, kube-scheduler and kwok are taken from there too when they are there, and are built otherwise. A folder
-/// as other projects have it, with the three alone, therefore still costs the build, and the controllers may then be of another
-/// release than the server.
+/// If `KUBEBUILDER_ASSETS` names a folder, it must have kube-apiserver, etcd and kubectl. kube-controller-manager, kube-scheduler and kwok
+/// are taken from it if it has them, and are built otherwise. So a folder from another project, which has only the first three, still needs
+/// the build, and the controllers may then be of another release than the server.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     pub(crate) etcd: PathBuf,
@@ -52,11 +51,12 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs, and builds those that are not there, which takes minutes; `progress` gets a line now and then meanwhile.
-    /// Of several that come at the same time, one builds and the others wait for it.
+    /// Finds the programs, and builds those that do not exist, which takes minutes. Meanwhile `progress` gets a line now and then. If
+    /// several processes need a build at the same time, one builds and the others wait for it.
     ///
     /// # Errors
-    /// When `go` is not installed, a build fails, the cache cannot be written, or `KUBEBUILDER_ASSETS` lacks one of its three.
+    /// When `go` is not installed, a build fails, the cache cannot be written, or `KUBEBUILDER_ASSETS` lacks one of the three required
+    /// programs.
     pub fn locate_or_build(progress: &mut dyn FnMut(&str)) -> Result<Self> {
         let assets = assets()?;
         let given =
@@ -75,8 +75,8 @@ impl Binaries {
         })
     }
 
-    /// kubectl alone, and never by a build: whoever has a cluster to name has one. Looked for in `KUBEBUILDER_ASSETS`, in what was
-    /// built before, and on `PATH`.
+    /// Finds kubectl, without a build: a user who names a cluster has a kubectl. Looks in `KUBEBUILDER_ASSETS`, in the cache, and on
+    /// `PATH`.
     pub(crate) fn locate_kubectl() -> Result<PathBuf> {
         if let Some(folder) = assets()? {
             return Ok(folder.join("kubectl"));
@@ -102,7 +102,7 @@ fn assets() -> Result<Option<PathBuf>> {
             folder.display()
         );
     }
-    // Components start in a folder of their own, so a relative path would lead them elsewhere.
+    // Components start in their own folder, so a relative path would not work.
     Ok(Some(fs::canonicalize(folder)?))
 }
 

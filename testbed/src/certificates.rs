@@ -9,14 +9,14 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// Who a client certificate says it is.
+/// The user and group in a client certificate.
 pub(crate) struct Identity {
     pub(crate) user: &'static str,
     pub(crate) group: Option<&'static str>,
 }
 
-/// A certificate authority of one instance. Nothing is ever shared between instances, so that a component which reaches a port of
-/// another instance by mistake is refused there.
+/// A certificate authority of one instance. Instances share nothing, so that a component which reaches a port of another instance by
+/// mistake is refused there.
 pub(crate) struct Authority {
     directory: PathBuf,
     name: &'static str,
@@ -31,7 +31,7 @@ pub(crate) struct Pair {
 }
 
 impl Authority {
-    /// Makes `<name>-ca.crt` in `directory`. The key stays in memory: the controllers that would sign with it are of no use here.
+    /// Creates `<name>-ca.crt` in `directory`. The key stays in memory: the controllers that would sign with it are not needed here.
     pub(crate) fn create(directory: &Path, name: &'static str) -> Result<Self> {
         let mut params = named(name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -43,18 +43,18 @@ impl Authority {
         Ok(authority)
     }
 
-    /// The file that those who trust this authority are given.
+    /// The file for those who trust this authority.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.directory.join(format!("{}-ca.crt", self.name))
     }
 
-    /// A certificate with which a client shows who it is.
+    /// A client certificate for this identity.
     pub(crate) fn client(&self, identity: &Identity) -> Result<Pair> {
         let params = named(identity.user, identity.group);
         self.issue(&identity.user.replace(':', "-"), params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    /// A certificate of a server known by `hosts`, each a DNS name or an IP address.
+    /// A server certificate for `hosts`, each a DNS name or an IP address.
     pub(crate) fn server(&self, name: &str, hosts: &[&str]) -> Result<Pair> {
         let mut params = named(name, None);
         params.subject_alt_names =
@@ -84,7 +84,8 @@ impl Authority {
     }
 }
 
-/// The keys that sign and verify service account tokens. ECDSA, which Kubernetes takes as well as RSA and which costs nothing to make.
+/// The keys that sign and verify service account tokens. They are ECDSA keys: Kubernetes accepts them as well as RSA, and they take no time
+/// to create.
 pub(crate) struct ServiceAccountKeys {
     pub(crate) private: PathBuf,
     pub(crate) public: PathBuf,

@@ -16,17 +16,18 @@ use crate::Binaries;
 use crate::kubeconfig;
 use crate::processes::{ComponentFailed, Processes};
 
-/// What a control plane is to consist of.
+/// What a control plane consists of.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many nodes there are, called `node-0` and so on. kwok plays them, and the Pods that the scheduler puts there: they become
-    /// Running and Ready and go when deleted, but nothing runs in them, so nothing answers on their addresses. With 0 there is no kwok.
+    /// The number of nodes, which are called `node-0` and so on. kwok plays them, and the Pods that the scheduler assigns to them: these
+    /// become Running and Ready, and are removed when they are deleted, but nothing runs in them, so nothing answers on their addresses.
+    /// With 0 there is no kwok.
     pub nodes: usize,
-    /// Whether kube-controller-manager and kube-scheduler run. Without them nothing is garbage-collected, no Deployment gets Pods and
-    /// no namespace gets its default ServiceAccount, but the start is faster and nobody but the caller writes.
+    /// Whether kube-controller-manager and kube-scheduler run. Without them nothing is garbage-collected, no Deployment gets Pods and no
+    /// namespace gets its default ServiceAccount, but the start is faster and only the caller writes.
     pub controllers: bool,
-    /// Whether the folder of the instance (logs, data, audit log) stays when it stops or fails to start. Its path is then printed to
-    /// stderr.
+    /// Whether the folder of the instance (logs, data, audit log) is kept when the instance stops or fails to start. Its path is then
+    /// printed to stderr.
     pub keep: bool,
 }
 
@@ -43,11 +44,11 @@ impl Default for Options {
 
 /// A Kubernetes cluster to test against, reached as its administrator.
 ///
-/// One that was started here ends with this value: the processes stop and their folder goes, on [`ControlPlane::stop`], on drop, on a
-/// panic that unwinds, and also when this process is killed, in which case a watchdog does it a few seconds later.
+/// A control plane that was started here ends with this value. The processes stop and their folder is removed on [`ControlPlane::stop`], on
+/// drop, and on a panic that unwinds. If this process is killed, a watchdog does the same a few seconds later.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Before the folder, so that it is dropped before it: nothing may write into the folder when that is removed.
+    // Before the folder, so that it is dropped first: nothing may write into the folder while it is removed.
     processes: Option<Processes>,
     directory: TempDir,
     kubeconfig: PathBuf,
@@ -56,14 +57,14 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a control plane on free ports of the loopback interface, with everything it writes in a temporary folder, and returns
-    /// when it is usable: the API server is ready and, as far as `options` ask for them, the ServiceAccount `default` of the namespace
-    /// `default` exists and all nodes take Pods. Any number may run side by side.
+    /// Starts a control plane on free ports of the loopback interface. Everything it writes is in a temporary folder. Returns when it is
+    /// usable: the API server is ready and, as far as `options` ask for them, the ServiceAccount `default` of the namespace `default`
+    /// exists and all nodes accept Pods. Any number of control planes may run at the same time.
     ///
     /// # Errors
     /// When a component exits or is not ready in time; the error ends with what that component logged last.
     pub fn start(binaries: &Binaries, options: &Options) -> Result<Self> {
-        // Another process may get a port between its choice and its use. Five in a row have another reason.
+        // Another process may take a port between its choice and its use. Five failures in a row have another cause.
         let mut attempts = 5;
         loop {
             attempts -= 1;
@@ -74,8 +75,8 @@ impl ControlPlane {
         }
     }
 
-    /// Uses the cluster of a kubeconfig's current context, which only the user may choose: see
-    /// [`Source::from_env`](crate::Source::from_env). Nothing in it is started, stopped or cleaned.
+    /// Uses the cluster of a kubeconfig's current context. Only the user may choose it: see [`Source::from_env`](crate::Source::from_env).
+    /// Nothing in it is started, stopped or cleaned up.
     ///
     /// # Errors
     /// When there is no kubectl, or the cluster does not answer.
@@ -100,8 +101,8 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// A new kubeconfig for a ServiceAccount that exists, good for as long as the cluster allows, at most a year. It lies in the folder of
-    /// this instance and goes with it.
+    /// A new kubeconfig for an existing ServiceAccount. It is valid for as long as the cluster allows, at most a year. It is in the folder
+    /// of this instance, and is removed with it.
     ///
     /// # Errors
     /// When the ServiceAccount does not exist, or the cluster refuses the token.
@@ -121,7 +122,7 @@ impl ControlPlane {
         &self.kubectl
     }
 
-    /// A kubectl that speaks to this cluster as its administrator, and neither reads nor writes the user's own settings and caches.
+    /// A kubectl that uses this cluster as its administrator, and neither reads nor writes the user's own settings and caches.
     #[must_use]
     pub fn kubectl_command(&self) -> Command {
         start::kubectl_command(&self.kubectl, &self.kubeconfig, self.directory.path())
@@ -130,27 +131,27 @@ impl ControlPlane {
     /// Runs [`ControlPlane::kubectl_command`] with these arguments and this input, and returns what it printed.
     ///
     /// # Errors
-    /// When kubectl fails; the error is what it complained about.
+    /// When kubectl fails; the error is its error output.
     pub fn run_kubectl(&self, args: &[&str], stdin: Option<&str>) -> Result<String> {
         run(self.kubectl_command().args(args), stdin)
     }
 
-    /// Every request that the API server has answered, as audit events of level Metadata, one JSON object a line; a watch has two, of
-    /// stages ResponseStarted and ResponseComplete. An event may come a moment after the answer of which it tells. None for an
+    /// The file with every request that the API server has answered, as audit events of level Metadata, one JSON object on each line. A
+    /// watch has two events, with the stages ResponseStarted and ResponseComplete. An event may come a moment after its answer. None for an
     /// existing cluster.
     #[must_use]
     pub fn audit_log(&self) -> Option<&Path> {
         self.audit_log.as_deref()
     }
 
-    /// The folder of this instance. What its components log is in its subfolder `logs`.
+    /// The folder of this instance. The logs of its components are in its subfolder `logs`.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Makes the process of a command end with this control plane, however this process ends. A control plane that somebody else started
-    /// takes no processes in.
+    /// Makes the process of a command end with this control plane, however this process ends. Does nothing for a control plane that
+    /// somebody else started.
     ///
     /// # Errors
     /// When the control plane's processes have no group.
@@ -161,18 +162,18 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Says whether every component still runs: when a test fails for no apparent reason, ask this first.
+    /// Checks that every component still runs. If a test fails for no apparent reason, call this first.
     ///
     /// # Errors
-    /// When a component has exited; the error ends with what it logged last.
+    /// When a component has exited. The error ends with what it logged last.
     pub fn check(&mut self) -> Result<()> {
         self.processes.as_mut().map_or(Ok(()), Processes::check)
     }
 
-    /// Stops all components in order, and removes the folder. Dropping does the same, but cannot say what went wrong.
+    /// Stops all components in order, and removes the folder. Dropping does the same, but cannot report errors.
     ///
     /// # Errors
-    /// When a component had exited before, or had to be killed. All are gone in any case.
+    /// When a component had exited before, or had to be killed. All components have ended in any case.
     pub fn stop(mut self) -> Result<()> {
         self.processes.as_mut().map_or(Ok(()), Processes::stop)
     }
@@ -180,12 +181,12 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // What went wrong is of no interest to someone who only drops.
+        // A caller that only drops does not need the error.
         let _ = self.processes.as_mut().map_or(Ok(()), Processes::stop);
     }
 }
 
-/// Runs a command to its end, and returns what it printed; an error holds what it complained about.
+/// Runs a command to its end, and returns its output. An error has its error output.
 fn run(command: &mut Command, stdin: Option<&str>) -> Result<String> {
     let described = format!("{command:?}");
     let mut child = command
@@ -196,10 +197,10 @@ fn run(command: &mut Command, stdin: Option<&str>) -> Result<String> {
         .with_context(|| format!("starting {described}"))?;
     let pipe = child.stdin.take();
     let output = thread::scope(|scope| {
-        // Beside the reading, because kubectl answers while it still reads.
+        // In a thread of its own, because kubectl writes output while it still reads.
         scope.spawn(move || {
             if let (Some(mut pipe), Some(text)) = (pipe, stdin) {
-                // kubectl stops reading when it does not like what it reads; its complaint says more than a broken pipe.
+                // kubectl stops reading after an error in its input. Its error output says more than a broken pipe.
                 let _ = pipe.write_all(text.as_bytes());
             }
         });
@@ -214,7 +215,7 @@ fn port_was_taken(error: &anyhow::Error) -> bool {
     error.downcast_ref::<ComponentFailed>().is_some_and(ComponentFailed::port_was_taken)
 }
 
-/// The folder of an instance, readable by its owner alone, because there are private keys in it.
+/// The folder of an instance. Only its owner can read it, because it has private keys.
 fn new_directory(keep: bool) -> Result<TempDir> {
     let mut directory = tempfile::Builder::new()
         .prefix("pintle-testbed-")

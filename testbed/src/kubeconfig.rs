@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::certificates::Pair;
 
-/// Writes a kubeconfig with which the bearer of a client certificate reaches `server`.
+/// Writes a kubeconfig for `server` with a client certificate.
 pub(crate) fn with_certificate(
     path: &Path,
     server: &str,
@@ -21,7 +21,7 @@ pub(crate) fn with_certificate(
     write(path, &cluster, None, user, &credentials)
 }
 
-/// Writes a kubeconfig that reaches the cluster of `existing` (a flattened kubeconfig with one context) as the bearer of `token`.
+/// Writes a kubeconfig for the cluster of `existing` (a flattened kubeconfig with one context) with this `token`.
 pub(crate) fn with_token(
     path: &Path,
     existing: &Value,
@@ -44,7 +44,7 @@ fn write(
     if let Some(namespace) = namespace {
         context["namespace"] = namespace.into();
     }
-    // JSON is YAML, and a serializer knows how to quote.
+    // JSON is valid YAML, and a serializer quotes correctly.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,6 +1,6 @@
-//! A real Kubernetes control plane on loopback, for the tests, the demo and the benchmarks: etcd, kube-apiserver,
-//! kube-controller-manager and kube-scheduler as they are released, and kwok for nodes on which Pods only pretend to run. No
-//! container engine, no privileges.
+//! A real Kubernetes control plane on loopback, for the tests, the demo and the benchmarks: the released etcd, kube-apiserver,
+//! kube-controller-manager and kube-scheduler, and kwok for nodes on which Pods only pretend to run. It needs no container engine and no
+//! privileges.
 //!
 //! ```no_run
 //! use pintle_testbed::{Options, Source};

@@ -18,7 +18,7 @@ impl Patience {
         Self { until: Instant::now() + duration }
     }
 
-    /// Sleeps for a moment and says whether it is worth looking again.
+    /// Sleeps for a moment, and returns whether there is time to look again.
     pub(crate) fn pause(&self, moment: Duration) -> bool {
         let left = self.until.saturating_duration_since(Instant::now());
         thread::sleep(moment.min(left));
@@ -26,7 +26,7 @@ impl Patience {
     }
 }
 
-/// Something that may be done now and then, but not more often.
+/// Something that may be done at this interval, but not more often.
 pub(crate) struct Rhythm {
     every: Duration,
     last: Instant,

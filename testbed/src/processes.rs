@@ -16,10 +16,9 @@ use crate::patience::Patience;
 /// How long a component gets between SIGTERM and SIGKILL. The API server was seen to take 4 s.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the watchdog runs, with the folder to remove as its argument. It leads the process group in which every component runs, and
-/// reads a pipe whose only other end this process holds: the end of that pipe means that this process is gone, however it died.
-/// The components get a moment to stop, so that none writes into the folder while it is removed; `kill 0` means the whole group, the
-/// watchdog included.
+/// The watchdog's script. Its argument is the folder to remove. The watchdog leads the process group of all components, and reads a pipe
+/// whose other end only this process holds: the end of that pipe means that this process is gone, however it died. The components get a
+/// moment to stop, so that none writes into the folder while it is removed. `kill 0` means the whole group, including the watchdog.
 const WATCHDOG: &str = "trap '' TERM INT HUP QUIT
 while read -r _; do :; done
 kill -TERM 0
@@ -27,7 +26,7 @@ sleep 2
 [ -z \"$1\" ] || rm -rf -- \"$1\"
 kill -KILL 0";
 
-/// The components of one instance. None of them outlives this value, nor this process.
+/// The components of one instance. None of them outlives this value or this process.
 #[derive(Debug)]
 pub(crate) struct Processes {
     directory: PathBuf,
@@ -42,7 +41,7 @@ struct Component {
     log: PathBuf,
 }
 
-/// A component exited or did not get ready, and the end of what it logged.
+/// A component exited or did not become ready, with the end of its log.
 #[derive(Debug)]
 pub(crate) struct ComponentFailed {
     name: &'static str,
@@ -51,7 +50,7 @@ pub(crate) struct ComponentFailed {
 }
 
 impl ComponentFailed {
-    /// Whether somebody else had the port: worth another start with other ports.
+    /// Whether another process had the port. Then another start with other ports may succeed.
     pub(crate) fn port_was_taken(&self) -> bool {
         self.log.contains("address already in use")
     }
@@ -66,8 +65,8 @@ impl fmt::Display for ComponentFailed {
 impl std::error::Error for ComponentFailed {}
 
 impl Processes {
-    /// Starts the watchdog, and nothing else yet. The logs go to `directory`/logs; should this process die, the watchdog removes
-    /// `directory`, unless `keep` is set.
+    /// Starts only the watchdog. The logs go to `directory`/logs. If this process dies, the watchdog removes `directory`, unless `keep` is
+    /// set.
     pub(crate) fn new(directory: &Path, keep: bool) -> Result<Self> {
         let logs = directory.join("logs");
         fs::create_dir(&logs).with_context(|| format!("creating {}", logs.display()))?;
@@ -83,7 +82,7 @@ impl Processes {
         Ok(Self { directory: directory.to_owned(), watchdog, components: Vec::new() })
     }
 
-    /// Starts a component. It sees nothing of the environment of this process: etcd and others read settings from there.
+    /// Starts a component. It gets no environment variables of this process, because etcd and others read settings from them.
     pub(crate) fn start(&mut self, name: &'static str, program: &Path, args: Vec<OsString>) -> Result<()> {
         let log = self.directory.join("logs").join(format!("{name}.log"));
         let out = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
@@ -103,7 +102,7 @@ impl Processes {
         Ok(())
     }
 
-    /// The process group of the components, which ends with them.
+    /// The process group of the components. It ends with them.
     pub(crate) fn group(&self) -> Result<i32> {
         Ok(i32::try_from(self.watchdog.id())?)
     }
@@ -118,7 +117,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Looks until `ready` says yes. The error names `name`, which `ready` waits for, or another component if that exited.
+    /// Waits until `ready` returns true. The error names `name`, the component that `ready` waits for, or another component if that one
+    /// exited.
     pub(crate) fn wait_until(
         &mut self,
         name: &str,
@@ -142,8 +142,8 @@ impl Processes {
         }
     }
 
-    /// Stops every component, the last started first, because each needs those before it to stop in order. Fails when one had
-    /// exited before, or had to be killed; all are gone in any case.
+    /// Stops every component, the last started first, because each needs the earlier ones to stop in order. Fails if one had exited before,
+    /// or had to be killed. All components have ended in any case.
     pub(crate) fn stop(&mut self) -> Result<()> {
         let mut outcome = Ok(());
         while let Some(mut component) = self.components.pop() {
@@ -154,9 +154,9 @@ impl Processes {
 }
 
 impl Drop for Processes {
-    /// What has not been stopped by now has no time to lose: a component that never got ready may not heed SIGTERM at all.
+    /// Kills the components that still run. One that never became ready may ignore SIGTERM.
     fn drop(&mut self) {
-        // The watchdog has not been waited for, so the group still bears its number.
+        // The watchdog has not been waited for, so its process id is still that of the group.
         if let Some(group) = pid(&self.watchdog) {
             let _ = kill_process_group(group, Signal::KILL);
         }

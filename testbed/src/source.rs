@@ -1,4 +1,4 @@
-//! [`Source`]: whether tests start a control plane of their own or use an existing cluster.
+//! [`Source`]: whether tests start their own control plane or use an existing cluster.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,21 @@ use anyhow::{Result, ensure};
 
 use crate::{Binaries, ControlPlane, Options};
 
-/// Where a cluster comes from: started here, or named by the user.
+/// Where a cluster comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A control plane of its own, started from [`Binaries`] and gone when it is dropped.
+    /// A control plane that is started from [`Binaries`], and ends when it is dropped.
     Own,
-    /// The cluster of this kubeconfig's current context. It is never started, stopped or cleaned.
+    /// The cluster of this kubeconfig's current context. It is never started, stopped or cleaned up.
     Existing(PathBuf),
 }
 
 impl Source {
-    /// [`Source::Existing`] when `PINTLE_TESTBED_KUBECONFIG` names a kubeconfig, else [`Source::Own`]. `KUBECONFIG` is not asked:
-    /// tests create and delete what they like, so a cluster is used only when it was named for that purpose.
+    /// [`Source::Existing`] if `PINTLE_TESTBED_KUBECONFIG` names a kubeconfig, else [`Source::Own`]. `KUBECONFIG` is ignored: tests create
+    /// and delete what they like, so a cluster is used only if it was named for that purpose.
     ///
     /// # Errors
-    /// When the variable names a file that is not there.
+    /// When the variable names a file that does not exist.
     pub fn from_env() -> Result<Self> {
         match std::env::var_os("PINTLE_TESTBED_KUBECONFIG").filter(|value| !value.is_empty()) {
             None => Ok(Self::Own),
@@ -36,8 +36,8 @@ impl Source {
         }
     }
 
-    /// The cluster: a started one, for which the binaries are built first if need be, or the existing one. `progress` gets a line
-    /// for each thing that may take long; `options` have no effect on an existing cluster.
+    /// The cluster: a new one, for which the binaries are built first if necessary, or the existing one. `progress` gets a line for each
+    /// thing that may take long. `options` have no effect on an existing cluster.
     ///
     /// # Errors
     /// As [`Binaries::locate_or_build`] and [`ControlPlane::start`], or [`ControlPlane::existing`].

@@ -1,4 +1,4 @@
-//! The benchmarks: calls of guests, and the host as its image has it.
+//! The benchmarks: calls of guests, and the host as built for its image.
 
 use std::ffi::OsString;
 
@@ -11,10 +11,10 @@ use crate::{
 /// The flags of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Flags {
-    /// Run one part alone
+    /// Run only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Flags of the operator's part, for instance: --phase create,restart --runs 1
+    /// Flags for the operator's part, for instance: --phase create,restart --runs 1
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
     operator: Vec<OsString>,
 }
@@ -37,7 +37,7 @@ impl Flags {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let board = Board::new();
-    // Whoever asks for phases wants those.
+    // A user who asks for phases does not want the part `engine`.
     let engine = flags.only.map_or(flags.operator.is_empty(), |part| part == Part::Engine);
     if engine {
         let guests = guests::build(&board)?;

@@ -1,4 +1,4 @@
-//! What is built, and what is started once it is.
+//! What xtask builds, and what it then starts.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,16 +12,16 @@ use crate::{
     run::{Result, built, cargo, program, root, say, while_doing},
 };
 
-/// Builds binaries of the workspace. The whole workspace is named each time, and a test with it, since cargo gives dependencies the
-/// features that the packages which are named ask for, and those that only tests ask for where there is a test. So each is built once
-/// for the demo, the tests and the lints; otherwise the compiler of guests would be built twice, for a feature of a random generator.
+/// Builds binaries of the workspace. Each call names the whole workspace and a test, because cargo enables the features that the named
+/// packages ask for, and those that tests ask for only if there is a test. So everything is built once for the demo, the tests and the
+/// lints. Otherwise the compiler of guests would be built twice, because of one feature of a random generator.
 pub(crate) fn binaries(board: &Board, name: &str, binaries: &[&str]) -> Result<()> {
     let bins = binaries.iter().flat_map(|binary| ["--bin", binary]);
     let words = ["build", "--workspace", "--test", SMALL_TEST];
     board.cargo(name, cargo(words.into_iter().chain(bins)))
 }
 
-/// A test that takes next to nothing to build.
+/// A test that takes almost no time to build.
 const SMALL_TEST: &str = "requirements";
 
 /// The `pintle` binary, built.
@@ -30,13 +30,13 @@ pub(crate) fn pintle(board: &Board) -> Result<OsString> {
     Ok(built("pintle"))
 }
 
-/// Begins to build the programs of the control plane, beside everything else: Go and cargo each leave a processor idle now and then.
+/// Starts the build of the control plane's programs in the background. Go and cargo each leave a CPU idle now and then.
 pub(crate) fn control_plane(board: &Board) -> Result<Task> {
     binaries(board, "workbench", &["workbench"])?;
     Ok(board.beside("control plane", program(built("workbench"), ["control-plane"])))
 }
 
-/// Builds everything, and becomes the demo.
+/// Builds everything, and replaces this process by the demo.
 pub(crate) fn demo(exit: bool) -> Result<()> {
     let board = Board::new();
     say("building the control plane, the host and the guests; the first time takes a while");
@@ -53,13 +53,13 @@ pub(crate) fn demo(exit: bool) -> Result<()> {
     program(built("workbench"), words).replace()
 }
 
-/// Becomes a control plane.
+/// Replaces this process by a control plane.
 pub(crate) fn cluster() -> Result<()> {
     control_plane(&Board::new())?.join()?;
     program(built("workbench"), ["cluster"]).replace()
 }
 
-/// Judges every dependency by deny.toml.
+/// Checks every dependency against deny.toml.
 pub(crate) fn dependencies(board: &Board) -> Result<()> {
     binaries(board, "workbench", &["workbench"])?;
     let metadata = cargo(["metadata", "--format-version", "1", "--locked"]).output()?;
@@ -67,7 +67,7 @@ pub(crate) fn dependencies(board: &Board) -> Result<()> {
         program(built("workbench"), [OsStr::new("dependencies"), "--workspace".as_ref(), root().as_ref()]);
     let mut child =
         judge.0.stdin(Stdio::piped()).spawn().map_err(while_doing("the dependencies cannot be judged"))?;
-    // It reads all before it says anything. Dropping the pipe ends its input.
+    // It reads the whole input before it prints anything. Dropping the pipe ends its input.
     child.stdin.take().map_or(Ok(()), |mut input| input.write_all(metadata.as_bytes()))?;
     let status = child.wait()?;
     judge.judge(status)

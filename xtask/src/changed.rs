@@ -1,4 +1,4 @@
-//! The inner loop: what differs from the last commit, checked.
+//! The inner loop of development: checks what differs from the last commit.
 
 use std::{
     collections::BTreeSet,
@@ -13,8 +13,8 @@ use crate::{
     test,
 };
 
-/// Format and lints of everything, of which cargo looks only at what is new to it, and the unit tests of the packages that differ from
-/// the last commit; where nothing does, of those that the last commit changed.
+/// Checks the format and the lints of everything (cargo skips what has not changed), and runs the unit tests of the packages that differ
+/// from the last commit. If none does, it takes those that the last commit changed.
 pub(crate) fn check() -> Result<()> {
     let started = Instant::now();
     let board = Board::new();
@@ -51,7 +51,7 @@ fn changed_packages() -> Result<BTreeSet<String>> {
     folders.into_iter().map(|folder| packages::name(&root().join(folder))).collect()
 }
 
-/// The member that a file belongs to: the one whose folder is nearest.
+/// The member that has this file: the one with the nearest folder.
 fn member_of<'a>(members: &'a [PathBuf], file: &str) -> Option<&'a PathBuf> {
     let holds = |member: &&PathBuf| Path::new(file).starts_with(member);
     members.iter().filter(holds).max_by_key(|member| member.components().count())

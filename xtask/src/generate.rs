@@ -1,4 +1,4 @@
-//! Files that are made from code, and the check that they are up to date.
+//! Generated files, and the check that they are up to date.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{
     run::{Result, cargo, program, root, say},
 };
 
-/// Writes every generated file, or, with `check`, fails when one is stale.
+/// Writes every generated file. With `check`, fails if one is stale.
 pub(crate) fn run(board: &Board, check: bool) -> Result<()> {
     say(if check { "comparing the generated files" } else { "writing the generated files" });
     let check_flag: &[&str] = if check { &["--", "--check"] } else { &[] };

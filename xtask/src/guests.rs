@@ -27,7 +27,7 @@ impl Guests {
     }
 }
 
-/// Builds the guests by the way that every author takes, `pintle build`.
+/// Builds the guests with `pintle build`, as every author does.
 pub(crate) fn build(board: &Board) -> Result<Guests> {
     let pintle = build::pintle(board)?;
     let folder = target().join("guests");
@@ -45,13 +45,13 @@ pub(crate) fn build(board: &Board) -> Result<Guests> {
         board.show(&format!("    guest {name}: {bytes} bytes"));
     }
     board.is_at("guest", "darkroom-next, a changed copy of darkroom");
-    // Its schemas change with it, so that what was copied is stale.
+    // Its schemas change, so the copied ones are stale.
     build_command(&pintle, &changed_darkroom()?, &guests.path("darkroom-next"), &[]).output()?;
     board.end("guest");
     Ok(guests)
 }
 
-/// `pintle build`. What cargo compiles for it is not listed; errors are shown.
+/// `pintle build`. It does not list what cargo compiles, but shows errors.
 fn build_command(pintle: &OsStr, source: &Path, output: &Path, flags: &[&str]) -> Program {
     let arguments = [Path::new("build"), source, Path::new("--output"), output];
     program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new)))
@@ -59,7 +59,7 @@ fn build_command(pintle: &OsStr, source: &Path, output: &Path, flags: &[&str]) -
         .env("CARGO_TERM_QUIET", "true")
 }
 
-/// Builds the benchmark's guest, the one with other logic that it is swapped for, and the one that never answers.
+/// Builds the benchmark's guest, the one with another logic for swaps, and the one that never answers.
 pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
@@ -74,7 +74,7 @@ pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
     Ok(guests)
 }
 
-/// A copy of the Darkroom guest with another cache time and version: what somebody does who changes the logic.
+/// A copy of the Darkroom guest with another cache time and version, as if somebody had changed its logic.
 fn changed_darkroom() -> Result<PathBuf> {
     let copy = target().join("darkroom-next");
     if copy.exists() {
@@ -91,7 +91,7 @@ fn changed_darkroom() -> Result<PathBuf> {
         let text = fs::read_to_string(&file)?;
         let changed = text.replace("31536000", "86400").replace("31_536_000", "86_400");
         changes += usize::from(changed != text);
-        // As `standalone` calls the package.
+        // The same name as in `standalone`.
         fs::write(&file, changed.replace("guest_darkroom", "guest_darkroom_next"))?;
     }
     if changes == 0 {
@@ -102,7 +102,7 @@ fn changed_darkroom() -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// A guest's manifest outside the workspace: what it inherits is spelled out.
+/// A guest's manifest without the workspace: inherited values are written out.
 fn standalone(manifest: &str) -> Result<String> {
     let workspace = fs::read_to_string(root().join("Cargo.toml"))?;
     let version = |name: &str| -> Result<String> {
@@ -114,7 +114,7 @@ fn standalone(manifest: &str) -> Result<String> {
     for line in manifest.lines() {
         let key = line.split(['.', ' ']).next().unwrap_or_default();
         if line.contains("\"guest-darkroom") {
-            // In the one target folder cargo would take two packages of one name for one another.
+            // In the shared target folder, cargo would confuse two packages with the same name.
             text.push_str(&line.replace("guest-darkroom", "guest-darkroom-next"));
             text.push('\n');
         } else if line.starts_with("version.workspace") {
@@ -125,7 +125,7 @@ fn standalone(manifest: &str) -> Result<String> {
             || line == "workspace = true"
             || line == "[lints]"
         {
-            // Nothing of it matters for a copy.
+            // A copy does not need it.
         } else if line == "pintle-guest.workspace = true" {
             text.push_str(&format!("pintle-guest = {{ path = {:?} }}\n", root().join("guest-sdk")));
         } else if line.ends_with(".workspace = true") {
@@ -139,7 +139,7 @@ fn standalone(manifest: &str) -> Result<String> {
         }
     }
     text.push_str("\n[workspace]\n");
-    // With the same profiles, what the workspace has built already is taken from the one target folder.
+    // With the same profiles, cargo uses what the workspace has already built in the shared target folder.
     for header in ["[profile.dev]", "[profile.dev.package.\"*\"]", "[profile.release]"] {
         let section = workspace.lines().skip_while(|line| *line != header);
         for line in section.take_while(|line| !line.is_empty()) {

@@ -1,7 +1,7 @@
 //! `cargo xtask`: the commands for developing Pintle.
 //!
-//! This package looks at what the machine has, builds, and starts what it built. It depends on next to nothing, since whoever types the
-//! README's first command waits for it before anything is checked or said; what needs more lives in `workbench/`.
+//! This package checks the machine, builds, and starts what it built. It has almost no dependencies, because the user of the README's first
+//! command waits for it before anything is checked or printed. What needs more is in `workbench/`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
@@ -44,7 +44,7 @@ enum Command {
     Test(test::Flags),
     /// Check what changed: format, lints, and the unit tests of the packages that differ from the last commit, or that it changed
     Check,
-    /// Run the operator on the API server in memory under many plans of what goes wrong
+    /// Run the operator on the API server in memory under many plans of faults
     Simulate(simulate::Flags),
     /// Start a real control plane, print its KUBECONFIG, and keep it until interrupted
     Cluster,
@@ -56,14 +56,14 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Check each dependency by deny.toml: its licence, where it comes from, and what is not wanted
+    /// Check each dependency against deny.toml: its licence, its source, and dependencies that are not allowed
     Dependencies,
     /// Measure: calls of guests, and the operator beside a raw client and an operator in Go; `bench -- --help` lists the phases
     Bench(bench::Flags),
 }
 
 impl Command {
-    /// What it needs of the machine. Disk: what it left behind after a cold run, and a quarter more.
+    /// What it needs on the machine. Disk: the size of what a cold run leaves behind, plus a quarter.
     fn requirements(&self) -> Vec<Requirement> {
         use Requirement::{Component, ControlPlane, Disk, Go, WasmTarget};
         match self {

@@ -1,4 +1,4 @@
-//! What the workspace is made of, as its files say.
+//! The packages of the workspace, as its files name them.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ pub(crate) fn members(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(members_in(&text))
 }
 
-/// One member a line, as the formatter has them.
+/// The formatter puts one member on each line.
 fn members_in(manifest: &str) -> Vec<PathBuf> {
     let lines = manifest.lines().map(str::trim).skip_while(|line| *line != "members = [").skip(1);
     let names = lines.take_while(|line| *line != "]");
@@ -29,7 +29,7 @@ pub(crate) fn name(folder: &Path) -> Result<String> {
     name.map(str::to_owned).ok_or_else(|| format!("{} names no package", manifest.display()).into())
 }
 
-/// The names of all integration tests: the files of each member's folder `tests`, and its folders that have a main.rs.
+/// The names of all integration tests: the files in each member's folder `tests`, and its subfolders with a main.rs.
 pub(crate) fn integration_tests(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for member in members(root)? {

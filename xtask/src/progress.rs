@@ -1,4 +1,4 @@
-//! How far a build is: one line that changes on a terminal, a line now and then elsewhere.
+//! The progress of a build: one line that changes on a terminal, or a line now and then elsewhere.
 
 use std::{
     io::{BufRead, BufReader, IsTerminal, Read, Write},
@@ -10,12 +10,12 @@ use std::{
 
 use crate::run::{Program, Result};
 
-/// How often a line is printed where no terminal shows it: often enough to see that it goes on, and seldom enough to be read.
+/// How often a line is printed without a terminal: often enough to show progress, and rarely enough to be read.
 const LINE_EVERY: Duration = Duration::from_secs(20);
-/// The narrowest terminal that people use. What is longer would leave its beginning behind at each change.
+/// The narrowest terminal in use. The beginning of a longer line would stay on the screen with each change.
 const WIDTH: usize = 79;
 
-/// What is being built, and how far each of it is.
+/// What is being built, and the progress of each part.
 #[derive(Clone)]
 pub(crate) struct Board(Arc<Mutex<State>>);
 
@@ -26,7 +26,7 @@ struct State {
     tasks: Vec<(String, String)>,
 }
 
-/// Something that is being built beside the rest.
+/// Something that is built in the background.
 pub(crate) struct Task {
     name: String,
     board: Board,
@@ -53,7 +53,7 @@ impl Board {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Runs cargo and tells how far it is. Its warnings and errors are shown; what it compiles is not listed.
+    /// Runs cargo and shows its progress. Its warnings and errors are shown, but not what it compiles.
     pub(crate) fn cargo(&self, name: &str, program: Program) -> Result<()> {
         let is_terminal = self.with(|state| state.is_terminal);
         let mut program = program
@@ -74,7 +74,7 @@ impl Board {
         program.judge(status)
     }
 
-    /// Runs a program whose output lines say how far it is, beside whatever else is done. What it complains about is shown at its end.
+    /// Runs a program in the background. Its output lines are shown as progress, and its error output at its end.
     pub(crate) fn beside(&self, name: &str, mut program: Program) -> Task {
         let (board, task) = (self.clone(), name.to_owned());
         let thread = thread::spawn(move || {
@@ -91,7 +91,7 @@ impl Board {
         Task { name: name.to_owned(), board: self.clone(), thread }
     }
 
-    /// Says how far a task is.
+    /// Sets the progress of a task.
     pub(crate) fn is_at(&self, name: &str, text: &str) {
         self.with(|state| {
             match state.tasks.iter_mut().find(|(task, _)| task == name) {
@@ -101,7 +101,7 @@ impl Board {
             let now = Instant::now();
             if state.is_terminal {
                 eprint!("\r\u{1b}[2K{}", state.line());
-                // A line that cannot be shown is no reason to end.
+                // A failure to show a line is not an error.
                 let _ = std::io::stderr().flush();
             } else if state.said.is_none_or(|said| now - said >= LINE_EVERY) {
                 state.said = Some(now);
@@ -118,7 +118,7 @@ impl Board {
         });
     }
 
-    /// A task is done, or has failed.
+    /// Removes a task that is done or has failed.
     pub(crate) fn end(&self, name: &str) {
         self.with(|state| {
             state.clear();
@@ -146,18 +146,18 @@ impl State {
     }
 }
 
-/// What a line of cargo's standard error is.
+/// The kind of a line of cargo's standard error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CargoLine {
-    /// How far it is.
+    /// Progress.
     Progress(String),
-    /// What it begins or has done.
+    /// What cargo starts or has done.
     Status,
-    /// Everything else: warnings and errors, for people to read.
+    /// Everything else: warnings and errors.
     Diagnostic,
 }
 
-/// The words that cargo begins its lines with.
+/// The words at the start of cargo's lines.
 const STATUSES: [&str; 17] = [
     "Adding",
     "Blocking",
@@ -214,7 +214,7 @@ fn without_escapes(line: &str) -> String {
     plain
 }
 
-/// The lines of an output as they come, also those that end with a carriage return alone: progress is written over itself.
+/// The lines of an output as they come. A line may also end with only a carriage return, because progress is overwritten.
 fn lines(output: impl Read) -> impl Iterator<Item = String> {
     let mut output = BufReader::new(output);
     let mut after_return = false;
@@ -230,7 +230,7 @@ fn lines(output: impl Read) -> impl Iterator<Item = String> {
     })
 }
 
-/// What stands before the next end of a line, and that end; nothing at the end of the output, or where it cannot be read.
+/// The text up to the next line end, and that line end; none at the end of the output, or if it cannot be read.
 fn next_line(output: &mut impl BufRead) -> Option<(Vec<u8>, Option<u8>)> {
     let mut line = Vec::new();
     loop {
@@ -256,7 +256,7 @@ fn next_line(output: &mut impl BufRead) -> Option<(Vec<u8>, Option<u8>)> {
 
 fn text(mut output: impl Read) -> String {
     let mut bytes = Vec::new();
-    // What could be read until then is what there is.
+    // Whatever could be read until an error is the output.
     let _ = output.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What a command needs of the machine. It is looked at before anything is built, and all that is missing is said at once.
+//! What a command needs on the machine. This is checked before anything is built, and everything that is missing is reported at once.
 
 use std::{
     env,
@@ -8,27 +8,27 @@ use std::{
 
 use crate::run::{Program, Result, program, say, target};
 
-/// What guests are compiled for.
+/// The target that guests are compiled for.
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
-/// The oldest Go that can build the control plane, as testbed/*/go.mod have it.
+/// The oldest Go that can build the control plane, as in testbed/*/go.mod.
 const GO: (u32, u32) = (1, 26);
 
 /// Something that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requirement {
-    /// The compiler's target for guests. It is added where it is missing.
+    /// The compiler's target for guests. It is added if it is missing.
     WasmTarget,
-    /// A component of the toolchain: `clippy`, `rustfmt`. It is added where it is missing.
+    /// A component of the toolchain: `clippy`, `rustfmt`. It is added if it is missing.
     Component(&'static str),
-    /// Go, for the programs of the control plane, unless they are there or a cluster is named.
+    /// Go, for the control plane's programs, unless they exist or a cluster is named.
     ControlPlane,
-    /// Go, whatever there is.
+    /// Go, in any case.
     Go,
-    /// So many GiB that are free where cargo builds.
+    /// This many GiB of free disk in cargo's target folder.
     Disk(u64),
 }
 
-/// Something that is missing, and what helps.
+/// Something that is missing, and how to get it.
 #[derive(Debug, PartialEq, Eq)]
 struct Missing {
     what: String,
@@ -41,10 +41,10 @@ impl Display for Missing {
     }
 }
 
-/// Sees to it that all of it is there: adds what rustup can add.
+/// Makes sure that all requirements are met, and adds what rustup can add.
 ///
 /// # Errors
-/// Everything that is missing, each with the command that helps.
+/// Everything that is missing, each with the command that adds it.
 pub(crate) fn meet(requirements: &[Requirement]) -> Result<()> {
     let missing: Vec<Missing> = requirements.iter().filter_map(|one| one.missing()).collect();
     if missing.is_empty() { Ok(()) } else { Err(report(&missing).into()) }
@@ -96,7 +96,7 @@ impl Requirement {
     }
 }
 
-/// What rustup has, or adds.
+/// Checks and adds the parts that come from rustup.
 fn rust_part(
     is_there: impl Fn() -> bool,
     add: [&str; 3],
@@ -122,7 +122,7 @@ fn rust_part(
     }
 }
 
-/// Asked of the compiler itself: a toolchain need not come from rustup.
+/// The compiler itself is asked, because a toolchain need not come from rustup.
 fn has_wasm_target() -> bool {
     let asked = program(
         env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()),
@@ -132,12 +132,12 @@ fn has_wasm_target() -> bool {
 }
 
 fn has_component(name: &str) -> bool {
-    // The proxies of rustup are there without what they stand for.
+    // The proxies of rustup exist even without the component.
     let command = if name == "clippy" { "clippy-driver" } else { name };
     program(command, ["--version"]).asked().is_some()
 }
 
-/// Whether a control plane can be had without building one. Only names are looked at: what does not fit after all, the testbed says.
+/// Whether a control plane exists, so that none must be built. Only names are checked. The testbed reports anything that does not fit.
 fn control_plane_is_there(variable: impl Fn(&str) -> Option<PathBuf>) -> bool {
     let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
     let programs = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"];
@@ -179,7 +179,7 @@ fn go_version(said: &str) -> Option<(u32, u32)> {
     Some((1, minor.parse().ok()?))
 }
 
-/// The free disk at a folder, or where it will be; nothing where that cannot be told.
+/// The free disk at a folder, or where it will be; none if it cannot be determined.
 fn free_gibibytes(folder: &Path) -> Option<u64> {
     let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
     let said = outside("df", ["-Pk".as_ref(), there.as_os_str()]).asked()?;
@@ -191,7 +191,7 @@ fn available_kibibytes(said: &str) -> Option<u64> {
     said.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// A program that is asked about itself: outside of the workspace, where no file changes its answer.
+/// A program that prints information about itself. It runs outside of the workspace, whose files could change its answer.
 fn outside<S: AsRef<std::ffi::OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>) -> Program {
     program(name, arguments).folder(Path::new("/"))
 }

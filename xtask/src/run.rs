@@ -1,4 +1,4 @@
-//! Running programs, with errors that say which one failed and how.
+//! Runs programs, with errors that say which one failed and how.
 
 use std::{
     error::Error,
@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What went wrong, in words for people.
+/// An error is a text for people.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The root of the workspace.
@@ -19,7 +19,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
@@ -72,13 +72,13 @@ impl Program {
             .map_err(|_| format!("{} printed something that is no text", self.line()).into())
     }
 
-    /// What it prints, if it can be run and succeeds; what it complains about is nobody's concern.
+    /// Its output, if it can be run and succeeds. Its error output is ignored.
     pub(crate) fn asked(mut self) -> Option<String> {
         let output = self.0.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         String::from_utf8(output.stdout).ok().filter(|_| output.status.success())
     }
 
-    /// Becomes this program. Returns only where that cannot be.
+    /// Replaces this process by the program. Returns only if that fails.
     pub(crate) fn replace(mut self) -> Result<()> {
         let error = self.0.exec();
         Err(self.cannot_run(&error))
@@ -98,17 +98,17 @@ impl Program {
     }
 }
 
-/// `error`, with what could not be done.
+/// Adds what could not be done to an error.
 pub(crate) fn while_doing<E: Display>(what: impl Display) -> impl FnOnce(E) -> Box<dyn Error + Send + Sync> {
     move |error| format!("{what}: {error}").into()
 }
 
-/// What cannot be had otherwise than by its name.
+/// The path of a built binary.
 pub(crate) fn built(name: &str) -> OsString {
     target().join("debug").join(name).into()
 }
 
-/// A line about what is being done. It has colours on a terminal, and none in a file or where NO_COLOR is set.
+/// Prints what is being done. The line has colours on a terminal, but not in a file, and not if NO_COLOR is set.
 pub(crate) fn say(line: impl Display) {
     let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match is_allowed && std::io::stdout().is_terminal() {

@@ -9,16 +9,16 @@ use crate::{
 /// The flags of `cargo xtask simulate`.
 #[derive(clap::Args)]
 pub(crate) struct Flags {
-    /// How many plans are run: faults at each place first, then mixtures of them, each by a seed of its own
+    /// How many plans are run: faults at each place first, then mixtures of them, each with its own seed
     #[arg(long, default_value_t = 5000, value_name = "N")]
     seeds: usize,
-    /// What the order of the plans comes from, and the seed before the first of the mixtures
+    /// The seed for the order of the plans. The mixtures have the seeds after it
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Only the scenarios whose name contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Repeat one run, and print all that happened in it
+    /// Repeat one run, and print everything that happened in it
     #[arg(long, value_name = "LINE")]
     replay: Option<String>,
 }
@@ -32,8 +32,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     simulate(&Board::new(), &words)
 }
 
-/// Runs the test of the simulator with these words; without any: every scenario, as many plans as its flag has by default, and the
-/// zoo.
+/// Runs the test of the simulator with these arguments. Without any, it runs every scenario, as many plans as its flag has by default, and
+/// the zoo.
 pub(crate) fn simulate(board: &Board, words: &[String]) -> Result<()> {
     let guests = guests::build(board)?;
     let test = ["test", "--workspace", "--test", "simulate"];

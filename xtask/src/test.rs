@@ -20,12 +20,12 @@ pub(crate) struct Flags {
     /// Leave out what needs a control plane
     #[arg(long)]
     pub(crate) offline: bool,
-    /// Run only the acceptance, and of it only the scenarios whose name contains this
+    /// Run only the acceptance tests, and only scenarios whose name contains this
     #[arg(long, value_name = "TEXT")]
     scenario: Option<String>,
 }
 
-/// The steps that were run, with how long each took.
+/// The steps so far, and how long each took.
 #[derive(Default)]
 struct Steps(Vec<(&'static str, Duration)>);
 
@@ -44,7 +44,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let board = Board::new();
     let mut steps = Steps::default();
     let everything = flags.scenario.is_none();
-    // Beside the steps before it is needed.
+    // In the background, until a step needs it.
     let control_plane = match flags.offline {
         true => None,
         false => Some(steps.run("workbench", || build::control_plane(&board))?),
@@ -81,15 +81,15 @@ pub(crate) fn lints(board: &Board) -> Result<()> {
     board.cargo("lints", cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
 }
 
-/// Builds the tests that `which` selects of the workspace, and runs those whose names contain one of `names`. The whole workspace is
-/// named, for the reason that [`build::binaries`] gives.
+/// Builds the tests of the workspace that `which` selects, and runs those whose names contain one of `names`. It names the whole workspace
+/// for the same reason as [`build::binaries`].
 pub(crate) fn tests(board: &Board, which: &[&str], names: &[&str]) -> Result<()> {
     let words = || cargo(["test", "--workspace"]).args(which);
     board.cargo("tests", words().args(["--no-run"]))?;
     words().args(["--quiet", "--"]).args(names).go()
 }
 
-/// All tests but those that are steps of their own.
+/// All tests except those that are separate steps.
 fn units(board: &Board) -> Result<()> {
     let integration = packages::integration_tests(&root())?;
     let integration = integration.iter().filter(|name| !STEPS_OF_THEIR_OWN.contains(&name.as_str()));
@@ -99,7 +99,7 @@ fn units(board: &Board) -> Result<()> {
     cargo(["test", "--workspace", "--doc", "--quiet"]).go()
 }
 
-/// The search, and what needs a control plane.
+/// The search, and the tests that need a control plane.
 const STEPS_OF_THEIR_OWN: [&str; 4] = ["acceptance", "conformance", "control_plane", "simulate"];
 
 fn golden_cases() -> Result<()> {

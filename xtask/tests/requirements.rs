@@ -1,4 +1,5 @@
-//! What `cargo xtask` says on machines that lack something. The built xtask runs with a PATH that has only what the test puts there.
+//! Tests what `cargo xtask` prints on machines that lack something. The built xtask runs with a PATH that has only what the test puts
+//! there.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
@@ -11,13 +12,13 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A machine: a folder of programs, of which each is a shell script that notes how it was called.
+/// A machine: a folder of programs. Each program is a shell script that logs how it was called.
 struct Machine {
     folder: TempDir,
 }
 
 impl Machine {
-    /// A machine on which everything is there. cargo ends with 9, so that nothing is built.
+    /// A machine that has everything. cargo exits with 9, so that nothing is built.
     fn complete() -> Self {
         let machine = Self { folder: tempfile::tempdir().unwrap() };
         fs::create_dir_all(machine.path("bin")).unwrap();
@@ -49,7 +50,7 @@ impl Machine {
         self
     }
 
-    /// What `cargo xtask` with these words complains about.
+    /// The errors of `cargo xtask` with these arguments.
     fn run(&self, words: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
             .args(words)
@@ -64,7 +65,7 @@ impl Machine {
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// The calls that were made of a tool.
+    /// The calls of a tool.
     fn calls(&self, tool: &str) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         let mine = log.lines().filter(|line| line.split(' ').next() == Some(tool));
@@ -166,7 +167,7 @@ fn log_of(machine: &Machine) -> Vec<String> {
     log.lines().filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).collect()
 }
 
-/// Where in the log a call stands first.
+/// The position of the first such call in the log.
 fn place(machine: &Machine, call: &str) -> usize {
     let log = fs::read_to_string(Path::new(&machine.path("log"))).unwrap();
     log.lines().position(|line| line.starts_with(call)).unwrap_or_else(|| panic!("{call} in: {log}"))

@@ -1,4 +1,4 @@
-//! All roots at once.
+//! All roots are created at once.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     stage::{ObserverScope, Stage, count, mebibytes},
 };
 
-/// How long a load may take: a tenth of the rate that was seen.
+/// How long a load may take: this allows a tenth of the measured rate.
 pub(crate) fn patience(roots: u32) -> Duration {
     Duration::from_secs(60) + Duration::from_millis(100) * roots
 }
@@ -22,7 +22,7 @@ pub(crate) async fn run(stage: &mut Stage<'_>) -> Result<()> {
     load(stage, Phase::Create, 0..roots, 0).await.map(|_| ())
 }
 
-/// As many roots again: what they weigh.
+/// As many roots again, to measure the memory of each.
 pub(crate) async fn further(stage: &mut Stage<'_>) -> Result<()> {
     let roots = stage.flags.roots;
     let before = stage.usage()?;
@@ -71,7 +71,7 @@ pub(crate) async fn load(
     Ok(ended.usage)
 }
 
-/// For how long the API server is profiled: longer than a thousand roots take.
+/// How long the API server is profiled: longer than the load of a thousand roots takes.
 const PROFILED_SECONDS: u32 = 20;
 
 async fn profile(stage: &Stage<'_>, phase: Phase) -> Result<()> {
@@ -83,17 +83,17 @@ async fn profile(stage: &Stage<'_>, phase: Phase) -> Result<()> {
     std::fs::write(&path, profile).with_context(|| format!("writing {}", path.display()))
 }
 
-/// How many roots each concurrency is tried with.
+/// The number of roots for each concurrency that is tried.
 const TRIED_ROOTS: u32 = 300;
 
-/// Tries FLOOR's concurrencies on control planes of their own; seconds until converged.
+/// Tries concurrencies for FLOOR, each on its own control plane. Returns the seconds until all roots are right.
 pub(crate) async fn try_floor(flags: &Flags) -> Result<Vec<(u32, f64)>> {
     let mut tried = Vec::new();
     let mut figures = Figures::default();
     for concurrency in [4, 8, 16, 32, 64] {
         let stage = Stage::start(flags, 0, Who::Floor, false, concurrency, &mut figures).await?;
         let observer = stage.observer(ObserverScope::Nothing).await?;
-        // The first roots warm the API server up.
+        // The first roots warm up the API server.
         let warm = 100;
         tokio::try_join!(loader::create(&stage.api, 0..warm, 0), observer.wait_right(warm, patience(warm)))?;
         let (began, right) = tokio::try_join!(

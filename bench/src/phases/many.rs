@@ -26,7 +26,7 @@ pub(crate) async fn run(
     let at = begun.at;
     let api = stage.api.clone();
     let load = tokio::spawn(async move { loader::create(&api, 0..roots, 0).await });
-    // Halfway and at the end: memory that grows faster than the number of roots shows in the two.
+    // Halfway and at the end: the two figures show whether memory grows faster than the number of roots.
     observer.wait_right(roots / 2, create::patience(roots)).await?;
     let half = stage.usage()?;
     let right = observer.wait_right(roots, create::patience(roots)).await?;

@@ -1,4 +1,4 @@
-//! Beside a reconciler whose guest loops for ever.
+//! Beside a Reconciler whose guest loops forever.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ async fn p99(stage: &mut Stage<'_>, part: &'static str) -> Result<f64> {
     Ok(p99)
 }
 
-/// Another kind of the same shape, as many roots of it, and a guest that never answers about any of them.
+/// Installs another kind of the same shape with as many roots, and a guest that never answers.
 async fn install(stage: &mut Stage<'_>) -> Result<()> {
     let crd = fs::read_to_string(plane::repository().join("bench/guest/crd.yaml"))?;
     let crd = crd.replace("benches", "neighbours").replace("kind: Bench", "kind: Neighbour");

@@ -1,4 +1,4 @@
-//! The second shape: with controllers and nodes that pretend to run Pods.
+//! With controllers, and nodes on which Pods only pretend to run.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::{
     stage::Stage,
 };
 
-/// How many roots, and how many Pods each.
+/// The number of roots, and of Pods for each root.
 const ROOTS: u32 = 300;
 const REPLICAS: u32 = 3;
 

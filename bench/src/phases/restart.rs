@@ -1,4 +1,4 @@
-//! The contestant ends and starts over converged roots.
+//! The contestant stops and starts over converged roots.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ pub(crate) async fn run(stage: &mut Stage<'_>) -> Result<()> {
     drifted(stage).await
 }
 
-/// Nothing happened while it was down.
+/// Without changes while it was down.
 pub(crate) async fn undisturbed(stage: &mut Stage<'_>, phase: Phase) -> Result<()> {
     stage.stop_contestant().await?;
     let begun = stage.begin()?;
     stage.start_contestant()?;
-    // A start that has not come to its lists yet looks quiet.
+    // A start that has not made its lists yet looks quiet.
     let at = begun.at;
     wait_listed(stage, at).await?;
     let ended = stage.end(phase, if phase == Phase::Restart { "" } else { "restart" }, begun).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn undisturbed(stage: &mut Stage<'_>, phase: Phase) -> Result<(
     Ok(())
 }
 
-/// Waits until it has begun to watch every kind anew.
+/// Waits until it has started to watch every kind again.
 async fn wait_listed(stage: &mut Stage<'_>, since: Moment) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -51,7 +51,7 @@ async fn wait_listed(stage: &mut Stage<'_>, since: Moment) -> Result<()> {
     }
 }
 
-/// While it was down, somebody changed one child and deleted another.
+/// With one child changed and another deleted while it was down.
 async fn drifted(stage: &mut Stage<'_>) -> Result<()> {
     stage.stop_contestant().await?;
     let [configs, _, services, _] = CHILDREN;

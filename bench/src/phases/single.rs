@@ -9,7 +9,7 @@ use crate::{
     stage::{ObserverScope, Stage, count},
 };
 
-/// One field of one root.
+/// Changes one field of one root.
 pub(crate) async fn update(stage: &mut Stage<'_>) -> Result<()> {
     println!("  update: {}, {} samples", stage.who.name(), stage.flags.samples);
     let observer = stage.observer(ObserverScope::Configs).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn update(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A child that is deleted.
+/// Deletes a child.
 pub(crate) async fn heal(stage: &mut Stage<'_>) -> Result<()> {
     println!("  heal: {}, {} samples", stage.who.name(), stage.flags.samples);
     let observer = stage.observer(ObserverScope::Children).await?;

@@ -1,4 +1,4 @@
-//! Other logic for all roots.
+//! Another logic for all roots.
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +24,10 @@ use crate::{
     stage::{ObserverScope, PATIENCE, Stage, count},
 };
 
-/// A custom section of a component, called `note` and empty: another digest, the same answers.
+/// A custom section of a component, called `note` and empty. It changes the digest, but not the answers.
 const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
 
-/// What the calls of a swap cost when nothing else is done: one apply a root, and once with a status write a root.
+/// The cost of the calls of a swap alone: one apply for each root, and then with one status write for each root as well.
 pub(crate) async fn floor(stage: &mut Stage<'_>) -> Result<()> {
     println!("  swap: FLOOR");
     for (logic, statuses, figure) in [(2, false, "swap_s"), (3, true, "swap_with_statuses_s")] {
@@ -46,14 +46,14 @@ pub(crate) async fn floor(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// To logic 2, undisturbed; then back, while roots are created and edited.
+/// Swaps to logic 2 without other work; then back, while roots are created and edited.
 pub(crate) async fn run(stage: &mut Stage<'_>) -> Result<()> {
     println!("  swap: {}", stage.who.name());
     if stage.who == Who::Pintle {
         let next = stage.module("bench-next")?;
         stage.push("bench-next", &next)?;
     }
-    // What the module's arrival made it do is not the swap's.
+    // The work for the arrival of the module is not part of the swap.
     stage.wait_quiet(Moment::now()).await?;
     let roots = stage.api.list(ROOTS).await?.len();
 
@@ -78,7 +78,7 @@ pub(crate) async fn run(stage: &mut Stage<'_>) -> Result<()> {
     disturbed(stage, &observer, roots).await
 }
 
-/// Brings other logic into force, and says when that was accepted.
+/// Puts another logic in force, and returns when the change was accepted.
 async fn change(stage: &mut Stage<'_>, logic: u32) -> Result<(Instant, Moment)> {
     let now = || (Instant::now(), Moment::now());
     if stage.who == Who::Pintle {
@@ -104,7 +104,7 @@ async fn wait_logic(observer: &Observer, logic: &str, roots: usize) -> Result<In
         .await
 }
 
-/// How often a root is created and one edited during a swap: often enough for samples, seldom enough to leave the API server to
+/// How often a root is created and another one edited during a swap: often enough for samples, and rarely enough to leave the API server to
 /// the swap.
 const PROBE_EVERY: Duration = Duration::from_millis(100);
 
@@ -136,7 +136,7 @@ struct Waits {
     edited: Vec<f64>,
 }
 
-/// Creates a root and edits one every so often until the swap is over, and waits for each.
+/// Creates a root and edits another one at this interval until the swap is over, and waits for each.
 async fn probe(observer: &Observer, over: &AtomicBool) -> Result<Waits> {
     let mut sent: BTreeMap<String, (String, Instant)> = BTreeMap::new();
     let mut created = Vec::new();
@@ -174,7 +174,7 @@ async fn probe(observer: &Observer, over: &AtomicBool) -> Result<Waits> {
     Ok(waits)
 }
 
-/// Another module whose answers are the same, byte for byte.
+/// Swaps to another module whose answers are the same, byte for byte.
 pub(crate) async fn same(stage: &mut Stage<'_>) -> Result<()> {
     println!("  same: {}", stage.who.name());
     let mut bytes = stage.module("bench")?;
@@ -190,7 +190,7 @@ pub(crate) async fn same(stage: &mut Stage<'_>) -> Result<()> {
         ensure!(Instant::now() < until, "the module does not come into force:\n{}", stage.recipe.log_tail());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // It has to ask the guest about every root, and none of that shows in the API server.
+    // The host must call the guest for every root, and the API server sees none of that.
     let mut calls = stage.guest_calls()?;
     let mut changed = Instant::now();
     while changed.elapsed() < Duration::from_secs(2) {
@@ -204,7 +204,7 @@ pub(crate) async fn same(stage: &mut Stage<'_>) -> Result<()> {
     let mutating = ended.calls.iter().filter(|call| call.is_mutating()).count();
     stage.put(Phase::Same, "swap_s", (changed - swapped).as_secs_f64());
     println!("    {mutating} mutating calls, all asked after {:.2} s", (changed - swapped).as_secs_f64());
-    // Back, so that what follows finds what it expects.
+    // Back, so that the next phases find the expected module.
     stage.api.merge_patch(path, &json!({"spec": {"module": "bench"}})).await?;
     stage.wait_quiet(Moment::now()).await.map(|_| ())
 }

@@ -14,21 +14,21 @@ use sha2::{Digest as _, Sha256};
 use crate::patience::Rhythm;
 use crate::processes::last_lines;
 
-/// A Go module whose tools are built and kept. Its files are part of this program, so that it builds wherever it runs.
+/// A Go module whose tools are built and cached. Its files are part of this program, so that the build works from any folder.
 pub(super) struct GoModule {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
     pub(super) linker_flags: &'static str,
     pub(super) go_mod: &'static str,
     pub(super) go_sum: &'static str,
-    /// Tools that are to be called otherwise than their packages.
+    /// Tools that get another name than their packages.
     pub(super) renamed: &'static [(&'static str, &'static str)],
 }
 
 impl GoModule {
     /// The folder of the built tools, if they have been built before.
     pub(super) fn locate(&self, cache: &Path) -> Option<PathBuf> {
-        // The folder gets this name only when it is complete, so its presence says all.
+        // The folder gets this name only when it is complete.
         Some(cache.join(self.key())).filter(|folder| folder.is_dir())
     }
 
@@ -52,7 +52,7 @@ impl GoModule {
         }
     }
 
-    /// Builds next to the final place, and moves there what is complete. Only the holder of the lock may.
+    /// Builds in a folder beside the final one, and renames it when it is complete. Only the holder of the lock may call this.
     fn build(&self, cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         let Self { name, version, .. } = self;
         let partial = cache.join(format!("{name}.partial"));
@@ -93,8 +93,8 @@ impl GoModule {
         Ok(folder)
     }
 
-    /// Reads what go says until it ends, reports how far it is, and returns all of it. `packages` is how many there are, where that is
-    /// known; those that another build has left in go's own cache are not spoken of.
+    /// Reads the output of go until it ends, reports the progress, and returns the whole output. `packages` is the number of packages, if
+    /// it is known. Packages from go's own cache are not reported.
     fn follow(&self, go: &mut Child, packages: Option<usize>, progress: &mut dyn FnMut(&str)) -> String {
         let mut said = String::new();
         let mut compiled = 0_usize;
@@ -102,7 +102,7 @@ impl GoModule {
         let of = packages.map_or_else(String::new, |packages| format!(" of {packages}"));
         let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
         for line in lines.map_while(Result::ok) {
-            // With -v, go names each package that it compiles, and speaks of its downloads as `go: downloading`.
+            // With -v, go prints each package that it compiles, and its downloads as `go: downloading`.
             compiled += usize::from(!line.contains(' '));
             if rhythm.due() {
                 progress(&format!("{}: {compiled}{of} packages, now {line}", self.name));
@@ -128,14 +128,14 @@ impl GoModule {
     }
 }
 
-/// go, for the module in this folder.
+/// go, in the folder of this module.
 fn go(module: &Path) -> Command {
     let mut go = Command::new("go");
     go.current_dir(module).env("CGO_ENABLED", "0").env("GOWORK", "off").stdin(Stdio::null());
     go
 }
 
-/// How many packages the tools of a module are made of; nothing where go does not tell. The build, which comes next, says why not.
+/// The number of packages that the tools of a module consist of; none if go does not say. The build, which comes next, shows the reason.
 fn packages(module: &Path) -> Option<usize> {
     let listed = go(module).args(["list", "-mod=readonly", "-deps", "tool"]).stderr(Stdio::null()).output();
     let listed = listed.ok().filter(|listed| listed.status.success())?;

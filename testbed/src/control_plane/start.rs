@@ -15,25 +15,26 @@ use crate::certificates::{Authority, Identity, Pair, ServiceAccountKeys};
 use crate::processes::Processes;
 use crate::{Binaries, kubeconfig};
 
-/// How long any one thing may take on a machine that does much else at the same time. Alone, all of it takes seconds.
+/// How long each wait may take on a busy machine. On an idle one, the whole start takes seconds.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const ADMINISTRATOR: Identity = Identity { user: "kubernetes-admin", group: Some("system:masters") };
 const CONTROLLER_MANAGER: Identity = Identity { user: "system:kube-controller-manager", group: None };
 const SCHEDULER: Identity = Identity { user: "system:kube-scheduler", group: None };
-/// Allowed everything, but with a name of its own, so that the audit log tells it from the administrator.
+/// It may do everything, but has its own name, so that the audit log tells it from the administrator.
 const KWOK: Identity = Identity { user: "kwok", group: Some("system:masters") };
 const FRONT_PROXY: Identity = Identity { user: "front-proxy-client", group: None };
 const ETCD_CLIENT: Identity = Identity { user: "kube-apiserver", group: None };
 
-/// Everything, but each request once: the stage RequestReceived would say it all twice.
+/// Every request, but only once: the stage RequestReceived would log each of them twice.
 const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 ";
 
-/// With a configuration file, kwok takes no default for what is not in it, and some of these at zero would stop its work.
+/// With a configuration file, kwok uses no defaults for what is not in it, and some of these settings would stop its work if they were
+/// zero.
 const KWOK_CONFIGURATION: &str = "apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
@@ -49,7 +50,7 @@ options:
 ";
 const KWOK_STAGES: &str = include_str!("../../kwok/stages.yaml");
 
-/// The ports of one instance. Everything else that could listen is told not to.
+/// The ports of one instance. Every other listener is turned off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
     pub(super) etcd: u16,
@@ -57,9 +58,9 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Ports that are free at this moment.
+    /// Ports that are free now.
     pub(super) fn choose() -> Result<Self> {
-        // Held at the same time, so that they differ.
+        // Both are held at the same time, so that they differ.
         let (etcd, kube_apiserver) = (TcpListener::bind(loopback(0))?, TcpListener::bind(loopback(0))?);
         Ok(Self { etcd: etcd.local_addr()?.port(), kube_apiserver: kube_apiserver.local_addr()?.port() })
     }
@@ -68,7 +69,7 @@ impl Ports {
 pub(super) fn start(binaries: &Binaries, options: &Options, ports: Ports) -> Result<ControlPlane> {
     let temporary = new_directory(options.keep)?;
     let directory = temporary.path();
-    // Declared after the folder, so that it is dropped before it: nothing may write into the folder when that is removed.
+    // Declared after the folder, so that it is dropped first: nothing may write into the folder while it is removed.
     let processes = Processes::new(directory, options.keep)?;
     let mut starting = Starting::new(binaries, directory, ports, processes)?;
     starting.etcd()?;
@@ -100,13 +101,13 @@ struct Starting<'a> {
     directory: &'a Path,
     ports: Ports,
     processes: Processes,
-    /// Signs the API server and its clients.
+    /// Signs the certificates of the API server and its clients.
     cluster: Authority,
-    /// Signs etcd and its one client. That client trusts no other etcd, so two instances cannot meet in one store even if one were to
-    /// get the port that the other has just chosen.
+    /// Signs the certificates of etcd and its only client. That client trusts no other etcd, so two instances cannot use one store by
+    /// mistake, even if one gets the port that the other has just chosen.
     etcd_authority: Authority,
     service_accounts: ServiceAccountKeys,
-    /// The administrator's.
+    /// The kubeconfig of the administrator.
     kubeconfig: PathBuf,
     audit_log: PathBuf,
 }
@@ -140,13 +141,13 @@ impl<'a> Starting<'a> {
             .path("data-dir", self.directory.join("etcd"))
             .text("listen-client-urls", format!("https://{address}"))
             .text("advertise-client-urls", format!("https://{address}"))
-            // It has no peers. Any port that is free serves, and nobody needs to know it.
+            // It has no peers, so any free port will do.
             .text("listen-peer-urls", "http://127.0.0.1:0")
             .path("cert-file", certificate)
             .path("key-file", key)
             .path("trusted-ca-file", self.etcd_authority.certificate())
             .text("client-cert-auth", "true")
-            // The data dies with the instance, so nothing is gained by waiting for the disk.
+            // The data goes with the instance, so there is no need to wait for the disk.
             .text("unsafe-no-fsync", "true");
         self.processes.start("etcd", &self.binaries.etcd, args.0)?;
         self.processes.wait_until("etcd", "listening", PATIENCE, || TcpStream::connect(address).is_ok())
@@ -154,7 +155,7 @@ impl<'a> Starting<'a> {
 
     fn kube_apiserver(&mut self) -> Result<()> {
         let pki = self.directory.join("pki");
-        // Apart from the cluster's: whoever this one signs may speak for any user.
+        // Not the cluster's authority: whoever has a certificate of this one may act as any user.
         let front_proxy = Authority::create(&pki, "front-proxy")?;
         let proxy_client = front_proxy.client(&FRONT_PROXY)?;
         let etcd_client = self.etcd_authority.client(&ETCD_CLIENT)?;
@@ -183,11 +184,11 @@ impl<'a> Starting<'a> {
             .path("client-ca-file", self.cluster.certificate())
             .text("authorization-mode", "Node,RBAC")
             .text("anonymous-auth", "false")
-            // In addition to the default ones, as kubeadm has it.
+            // In addition to the default plugins, as with kubeadm.
             .text("enable-admission-plugins", "NodeRestriction")
             .text("allow-privileged", "true")
             .text("service-cluster-ip-range", "10.96.0.0/16")
-            // It would enter 127.0.0.1 as the address of the Service kubernetes, which is not allowed there.
+            // It would set 127.0.0.1 as the address of the Service kubernetes, which is not allowed there.
             .text("endpoint-reconciler-type", "none")
             .text("service-account-issuer", "https://kubernetes.default.svc")
             .path("service-account-key-file", self.service_accounts.public.clone())
@@ -201,7 +202,7 @@ impl<'a> Starting<'a> {
             .path("proxy-client-key-file", proxy_client.key)
             .path("audit-policy-file", policy)
             .path("audit-log-path", self.audit_log.clone())
-            // In megabytes: as good as never, because its readers know one file.
+            // In megabytes. The log is practically never rotated, because its readers know only one file.
             .text("audit-log-maxsize", "1000000");
         self.processes.start("kube-apiserver", &self.binaries.kube_apiserver, args.0)?;
         let mut kubectl = self.kubectl();
@@ -277,15 +278,15 @@ pub(super) fn kubectl_command(kubectl: &Path, kubeconfig: &Path, directory: &Pat
     command
 }
 
-/// What the controllers and the scheduler have in common.
+/// The flags that the controllers and the scheduler share.
 fn common(kubeconfig: PathBuf) -> Arguments {
     Arguments::default()
         .path("kubeconfig", kubeconfig)
         .text("leader-elect", "false")
         .text("bind-address", "127.0.0.1")
-        // They serve nothing that is asked for here, and what does not listen takes no port.
+        // Nothing here uses their servers, and without them they need no port.
         .text("secure-port", "0")
-        // The defaults protect a server that others share, and would be what a benchmark measures.
+        // The defaults protect a shared server, and would affect a benchmark.
         .text("kube-api-qps", "500")
         .text("kube-api-burst", "1000")
 }
@@ -309,7 +310,7 @@ fn node(number: usize) -> Value {
     })
 }
 
-/// Without the controllers nobody takes away the taint with which a node begins, so there only its condition counts.
+/// Without the controllers, nobody removes the initial taint of a node, so then only its condition counts.
 fn is_ready(node: &Value, controllers: bool) -> bool {
     let conditions = node["status"]["conditions"].as_array();
     let ready = conditions.is_some_and(|all| {
@@ -323,7 +324,7 @@ fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Command line flags. A path need not be text.
+/// Command line flags. A path need not be valid UTF-8.
 #[derive(Default)]
 struct Arguments(Vec<OsString>);
 

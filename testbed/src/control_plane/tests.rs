@@ -1,4 +1,4 @@
-//! Tests of what needs no running control plane.
+//! Tests that need no running control plane.
 
 use std::net::TcpListener;
 use std::thread;
@@ -11,7 +11,7 @@ fn a_port_that_somebody_else_took_is_told_from_other_failures() {
     let options = Options { nodes: 0, controllers: false, keep: false };
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    // Whoever took it answers, but not as ours would. This thread ends with the test process.
+    // Whoever has the port answers, but not as our component would. This thread ends with the test process.
     thread::spawn(move || taken.incoming().for_each(drop));
     let free = start::Ports::choose().unwrap();
     for ports in [start::Ports { etcd: port, ..free }, start::Ports { kube_apiserver: port, ..free }] {

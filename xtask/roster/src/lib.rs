@@ -1,6 +1,6 @@
-//! The guests of this repository. Whatever goes through all of them reads this list: `cargo xtask`, the demo and the tests.
+//! The list of the guests in this repository, for everything that goes through all of them: `cargo xtask`, the demo and the tests.
 //!
-//! It depends on nothing, because `cargo xtask` waits for it.
+//! It has no dependencies, because `cargo xtask` waits for it.
 
 /// The guests.
 pub const GUESTS: [Entry; 3] = [
@@ -22,18 +22,18 @@ pub const GUESTS: [Entry; 3] = [
 /// A guest of this repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it is called: in its manifest, as a file in `target/guests`, and as a Reconciler in `deploy/samples`.
+    /// Its name: in its manifest, as a file in `target/guests`, and as a Reconciler in `deploy/samples`.
     pub name: &'static str,
-    /// The Module that its sample of a Reconciler names.
+    /// The Module in its sample Reconciler.
     pub module: &'static str,
     /// The name of its CRD.
     pub crd: &'static str,
-    /// How large its component may be: a guest is stored in etcd and compiled by every host.
+    /// The largest size of its component, in bytes: a guest is stored in etcd, and every host compiles it.
     pub bytes_max: u64,
 }
 
 impl Entry {
-    /// Its folder, which is also the name of its package.
+    /// Its folder. Its package has the same name.
     pub fn folder(&self) -> String {
         format!("guest-{}", self.name)
     }
@@ -48,7 +48,7 @@ impl Entry {
         format!("deploy/rbac/{}.yaml", self.name)
     }
 
-    /// The sample of a Reconciler for it.
+    /// Its sample Reconciler.
     pub fn reconciler(&self) -> String {
         format!("deploy/samples/reconciler-{}.yaml", self.name)
     }

@@ -5,8 +5,7 @@ use pintle_testbed::{Binaries, ControlPlane, Options, Source};
 
 use crate::say;
 
-/// Builds the programs of a control plane where one is to be started, so that starting it takes seconds. What is being done is printed
-/// line by line.
+/// Builds the programs of a control plane if one is to be started, so that the start takes seconds. Prints each step on its own line.
 pub(crate) fn build() -> Result<()> {
     match Source::from_env()? {
         Source::Own => Binaries::locate_or_build(&mut |line| println!("{line}")).map(drop),
@@ -14,7 +13,7 @@ pub(crate) fn build() -> Result<()> {
     }
 }
 
-/// Starts a control plane, or takes the one that the user names; building it is shown.
+/// Starts a control plane, or uses the one that the user names. The progress of the build is shown.
 pub(crate) fn start() -> Result<ControlPlane> {
     Source::from_env()?.control_plane(&Options::default(), &mut |line| say(line))
 }

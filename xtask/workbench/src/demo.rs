@@ -1,4 +1,4 @@
-//! The main job, shown on a real control plane. Every step is checked; the demo fails where a step did not really happen.
+//! Shows the main job on a real control plane. Every step is checked, and the demo fails if a step did not really happen.
 
 use std::{
     fs::File,
@@ -17,8 +17,8 @@ use crate::{cluster, painted, say};
 /// How long a step may take. The slowest, a Deployment's roll-out, takes a few seconds.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Shows the main job with this host and these guests. `workspace` is where deploy/ lies; with `exit` everything ends after the last step,
-/// which is reached only when every step happened.
+/// Shows the main job with this host and these guests. `workspace` is the folder with deploy/. With `exit`, everything ends after the last
+/// step, which is reached only if every step happened.
 pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool) -> Result<()> {
     let started = Instant::now();
     say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
@@ -71,7 +71,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Already ended when `stop` ran; otherwise a step failed and nothing of the host may stay.
+        // The process has already ended if `stop` ran. Otherwise a step failed, and nothing of the host may stay.
         let _ = self.process.kill();
     }
 }
@@ -87,7 +87,7 @@ impl Demo<'_> {
     fn install(&self) -> Result<Host> {
         say("installing: deploy/install.yaml, the guests' CRDs and roles");
         self.kubectl("apply --server-side -f deploy/install.yaml")?;
-        // The Deployment's image is not built here; the host runs beside the control plane, under the same account and roles.
+        // The Deployment's image is not built here. The host runs beside the control plane, with the same account and roles.
         self.quiet("scale deployment pintle -n pintle-system --replicas=0")?;
         self.kubectl("apply -f deploy/crds -f deploy/rbac")?;
         say("starting the host as system:serviceaccount:pintle-system:pintle");
@@ -193,7 +193,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// Runs kubectl as a person would, and shows it.
+    /// Runs kubectl as a person would, and shows the command and its output.
     fn kubectl(&self, line: &str) -> Result<()> {
         println!("{}", painted("2", &format!("$ kubectl {line}")));
         let status = self.command(line).status()?;

@@ -1,7 +1,7 @@
-//! Judges every dependency by `deny.toml`: its licence must allow our use under Apache-2.0, it must come from where dependencies come
-//! from, and some are not wanted at all.
+//! Checks every dependency against `deny.toml`: its licence must be compatible with our Apache-2.0 licence, it must come from an allowed
+//! source, and some dependencies are not allowed at all.
 //!
-//! cargo-deny reads the same file and does more, but it needs the network and minutes of building, which the first test run must not.
+//! cargo-deny reads the same file and checks more, but it needs the network and minutes to build, which the first test run must not need.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -54,11 +54,11 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// Where it comes from. Nothing for a package of the workspace.
+    /// Where the package comes from. None for a package of the workspace.
     source: Option<String>,
 }
 
-/// Fails when a dependency breaks the rules of `deny.toml`, and names each that does. Standard input is the output of `cargo metadata`.
+/// Fails if a dependency violates `deny.toml`, and names each such dependency. Standard input is the output of `cargo metadata`.
 pub(crate) fn check(workspace: &Path) -> Result<()> {
     let path = workspace.join("deny.toml");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -71,7 +71,7 @@ pub(crate) fn check(workspace: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong, a line each.
+/// The violations, one on each line.
 fn judge(policy: &str, packages: &[Package]) -> Result<Vec<String>> {
     let policy: Policy = toml::from_str(policy).context("deny.toml")?;
     ensure!(!packages.is_empty(), "cargo metadata names no packages");
@@ -81,7 +81,7 @@ fn judge(policy: &str, packages: &[Package]) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for Package { name, version, license, source } in packages {
         let license = license.as_deref().unwrap_or_default();
-        // Some write a slash for OR, as cargo once did.
+        // Some packages write a slash for OR, as cargo once did.
         let is_allowed = Expression::parse_mode(license, ParseMode::LAX).is_ok_and(|expression| {
             expression.evaluate(|wanted| allowed.iter().any(|licensee| licensee.satisfies(wanted)))
         });

@@ -1,5 +1,5 @@
-//! What `cargo xtask` starts once it is built: what needs more than the standard library. People call it through `cargo xtask`, which
-//! sees to it that everything is there first.
+//! What `cargo xtask` starts after building it: what needs more than the standard library. People call it through `cargo xtask`, which
+//! makes sure that all requirements are met.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
@@ -42,7 +42,7 @@ enum Command {
         #[arg(long)]
         exit: bool,
     },
-    /// Judge every package in the output of `cargo metadata`, which is read from standard input, by deny.toml
+    /// Check every package in the output of `cargo metadata`, which is read from standard input, against deny.toml
     Dependencies {
         /// The folder of the workspace
         #[arg(long)]
@@ -69,12 +69,12 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// A line about what is being done.
+/// Prints what is being done.
 fn say(line: impl std::fmt::Display) {
     println!("{} {line}", painted("1;36", "==>"));
 }
 
-/// A text in a colour, on a terminal; as it is in a file and where NO_COLOR is set.
+/// A text in a colour on a terminal. In a file, or if NO_COLOR is set, the text has no colour.
 fn painted(code: &str, text: &str) -> String {
     let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match is_allowed && std::io::stdout().is_terminal() {

@@ -135,6 +135,7 @@ pub struct ModuleStatus {
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
     printcolumn(name = "Roots", type_ = "integer", json_path = ".status.roots.total"),
     printcolumn(name = "Failing", type_ = "integer", json_path = ".status.roots.failing"),
+    printcolumn(name = "Roots Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='RootsReady')].reason"),
     printcolumn(name = "Wanted", type_ = "string", json_path = ".spec.module", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 63").message("a Reconciler's name becomes a label on every child, so it has at most 63 characters")

@@ -32,7 +32,7 @@ pub mod reasons;
 pub mod reconciler;
 pub mod request;
 pub mod status;
-mod text;
+pub mod text;
 pub mod turns;
 
 pub use config::Config;

@@ -1,7 +1,7 @@
 //! Text of others that the host passes on to people, in conditions and Events.
 
 /// Text without control characters (a terminal would obey them) and of at most `bytes_max` bytes.
-pub(crate) fn clean(text: &str, bytes_max: usize) -> String {
+pub fn clean(text: &str, bytes_max: usize) -> String {
     let mut cleaned: String = text
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })

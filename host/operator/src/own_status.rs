@@ -14,6 +14,7 @@ use pintle_wit::{Condition, ConditionStatus, Failure, GuestCondition, Kind};
 use super::{
     bind::{self, InForce},
     load::{Facts, Progress},
+    store::Failures,
     watch::WatchKey,
 };
 
@@ -137,6 +138,8 @@ pub(crate) struct Findings {
     /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
+    /// The roots that fail.
+    pub(crate) failures: Failures,
 }
 
 /// The status of a Reconciler.
@@ -201,6 +204,7 @@ pub(crate) fn of_reconciler(
             );
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
+        extra.push(roots_ready(findings));
         extra.extend(drift.into_iter().chain(needs));
     }
     let mut conditions =
@@ -216,6 +220,39 @@ pub(crate) fn of_reconciler(
         roots: Some(findings.roots),
         conditions,
     }
+}
+
+/// Whether the roots are ready, and which of them fail and why.
+fn roots_ready(findings: &Findings) -> GuestCondition {
+    let RootCounts { total, ready, failing } = findings.roots;
+    let condition =
+        |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
+    let Failures { first, reasons } = &findings.failures;
+    let Some((commonest, _)) = reasons.first().filter(|_| failing > 0) else {
+        return if ready == total {
+            condition(
+                ConditionStatus::True,
+                reasons::SUCCEEDED,
+                &format!("{total} of {total} roots are ready"),
+            )
+        } else {
+            let message = format!("{ready} of {total} roots are ready, and none fails");
+            condition(ConditionStatus::False, reasons::PROGRESSING, &message)
+        };
+    };
+    let counts: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let named: Vec<String> =
+        first.iter().map(|(key, cause)| format!("{key}: {}: {}", cause.reason, cause.message)).collect();
+    let more = (failing as usize).saturating_sub(named.len());
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let hint = if reasons.iter().any(|(reason, _)| **reason == *reasons::FORBIDDEN) {
+        "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -"
+    } else {
+        ""
+    };
+    let message =
+        format!("{failing} of {total} roots fail ({}): {}{more}{hint}", counts.join(", "), named.join("; "));
+    condition(ConditionStatus::False, commonest, &conditions::message(&message))
 }
 
 /// The kinds whose changes the host does not see, and the namespaces in which it sees them; none if it sees them in every namespace of

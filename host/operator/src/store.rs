@@ -5,6 +5,7 @@
 //! JSON, and a child as a struct. The tables that lead to them hold numbers instead of names.
 
 mod children;
+mod failing;
 mod roots;
 
 use std::{borrow::Cow, collections::HashMap, mem::size_of};
@@ -16,6 +17,7 @@ use serde_json::{Value, value::RawValue};
 use slab::Slab;
 
 pub(crate) use children::Children;
+pub(crate) use failing::{Cause, Failures};
 pub(crate) use roots::{FINALIZERS_OF_ROOTS, Root, Roots};
 
 /// A root within its kind.

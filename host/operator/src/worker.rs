@@ -24,7 +24,7 @@ use crate::{
     limits::Limit,
     metrics::{Ended, Metric},
     state::Shared,
-    store::RootKey,
+    store::{Cause, RootKey},
 };
 
 /// What a worker holds while it works on a root.
@@ -227,7 +227,8 @@ impl Work {
         if !root.is(pintle_core::object::uid(&self.root)) {
             return Finished::Settled;
         }
-        let failing = done.error.is_some();
+        let message = done.message.as_deref().unwrap_or_default();
+        let failing = done.error.as_ref().map(|reason| Cause::new(reason, message));
         // If the term has ended since, another host may have changed what this pass has learnt.
         let is_current = state_term == Some(self.term);
         let memory = if is_current { done.memory } else { RootMemory::default() };

@@ -29,6 +29,8 @@ pub const IN_USE: &str = "InUse";
 pub const DRIFT_UNWATCHED: &str = "DriftUnwatched";
 /// Objects shown to a guest whose changes are not seen at once.
 pub const NEEDS_UNWATCHED: &str = "NeedsUnwatched";
+/// Whether the roots of a Reconciler are ready.
+pub const ROOTS_READY: &str = "RootsReady";
 /// A CRD without a status.
 pub const STATUS_SUBRESOURCE_MISSING: &str = "StatusSubresourceMissing";
 /// A CRD whose status lacks something.
@@ -63,6 +65,14 @@ pub const CONDITION_TYPES: &[ConditionType] = &[
         is_good: false,
         means: "The Module was deleted while a Reconciler uses it. It goes when none does any more.",
         remedy: "Swap the Reconcilers that the message names to another module.",
+    },
+    ConditionType {
+        name: ROOTS_READY,
+        on: Object::Reconciler,
+        is_good: true,
+        means: "Every root of the Reconciler is ready. Where it is False, its reason is the commonest of those for which roots fail, and its \
+                message names the first of them; it does not make the Reconciler's `Ready` False.",
+        remedy: "Look at the roots that the message names.",
     },
     ConditionType {
         name: DRIFT_UNWATCHED,

@@ -20,7 +20,7 @@ use crate::{
     metrics::Metric,
     own_status::{self, Findings},
     state::{Shared, State, own},
-    store::FINALIZERS_OF_ROOTS,
+    store::{FINALIZERS_OF_ROOTS, Failures},
     watch::{WatchKey, WatchState},
 };
 
@@ -177,6 +177,7 @@ pub(super) fn reconciler_status(
         unwatched_needs: Vec::new(),
         watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
+        failures: Failures::default(),
     };
     let in_force = match verdict {
         Verdict::Rest(failure, _) => Err(failure),
@@ -213,6 +214,7 @@ pub(super) fn reconciler_status(
                 }
                 _ => state.roots.counts(&in_force.resource.kind, &object.spec.namespaces),
             };
+            findings.failures = state.roots.failures(&in_force.resource.kind, &object.spec.namespaces);
             let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
             let roots = findings.roots;
             gauge("ready", roots.ready);

@@ -1,4 +1,4 @@
-//! Tests of the status that the host writes to Modules.
+//! Tests of the statuses that the host writes to Modules and Reconcilers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,6 +7,7 @@ use pintle_wit::{Manifest, reasons};
 use serde_json::json;
 
 use super::*;
+use crate::store::{Cause, RootKey};
 
 fn object(status: Option<ModuleStatus>) -> api::Module {
     let object = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Module",
@@ -69,4 +70,61 @@ fn a_failure_stands_at_the_step_that_it_is_about() {
         assert_eq!(said(&status, "Stalled").starts_with("True"), is_terminal);
         assert!(!was_checked(&object(Some(status))));
     }
+}
+
+fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (ConditionStatus, String, String) {
+    let mut reasons: Vec<(Arc<str>, u32)> = Vec::new();
+    for (_, reason, _) in failing {
+        match reasons.iter_mut().find(|(known, _)| **known == **reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push(((*reason).into(), 1)),
+        }
+    }
+    let key = |name: &str| RootKey { namespace: Some("shop".into()), name: name.into() };
+    let first = failing.iter().take(3);
+    let first = first.map(|(name, reason, message)| (key(name), Cause::new(reason, message))).collect();
+    let findings = Findings {
+        child_kinds: Vec::new(),
+        missing: Vec::new(),
+        failing: Vec::new(),
+        starting: Vec::new(),
+        unwatched: Vec::new(),
+        watched_namespaces: BTreeSet::new(),
+        unwatched_needs: Vec::new(),
+        watched_needs: BTreeSet::new(),
+        roots,
+        failures: Failures { first, reasons },
+    };
+    let condition = roots_ready(&findings);
+    (condition.status, condition.reason, condition.message)
+}
+
+#[test]
+fn a_reconciler_names_the_roots_that_fail_and_why() {
+    let counts = |total, ready, failing| RootCounts { total, ready, failing };
+    let told = |status, reason: &str, message: &str| (status, reason.to_owned(), message.to_owned());
+    assert_eq!(
+        roots_ready_of(counts(2, 2, 0), &[]),
+        told(ConditionStatus::True, "Succeeded", "2 of 2 roots are ready")
+    );
+    assert_eq!(
+        roots_ready_of(counts(2, 1, 0), &[]),
+        told(ConditionStatus::False, "Progressing", "1 of 2 roots are ready, and none fails")
+    );
+    let fails = [
+        ("a", "Invalid", "spec.url: is required"),
+        ("b", "Invalid", "spec.url: is no URL"),
+        ("c", "Forbidden", "may not patch shops/status"),
+        ("d", "Invalid", "m"),
+    ];
+    assert_eq!(
+        roots_ready_of(counts(9, 5, 4), &fails),
+        told(
+            ConditionStatus::False,
+            "Invalid",
+            "4 of 9 roots fail (3 Invalid, 1 Forbidden): shop/a: Invalid: spec.url: is required; \
+             shop/b: Invalid: spec.url: is no URL; shop/c: Forbidden: may not patch shops/status; and 1 more; \
+             apply the guest's role: pintle rbac MODULE | kubectl apply -f -"
+        )
+    );
 }

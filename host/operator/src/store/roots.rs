@@ -11,7 +11,11 @@ use pintle_core::{Names, RootMemory, Uid, object};
 use pintle_wit::{Kind, names};
 use serde_json::Value;
 
-use super::{Head, ListMark, NameHash, Number, RootKey, Table, comparable, name_hash};
+use super::{
+    Head, ListMark, NameHash, Number, RootKey, Table, comparable,
+    failing::{Cause, Failing, Failures},
+    name_hash,
+};
 
 /// A root, the memory of the last pass over it, and how that pass ended.
 #[derive(Debug)]
@@ -33,7 +37,8 @@ pub(crate) struct Root {
     ready: bool,
     /// It has a finalizer of ours.
     held: bool,
-    failing: bool,
+    /// Why its last pass failed, if it did.
+    failing: Option<Box<Cause>>,
     /// It is unknown whether it fails: a list showed it, and no pass has ended since.
     unjudged: bool,
     /// Only a list has shown it.
@@ -73,6 +78,7 @@ impl Root {
         self.name.len() + self.uid.heap_bytes() + self.object.len() + self.memory.bytes()
             - size_of::<RootMemory>()
             + self.unwatched.len() * size_of::<Arc<str>>()
+            + self.failing.as_ref().map_or(0, |cause| cause.heap_bytes())
     }
 }
 
@@ -117,6 +123,7 @@ struct OfKind {
     unwatched: BTreeMap<Arc<str>, u32>,
     /// How many roots there are in each namespace for which it is unknown whether they fail.
     unjudged: BTreeMap<Option<Arc<str>>, u32>,
+    failing: Failing,
     counts_changed: bool,
 }
 
@@ -132,10 +139,15 @@ impl OfKind {
             };
             add(&mut counts.total, true);
             add(&mut counts.ready, root.ready);
-            add(&mut counts.failing, root.failing);
+            add(&mut counts.failing, root.failing.is_some());
         }
         if in_namespace.total == 0 {
             self.by_namespace.remove(&root.namespace);
+        }
+        match &root.failing {
+            Some(cause) if by > 0 => self.failing.insert(&root.namespace, &root.name, cause),
+            Some(cause) => self.failing.remove(&root.namespace, &root.name, cause),
+            None => {}
         }
         if root.held {
             self.held = self.held.saturating_add_signed(by);
@@ -208,7 +220,7 @@ impl Roots {
             listed: list.map_or(0, |list| list.list),
             ready: is_ready(&live),
             held: object::has_finalizer(&live, &FINALIZERS_OF_ROOTS),
-            failing: false,
+            failing: None,
             unjudged: list.is_some(),
             listed_alone: list.is_some(),
             uid,
@@ -221,7 +233,7 @@ impl Roots {
             of_kind.count(known, -1);
             if known.uid == root.uid {
                 root.memory = std::mem::take(&mut known.memory);
-                root.failing = known.failing;
+                root.failing.clone_from(&known.failing);
                 root.unjudged = known.unjudged;
                 root.written = root.written.max(known.written);
                 root.listed = root.listed.max(known.listed);
@@ -306,8 +318,14 @@ impl Roots {
         self.table.get_mut(*self.table.by_name.get(&name)?)
     }
 
-    /// Keeps the memory of a pass over a root.
-    pub(crate) fn remember(&mut self, kind: &Kind, key: &RootKey, memory: RootMemory, failing: bool) {
+    /// Keeps the memory of a pass over a root, and why the pass failed, if it did.
+    pub(crate) fn remember(
+        &mut self,
+        kind: &Kind,
+        key: &RootKey,
+        memory: RootMemory,
+        failing: Option<Cause>,
+    ) {
         let name = name_hash(kind, key.namespace.as_deref(), &key.name);
         let Some(root) =
             self.table.by_name.get(&name).and_then(|number| self.table.rows.get_mut(*number as usize))
@@ -315,11 +333,11 @@ impl Roots {
             return;
         };
         root.memory = memory;
-        if (root.failing != failing || root.unjudged)
+        if (root.failing.as_deref() != failing.as_ref() || root.unjudged)
             && let Some(of_kind) = self.kinds.get_mut(kind)
         {
             of_kind.count(root, -1);
-            root.failing = failing;
+            root.failing = failing.map(Box::new);
             root.unjudged = false;
             of_kind.count(root, 1);
         }
@@ -345,6 +363,19 @@ impl Roots {
             ready: sum.ready + counts.ready,
             failing: sum.failing + counts.failing,
         })
+    }
+
+    /// The roots of a kind in these namespaces that fail. The cost does not grow with the number of roots.
+    pub(crate) fn failures(&self, kind: &Kind, namespaces: &Namespaces) -> Failures {
+        let Some(of_kind) = self.kinds.get(kind) else { return Failures::default() };
+        let cause = |key: RootKey| {
+            let (_, root) = self.table.find(&name_hash(kind, key.namespace.as_deref(), &key.name))?;
+            Some((key, (**root.failing.as_ref()?).clone()))
+        };
+        Failures {
+            first: of_kind.failing.first(namespaces).into_iter().filter_map(cause).collect(),
+            reasons: of_kind.failing.reasons(namespaces),
+        }
     }
 
     /// Whether there are roots of a kind in these namespaces that were listed, but for which no pass has shown yet whether they fail.

@@ -31,7 +31,7 @@ fn a_root_keeps_its_memory_from_version_to_version_and_what_a_list_shows_holds()
     let mut roots = Roots::default();
     let (kind, key) = (shop(), RootKey { namespace: Some("n".into()), name: "a".into() });
     roots.saw(&kind, root("a", "u", "900"), None);
-    roots.remember(&kind, &key, RootMemory::default(), true);
+    roots.remember(&kind, &key, RootMemory::default(), Some(Cause::new("Broken", "it is broken")));
     let mark = roots.list_begins();
     assert!(
         roots.saw(&kind, root("a", "u", "500"), Some(mark)),
@@ -53,9 +53,44 @@ fn whether_a_listed_root_fails_is_not_known_before_its_first_pass() {
     roots.saw(&kind, root("came by watch", "v", "2"), None);
     let elsewhere = Namespaces::Listed(vec!["other".into()]);
     assert!(roots.any_unjudged(&kind, &Namespaces::All) && !roots.any_unjudged(&kind, &elsewhere));
-    roots.remember(&kind, &key, RootMemory::default(), false);
+    roots.remember(&kind, &key, RootMemory::default(), None);
     assert!(!roots.any_unjudged(&kind, &Namespaces::All));
     assert!(roots.take_counts_changed(&kind));
+}
+
+#[test]
+fn the_first_roots_that_fail_are_known_and_how_many_for_each_reason() {
+    let mut roots = Roots::default();
+    let kind = shop();
+    let key = |name: &str| RootKey { namespace: Some("n".into()), name: name.into() };
+    for name in ["e", "d", "c", "b", "a"] {
+        roots.saw(&kind, root(name, name, "1"), None);
+        let reason = if name == "a" { "Rare" } else { "Common" };
+        roots.remember(&kind, &key(name), RootMemory::default(), Some(Cause::new(reason, "a\nmessage")));
+    }
+    let failures = |roots: &Roots, namespaces: &Namespaces| {
+        let failures = roots.failures(&kind, namespaces);
+        let first: Vec<String> =
+            failures.first.iter().map(|(key, cause)| format!("{key} {}", cause.message)).collect();
+        let reasons: Vec<(String, u32)> =
+            failures.reasons.iter().map(|(reason, count)| (reason.to_string(), *count)).collect();
+        (first, reasons)
+    };
+    let (first, reasons) = failures(&roots, &Namespaces::All);
+    assert_eq!(first, ["n/a a message", "n/b a message", "n/c a message"]);
+    assert_eq!(reasons, [("Common".to_owned(), 4), ("Rare".to_owned(), 1)]);
+    assert_eq!(failures(&roots, &Namespaces::Listed(vec!["other".into()])), (vec![], vec![]));
+    // One is well again, one fails for another reason, one is gone.
+    roots.remember(&kind, &key("a"), RootMemory::default(), None);
+    roots.remember(&kind, &key("b"), RootMemory::default(), Some(Cause::new("Rare", "")));
+    roots.remove(&kind, &root("c", "c", "2"));
+    let (first, reasons) = failures(&roots, &Namespaces::All);
+    assert_eq!(first, ["n/b ", "n/d a message", "n/e a message"]);
+    assert_eq!(reasons, [("Common".to_owned(), 2), ("Rare".to_owned(), 1)]);
+    for name in ["b", "d", "e"] {
+        roots.remember(&kind, &key(name), RootMemory::default(), None);
+    }
+    assert_eq!(failures(&roots, &Namespaces::All), (vec![], vec![]));
 }
 
 #[test]

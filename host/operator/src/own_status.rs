@@ -138,8 +138,8 @@ pub(crate) struct Findings {
     /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
-    /// The roots that fail.
-    pub(crate) failures: Failures,
+    /// The roots that fail; `None` while the host has just started and has not looked at all of them.
+    pub(crate) failures: Option<Failures>,
 }
 
 /// The status of a Reconciler.
@@ -204,7 +204,15 @@ pub(crate) fn of_reconciler(
             );
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
-        extra.push(roots_ready(findings));
+        extra.extend(match &findings.failures {
+            Some(failures) => Some(roots_ready(findings.roots, failures)),
+            // What the host before has found holds until then.
+            None => before
+                .conditions
+                .iter()
+                .find(|known| known.r#type == reasons::ROOTS_READY)
+                .map(|known| condition(reasons::ROOTS_READY, known.status, &known.reason, &known.message)),
+        });
         extra.extend(drift.into_iter().chain(needs));
     }
     let mut conditions =
@@ -223,11 +231,11 @@ pub(crate) fn of_reconciler(
 }
 
 /// Whether the roots are ready, and which of them fail and why.
-fn roots_ready(findings: &Findings) -> GuestCondition {
-    let RootCounts { total, ready, failing } = findings.roots;
+fn roots_ready(roots: RootCounts, failures: &Failures) -> GuestCondition {
+    let RootCounts { total, ready, failing } = roots;
     let condition =
         |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
-    let Failures { first, reasons } = &findings.failures;
+    let Failures { first, reasons } = failures;
     let Some((commonest, _)) = reasons.first().filter(|_| failing > 0) else {
         return if ready == total {
             condition(

@@ -20,7 +20,7 @@ use crate::{
     metrics::Metric,
     own_status::{self, Findings},
     state::{Shared, State, own},
-    store::{FINALIZERS_OF_ROOTS, Failures},
+    store::FINALIZERS_OF_ROOTS,
     watch::{WatchKey, WatchState},
 };
 
@@ -177,7 +177,7 @@ pub(super) fn reconciler_status(
         unwatched_needs: Vec::new(),
         watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
-        failures: Failures::default(),
+        failures: None,
     };
     let in_force = match verdict {
         Verdict::Rest(failure, _) => Err(failure),
@@ -204,17 +204,14 @@ pub(super) fn reconciler_status(
                 }
             }
             let recorded_roots = object.status.as_ref().and_then(|status| status.roots);
+            let (kind, namespaces) = (&in_force.resource.kind, &object.spec.namespaces);
+            // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
+            let begins = findings.starting.contains(kind) || state.roots.any_unjudged(kind, namespaces);
             findings.roots = match recorded_roots {
-                // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
-                Some(recorded)
-                    if findings.starting.contains(&in_force.resource.kind)
-                        || state.roots.any_unjudged(&in_force.resource.kind, &object.spec.namespaces) =>
-                {
-                    recorded
-                }
-                _ => state.roots.counts(&in_force.resource.kind, &object.spec.namespaces),
+                Some(recorded) if begins => recorded,
+                _ => state.roots.counts(kind, namespaces),
             };
-            findings.failures = state.roots.failures(&in_force.resource.kind, &object.spec.namespaces);
+            findings.failures = (!begins).then(|| state.roots.failures(kind, namespaces));
             let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
             let roots = findings.roots;
             gauge("ready", roots.ready);

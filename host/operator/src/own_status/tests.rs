@@ -83,19 +83,7 @@ fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (Conditi
     let key = |name: &str| RootKey { namespace: Some("shop".into()), name: name.into() };
     let first = failing.iter().take(3);
     let first = first.map(|(name, reason, message)| (key(name), Cause::new(reason, message))).collect();
-    let findings = Findings {
-        child_kinds: Vec::new(),
-        missing: Vec::new(),
-        failing: Vec::new(),
-        starting: Vec::new(),
-        unwatched: Vec::new(),
-        watched_namespaces: BTreeSet::new(),
-        unwatched_needs: Vec::new(),
-        watched_needs: BTreeSet::new(),
-        roots,
-        failures: Failures { first, reasons },
-    };
-    let condition = roots_ready(&findings);
+    let condition = roots_ready(roots, &Failures { first, reasons });
     (condition.status, condition.reason, condition.message)
 }
 
@@ -113,7 +101,7 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
     );
     let fails = [
         ("a", "Invalid", "spec.url: is required"),
-        ("b", "Invalid", "spec.url: is no URL"),
+        ("b", "Invalid", "Invalid: spec.url: is no URL"),
         ("c", "Forbidden", "may not patch shops/status"),
         ("d", "Invalid", "m"),
     ];

@@ -27,7 +27,10 @@ pub(crate) struct Cause {
 
 impl Cause {
     pub(crate) fn new(reason: &str, message: &str) -> Self {
-        Self { reason: reason.into(), message: text::clean(message, MESSAGE_BYTES_MAX).into() }
+        // The message of a failure begins with its reason.
+        let rest = message.strip_prefix(reason).and_then(|rest| rest.strip_prefix(": "));
+        let message = text::clean(rest.unwrap_or(message), MESSAGE_BYTES_MAX);
+        Self { reason: reason.into(), message: message.into() }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {

@@ -230,6 +230,16 @@ pub(crate) fn of_reconciler(
     }
 }
 
+/// Whether two statuses differ in nothing but what they say of the roots, which may change with every pass.
+pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerStatus) -> bool {
+    let without_roots = |status: &ReconcilerStatus| {
+        let mut status = ReconcilerStatus { roots: None, ..status.clone() };
+        status.conditions.retain(|condition| condition.r#type != reasons::ROOTS_READY);
+        status
+    };
+    without_roots(one) == without_roots(other)
+}
+
 /// Whether the roots are ready, and which of them fail and why.
 fn roots_ready(roots: RootCounts, failures: &Failures) -> GuestCondition {
     let RootCounts { total, ready, failing } = roots;

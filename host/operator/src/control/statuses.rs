@@ -97,7 +97,7 @@ pub(super) async fn write_statuses(
         if before == status || is_only_starting(&object, &before, &status) {
             continue;
         }
-        let only_counts = api::ReconcilerStatus { roots: before.roots, ..status.clone() } == before;
+        let only_counts = own_status::differ_in_roots_alone(&before, &status);
         let pace = memory.counts_written.entry(name.clone()).or_insert_with(|| Pace::new(now));
         let wait = pace.wait(now);
         if only_counts && !wait.is_zero() {

@@ -116,3 +116,18 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
         )
     );
 }
+
+#[test]
+fn what_is_said_of_the_roots_is_no_other_change() {
+    let status = |ready: u32, reason: &str| {
+        let roots = RootCounts { total: 2, ready, failing: 2 - ready };
+        let extra = condition(pintle_core::reasons::ROOTS_READY, ConditionStatus::False, reason, "m");
+        let conditions = conditions::compute(&[], &[extra], Some(1), &[], Timestamp::UNIX_EPOCH);
+        ReconcilerStatus { roots: Some(roots), conditions, ..ReconcilerStatus::default() }
+    };
+    let one = status(0, "Invalid");
+    assert!(differ_in_roots_alone(&one, &status(1, "Other")));
+    let mut other = status(0, "Invalid");
+    other.conditions.retain(|condition| condition.r#type != conditions::READY);
+    assert!(!differ_in_roots_alone(&one, &other));
+}

@@ -71,11 +71,10 @@ impl Failing {
     pub(super) fn first(&self, namespaces: &Namespaces) -> Vec<RootKey> {
         let of = self.0.iter().filter(|(namespace, _)| namespaces.includes(namespace.as_deref()));
         let keys = of.flat_map(|(namespace, of)| {
-            let key = move |name: &Box<str>| RootKey {
+            of.names.iter().map(move |name| RootKey {
                 namespace: namespace.as_deref().map(Into::into),
                 name: name.as_ref().into(),
-            };
-            of.names.iter().map(key)
+            })
         });
         keys.take(NAMED).collect()
     }

@@ -1,22 +1,11 @@
 //! Text of others that the host passes on to people, in conditions and Events.
 
+use pintle_wit::bounded;
+
 /// Text without control characters (a terminal would obey them) and of at most `bytes_max` bytes.
 pub fn clean(text: &str, bytes_max: usize) -> String {
-    let mut cleaned: String = text
-        .chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect::<String>()
-        .trim()
-        .into();
-    if cleaned.len() > bytes_max {
-        let mut end = bytes_max.saturating_sub("…".len());
-        while !cleaned.is_char_boundary(end) {
-            end -= 1;
-        }
-        cleaned.truncate(end);
-        cleaned.push('…');
-    }
-    cleaned
+    let plain: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    bounded(plain.trim(), bytes_max)
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ use super::{
 /// The steps that a module takes, in order. Each is a condition.
 const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED];
 
+/// What helps where the host lacks a right that the guest needs.
+const APPLY_THE_ROLE: &str = "apply the guest's role: pintle rbac MODULE | kubectl apply -f -";
+
 /// The status of a Module. `users` are the Reconcilers that want it or have it in force.
 pub(crate) fn of_module(
     object: &api::Module,
@@ -182,7 +185,7 @@ pub(crate) fn of_reconciler(
                     "; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml"
                 )
             }
-            None => "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -".into(),
+            None => format!("; {APPLY_THE_ROLE}"),
         };
         wait(reasons::WATCH_FAILING, format!("{watch} cannot be watched: {error}{hint}"));
     }
@@ -264,9 +267,9 @@ fn roots_ready(roots: RootCounts, failures: &Failures) -> GuestCondition {
     let more = (failing as usize).saturating_sub(named.len());
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let hint = if reasons.iter().any(|(reason, _)| **reason == *reasons::FORBIDDEN) {
-        "; apply the guest's role: pintle rbac MODULE | kubectl apply -f -"
+        format!("; {APPLY_THE_ROLE}")
     } else {
-        ""
+        String::new()
     };
     let message =
         format!("{failing} of {total} roots fail ({}): {}{more}{hint}", counts.join(", "), named.join("; "));

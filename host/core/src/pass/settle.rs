@@ -42,8 +42,7 @@ impl Pass {
             self.asked.rounds += 1;
             return Flow::To(Phase::Guest);
         }
-        let complete = states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted));
-        if !complete {
+        if !self.answer.as_ref().is_none_or(Answer::is_complete) {
             let waiting = self.answer.as_ref().and_then(Answer::waiting_stage);
             let only_waits =
                 states.iter().all(|(_, _, state)| matches!(state, ChildState::Accepted | ChildState::Staged));

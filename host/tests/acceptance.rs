@@ -28,6 +28,8 @@ mod real;
 mod schemas;
 #[path = "acceptance/served.rs"]
 mod served;
+#[path = "acceptance/swaps.rs"]
+mod swaps;
 #[path = "acceptance/wire.rs"]
 mod wire;
 #[path = "acceptance/woken.rs"]
@@ -123,7 +125,7 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         let (entry, outcome, seconds) = run(&real, entry).await;
         tally.line(&entry.file, seconds, outcome);
     }
-    for (name, check) in kubectl::CHECKS {
+    for (name, check) in kubectl::CHECKS.into_iter().chain(swaps::CHECKS) {
         if is_wanted(name) {
             let begun = Instant::now();
             let outcome = check(&plane).map_err(|error| format!("{error:#}\n"));

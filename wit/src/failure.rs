@@ -109,8 +109,6 @@ pub mod reasons {
     pub const UNKNOWN_FIELD: &str = "UnknownField";
     /// The guest's answer is JSON, but not the document that it should be.
     pub const INVALID_DOCUMENT: &str = "InvalidDocument";
-    /// The guest uses, or its manifest declares, something that this host does not support.
-    pub const CAPABILITY_MISSING: &str = "CapabilityMissing";
     /// The guest kept changing its answer to the same refusals.
     pub const REFUSALS_UNSTABLE: &str = "RefusalsUnstable";
     /// The guest kept changing its needs.

@@ -74,8 +74,8 @@ impl<Root, Config: Default> Request<Root, Config> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Host {
-    /// The parts of a response that the host supports, by the names in [`capabilities`]. The host refuses any other part with
-    /// `CapabilityMissing`; it never drops one.
+    /// The parts of a response that the host supports, by the names in [`capabilities`]. The host refuses an answer with any other part
+    /// (`UnknownField`); it never drops one.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }

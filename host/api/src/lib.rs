@@ -33,6 +33,7 @@ pub const NAMESPACE: &str = "pintle-system";
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
     printcolumn(name = "Guest", type_ = "string", json_path = ".status.manifest.name"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.manifest.version"),
+    printcolumn(name = "Used-By", type_ = "string", json_path = ".status.usedBy[*]"),
     printcolumn(name = "Size", type_ = "integer", json_path = ".status.size", priority = 1),
     printcolumn(name = "Digest", type_ = "string", json_path = ".spec.digest", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -113,6 +114,9 @@ pub struct ModuleStatus {
     /// The version of the host that compiled the module and asked it for its manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_by: Option<String>,
+    /// The Reconcilers that want the module or have it in force. While there are any, the Module cannot go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_by: Vec<String>,
     /// Fetched, Verified, Compiled and Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -135,7 +139,7 @@ pub struct ModuleStatus {
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
     printcolumn(name = "Roots", type_ = "integer", json_path = ".status.roots.total"),
     printcolumn(name = "Failing", type_ = "integer", json_path = ".status.roots.failing"),
-    printcolumn(name = "Roots Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='RootsReady')].reason"),
+    printcolumn(name = "Roots-Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='RootsReady')].reason"),
     printcolumn(name = "Wanted", type_ = "string", json_path = ".spec.module", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 63").message("a Reconciler's name becomes a label on every child, so it has at most 63 characters")
@@ -260,10 +264,6 @@ pub enum RolloutStrategy {
     /// For all roots at once.
     #[default]
     Immediate,
-    /// It is evaluated for all roots and only reported.
-    Shadow,
-    /// For a share of the roots first.
-    Canary,
 }
 
 /// A ServiceAccount: by namespace and name, or by a field of the root.
@@ -321,22 +321,13 @@ impl ReconcilerSpec {
     /// Whether this host can do what the Reconciler asks for. What it cannot is refused by name, never passed over.
     ///
     /// # Errors
-    /// `CapabilityMissing`, or `SpecInvalid` for what the schema cannot rule out, with the field's path.
+    /// `SpecInvalid` for what the schema cannot rule out, with the field's path.
     pub fn supported(&self) -> Result<(), Failure> {
         if let Namespaces::Invalid(value) = &self.namespaces {
             let message = format!("namespaces is All, or a list of at least one name, not {value}");
             return Err(Failure::terminal(reasons::SPEC_INVALID, message).at("spec.namespaces"));
         }
-        let missing = |used: bool, path: &str, what: &str| match used {
-            true => {
-                let message = format!("this host does not honour {what}");
-                Err(Failure::terminal(reasons::CAPABILITY_MISSING, message).at(path))
-            }
-            false => Ok(()),
-        };
-        self.account_rule()?;
-        let other_rollout = self.rollout.strategy != RolloutStrategy::Immediate;
-        missing(other_rollout, "spec.rollout.strategy", "a rollout other than Immediate")
+        self.account_rule().map(|_| ())
     }
 }
 
@@ -365,6 +356,19 @@ pub struct ReconcilerStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl ReconcilerStatus {
+    /// How far the roots have got with what is in force.
+    pub fn active_roots(&self) -> ActiveRoots {
+        self.active.as_ref().and_then(|active| active.roots).unwrap_or_default()
+    }
+
+    /// Whether some roots are still to be reconciled with the module and config in force.
+    pub fn is_moving(&self) -> bool {
+        let active = self.active.as_ref().and_then(|active| active.roots);
+        active.zip(self.roots).is_some_and(|(active, roots)| active.reconciled < roots.total)
+    }
+}
+
 /// The module and config in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -380,6 +384,30 @@ pub struct ActiveModule {
     /// Since when (RFC 3339).
     #[schemars(extend("format" = "date-time"))]
     pub since: String,
+    /// How far the roots have got with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roots: Option<ActiveRoots>,
+}
+
+impl ActiveModule {
+    /// Whether both came into force as one: the same module and config, at the same time.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Self { roots: None, ..self.clone() } == Self { roots: None, ..other.clone() }
+    }
+}
+
+/// How far the roots have got with the module and config in force. While they are being reconciled it is written at most once a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveRoots {
+    /// Roots that were reconciled with it, whether that worked or not. All of them, when this is `status.roots.total`.
+    pub reconciled: u32,
+    /// Roots that were there before it, and whose children or patches it changed. After a restart of the host it may be too low.
+    pub changed: u32,
+    /// Roots whose last pass with it ended with an error or a refusal.
+    pub failing: u32,
+    /// Those of them that were there before it and did not fail then.
+    pub newly_failing: u32,
 }
 
 /// A module that is wanted and not in force.
@@ -469,7 +497,6 @@ mod tests {
                 .map_err(|f| (f.reason, f.path.unwrap()))
         };
         assert_eq!(spec(json!({})), Ok(()));
-        let missing = |path: &str| Err(("CapabilityMissing".to_owned(), path.to_owned()));
         for account in [json!({"name": "a", "namespace": "b"}), json!({"fromRoot": "spec.account"})] {
             assert_eq!(spec(json!({"serviceAccount": account})), Ok(()));
         }
@@ -484,7 +511,6 @@ mod tests {
             let invalid = Err(("SpecInvalid".to_owned(), "spec.serviceAccount".to_owned()));
             assert_eq!(spec(json!({"serviceAccount": account.clone()})), invalid, "{account}");
         }
-        assert_eq!(spec(json!({"rollout": {"strategy": "Canary"}})), missing("spec.rollout.strategy"));
         let grants = json!({"evictions": true, "podDeletions": true, "needs": [{"apiVersion": "v1", "kinds": ["Pod"]}],
             "patches": [{"apiVersion": "apps/v1", "kind": "Deployment", "fields": ["spec.replicas"], "force": true}]});
         assert_eq!(spec(json!({"grants": grants})), Ok(()));

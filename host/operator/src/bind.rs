@@ -120,7 +120,13 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
                 .filter(same)
                 .map_or_else(|| conditions::time(world.now), |active| active.since.clone());
             (
-                api::ActiveModule { module: spec.module.clone(), digest, config: spec.config.clone(), since },
+                api::ActiveModule {
+                    module: spec.module.clone(),
+                    digest,
+                    config: spec.config.clone(),
+                    since,
+                    roots: None,
+                },
                 module,
                 None,
             )

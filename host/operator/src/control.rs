@@ -47,6 +47,8 @@ struct Loop {
     term: Option<u64>,
     /// What is in force, by Reconciler: ahead of the status that says so.
     in_force: BTreeMap<String, api::ActiveModule>,
+    /// What the host before, or this one before its term, has published of what is in force.
+    recorded: BTreeMap<String, api::ActiveModule>,
     /// The uids of the Reconcilers that this is of: another may have taken the name.
     uids: BTreeMap<String, String>,
     /// Kinds of which children are left that no watch shows, by Reconciler, and when that was found out last.
@@ -171,10 +173,11 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
     if !(state.own.listed.modules && state.own.listed.reconcilers && state.own.listed.crds) {
         return None;
     }
-    let Loop { in_force, uids, configs, .. } = memory;
+    let Loop { in_force, recorded, uids, configs, .. } = memory;
     in_force.retain(|name, _| {
         state.own.reconcilers.get(name).is_some_and(|object| uids.get(name) == Some(&bind::uid(object)))
     });
+    recorded.retain(|name, _| in_force.contains_key(name));
     *uids = state.own.reconcilers.iter().map(|(name, object)| (name.clone(), bind::uid(object))).collect();
     let world = world(&state, configs);
     let mut verdicts = BTreeMap::new();
@@ -182,8 +185,11 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
         if object.metadata.deletion_timestamp.is_some() && !bind::may_hold_roots(object) {
             continue;
         }
-        let status = || object.status.as_ref().and_then(|status| status.active.clone());
-        let before = in_force.get(name).cloned().or_else(status);
+        let before = in_force.get(name).cloned().or_else(|| {
+            let published = object.status.as_ref().and_then(|status| status.active.clone())?;
+            recorded.insert(name.clone(), published.clone());
+            Some(api::ActiveModule { roots: None, ..published })
+        });
         let verdict = bind::decide(&world, name, before.as_ref());
         if let Verdict::Work(now) = &verdict {
             in_force.insert(name.clone(), now.active.clone());

@@ -9,7 +9,10 @@ use std::{
 use pintle_api as api;
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
-use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
+use tracing::Level;
+use tracing_subscriber::{
+    EnvFilter, Registry, filter::filter_fn, layer::SubscriberExt, reload, util::SubscriberInitExt,
+};
 
 use super::{admin::LogLevel, compile::child};
 use crate::memory_limit;
@@ -68,6 +71,13 @@ fn wants_colour() -> bool {
     is_allowed && io::stderr().is_terminal()
 }
 
+/// Whether a line of a library is about an error that the host logs itself, with the object that it is about and what comes next. The
+/// library names neither.
+fn says_the_host(target: &str, level: Level) -> bool {
+    let libraries = ["kube_client::client", "kube_runtime::watcher"];
+    level <= Level::WARN && libraries.iter().any(|library| target.starts_with(library))
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
@@ -101,7 +111,9 @@ impl Flags {
         let filter = EnvFilter::try_new(&self.log).unwrap_or_else(|_| EnvFilter::new("info"));
         let (filter, level) = reload::Layer::new(filter);
         let logs = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(wants_colour());
-        let registry = Registry::default().with(filter);
+        let registry = Registry::default()
+            .with(filter)
+            .with(filter_fn(|line| !says_the_host(line.target(), *line.level())));
         // A second initialisation is a test that runs two operators in one process; the first one's format stays.
         let started = match self.log_format {
             LogFormat::Json => registry.with(logs.json().flatten_event(true)).try_init(),

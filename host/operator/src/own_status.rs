@@ -33,7 +33,8 @@ pub(crate) fn of_module(
 ) -> ModuleStatus {
     let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
-    let mut status = ModuleStatus { observed_generation: generation, ..ModuleStatus::default() };
+    let used_by = users.to_vec();
+    let mut status = ModuleStatus { observed_generation: generation, used_by, ..ModuleStatus::default() };
     // How many steps were completed, and why the next one was not.
     let (taken, failure) = match progress {
         Some(Progress::Loaded(module, _)) => {
@@ -46,7 +47,8 @@ pub(crate) fn of_module(
         }
         // It says so already.
         Some(Progress::Checked(None)) => {
-            status = ModuleStatus { observed_generation: generation, ..before.clone() };
+            status = ModuleStatus { used_by: status.used_by, ..before.clone() };
+            status.observed_generation = generation;
             (STEPS.len(), None)
         }
         Some(Progress::NotYet(failure, _) | Progress::Refused(failure)) => {
@@ -56,7 +58,7 @@ pub(crate) fn of_module(
         Some(Progress::Loading) | None
             if before.observed_generation == generation && !before.conditions.is_empty() =>
         {
-            return before;
+            return ModuleStatus { used_by: status.used_by, ..before };
         }
         Some(Progress::Loading) | None => {
             (0, Some(Failure::transient(reasons::LOADING, "the module is being loaded")))
@@ -141,6 +143,8 @@ pub(crate) struct Findings {
     /// The namespaces in which the host sees these changes nevertheless.
     pub(crate) watched_needs: BTreeSet<String>,
     pub(crate) roots: RootCounts,
+    /// How far the roots have got with what is in force.
+    pub(crate) active_roots: Option<api::ActiveRoots>,
     /// The roots that fail; `None` while the host has just started and has not looked at all of them.
     pub(crate) failures: Option<Failures>,
 }
@@ -225,7 +229,7 @@ pub(crate) fn of_reconciler(
     }
     ReconcilerStatus {
         observed_generation: object.metadata.generation,
-        active: active.cloned(),
+        active: active.map(|active| api::ActiveModule { roots: findings.active_roots, ..active.clone() }),
         candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
         child_kinds: findings.child_kinds.clone(),
         roots: Some(findings.roots),
@@ -236,7 +240,8 @@ pub(crate) fn of_reconciler(
 /// Whether two statuses differ in nothing but what they say of the roots, which may change with every pass.
 pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerStatus) -> bool {
     let without_roots = |status: &ReconcilerStatus| {
-        let mut status = ReconcilerStatus { roots: None, ..status.clone() };
+        let active = status.active.clone().map(|active| api::ActiveModule { roots: None, ..active });
+        let mut status = ReconcilerStatus { roots: None, active, ..status.clone() };
         status.conditions.retain(|condition| condition.r#type != reasons::ROOTS_READY);
         status
     };

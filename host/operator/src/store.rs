@@ -7,6 +7,7 @@
 mod children;
 mod failing;
 mod roots;
+mod tally;
 
 use std::{borrow::Cow, collections::HashMap, mem::size_of};
 
@@ -18,7 +19,8 @@ use slab::Slab;
 
 pub(crate) use children::Children;
 pub(crate) use failing::{Cause, Failures};
-pub(crate) use roots::{FINALIZERS_OF_ROOTS, Root, Roots};
+pub(crate) use roots::{FINALIZERS_OF_ROOTS, PassEnd, Root, Roots};
+pub(crate) use tally::{Tally, since_swap};
 
 /// A root within its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

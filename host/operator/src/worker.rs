@@ -24,7 +24,7 @@ use crate::{
     limits::Limit,
     metrics::{Ended, Metric},
     state::Shared,
-    store::{Cause, RootKey},
+    store::{Cause, PassEnd, RootKey},
 };
 
 /// What a worker holds while it works on a root.
@@ -220,19 +220,21 @@ impl Work {
         let state_term = state.term;
         let kind = self.binding.root_kind();
         // While the pass waited for a reply, another Reconciler may have begun to work on the root.
-        if state.bindings.decided(&self.binding.reconciler, &self.binding.uid).is_none() {
+        let Some(active) = state.bindings.decided(&self.binding.reconciler, &self.binding.uid) else {
             return Finished::Gone;
-        }
+        };
+        let in_force = active.binding.runs_as(&self.binding);
         let Some(root) = state.roots.get_mut(&kind, key) else { return Finished::Gone };
         if !root.is(pintle_core::object::uid(&self.root)) {
             return Finished::Settled;
         }
         let message = done.message.as_deref().unwrap_or_default();
+        let wrote = done.counts.created + done.counts.updated + done.counts.deleted + done.counts.patched > 0;
         let failing = done.error.as_ref().map(|reason| Cause::new(reason, message));
         // If the term has ended since, another host may have changed what this pass has learnt.
         let is_current = state_term == Some(self.term);
         let memory = if is_current { done.memory } else { RootMemory::default() };
-        state.roots.remember(&kind, key, memory, failing);
+        state.roots.remember(&kind, key, memory, PassEnd { failing, in_force, wrote });
         if is_current {
             state.children.judged(&done.judged);
         }

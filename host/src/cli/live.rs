@@ -14,7 +14,10 @@ use super::problem::Problem;
 pub(super) const FIELD_MANAGER: &str = "pintle-cli";
 
 /// How often an object is read that is waited for: a person sees no difference, and an API server no load.
-const POLL: Duration = Duration::from_millis(250);
+pub(super) const POLL: Duration = Duration::from_millis(250);
+
+/// What helps when nothing happens.
+pub(super) const OPERATOR_RUNS: &str = "see whether the operator runs: kubectl -n pintle-system get pods";
 
 /// Threads for what blocks, beside two a processor for calls of guests (of which as many run as there are processors): one compiles,
 /// one looks up the API server's name. Each thread has a heap of its own that rarely shrinks, so there are no more than do something.
@@ -97,8 +100,7 @@ where
             Progress::Failed(why) => return Err(Problem::failed(why)),
             Progress::Waiting(why) if clock::monotonic() >= end => {
                 let message = format!("not done after {} s: {why}", timeout.as_secs());
-                return Err(Problem::failed(message)
-                    .hint("see whether the operator runs: kubectl -n pintle-system get pods"));
+                return Err(Problem::failed(message).hint(OPERATOR_RUNS));
             }
             Progress::Waiting(_) => tokio::time::sleep(POLL).await,
         }

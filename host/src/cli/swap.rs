@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
 use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use pintle_api::{Module, Reconciler};
+use pintle_api::{Module, Reconciler, ReconcilerStatus};
+use pintle_core::reasons;
 use pintle_kubernetes::connect::Connect;
+use pintle_runtime::clock;
 use serde_json::json;
 
 use super::{
@@ -27,8 +30,13 @@ Examples:
   # Switch to a module
   pintle swap webserver webserver-0.2.0
 
-  # Wait for it; exit with 1 if it is refused
+  # Wait until every custom resource is reconciled with it;
+  # exit with 1 if it is refused, or if some fail now that
+  # did not before
   pintle swap webserver webserver-0.2.0 --wait
+
+  # Wait only until the module is in force
+  pintle swap webserver webserver-0.2.0 --wait=module
 
   # Switch back
   pintle swap webserver webserver-0.1.0")]
@@ -39,17 +47,33 @@ pub(super) struct Swap {
     /// Name of the Module
     module: String,
 
-    /// Wait until the operator works with the module
-    #[arg(long)]
-    wait: bool,
+    /// Wait until every custom resource is reconciled with the module (roots), or only until the operator works with it (module)
+    #[arg(
+        long, value_name = "roots|module", num_args = 0..=1, require_equals = true, default_missing_value = "roots",
+        hide_possible_values = true
+    )]
+    wait: Option<Until>,
 
-    /// How long to wait before giving up
+    /// How long to wait without any progress before giving up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = live::duration)]
     timeout: Duration,
 
     #[command(flatten)]
     connect: Connect,
 }
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Until {
+    /// Every root was reconciled with the module.
+    Roots,
+    /// The module is in force.
+    Module,
+}
+
+/// How long roots that began to fail with the swap may take to recover: what fails once, for instance because somebody else wrote at the
+/// same time, is tried again within seconds.
+const SETTLE: Duration = Duration::from_secs(10);
 
 impl Swap {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
@@ -80,15 +104,71 @@ impl Swap {
             "reconciler.pintle.dev/{}: module {} is wanted\n",
             self.reconciler, self.module
         ))?;
-        if self.wait {
-            let generation = patched.metadata.generation;
-            live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
-            output::print(&format!(
-                "reconciler.pintle.dev/{}: module {} is in force\n",
-                self.reconciler, self.module
-            ))?;
+        let Some(until) = self.wait else { return Ok(CommandStatus::Fine) };
+        let generation = patched.metadata.generation;
+        live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
+        output::print(&format!(
+            "reconciler.pintle.dev/{}: module {} is in force\n",
+            self.reconciler, self.module
+        ))?;
+        if until == Until::Module {
+            return Ok(CommandStatus::Fine);
         }
-        Ok(CommandStatus::Fine)
+        // Where nothing was in force before, no root was well because of it.
+        let all_count = patched.status.is_none_or(|before| before.active.is_none());
+        let ended = self.follow(&reconcilers, all_count).await?;
+        output::print(&format!(
+            "reconciler.pintle.dev/{}: {}\n",
+            self.reconciler,
+            summary(&ended, all_count)
+        ))?;
+        Ok(if regressions(&ended, all_count) == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
+    }
+
+    /// Waits until every root was reconciled with the module, and shows how far they are.
+    async fn follow(
+        &self,
+        reconcilers: &Api<Reconciler>,
+        all_count: bool,
+    ) -> Result<ReconcilerStatus, Problem> {
+        let bar = ProgressBar::new(0).with_style(style());
+        let (mut last, mut moved_at) = (None, clock::monotonic());
+        loop {
+            let status = self.read(reconcilers).await?.status.unwrap_or_default();
+            if status.active.as_ref().is_none_or(|active| active.module != self.module) {
+                return Err(Problem::failed(format!("module {} is not in force any more", self.module)));
+            }
+            let (active, roots) = (status.active_roots(), status.roots.unwrap_or_default());
+            bar.set_length(roots.total.into());
+            bar.set_position(active.reconciled.into());
+            bar.set_message(failing_now(&status));
+            let now = clock::monotonic();
+            if last.replace(active) != Some(active) {
+                moved_at = now;
+            }
+            let settles = regressions(&status, all_count) > 0 && now < moved_at + SETTLE;
+            if !status.is_moving() && !settles {
+                bar.finish_and_clear();
+                return Ok(status);
+            }
+            if status.is_moving() && now >= moved_at + self.timeout {
+                bar.abandon();
+                let message = format!(
+                    "no progress for {} s: {} of {} roots are reconciled with module {}",
+                    self.timeout.as_secs(),
+                    active.reconciled,
+                    roots.total,
+                    self.module
+                );
+                return Err(Problem::failed(message).hint(live::OPERATOR_RUNS));
+            }
+            tokio::time::sleep(live::POLL).await;
+        }
+    }
+
+    async fn read(&self, reconcilers: &Api<Reconciler>) -> Result<Reconciler, Problem> {
+        let about = format!("Reconciler {}", self.reconciler);
+        reconcilers.get(&self.reconciler).await.map_err(|error| live::problem(about, &error))
     }
 
     async fn look(
@@ -96,8 +176,7 @@ impl Swap {
         reconcilers: &Api<Reconciler>,
         generation: Option<i64>,
     ) -> Result<Progress, Problem> {
-        let about = format!("Reconciler {}", self.reconciler);
-        let found = reconcilers.get(&self.reconciler).await.map_err(|error| live::problem(about, &error))?;
+        let found = self.read(reconcilers).await?;
         if found.spec.module != self.module {
             return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.spec.module)));
         }
@@ -112,5 +191,90 @@ impl Swap {
             Progress::Done => Progress::Waiting("the module is being loaded".into()),
             other => other,
         })
+    }
+}
+
+/// The progress bar. It is drawn to the standard error, where that is a terminal.
+fn style() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} roots reconciled{msg}");
+    style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn failing_now(status: &ReconcilerStatus) -> String {
+    match status.active_roots().failing {
+        0 => String::new(),
+        failing => format!(", {failing} failing"),
+    }
+}
+
+/// How many roots fail because of the swap: those that did not fail before, or all of them if there was no module before.
+fn regressions(status: &ReconcilerStatus, all_count: bool) -> u32 {
+    let active = status.active_roots();
+    if all_count { active.failing } else { active.newly_failing }
+}
+
+/// What the swap did to the roots, for people.
+fn summary(status: &ReconcilerStatus, all_count: bool) -> String {
+    let (active, total) = (status.active_roots(), status.roots.unwrap_or_default().total);
+    let regressions = regressions(status, all_count);
+    let mut text = format!(
+        "{total} {} reconciled: {} changed, {} unchanged; {} failing",
+        if total == 1 { "root" } else { "roots" },
+        active.changed,
+        total.saturating_sub(active.changed),
+        active.failing
+    );
+    if active.failing > 0 && !all_count {
+        text.push_str(&match regressions {
+            0 => " (as before)".to_owned(),
+            all if all == active.failing => " (not before)".to_owned(),
+            some => format!(" ({some} of them not before)"),
+        });
+    }
+    let why = status.conditions.iter().find(|condition| condition.r#type == reasons::ROOTS_READY);
+    if let Some(why) = why.filter(|_| active.failing > 0) {
+        text.push_str(&format!("\n  {}", why.message));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_wit::{Condition, ConditionStatus};
+
+    use super::*;
+
+    fn status(total: u32, active: serde_json::Value) -> ReconcilerStatus {
+        let active = json!({"module": "m", "digest": "", "since": "", "roots": active});
+        let failing = Condition {
+            r#type: reasons::ROOTS_READY.into(),
+            status: ConditionStatus::False,
+            observed_generation: None,
+            last_transition_time: String::new(),
+            reason: "Broken".into(),
+            message: "2 of 9 roots fail (2 Broken): n/a: Broken: it is broken".into(),
+        };
+        let roots = json!({"total": total, "ready": 0, "failing": 0});
+        serde_json::from_value(json!({"active": active, "roots": roots, "conditions": [failing]})).unwrap()
+    }
+
+    #[test]
+    fn the_summary_says_what_the_swap_did_and_why_roots_fail() {
+        let well = status(9, json!({"reconciled": 9, "changed": 4, "failing": 0, "newlyFailing": 0}));
+        assert_eq!(summary(&well, false), "9 roots reconciled: 4 changed, 5 unchanged; 0 failing");
+        let worse = status(9, json!({"reconciled": 9, "changed": 4, "failing": 2, "newlyFailing": 1}));
+        assert_eq!(
+            summary(&worse, false),
+            "9 roots reconciled: 4 changed, 5 unchanged; 2 failing (1 of them not before)\n  \
+             2 of 9 roots fail (2 Broken): n/a: Broken: it is broken"
+        );
+    }
+
+    #[test]
+    fn a_swap_fails_when_roots_fail_that_did_not_before() {
+        let as_before = status(3, json!({"reconciled": 3, "changed": 0, "failing": 2, "newlyFailing": 0}));
+        assert_eq!(regressions(&as_before, false), 0);
+        assert!(summary(&as_before, false).contains("; 2 failing (as before)"));
+        assert_eq!(regressions(&as_before, true), 2, "there was no module before");
     }
 }

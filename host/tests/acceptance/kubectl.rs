@@ -161,13 +161,12 @@ fn configmonitor_rollback(plane: &ControlPlane) -> anyhow::Result<()> {
 fn own_columns(plane: &ControlPlane) -> anyhow::Result<()> {
     let printed = plane.run_kubectl(&["get", "modules", "darkroom-0.1.0"], None)?;
     let found = rows(&printed);
-    ensure!(found[0] == ["NAME", "READY", "REASON", "GUEST", "VERSION", "AGE"], "{printed}");
-    ensure!(found[1][1] == "True" && found[1][3] == "darkroom", "{printed}");
+    ensure!(found[0] == ["NAME", "READY", "REASON", "GUEST", "VERSION", "USED-BY", "AGE"], "{printed}");
+    ensure!(found[1][1] == "True" && found[1][3] == "darkroom" && found[1][5] == "darkroom", "{printed}");
     let printed = plane.run_kubectl(&["get", "reconcilers", "darkroom"], None)?;
     let found = rows(&printed);
     ensure!(
-        printed.lines().next().is_some_and(|head| head.split_whitespace().collect::<Vec<_>>().join(" ")
-            == "NAME KIND MODULE READY REASON ROOTS FAILING ROOTS REASON AGE"),
+        found[0] == ["NAME", "KIND", "MODULE", "READY", "REASON", "ROOTS", "FAILING", "ROOTS-REASON", "AGE"],
         "{printed}"
     );
     ensure!(found[1][..4] == ["darkroom", "Darkroom", "darkroom-0.1.0", "True"], "{printed}");

@@ -59,6 +59,11 @@ pub enum Duty {
 }
 
 impl Binding {
+    /// Whether passes on this binding run on the same module and config as those on the other one.
+    pub fn runs_as(&self, other: &Self) -> bool {
+        self.duty == other.duty && self.digest == other.digest && self.config == other.config
+    }
+
     /// The context in which the gate judges an answer about this root.
     pub fn context<'a>(&'a self, root: &'a Value) -> GateContext<'a> {
         GateContext {

@@ -13,10 +13,6 @@ registry! {
     OUT_OF_BOUNDS = contract::OUT_OF_BOUNDS, [Root, Module], Stalled,
         "The guest answered with a string that lies outside its memory.",
         "Build the guest with the SDK, or mend its bindings.";
-    CAPABILITY_MISSING = contract::CAPABILITY_MISSING, [Reconciler], Stalled,
-        "The Reconciler asks for what this host does not honour: a `spec.rollout.strategy` other than \
-         `Immediate`.",
-        "Take the field away.";
     COMPILE_TOO_EXPENSIVE = contract::COMPILE_TOO_EXPENSIVE, [Module], Stalled,
         "Compiling the module takes more of a processor's time, or makes more machine code, than the host \
          grants. It is not tried again while the host runs.",

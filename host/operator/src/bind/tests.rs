@@ -131,7 +131,6 @@ fn what_keeps_a_reconciler_from_working_has_its_reason() {
     let spec = |spec: Value| Scene::new().module("one", loaded("Toy")).reconciler("r", EARLY, spec);
     assert_eq!(spec(json!({"suspend": true})).reason("r"), "Suspended");
     assert_eq!(spec(json!({"config": {"a": 1}})).reason("r"), "ConfigInvalid");
-    assert_eq!(spec(json!({"rollout": {"strategy": "Shadow"}})).reason("r"), "CapabilityMissing");
     assert_eq!(spec(json!({"namespaces": "Some"})).reason("r"), "SpecInvalid");
     let mut scene = spec(json!({}));
     scene.crds.clear();

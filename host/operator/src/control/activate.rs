@@ -113,8 +113,16 @@ fn put_in_force(
     let recorded_module = object.status.as_ref().and_then(|status| status.active.as_ref());
     let is_news = recorded_module.is_none_or(|active| active.digest != *digest);
     let binding = binding(shared, name, object, in_force, frame);
+    // A host that has just started goes on with what the one before has put in force.
+    let is_another = match before.filter(|before| before.module.is_some()) {
+        Some(before) => !before.binding.runs_as(&binding),
+        None => recorded_module.is_none_or(|active| !active.is_same(&in_force.active)),
+    };
     let (module, resource) = (Some(in_force.module.clone()), in_force.resource.clone());
     let active = Active::new(object, binding, module, resource);
+    if is_another {
+        state.roots.swapped(&in_force.resource.kind);
+    }
     state.bindings.put(name, active);
     // What failed under the old module, grants or config is not to wait out a back-off that it earned there.
     let roots = enqueue_all(state, name);

@@ -20,7 +20,7 @@ use crate::{
     metrics::Metric,
     own_status::{self, Findings},
     state::{Shared, State, own},
-    store::FINALIZERS_OF_ROOTS,
+    store::{FINALIZERS_OF_ROOTS, Tally, since_swap},
     watch::{WatchKey, WatchState},
 };
 
@@ -99,7 +99,7 @@ pub(super) async fn write_statuses(
         }
         let only_counts = own_status::differ_in_roots_alone(&before, &status);
         let pace = memory.counts_written.entry(name.clone()).or_insert_with(|| Pace::new(now));
-        let wait = pace.wait(now);
+        let wait = pace.wait(now, status.is_moving());
         if only_counts && !wait.is_zero() {
             // Until then the counts stay marked as changed, so that no further change wakes the loop.
             shared.state().counts_changed.insert(name.clone());
@@ -177,6 +177,7 @@ pub(super) fn reconciler_status(
         unwatched_needs: Vec::new(),
         watched_needs: BTreeSet::new(),
         roots: api::RootCounts::default(),
+        active_roots: None,
         failures: None,
     };
     let in_force = match verdict {
@@ -207,9 +208,23 @@ pub(super) fn reconciler_status(
             let (kind, namespaces) = (&in_force.resource.kind, &object.spec.namespaces);
             // The host has just started. Objects that it has not listed yet are not gone, and what it has not looked at is unchanged.
             let begins = findings.starting.contains(kind) || state.roots.any_unjudged(kind, namespaces);
+            let Tally { roots, active } = state.roots.tally(kind, namespaces);
             findings.roots = match recorded_roots {
                 Some(recorded) if begins => recorded,
-                _ => state.roots.counts(kind, namespaces),
+                _ => roots,
+            };
+            let recorded = memory.recorded.get(name).filter(|recorded| recorded.is_same(&in_force.active));
+            let recorded = recorded.and_then(|recorded| recorded.roots);
+            let is_in_force = state.bindings.decided(name, &in_force.uid).is_some_and(|now| {
+                now.binding.digest == in_force.active.digest
+                    && *now.binding.config.value() == in_force.active.config
+            });
+            findings.active_roots = match recorded {
+                Some(recorded) if begins => Some(recorded),
+                Some(recorded) => Some(since_swap(recorded, active)),
+                None if is_in_force => Some(active),
+                // It waits for its watches, and the roots are reconciled with what was in force before.
+                None => Some(api::ActiveRoots::default()),
             };
             findings.failures = (!begins).then(|| state.roots.failures(kind, namespaces));
             let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
@@ -309,6 +324,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
                     let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
                     let uid = object.metadata.uid.as_deref();
                     tell(shared, "Module", &name, uid, before, &status.conditions).await;
+                    tell_in_use(shared, &name, uid, before, &status.conditions).await;
                     if let Some(object) = as_read(&mut shared.state().own.modules, &name, &version) {
                         object.metadata.resource_version = Some(now.clone());
                         object.status = Some(status);
@@ -344,6 +360,30 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
         }
     }
     again
+}
+
+/// Publishes an Event about a Module that somebody deletes while Reconcilers use it.
+async fn tell_in_use(
+    shared: &Shared,
+    name: &str,
+    uid: Option<&str>,
+    before: &[Condition],
+    after: &[Condition],
+) {
+    let in_use = |conditions: &[Condition]| {
+        conditions.iter().find(|condition| condition.r#type == reasons::IN_USE).cloned()
+    };
+    let Some(condition) =
+        in_use(after).filter(|now| in_use(before).is_none_or(|was| was.message != now.message))
+    else {
+        return;
+    };
+    let event = Event {
+        r#type: EventType::Warning,
+        reason: reasons::USED_BY_RECONCILER.into(),
+        message: condition.message,
+    };
+    shared.recorder.emit(&own("Module", name), uid.unwrap_or_default(), None, &[event]).await;
 }
 
 /// The finalizers that a Module should have, if they differ from those that it has. Ours is set while a Reconciler uses the Module, so

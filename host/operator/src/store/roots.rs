@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use pintle_api::{Namespaces, RootCounts};
+use pintle_api::Namespaces;
 use pintle_core::{Names, RootMemory, Uid, object};
 use pintle_wit::{Kind, names};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::{
     Head, ListMark, NameHash, Number, RootKey, Table, comparable,
     failing::{Cause, Failing, Failures},
     name_hash,
+    tally::{SinceSwap, Tally},
 };
 
 /// A root, the memory of the last pass over it, and how that pass ended.
@@ -34,11 +35,12 @@ pub(crate) struct Root {
     written: u64,
     /// The last list that showed it.
     listed: u32,
-    ready: bool,
+    pub(super) ready: bool,
     /// It has a finalizer of ours.
     held: bool,
     /// Why its last pass failed, if it did.
-    failing: Option<Box<Cause>>,
+    pub(super) failing: Option<Box<Cause>>,
+    pub(super) since_swap: SinceSwap,
     /// It is unknown whether it fails: a list showed it, and no pass has ended since.
     unjudged: bool,
     /// Only a list has shown it.
@@ -115,8 +117,8 @@ pub(crate) struct Roots {
 /// The counts of the roots of a kind, updated with every change of a root.
 #[derive(Debug, Default)]
 struct OfKind {
-    all: RootCounts,
-    by_namespace: BTreeMap<Option<Arc<str>>, RootCounts>,
+    all: Tally,
+    by_namespace: BTreeMap<Option<Arc<str>>, Tally>,
     /// How many roots have a finalizer of ours.
     held: u32,
     /// How many roots name children of a kind that is not watched.
@@ -127,21 +129,31 @@ struct OfKind {
     counts_changed: bool,
 }
 
+/// How a pass over a root ended.
+#[derive(Debug, Default)]
+pub(crate) struct PassEnd {
+    /// Why it failed, if it did.
+    pub(crate) failing: Option<Cause>,
+    /// Whether the module and config that it ran on are still in force.
+    pub(crate) in_force: bool,
+    /// Whether it changed children or patches.
+    pub(crate) wrote: bool,
+}
+
 impl OfKind {
+    /// Changes a root that is counted.
+    fn recount(&mut self, root: &mut Root, change: impl FnOnce(&mut Root)) {
+        self.count(root, -1);
+        change(root);
+        self.count(root, 1);
+    }
+
     fn count(&mut self, root: &Root, by: i32) {
         self.counts_changed = true;
         let in_namespace = self.by_namespace.entry(root.namespace.clone()).or_default();
-        for counts in [&mut self.all, in_namespace] {
-            let add = |count: &mut u32, is: bool| {
-                if is {
-                    *count = count.saturating_add_signed(by);
-                }
-            };
-            add(&mut counts.total, true);
-            add(&mut counts.ready, root.ready);
-            add(&mut counts.failing, root.failing.is_some());
-        }
-        if in_namespace.total == 0 {
+        self.all.count(root, by);
+        in_namespace.count(root, by);
+        if in_namespace.roots.total == 0 {
             self.by_namespace.remove(&root.namespace);
         }
         match &root.failing {
@@ -221,6 +233,7 @@ impl Roots {
             ready: is_ready(&live),
             held: object::has_finalizer(&live, &FINALIZERS_OF_ROOTS),
             failing: None,
+            since_swap: SinceSwap::default(),
             unjudged: list.is_some(),
             listed_alone: list.is_some(),
             uid,
@@ -234,6 +247,7 @@ impl Roots {
             if known.uid == root.uid {
                 root.memory = std::mem::take(&mut known.memory);
                 root.failing.clone_from(&known.failing);
+                root.since_swap = known.since_swap;
                 root.unjudged = known.unjudged;
                 root.written = root.written.max(known.written);
                 root.listed = root.listed.max(known.listed);
@@ -302,10 +316,22 @@ impl Roots {
         gone
     }
 
-    /// Forgets the memory of passes, for every root.
+    /// Forgets the memory of passes, for every root, and what this host made of the swap before.
     pub(crate) fn forget_memories(&mut self) {
         for (_, root) in &mut self.table.rows {
             root.memory = RootMemory::default();
+            let Some(of_kind) = self.kinds.get_mut(&*root.kind) else { continue };
+            of_kind.recount(root, |root| root.since_swap = SinceSwap::default());
+        }
+    }
+
+    /// Another module or config comes into force for the roots of a kind.
+    pub(crate) fn swapped(&mut self, kind: &Kind) {
+        let Some(of_kind) = self.kinds.get_mut(kind) else { return };
+        for (_, root) in self.table.rows.iter_mut().filter(|(_, root)| *root.kind == *kind) {
+            // Of what no pass has judged yet, the status says how it was.
+            let was_well = if root.unjudged { root.ready } else { root.failing.is_none() };
+            of_kind.recount(root, |root| root.since_swap = SinceSwap::begin(was_well));
         }
     }
 
@@ -318,14 +344,8 @@ impl Roots {
         self.table.get_mut(*self.table.by_name.get(&name)?)
     }
 
-    /// Keeps the memory of a pass over a root, and why the pass failed, if it did.
-    pub(crate) fn remember(
-        &mut self,
-        kind: &Kind,
-        key: &RootKey,
-        memory: RootMemory,
-        failing: Option<Cause>,
-    ) {
+    /// Keeps the memory of a pass over a root, and how the pass ended.
+    pub(crate) fn remember(&mut self, kind: &Kind, key: &RootKey, memory: RootMemory, ended: PassEnd) {
         let name = name_hash(kind, key.namespace.as_deref(), &key.name);
         let Some(root) =
             self.table.by_name.get(&name).and_then(|number| self.table.rows.get_mut(*number as usize))
@@ -333,13 +353,19 @@ impl Roots {
             return;
         };
         root.memory = memory;
-        if (root.failing.as_deref() != failing.as_ref() || root.unjudged)
+        let since_swap = match ended.in_force {
+            true => root.since_swap.ended(root.failing.is_some(), ended.wrote),
+            false => root.since_swap,
+        };
+        let as_before = root.failing.as_deref() == ended.failing.as_ref() && root.since_swap == since_swap;
+        if (!as_before || root.unjudged)
             && let Some(of_kind) = self.kinds.get_mut(kind)
         {
-            of_kind.count(root, -1);
-            root.failing = failing.map(Box::new);
-            root.unjudged = false;
-            of_kind.count(root, 1);
+            of_kind.recount(root, |root| {
+                root.failing = ended.failing.map(Box::new);
+                root.since_swap = since_swap;
+                root.unjudged = false;
+            });
         }
     }
 
@@ -352,17 +378,17 @@ impl Roots {
     }
 
     /// How many roots of a kind there are in these namespaces. The cost does not grow with the number of roots.
-    pub(crate) fn counts(&self, kind: &Kind, namespaces: &Namespaces) -> RootCounts {
-        let Some(of_kind) = self.kinds.get(kind) else { return RootCounts::default() };
+    pub(crate) fn tally(&self, kind: &Kind, namespaces: &Namespaces) -> Tally {
+        let Some(of_kind) = self.kinds.get(kind) else { return Tally::default() };
         if *namespaces == Namespaces::All {
             return of_kind.all;
         }
-        let counted = of_kind.by_namespace.iter().filter(|(name, _)| namespaces.includes(name.as_deref()));
-        counted.fold(RootCounts::default(), |sum, (_, counts)| RootCounts {
-            total: sum.total + counts.total,
-            ready: sum.ready + counts.ready,
-            failing: sum.failing + counts.failing,
-        })
+        let mut sum = Tally::default();
+        for (_, tally) in of_kind.by_namespace.iter().filter(|(name, _)| namespaces.includes(name.as_deref()))
+        {
+            sum += *tally;
+        }
+        sum
     }
 
     /// The roots of a kind in these namespaces that fail. The cost does not grow with the number of roots.

@@ -1,6 +1,7 @@
 //! Tests of `roots.rs`.
 
 use super::*;
+use pintle_api::{ActiveRoots, RootCounts};
 use serde_json::json;
 
 fn shop() -> Kind {
@@ -9,6 +10,11 @@ fn shop() -> Kind {
 
 fn root(name: &str, uid: &str, version: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": uid, "resourceVersion": version}})
+}
+
+/// The end of a pass on what is in force.
+fn ended(failing: Option<Cause>) -> PassEnd {
+    PassEnd { failing, in_force: true, wrote: false }
 }
 
 #[test]
@@ -31,14 +37,14 @@ fn a_root_keeps_its_memory_from_version_to_version_and_what_a_list_shows_holds()
     let mut roots = Roots::default();
     let (kind, key) = (shop(), RootKey { namespace: Some("n".into()), name: "a".into() });
     roots.saw(&kind, root("a", "u", "900"), None);
-    roots.remember(&kind, &key, RootMemory::default(), Some(Cause::new("Broken", "it is broken")));
+    roots.remember(&kind, &key, RootMemory::default(), ended(Some(Cause::new("Broken", "it is broken"))));
     let mark = roots.list_begins();
     assert!(
         roots.saw(&kind, root("a", "u", "500"), Some(mark)),
         "the API server went back to an older state"
     );
     assert!(roots.list_ended(&kind, mark).is_empty());
-    assert_eq!(roots.counts(&kind, &Namespaces::All).failing, 1);
+    assert_eq!(roots.tally(&kind, &Namespaces::All).roots.failing, 1);
     roots.wrote(&kind, root("a", "u", "700"));
     assert!(!roots.saw(&kind, root("a", "u", "600"), Some(mark)), "it was written since the list began");
     assert_eq!(roots.get_mut(&kind, &key).map(|root| root.object()), Some(root("a", "u", "700")));
@@ -53,7 +59,7 @@ fn whether_a_listed_root_fails_is_not_known_before_its_first_pass() {
     roots.saw(&kind, root("came by watch", "v", "2"), None);
     let elsewhere = Namespaces::Listed(vec!["other".into()]);
     assert!(roots.any_unjudged(&kind, &Namespaces::All) && !roots.any_unjudged(&kind, &elsewhere));
-    roots.remember(&kind, &key, RootMemory::default(), None);
+    roots.remember(&kind, &key, RootMemory::default(), ended(None));
     assert!(!roots.any_unjudged(&kind, &Namespaces::All));
     assert!(roots.take_counts_changed(&kind));
 }
@@ -66,7 +72,12 @@ fn the_first_roots_that_fail_are_known_and_how_many_for_each_reason() {
     for name in ["e", "d", "c", "b", "a"] {
         roots.saw(&kind, root(name, name, "1"), None);
         let reason = if name == "a" { "Rare" } else { "Common" };
-        roots.remember(&kind, &key(name), RootMemory::default(), Some(Cause::new(reason, "a\nmessage")));
+        roots.remember(
+            &kind,
+            &key(name),
+            RootMemory::default(),
+            ended(Some(Cause::new(reason, "a\nmessage"))),
+        );
     }
     let failures = |roots: &Roots, namespaces: &Namespaces| {
         let failures = roots.failures(&kind, namespaces);
@@ -81,14 +92,14 @@ fn the_first_roots_that_fail_are_known_and_how_many_for_each_reason() {
     assert_eq!(reasons, [("Common".to_owned(), 4), ("Rare".to_owned(), 1)]);
     assert_eq!(failures(&roots, &Namespaces::Listed(vec!["other".into()])), (vec![], vec![]));
     // One is well again, one fails for another reason, one is gone.
-    roots.remember(&kind, &key("a"), RootMemory::default(), None);
-    roots.remember(&kind, &key("b"), RootMemory::default(), Some(Cause::new("Rare", "")));
+    roots.remember(&kind, &key("a"), RootMemory::default(), ended(None));
+    roots.remember(&kind, &key("b"), RootMemory::default(), ended(Some(Cause::new("Rare", ""))));
     roots.remove(&kind, &root("c", "c", "2"));
     let (first, reasons) = failures(&roots, &Namespaces::All);
     assert_eq!(first, ["n/b ", "n/d a message", "n/e a message"]);
     assert_eq!(reasons, [("Common".to_owned(), 2), ("Rare".to_owned(), 1)]);
     for name in ["b", "d", "e"] {
-        roots.remember(&kind, &key(name), RootMemory::default(), None);
+        roots.remember(&kind, &key(name), RootMemory::default(), ended(None));
     }
     assert_eq!(failures(&roots, &Namespaces::All), (vec![], vec![]));
 }
@@ -121,8 +132,8 @@ fn counts_follow_each_root_and_change_only_with_them() {
     roots.saw(&kind, with("a", "1", "True", json!([{"kind": "Secret"}])), None);
     roots.saw(&kind, with("b", "1", "False", json!([])), None);
     assert!(roots.take_counts_changed(&kind) && !roots.take_counts_changed(&kind));
-    assert_eq!(roots.counts(&kind, &Namespaces::All), RootCounts { total: 2, ready: 1, failing: 0 });
-    assert_eq!(roots.counts(&kind, &Namespaces::Listed(vec!["other".into()])), RootCounts::default());
+    assert_eq!(roots.tally(&kind, &Namespaces::All).roots, RootCounts { total: 2, ready: 1, failing: 0 });
+    assert_eq!(roots.tally(&kind, &Namespaces::Listed(vec!["other".into()])).roots, RootCounts::default());
     assert!(roots.any_unwatched(&kind, "Secret"));
 
     roots.saw(&kind, with("a", "2", "True", json!([])), None);
@@ -131,11 +142,51 @@ fn counts_follow_each_root_and_change_only_with_them() {
     roots.saw(&kind, with("b", "2", "True", json!([])), None);
     assert!(roots.take_counts_changed(&kind));
     assert_eq!(
-        roots.counts(&kind, &Namespaces::Listed(vec!["n".into()])),
+        roots.tally(&kind, &Namespaces::Listed(vec!["n".into()])).roots,
         RootCounts { total: 2, ready: 2, failing: 0 }
     );
     roots.remove(&kind, &root("a", "a", "3"));
     roots.remove(&kind, &root("b", "b", "3"));
-    assert_eq!(roots.counts(&kind, &Namespaces::All), RootCounts::default());
+    assert_eq!(roots.tally(&kind, &Namespaces::All).roots, RootCounts::default());
     assert!(roots.kinds[&kind].by_namespace.is_empty());
+}
+
+#[test]
+fn a_swap_counts_the_roots_that_had_a_pass_since_and_those_that_it_changed_or_broke() {
+    let mut roots = Roots::default();
+    let (kind, all) = (shop(), Namespaces::All);
+    let key = |name: &str| RootKey { namespace: Some("n".into()), name: name.into() };
+    let broken = || Some(Cause::new("Broken", ""));
+    for name in ["same", "changed", "breaks", "broken"] {
+        roots.saw(&kind, root(name, name, "1"), None);
+        let failing = if name == "broken" { broken() } else { None };
+        roots.remember(&kind, &key(name), RootMemory::default(), ended(failing));
+    }
+    roots.swapped(&kind);
+    assert_eq!(roots.tally(&kind, &all).active, ActiveRoots::default(), "no pass has ended since");
+    let late = PassEnd { failing: None, in_force: false, wrote: true };
+    roots.remember(&kind, &key("same"), RootMemory::default(), late);
+    assert_eq!(roots.tally(&kind, &all).active, ActiveRoots::default(), "a pass on the module before");
+    roots.remember(&kind, &key("same"), RootMemory::default(), ended(None));
+    roots.remember(&kind, &key("changed"), RootMemory::default(), PassEnd { wrote: true, ..ended(None) });
+    roots.remember(&kind, &key("breaks"), RootMemory::default(), ended(broken()));
+    roots.remember(&kind, &key("broken"), RootMemory::default(), ended(broken()));
+    let swapped = ActiveRoots { reconciled: 4, changed: 1, failing: 2, newly_failing: 1 };
+    assert_eq!(roots.tally(&kind, &all).active, swapped);
+    assert!(roots.saw(&kind, root("changed", "changed", "2"), None), "an event keeps what is known");
+    roots.saw(&kind, root("new", "new", "1"), None);
+    roots.remember(&kind, &key("new"), RootMemory::default(), PassEnd { wrote: true, ..ended(broken()) });
+    let with_new = ActiveRoots { reconciled: 5, failing: 3, ..swapped };
+    assert_eq!(
+        roots.tally(&kind, &all).active,
+        with_new,
+        "a new root was neither changed nor broken by the swap"
+    );
+    assert_eq!(roots.tally(&kind, &Namespaces::Listed(vec!["n".into()])).active, with_new);
+    roots.forget_memories();
+    assert_eq!(
+        roots.tally(&kind, &all).active,
+        ActiveRoots::default(),
+        "another host may have swapped since"
+    );
 }

@@ -1,10 +1,16 @@
 //! The SDK for Pintle guests in Rust.
 //!
-//! A guest is a pure function from a request to a response. It says which child objects should exist because of one custom
-//! resource, its root; the host does the rest. In Rust a guest is one trait over two types of its own:
+//! A guest is a pure function from a [`Request`] to a [`Response`]. The request has one custom resource, the *root*; the response has
+//! the objects that should exist because of it, its *children*, and what its status says. The host does the rest: it watches, calls the
+//! guest, checks and applies the answer, repairs drift, and deletes what is no longer wanted.
+//!
+//! # A guest
+//!
+//! In Rust a guest is the trait [`Guest`] over two types of its own: the root and the config. `pintle new` creates a folder with all that
+//! belongs to one.
 //!
 //! ```
-//! use pintle_guest::{Child, ChildKind, Failure, Guest, Kind, Manifest, NoConfig, Object, Request, Response, json};
+//! use pintle_guest::{Child, ChildKind, Failure, Guest, Kind, Manifest, NoConfig, Object, Request, Response, json, reasons, serde_json};
 //!
 //! #[derive(serde::Deserialize)]
 //! pub struct GreetingSpec {
@@ -12,6 +18,8 @@
 //! }
 //!
 //! pub struct Greeting;
+//!
+//! pintle_guest::export!(Greeting);
 //!
 //! impl Guest for Greeting {
 //!     type Root = Object<GreetingSpec>;
@@ -26,6 +34,9 @@
 //!
 //!     fn reconcile(request: Request<Self::Root, NoConfig>) -> Result<Response, Failure> {
 //!         let root = &request.object;
+//!         if root.spec.text.is_empty() {
+//!             return Err(Failure::terminal(reasons::INVALID_SPEC, "must not be empty").at("spec.text"));
+//!         }
 //!         Ok(Response {
 //!             children: vec![Child::new("text", json!({
 //!                 "apiVersion": "v1",
@@ -37,15 +48,32 @@
 //!         })
 //!     }
 //! }
+//!
+//! // In a native build a guest is a plain function, and this is a test of it:
+//! let root = json!({"metadata": {"name": "morning"}, "spec": {"text": "good morning"}});
+//! let response = Greeting::reconcile(Request::about(serde_json::from_value(root)?))?;
+//! assert_eq!(response.children[0].object["data"]["text"], "good morning");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`export!`]`(Greeting);` turns it into a component when it is compiled to WebAssembly. In a native build it does nothing, so `cargo
-//! test` runs `Greeting::reconcile` as a plain function.
+//! [`export!`] turns the guest into a component when it is compiled to WebAssembly. In a native build it does nothing.
 //!
-//! A guest can also look at objects that its root does not own ([`Needs`]), patch them ([`Patch`]), and evict Pods ([`Evictions`]).
-//! docs/guests.md explains how, with a complete guest.
+//! # What to look up
 //!
-//! With the feature `schema` a native build of the guest writes its `crd.yaml` and `config.schema.json`; see [`schema`].
+//! * [`Manifest`] declares what the guest reconciles, creates and asks for.
+//! * [`Object`] is a custom resource over the guest's own types for spec and status; [`Request`] has everything that an answer may depend
+//!   on.
+//! * [`Child`] is an object that should exist. [`Readiness`] says when it counts as ready, and [`Child::in_stage`] lets it wait for others.
+//! * [`status()`], [`GuestCondition`] and [`Event`] tell people and tools how things are; [`Rollout`] does so for a Deployment.
+//! * [`Failure`] says why there is no answer; [`Refusal`] is what the API server said of a child.
+//! * [`Needs`] collects what the guest asks to see ([`Need`]): objects that are not its children, and the time.
+//! * [`Patch`] changes objects that the root does not own, and [`Evictions`] has Pods evicted.
+//! * [`dns_1035_label`], [`sha256_hex`] and [`base64`] are what most guests need of other crates.
+//!
+//! docs/guests.md in Pintle's repository explains how these work together, with all grants of a Reconciler and with ways to find a
+//! mistake. docs/advanced-guests.md is about needs, patches, evictions and finalizers, with a complete guest.
+//!
+//! With the feature `schema` a native build of the guest writes its `crd.yaml` and `config.schema.json`: see the module `schema`.
 
 #[cfg(target_arch = "wasm32")]
 mod allocator;
@@ -69,6 +97,7 @@ pub use dns::{dns_1035_label, dns_1123_label};
 pub use encoding::{base64, sha256_hex};
 pub use needs::Needs;
 pub use object::{Metadata, NoConfig, NoStatus, Object};
+#[doc(inline)]
 pub use pintle_wit::*;
 pub use rollout::Rollout;
 #[cfg(feature = "schema")]
@@ -82,6 +111,11 @@ use serde::de::DeserializeOwned;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guests.md")]
 struct Guide;
+
+/// Compiles the examples in docs/advanced-guests.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/advanced-guests.md")]
+struct AdvancedGuide;
 
 /// A guest: a pure function from a request to a response. Equal requests must give byte-equal answers.
 pub trait Guest {

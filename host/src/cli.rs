@@ -5,6 +5,10 @@ mod cargo;
 mod check;
 mod compile;
 mod crds;
+#[cfg(test)]
+mod fixture;
+mod get;
+mod host;
 mod live;
 mod module;
 mod new;
@@ -12,13 +16,20 @@ mod operator;
 mod output;
 mod plural;
 mod problem;
+mod prune;
 mod push;
 mod rbac;
+mod readiness;
 mod render;
+mod roots;
 #[cfg(feature = "simulation")]
 mod simulate;
+mod status;
 mod swap;
+mod table;
 mod test;
+mod uninstall;
+mod users;
 #[cfg(any(test, not(feature = "simulation")))]
 mod without_simulator;
 
@@ -54,6 +65,10 @@ enum Subcommands {
     Rbac(rbac::Rbac),
     Push(push::Push),
     Swap(swap::Swap),
+    Status(status::Status),
+    Get(get::Get),
+    Prune(prune::Prune),
+    Uninstall(uninstall::Uninstall),
     Operator(operator::Operator),
     #[command(hide = true)]
     Compile(compile::Compile),
@@ -76,6 +91,12 @@ Deploy a guest:
   rbac        Print the ClusterRole that a guest needs
   push        Upload a guest as a Module
   swap        Switch a Reconciler to another Module
+
+Look after a cluster:
+  status      Show what is not ready, and why
+  get         List Reconcilers, Modules or roots
+  prune       Delete Modules that are not in use
+  uninstall   Remove Pintle from a cluster
 
 Run the host:
   operator    Run the operator
@@ -168,6 +189,10 @@ impl Subcommands {
             Self::Rbac(rbac) => rbac.run(),
             Self::Push(push) => push.run(),
             Self::Swap(swap) => swap.run(),
+            Self::Status(status) => status.run(),
+            Self::Get(get) => get.run(),
+            Self::Prune(prune) => prune.run(),
+            Self::Uninstall(uninstall) => uninstall.run(),
             Self::Operator(operator) => operator.run(),
             Self::Compile(compile) => compile.run(),
         }

@@ -6,6 +6,8 @@
 
 #[path = "acceptance/audit.rs"]
 mod audit;
+#[path = "acceptance/commands.rs"]
+mod commands;
 #[path = "acceptance/fight.rs"]
 mod fight;
 #[path = "acceptance/host.rs"]
@@ -127,10 +129,12 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     }
     for (name, check) in kubectl::CHECKS.into_iter().chain(swaps::CHECKS) {
         if is_wanted(name) {
-            let begun = Instant::now();
-            let outcome = check(&plane).map_err(|error| format!("{error:#}\n"));
-            tally.line(name, begun.elapsed().as_secs_f32(), outcome);
+            tally.check(name, || check(&plane));
         }
+    }
+    if is_wanted(commands::NAME) {
+        real.start_host_unless_it_runs().await?;
+        tally.check(commands::NAME, || commands::check(&plane));
     }
     if is_wanted(woken::NAME) {
         real.start_host_unless_it_runs().await?;
@@ -145,9 +149,7 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     }
     if is_wanted(served::NAME) {
         real.start_host_unless_it_runs().await?;
-        let begun = Instant::now();
-        let outcome = served::check(&real).map_err(|error| format!("{error:#}\n"));
-        tally.line(served::NAME, begun.elapsed().as_secs_f32(), outcome);
+        tally.check(served::NAME, || served::check(&real));
     }
     if is_wanted(memory::NAME) {
         let begun = Instant::now();
@@ -170,6 +172,11 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         0.0,
         no_call_was_forbidden(&real, &allowed),
     );
+    // Not from a cluster that is somebody's own.
+    if is_wanted(commands::REMOVES) && plane.audit_log().is_some() {
+        real.start_host_unless_it_runs().await?;
+        tally.check(commands::REMOVES, || commands::removes(&plane));
+    }
     real.stop()?;
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;
@@ -183,6 +190,13 @@ struct Tally {
 }
 
 impl Tally {
+    /// Runs a check, and prints its line.
+    fn check(&mut self, name: &str, check: impl FnOnce() -> anyhow::Result<()>) {
+        let begun = Instant::now();
+        let outcome = check().map_err(|error| format!("{error:#}\n"));
+        self.line(name, begun.elapsed().as_secs_f32(), outcome);
+    }
+
     fn line<E: std::fmt::Display>(&mut self, name: &str, seconds: f32, outcome: Result<(), E>) {
         match outcome {
             Ok(()) => {

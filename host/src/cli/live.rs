@@ -2,11 +2,12 @@
 
 use std::{fmt, future::Future, time::Duration};
 
-use kube::{Client, Error};
+use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
 use pintle_core::conditions::{READY, STALLED};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
-use pintle_wit::{Condition, ConditionStatus};
+use pintle_wit::{Condition, ConditionStatus, Kind};
+use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 
@@ -18,6 +19,9 @@ pub(super) const POLL: Duration = Duration::from_millis(250);
 
 /// What helps when nothing happens.
 pub(super) const OPERATOR_RUNS: &str = "see whether the operator runs: kubectl -n pintle-system get pods";
+
+/// How many objects a reply may bring.
+pub(super) const PAGE_OBJECTS: u32 = 500;
 
 /// Threads for what blocks, beside two a processor for calls of guests (of which as many run as there are processors): one compiles,
 /// one looks up the API server's name. Each thread has a heap of its own that rarely shrinks, so there are no more than do something.
@@ -53,23 +57,59 @@ pub(super) async fn client(connect: &Connect) -> Result<Client, Problem> {
 pub(super) fn problem(about: impl fmt::Display, error: &Error) -> Problem {
     match error {
         Error::Api(status) => {
-            let problem =
-                Problem::new(format!("{about}: {} ({} {})", status.message, status.code, status.reason));
+            let problem = Problem::new(format!("{about}: {}", said(error)));
             match status.code {
                 401 => problem.hint("the credentials in the kubeconfig are not accepted"),
                 403 => problem.hint("see who you are with: kubectl auth whoami"),
                 _ => problem,
             }
         }
+        error => Problem::new(format!("{about} cannot be reached: {}", said(error)))
+            .hint("see which cluster is meant with: kubectl config current-context"),
+    }
+}
+
+/// The words of the API server, or what happened on the way to it.
+pub(super) fn said(error: &Error) -> String {
+    match error {
+        Error::Api(status) => format!("{} ({} {})", status.message, status.code, status.reason),
         error => {
             // The innermost error says what happened, the ones around it only that something did.
             let mut innermost: &dyn std::error::Error = error;
             while let Some(source) = innermost.source() {
                 innermost = source;
             }
-            Problem::new(format!("{about} cannot be reached: {innermost}"))
-                .hint("see which cluster is meant with: kubectl config current-context")
+            innermost.to_string()
         }
+    }
+}
+
+/// All Modules or Reconcilers, page by page, sorted by name. The manifests of Modules are long, and a reply has a limit.
+pub(super) async fn list<K>(client: &Client, kind: &str) -> Result<Vec<K>, Problem>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let mut params = ListParams::default().limit(PAGE_OBJECTS);
+    let mut found = Vec::new();
+    loop {
+        let page = api.list(&params).await.map_err(|error| problem(kind, &error))?;
+        found.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => break,
+        }
+    }
+    found.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
+    Ok(found)
+}
+
+/// An object as kubectl names it: `darkroom.deployments.example.com/NAME`.
+pub(super) fn resource_name(kind: &Kind, name: &str) -> String {
+    let lower = kind.kind.to_lowercase();
+    match kind.group() {
+        "" => format!("{lower}/{name}"),
+        group => format!("{lower}.{group}/{name}"),
     }
 }
 

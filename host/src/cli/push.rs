@@ -1,6 +1,7 @@
 //! The command `pintle push`: it uploads a guest to a cluster as a Module.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -8,20 +9,21 @@ use std::{
 use clap::Args;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use pintle_api::{self as api, Module, ModuleObjects};
+use pintle_api::{self as api, Module, ModuleObjects, Reconciler};
 use pintle_kubernetes::connect::Connect;
 use pintle_offline as offline;
 use pintle_schema::config_schema;
-use pintle_wit::syntax;
+use pintle_wit::{names, syntax};
 use serde_json::json;
 
 use super::{
     live::{self, FIELD_MANAGER, Progress},
     module, output,
     problem::{CommandStatus, Problem},
+    users,
 };
 
 /// What helps when the namespace for the ConfigMaps is not there.
@@ -83,6 +85,9 @@ impl Push {
         let modules: Api<Module> = Api::all(client.clone());
         let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &digest);
         let found = modules.get_opt(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
+        if let Some(module) = found.as_ref().filter(|module| module.metadata.deletion_timestamp.is_some()) {
+            return Err(self.going(&client, module).await);
+        }
         let said = match found {
             Some(module) if module.spec.digest != digest => return Err(self.taken(&module.spec.digest)),
             Some(module) => {
@@ -115,8 +120,18 @@ impl Push {
 
     async fn look(&self, modules: &Api<Module>) -> Result<Progress, Problem> {
         let module = modules.get(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
+        if module.metadata.deletion_timestamp.is_some() {
+            return Ok(Progress::Failed("somebody has deleted the Module meanwhile".into()));
+        }
         let status = module.status.unwrap_or_default();
         Ok(live::progress(&status.conditions, status.observed_generation, module.metadata.generation))
+    }
+
+    async fn going(&self, client: &Client, module: &Module) -> Problem {
+        // Who may not list Reconcilers is told without their names.
+        let reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await.unwrap_or_default();
+        let used_by = users::users(&reconcilers).remove(&self.name).unwrap_or_default();
+        going(module, &used_by)
     }
 
     fn taken(&self, digest: &str) -> Problem {
@@ -182,6 +197,29 @@ impl Push {
     }
 }
 
+/// What is said of a Module that is being deleted: until when it is there, and what to do.
+fn going(module: &Module, used_by: &BTreeSet<String>) -> Problem {
+    let name = module.name_any();
+    let wait = format!("kubectl wait --for=delete module.pintle.dev/{name} && pintle push {name} FILE");
+    let names: Vec<&str> = used_by.iter().map(String::as_str).collect();
+    if let [first, ..] = names[..] {
+        let names = names.join(", ");
+        return Problem::new(format!(
+            "Module {name} is being deleted and is in use by Reconciler {names}; it goes when no Reconciler uses it any more"
+        ))
+        .hint(format!(
+            "push under another name; or: pintle swap {first} ANOTHER-MODULE, and then: {wait}"
+        ));
+    }
+    let finalizers = module.finalizers();
+    let until = match finalizers.iter().any(|finalizer| finalizer != names::FINALIZER_IN_USE) {
+        true => format!("its finalizers are removed: {}", finalizers.join(", ")),
+        false => "the host has seen that no Reconciler uses it".into(),
+    };
+    Problem::new(format!("Module {name} is being deleted; it goes when {until}"))
+        .hint(format!("push under another name; or: {wait}"))
+}
+
 /// Loads the bytes as the operator will.
 fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
     let module = offline::engine()?.load(bytes, None).map_err(|failure| module::refused(file, &failure))?;
@@ -197,6 +235,27 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_module_that_is_being_deleted_is_told_with_until_when_it_is_there() {
+        let module = |finalizers: &[&str]| {
+            let mut module = super::super::fixture::module("web-0.1.0", None);
+            module["metadata"]["finalizers"] = json!(finalizers);
+            serde_json::from_value::<Module>(module).unwrap()
+        };
+        let used_by = BTreeSet::from(["shop".to_owned(), "web".to_owned()]);
+        assert_eq!(
+            going(&module(&[names::FINALIZER_IN_USE]), &used_by).to_string(),
+            "error: Module web-0.1.0 is being deleted and is in use by Reconciler shop, web; it goes when no Reconciler uses it any \
+             more\nhint: push under another name; or: pintle swap shop ANOTHER-MODULE, and then: kubectl wait --for=delete \
+             module.pintle.dev/web-0.1.0 && pintle push web-0.1.0 FILE\n"
+        );
+        let unused = |finalizers: &[&str]| going(&module(finalizers), &BTreeSet::new()).to_string();
+        assert!(
+            unused(&[names::FINALIZER_IN_USE]).contains("when the host has seen that no Reconciler uses it")
+        );
+        assert!(unused(&["a.io/b"]).contains("it goes when its finalizers are removed: a.io/b\n"));
+    }
 
     #[test]
     fn a_module_is_named_as_an_object_is() {

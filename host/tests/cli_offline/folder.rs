@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 /// An empty folder outside of the repository, that goes with its test.
@@ -49,6 +49,8 @@ impl Folder {
             // Neither the cluster nor the build folder of whoever runs the tests.
             .env_remove("KUBECONFIG")
             .env_remove("CARGO_TARGET_DIR")
+            // Nobody sits there who could be asked.
+            .stdin(Stdio::null())
             .output()
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

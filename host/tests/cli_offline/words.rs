@@ -278,9 +278,23 @@ fn whoever_means_the_standard_input_is_told_how_it_is_named() {
 #[test]
 fn help_is_readable_where_sixty_columns_are_all_there_is() {
     let folder = Folder::new();
-    for command in
-        ["new", "build", "render", "test", "simulate", "check", "crds", "rbac", "push", "swap", "operator"]
-    {
+    for command in [
+        "new",
+        "build",
+        "render",
+        "test",
+        "simulate",
+        "check",
+        "crds",
+        "rbac",
+        "push",
+        "swap",
+        "status",
+        "get",
+        "prune",
+        "uninstall",
+        "operator",
+    ] {
         let run = folder.run_with(&[("COLUMNS", "60")], &[command, "--help"]);
         let wide: Vec<&str> = run.stdout.lines().filter(|line| line.chars().count() > 60).collect();
         assert!(run.code == 0 && wide.is_empty(), "{command}: {wide:#?}");
@@ -350,6 +364,16 @@ fn where_pintle_is_not_installed_the_hint_is_a_command_that_works() {
         run.stderr.ends_with("hint: run: kubectl apply --server-side -f deploy/install.yaml\n"),
         "{run:?}"
     );
+}
+
+#[test]
+fn nothing_is_removed_from_a_cluster_that_nobody_was_asked_about() {
+    let folder = Folder::new();
+    let run = folder.run(&["uninstall", "--kubeconfig", "missing"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("no terminal") && run.stderr.ends_with("then add --yes\n"), "{run:?}");
+    let run = folder.run(&["get", "modules", "-A", "--kubeconfig", "missing"]);
+    assert!(run.code == 2 && run.stderr.contains("are for roots"), "{run:?}");
 }
 
 /// What the guest says of a root that its CRD would not let in is worth a case: older roots were let in, and CRDs of others are laxer.

@@ -1,0 +1,81 @@
+//! A cluster in memory for the tests of commands that talk to one, and objects for it.
+
+use kube::Client;
+use pintle_core::object;
+use pintle_simulator::{Act, ApiServer, Options};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub(super) const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+/// When everything was created.
+pub(super) const CREATED: &str = "2000-01-01T00:00:00Z";
+
+/// A cluster with the host's CRDs, one of kind A of group a.io, and these objects with their statuses.
+pub(super) fn cluster(objects: &[Value]) -> (ApiServer, Client) {
+    let server = ApiServer::new(Options::default());
+    for object in pintle_api::crds().iter().chain([&crd()]).chain(objects) {
+        server.act("test", &Act::Create(object.clone())).unwrap();
+        if object["kind"] != "CustomResourceDefinition" && object.get("status").is_some() {
+            let act = Act::Merge {
+                target: object::reference(object),
+                subresource: Some("status".into()),
+                patch: json!({"status": object["status"]}),
+            };
+            server.act("test", &act).unwrap();
+        }
+    }
+    let client = Client::new(server.service("cli"), "default");
+    (server, client)
+}
+
+fn crd() -> Value {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "as.a.io"},
+        "spec": {"group": "a.io", "scope": "Namespaced", "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": schema}}]}})
+}
+
+pub(super) fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A condition of this type and status.
+pub(super) fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({"type": name, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED})
+}
+
+/// A Module; of this guest, if it was loaded.
+pub(super) fn module(name: &str, guest: Option<&str>) -> Value {
+    let status = guest.map_or_else(
+        || json!({}),
+        |guest| json!({"manifest": {"name": guest, "version": "0.1.0"}, "size": 7, "conditions": [condition("Ready", "True", "Succeeded", "")]}),
+    );
+    json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Module",
+        "metadata": {"name": name, "creationTimestamp": CREATED}, "status": status,
+        "spec": {"digest": DIGEST, "source": {"configMap": {"namespace": "pintle-system", "name": name, "key": "k"}}}})
+}
+
+/// A Reconciler `r` for kind A that wants one Module and has another in force, with its conditions.
+pub(super) fn reconciler(module: &str, active: Option<&str>, conditions: &[Value]) -> Value {
+    let active = active.map(|name| json!({"module": name, "digest": DIGEST, "since": CREATED}));
+    let mut status = json!({"roots": {"total": 3, "ready": 1, "failing": 2}, "conditions": conditions});
+    if let Some(active) = active {
+        status["active"] = active;
+    }
+    json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r", "creationTimestamp": CREATED},
+        "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": module}, "status": status})
+}
+
+/// A root of kind A with its conditions.
+pub(super) fn root(namespace: &str, name: &str, conditions: &[Value]) -> Value {
+    json!({"apiVersion": "a.io/v1", "kind": "A", "status": {"conditions": conditions},
+        "metadata": {"namespace": namespace, "name": name, "creationTimestamp": CREATED}})
+}
+
+/// Objects as the commands read them.
+pub(super) fn read<K: DeserializeOwned>(values: &[Value]) -> Vec<K> {
+    values.iter().map(|value| serde_json::from_value(value.clone()).unwrap()).collect()
+}

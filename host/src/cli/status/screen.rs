@@ -1,0 +1,291 @@
+//! What `pintle status` shows, and in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use pintle_api::{Module, Reconciler};
+use pintle_core::{
+    reasons::{self, Object},
+    text,
+};
+use pintle_wit::{Condition, ConditionStatus};
+
+use super::super::{
+    get::manifest_text,
+    host::Host,
+    output,
+    readiness::Readiness,
+    roots::{self, Root, Unread},
+    table::{Table, age, wrapped},
+};
+
+/// How many roots are shown with everything else.
+const ROOTS_SHOWN: usize = 10;
+
+/// How much of a message is shown with everything else, in bytes.
+const MESSAGE_BYTES: usize = 300;
+
+/// Everything that was read.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// The host.
+    pub(super) host: Host,
+    /// The Reconcilers, sorted by name.
+    pub(super) reconcilers: Vec<Reconciler>,
+    /// The Modules, sorted by name.
+    pub(super) modules: Vec<Module>,
+    /// The Reconcilers that use a Module, by its name.
+    pub(super) users: BTreeMap<String, BTreeSet<String>>,
+    /// The roots of the Reconcilers.
+    pub(super) roots: Vec<Root>,
+    /// The kinds of roots that could not be read.
+    pub(super) unread: Vec<Unread>,
+}
+
+/// What somebody asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Everything, on one screen.
+    Everything,
+    /// One Reconciler, with all of its roots that are not ready.
+    Reconciler,
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub(super) struct Screen {
+    host: Vec<[String; 2]>,
+    reconcilers: Table,
+    modules: Table,
+    unused: usize,
+    roots: Table,
+    /// How many roots are not ready, and how many there are.
+    not_ready: (usize, usize),
+    unread: Vec<String>,
+    /// What to do, each with what it is about.
+    next: Vec<(String, String)>,
+    /// Whether everything is ready.
+    pub(super) is_well: bool,
+}
+
+/// Decides what is shown.
+pub(super) fn of(seen: &Seen, what: What, now: Timestamp) -> Screen {
+    let mut next = Next::default();
+    let works = seen.host.works(now);
+    if !works {
+        let namespace = &seen.host.namespace;
+        let remedy = format!("see whether a host runs, and why not: kubectl -n {namespace} get pods,events");
+        next.0.push(("no host".into(), remedy));
+    }
+    let not_ready = not_ready(seen);
+    let all_ready = |conditions: &[Condition], generation| Readiness::of(conditions, generation).is_ready();
+    let modules_ready = seen.modules.iter().all(|module| {
+        module.status.as_ref().is_some_and(|status| all_ready(&status.conditions, module.metadata.generation))
+    });
+    let reconcilers_ready = seen.reconcilers.iter().all(|reconciler| {
+        reconciler.status.as_ref().is_some_and(|status| {
+            all_ready(&status.conditions, reconciler.metadata.generation)
+                && roots_ready(reconciler).is_none_or(|roots| roots.status == ConditionStatus::True)
+        })
+    });
+    let reconcilers = reconcilers(seen, what, &mut next);
+    let (modules, unused) = modules(seen, what, &mut next);
+    Screen {
+        host: seen.host.lines(now),
+        reconcilers,
+        modules,
+        unused,
+        roots: blocking(&not_ready, what, &mut next, now),
+        not_ready: (not_ready.len(), seen.roots.len()),
+        unread: seen.unread.iter().map(Unread::text).collect(),
+        next: next.0,
+        is_well: works && modules_ready && reconcilers_ready && not_ready.is_empty(),
+    }
+}
+
+impl Screen {
+    /// What is shown as text. Messages are wrapped to the width.
+    pub(super) fn text(&self, width: usize) -> String {
+        let mut text = output::columns(&self.host);
+        let mut part = |part: String| {
+            text.push('\n');
+            text.push_str(&part);
+        };
+        if self.reconcilers.is_empty() {
+            part("There are no Reconcilers.\n".into());
+        } else {
+            part(self.reconcilers.text(width));
+        }
+        let mut modules = match self.modules.is_empty() {
+            true => "No Reconciler uses a Module.\n".into(),
+            false => self.modules.text(width),
+        };
+        if self.unused > 0 {
+            modules.push_str(&format!("and {} that no Reconciler uses: pintle get modules\n", self.unused));
+        }
+        part(modules);
+        if !self.unread.is_empty() {
+            let lines: String = self.unread.iter().map(|line| wrapped(line, "  ", width)).collect();
+            part(format!("Roots that cannot be read:\n{lines}"));
+        }
+        let (count, total) = self.not_ready;
+        if count > 0 {
+            let first = match count > self.roots.len() {
+                true => format!("; the first {} are", self.roots.len()),
+                false => String::new(),
+            };
+            let (is, of) = (if count == 1 { "is" } else { "are" }, if total == 1 { "root" } else { "roots" });
+            part(format!("{count} of {total} {of} {is} not ready{first}:\n{}", self.roots.text(width)));
+        }
+        if !self.next.is_empty() {
+            let lines: String = self
+                .next
+                .iter()
+                .map(|(about, remedy)| wrapped(&format!("{about}: {remedy}"), "  ", width))
+                .collect();
+            part(format!("What to do:\n{lines}"));
+        }
+        if self.is_well {
+            part(match self.unread.is_empty() {
+                true => "Everything is ready.\n".into(),
+                false => "Everything that can be read is ready.\n".into(),
+            });
+        }
+        text
+    }
+}
+
+/// What to do about reasons: each once, in the order in which they are met.
+#[derive(Default)]
+struct Next(Vec<(String, String)>);
+
+impl Next {
+    fn about(&mut self, reason: &str, object: Object) {
+        let known = reasons::ALL.iter().find(|known| known.name == reason && known.on.contains(&object));
+        if let Some(known) = known
+            && !self.0.iter().any(|(about, _)| about == reason)
+        {
+            self.0.push((reason.into(), known.remedy.into()));
+        }
+    }
+}
+
+/// A message, as much of it as there is room for.
+fn message(text: &str, what: What) -> String {
+    match what {
+        What::Everything => text::clean(text, MESSAGE_BYTES),
+        What::Reconciler => text.into(),
+    }
+}
+
+fn roots_ready(reconciler: &Reconciler) -> Option<&Condition> {
+    let conditions = &reconciler.status.as_ref()?.conditions;
+    conditions.iter().find(|condition| condition.r#type == reasons::ROOTS_READY)
+}
+
+/// The roots that are not ready: those that only a change can help first, then those for which that has been so for longest. A root
+/// whose kind has no conditions says nothing; it counts as ready where its Reconciler says that all roots are.
+fn not_ready(seen: &Seen) -> Vec<&Root> {
+    let says_that_all_are_ready = |root: &Root| {
+        let mut of = seen.reconcilers.iter().filter(|reconciler| roots::is_of(root, reconciler));
+        of.any(|reconciler| {
+            roots_ready(reconciler).is_some_and(|roots| roots.status == ConditionStatus::True)
+        })
+    };
+    let blocks = |root: &&Root| {
+        let readiness = &root.readiness;
+        !readiness.is_ready() && (readiness.told || !says_that_all_are_ready(root))
+    };
+    let mut found: Vec<&Root> = seen.roots.iter().filter(blocks).collect();
+    found.sort_by_key(|root| {
+        let Readiness { stalled, since, .. } = &root.readiness;
+        (!stalled, since.is_empty(), since, &root.namespace, &root.kind, &root.name)
+    });
+    found
+}
+
+fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
+    let head = ["RECONCILER", "READY", "MODULE", "ROOTS", "ROOTS READY", "FAILING", "ROOTS REASON"];
+    let mut table = Table::new(&head);
+    for reconciler in &seen.reconcilers {
+        let status = reconciler.status.clone().unwrap_or_default();
+        let readiness = Readiness::of(&status.conditions, reconciler.metadata.generation);
+        let count = |count: fn(&pintle_api::RootCounts) -> u32| {
+            status.roots.as_ref().map_or_else(String::new, |roots| count(roots).to_string())
+        };
+        let roots = roots_ready(reconciler);
+        table.row([
+            reconciler.name_any(),
+            readiness.status.as_str().into(),
+            status.active.as_ref().map(|active| active.module.clone()).unwrap_or_default(),
+            count(|roots| roots.total),
+            count(|roots| roots.ready),
+            count(|roots| roots.failing),
+            roots.map(|roots| roots.reason.clone()).unwrap_or_default(),
+        ]);
+        if !readiness.is_ready() {
+            table.below(&message(&readiness.why(), what));
+            next.about(&readiness.reason, Object::Reconciler);
+        }
+        if let Some(roots) = roots.filter(|roots| roots.status != ConditionStatus::True) {
+            table.below(&message(&roots.message, what));
+        }
+    }
+    table
+}
+
+/// The Modules that are in use, not ready or being deleted, and how many there are besides.
+fn modules(seen: &Seen, what: What, next: &mut Next) -> (Table, usize) {
+    let mut table = Table::new(&["MODULE", "READY", "GUEST", "VERSION", "USED BY"]);
+    let mut unused = 0;
+    for module in &seen.modules {
+        let name = module.name_any();
+        let status = module.status.clone().unwrap_or_default();
+        let readiness = Readiness::of(&status.conditions, module.metadata.generation);
+        let users: Vec<&str> = seen.users.get(&name).into_iter().flatten().map(String::as_str).collect();
+        let is_deleting = module.metadata.deletion_timestamp.is_some();
+        if users.is_empty() && readiness.is_ready() && !is_deleting {
+            unused += 1;
+            continue;
+        }
+        table.row([
+            name,
+            readiness.status.as_str().into(),
+            manifest_text(module, "name"),
+            manifest_text(module, "version"),
+            users.join(","),
+        ]);
+        if !readiness.is_ready() {
+            table.below(&message(&readiness.why(), what));
+            next.about(&readiness.reason, Object::Module);
+        }
+        if is_deleting {
+            table.below("It is being deleted, and goes when no Reconciler uses it any more.");
+            next.about(reasons::USED_BY_RECONCILER, Object::Module);
+        }
+    }
+    (table, unused)
+}
+
+fn blocking(not_ready: &[&Root], what: What, next: &mut Next, now: Timestamp) -> Table {
+    let shown = match what {
+        What::Everything => ROOTS_SHOWN,
+        What::Reconciler => usize::MAX,
+    };
+    let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "READY", "REASON", "FOR"]);
+    for root in not_ready.iter().take(shown) {
+        let readiness = &root.readiness;
+        table.row([
+            root.namespace.clone().unwrap_or_default(),
+            root.kind.kind.clone(),
+            root.name.clone(),
+            readiness.status.as_str().into(),
+            readiness.reason.clone(),
+            readiness.since.parse().map_or_else(|_| String::new(), |since| age(since, now)),
+        ]);
+        table.below(&message(&readiness.message, what));
+        next.about(&readiness.reason, Object::Root);
+    }
+    table
+}

@@ -1,0 +1,187 @@
+use jiff::Timestamp;
+use pintle_wit::ConditionStatus;
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        fixture::{cluster, condition, module, namespace, reconciler, root},
+        readiness::Readiness,
+    },
+    *,
+};
+
+fn now() -> Timestamp {
+    "2000-01-01T00:10:00Z".parse().unwrap()
+}
+
+fn lease() -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "pintle", "namespace": "pintle-system"},
+        "spec": {"holderIdentity": "host-1", "leaseDurationSeconds": 10,
+            "acquireTime": "2000-01-01T00:00:00.000000Z", "renewTime": "2000-01-01T00:09:58.000000Z"}})
+}
+
+fn ready() -> Value {
+    condition("Ready", "True", "Succeeded", "module web-0.1.0 is in force")
+}
+
+fn stalled(reason: &str, message: &str) -> [Value; 2] {
+    [condition("Ready", "False", reason, message), condition("Stalled", "True", reason, message)]
+}
+
+/// With the host's namespace and Lease.
+async fn seen(objects: &[Value]) -> Seen {
+    let base = [namespace("pintle-system"), namespace("shop"), lease()];
+    let (_server, client) = cluster(&[&base, objects].concat());
+    look(&client, "pintle-system", None).await.unwrap()
+}
+
+#[tokio::test]
+async fn where_everything_is_ready_one_screen_says_so() {
+    let roots = condition("RootsReady", "True", "Succeeded", "3 of 3 roots are ready");
+    let seen = seen(&[
+        module("web-0.1.0", Some("web")),
+        module("web-0.0.9", Some("web")),
+        reconciler("web-0.1.0", Some("web-0.1.0"), &[ready(), roots]),
+        root("shop", "a", &[condition("Ready", "True", "Succeeded", "")]),
+        // Its kind may have no conditions.
+        root("shop", "silent", &[]),
+    ])
+    .await;
+    let screen = screen::of(&seen, What::Everything, now());
+    assert!(screen.is_well);
+    assert_eq!(
+        screen.text(80),
+        "Host   host-1 has led for 10m; it renewed its Lease 2s ago
+
+RECONCILER   READY   MODULE      ROOTS   ROOTS READY   FAILING   ROOTS REASON
+r            True    web-0.1.0   3       1             2         Succeeded
+
+MODULE      READY   GUEST   VERSION   USED BY
+web-0.1.0   True    web     0.1.0     r
+and 1 that no Reconciler uses: pintle get modules
+
+Everything is ready.
+"
+    );
+}
+
+#[tokio::test]
+async fn what_blocks_is_shown_with_why_and_what_to_do() {
+    let roots = condition("RootsReady", "False", "KindNotGranted", "2 of 3 roots fail (2 KindNotGranted)");
+    let seen = seen(&[
+        module("web-0.1.0", Some("web")),
+        reconciler("web-0.1.0", Some("web-0.1.0"), &[ready(), roots]),
+        root(
+            "shop",
+            "working",
+            &[condition("Ready", "False", "ChildNotReady", "Deployment shop/a has 0 of 1 Pods")],
+        ),
+        root("shop", "stalled", &stalled("KindNotGranted", "children[0]: no Secrets are granted")),
+    ])
+    .await;
+    let screen = screen::of(&seen, What::Everything, now());
+    assert!(!screen.is_well);
+    let text = screen.text(72);
+    let (_, blocks) = text.split_once("USED BY\n").unwrap();
+    assert!(text.contains("  KindNotGranted\n  2 of 3 roots fail (2 KindNotGranted)\n"), "{text}");
+    assert!(
+        blocks.contains(
+            "
+2 of 2 roots are not ready:
+NAMESPACE   KIND   NAME      READY   REASON           FOR
+shop        A      stalled   False   KindNotGranted   10m
+  children[0]: no Secrets are granted
+shop        A      working   False   ChildNotReady    10m
+  Deployment shop/a has 0 of 1 Pods
+
+What to do:
+  KindNotGranted: Grant the kind in `spec.grants.children` of the
+  Reconciler, and apply the role that `pintle rbac` prints.
+  ChildNotReady: "
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("Everything"), "{text}");
+}
+
+#[tokio::test]
+async fn with_everything_else_ten_roots_are_shown_and_for_one_reconciler_all() {
+    let mut objects = vec![module("web-0.1.0", Some("web")), reconciler("web-0.1.0", None, &[ready()])];
+    objects.extend(
+        (0..12).map(|n| root("shop", &format!("a{n:02}"), &stalled("Invalid", &"long ".repeat(100)))),
+    );
+    let seen = seen(&objects).await;
+    let shown = |what| {
+        let text = screen::of(&seen, what, now()).text(80);
+        (text.matches("Invalid   10m").count(), text.matches("long").count(), text)
+    };
+    let (rows, words, text) = shown(What::Everything);
+    assert!(text.contains("12 of 12 roots are not ready; the first 10 are:"), "{text}");
+    assert!(rows == 10 && words < 10 * 61, "{rows} {words}");
+    let (rows, words, text) = shown(What::Reconciler);
+    assert!(rows == 12 && words == 1200 && text.contains("12 of 12 roots are not ready:"), "{rows} {words}");
+}
+
+#[tokio::test]
+async fn without_a_host_nothing_is_well() {
+    let (_server, client) = cluster(&[namespace("pintle-system")]);
+    let seen = look(&client, "pintle-system", None).await.unwrap();
+    let screen = screen::of(&seen, What::Everything, now());
+    assert!(!screen.is_well);
+    let text = screen.text(120);
+    assert!(text.starts_with("Host   no host has made the Lease pintle-system/pintle\n"), "{text}");
+    assert!(
+        text.contains("There are no Reconcilers.") && text.contains("kubectl -n pintle-system get pods"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_module_that_is_refused_or_goes_is_shown_although_nobody_uses_it() {
+    let mut refused = module("bad", None);
+    refused["status"] = json!({"conditions": stalled("DigestMismatch", "the bytes are others")});
+    let mut going = module("going", Some("web"));
+    going["metadata"]["finalizers"] = json!(["pintle.dev/in-use"]);
+    let mut seen = seen(&[refused, going]).await;
+    seen.modules[1].metadata.deletion_timestamp = seen.modules[1].metadata.creation_timestamp.clone();
+    let text = screen::of(&seen, What::Everything, now()).text(80);
+    assert!(
+        text.contains("bad      False   <none>   <none>    <none>\n  DigestMismatch: the bytes are others\n"),
+        "{text}"
+    );
+    assert!(text.contains("  It is being deleted"), "{text}");
+}
+
+#[tokio::test]
+async fn roots_that_cannot_be_read_are_named_and_a_missing_reconciler_too() {
+    let mut other = reconciler("web-0.1.0", None, &[ready()]);
+    other["spec"]["for"]["kind"] = json!("Missing");
+    let seen = seen(&[module("web-0.1.0", Some("web")), other]).await;
+    let text = screen::of(&seen, What::Everything, now()).text(100);
+    assert!(
+        text.contains("Roots that cannot be read:\n  Missing (a.io/v1): the API server does not serve"),
+        "{text}"
+    );
+    assert!(text.ends_with("Everything that can be read is ready.\n"), "{text}");
+    let (_server, client) = cluster(&[]);
+    let problem = look(&client, "pintle-system", Some("x")).await.unwrap_err().to_string();
+    assert!(
+        problem.contains("there is no Reconciler x\nhint: see which there are with: pintle get"),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
+async fn a_root_that_says_nothing_blocks_unless_its_reconciler_says_that_all_are_ready() {
+    let objects = |roots: &str| {
+        let roots = condition("RootsReady", roots, "Progressing", "");
+        [module("m", Some("web")), reconciler("m", Some("m"), &[ready(), roots]), root("shop", "silent", &[])]
+    };
+    let silent = seen(&objects("True")).await;
+    assert_eq!(silent.roots[0].readiness.status, ConditionStatus::Unknown);
+    assert_eq!(silent.roots[0].readiness, Readiness::of(&[], None));
+    assert!(screen::of(&silent, What::Everything, now()).is_well);
+    let blocked = screen::of(&seen(&objects("False")).await, What::Everything, now()).text(80);
+    assert!(blocked.contains("silent   Unknown   <none>   <none>\n  no host has said anything"), "{blocked}");
+}

@@ -1,0 +1,183 @@
+//! Tables as kubectl prints them, and the words in their cells.
+
+use jiff::Timestamp;
+use pintle_core::text;
+
+/// The width of what is wrapped where the standard output is no terminal.
+const WIDTH: usize = 100;
+
+/// The longest cell, in bytes: a condition's message.
+const CELL_BYTES_MAX: usize = 4096;
+
+/// What stands in a cell that has no value.
+pub(super) const NONE: &str = "<none>";
+
+/// A table: a head, and rows under it, each of which may have text below.
+#[derive(Debug)]
+pub(super) struct Table {
+    head: Vec<&'static str>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    cells: Vec<String>,
+    below: Vec<String>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub(super) fn new(head: &[&'static str]) -> Self {
+        Self { head: head.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row. An empty cell is shown as [`NONE`].
+    pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.add(cells.into());
+    }
+
+    /// As [`Table::row`], for as many cells as the head has.
+    pub(super) fn add(&mut self, cells: Vec<String>) {
+        let cells = cells.into_iter().map(cell).collect();
+        self.rows.push(Row { cells, below: Vec::new() });
+    }
+
+    /// Adds text below the last row.
+    pub(super) fn below(&mut self, text: &str) {
+        if let Some(row) = self.rows.last_mut() {
+            row.below.push(text::clean(text, CELL_BYTES_MAX));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The table as text. What stands below a row is indented and wrapped to the width; a row never is.
+    pub(super) fn text(&self, width: usize) -> String {
+        let cells = self.rows.iter().map(|row| &row.cells);
+        let mut widths: Vec<usize> = self.head.iter().map(|name| name.len()).collect();
+        for row in cells {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(textwrap::core::display_width(cell));
+            }
+        }
+        let line = |cells: &mut dyn Iterator<Item = &str>| {
+            let mut line = String::new();
+            for (cell, width) in cells.zip(&widths) {
+                let padding = width.saturating_sub(textwrap::core::display_width(cell)) + 3;
+                line.push_str(cell);
+                line.push_str(&" ".repeat(padding));
+            }
+            format!("{}\n", line.trim_end())
+        };
+        let mut text = line(&mut self.head.iter().copied());
+        for row in &self.rows {
+            text.push_str(&line(&mut row.cells.iter().map(String::as_str)));
+            row.below.iter().for_each(|below| text.push_str(&wrapped(below, "  ", width)));
+        }
+        text
+    }
+}
+
+/// A cell: one line without what a terminal would obey, since much of it was written by others.
+fn cell(value: String) -> String {
+    match text::clean(&value, CELL_BYTES_MAX) {
+        empty if empty.is_empty() => NONE.into(),
+        cell => cell,
+    }
+}
+
+/// Text in lines of at most this many columns, each behind the indent. A word that is longer stays whole, so that it can be copied.
+pub(super) fn wrapped(text: &str, indent: &str, width: usize) -> String {
+    let options = textwrap::Options::new(width)
+        .initial_indent(indent)
+        .subsequent_indent(indent)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options) + "\n"
+}
+
+/// How many columns there are for text that is wrapped.
+pub(super) fn width() -> usize {
+    use std::io::IsTerminal as _;
+    if std::io::stdout().is_terminal() { textwrap::termwidth() } else { WIDTH }
+}
+
+/// How long ago something was, as kubectl writes it: `59s`, `5m10s`, `3h`, `12d`, `2y`.
+pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    let two = |many: i64, unit: char, rest: i64, of: char| match rest {
+        0 => format!("{many}{unit}"),
+        rest => format!("{many}{unit}{rest}{of}"),
+    };
+    match seconds {
+        ..120 => format!("{seconds}s"),
+        120..600 => two(minutes, 'm', seconds % 60, 's'),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => two(hours, 'h', minutes % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
+        691_200..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 => two(days / 365, 'y', days % 365, 'd'),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_each_other_three_spaces_apart() {
+        let mut table = Table::new(&["NAME", "READY"]);
+        table.row(["a-long-name".into(), "True".into()]);
+        table.row(["ä".into(), String::new()]);
+        assert_eq!(table.text(80), "NAME          READY\na-long-name   True\nä             <none>\n");
+    }
+
+    #[test]
+    fn what_stands_below_a_row_is_wrapped_and_no_word_is_broken() {
+        let mut table = Table::new(&["NAME"]);
+        table.row(["a".into()]);
+        table.below("one two three four-and-twenty-blackbirds");
+        assert_eq!(table.text(12), "NAME\na\n  one two\n  three\n  four-and-twenty-blackbirds\n");
+    }
+
+    #[test]
+    fn a_cell_has_nothing_that_a_terminal_would_obey() {
+        let mut table = Table::new(&["MESSAGE"]);
+        table.row(["\u{1b}[31mred\nline".into()]);
+        assert_eq!(table.text(80), "MESSAGE\n[31mred line\n");
+    }
+
+    #[test]
+    fn ages_are_those_of_kubectl() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        for (seconds, expected) in [
+            (-5, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (310, "5m10s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (11_100, "3h5m"),
+            (86_400, "24h"),
+            (190_800, "2d5h"),
+            (691_200, "8d"),
+            (63_072_000, "2y"),
+            (63_158_400, "2y1d"),
+            (315_360_000, "10y"),
+        ] {
+            assert_eq!(age(at(0), at(seconds)), expected, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The command `pintle uninstall`: it removes Pintle from a cluster, in the order in which nothing is left that nobody can delete.
+
+mod plan;
+
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    time::Duration,
+};
+
+use clap::Args;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, DynamicObject},
+};
+use pintle_api::{self as api, Module, Reconciler};
+use pintle_kubernetes::connect::Connect;
+use pintle_runtime::clock;
+use serde_json::Value;
+
+use super::{
+    host::Host,
+    live::{self, Progress},
+    output,
+    problem::{CommandStatus, Problem},
+    readiness::{self, Readiness},
+    roots::{self, Root},
+};
+use plan::{Found, Plan, Target};
+
+/// Remove Pintle from a cluster
+///
+/// The command deletes Reconcilers, then Modules, then the objects of deploy/install.yaml with the namespace of the host. It waits after
+/// each step, because the host must take its finalizers off the roots before it goes. Roots, their children and their CRDs stay.
+///
+/// The CRDs of Module and Reconciler stay too, unless --crds is set. The command shows what it deletes and asks before it begins.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Show what would be deleted
+  pintle uninstall --dry-run
+
+  # Delete the CRDs of Pintle too, and do not ask
+  pintle uninstall --crds --yes")]
+pub(super) struct Uninstall {
+    /// Delete the CRDs of Module and Reconciler too
+    #[arg(long)]
+    crds: bool,
+
+    /// Only print what would be deleted
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+
+    /// How long each step may take
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = live::duration)]
+    timeout: Duration,
+
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Uninstall {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
+        if !self.yes && !self.dry_run && !io::stdin().is_terminal() {
+            return Err(Problem::new(
+                "uninstall asks before it deletes, and the standard input is no terminal",
+            )
+            .hint("see what it deletes with: pintle uninstall --dry-run; then add --yes"));
+        }
+        live::block_on(async {
+            let client = self.connect.client().await?;
+            let found = look(&client).await?;
+            let plan = plan::of(&found, self.crds)?;
+            if plan.steps.is_empty() {
+                output::print("Pintle is not installed in this cluster: there is nothing to delete\n")?;
+                return Ok(CommandStatus::Fine);
+            }
+            output::print(&plan.text())?;
+            if self.dry_run {
+                return Ok(CommandStatus::Fine);
+            }
+            if !self.yes && !ask()? {
+                return Err(Problem::failed("nothing was deleted"));
+            }
+            carry_out(&client, &plan, self.timeout, &mut |line| output::print(line)).await?;
+            Ok(CommandStatus::Fine)
+        })
+    }
+}
+
+/// Reads what there is to delete.
+async fn look(client: &Client) -> Result<Found, Problem> {
+    let (mut reconcilers, mut modules) = (Vec::new(), Vec::new());
+    if serves_pintle(client).await? {
+        reconcilers = live::list::<Reconciler>(client, "Reconcilers").await?;
+        modules = live::list::<Module>(client, "Modules").await?;
+    }
+    let mut installed = Vec::new();
+    for target in plan::manifest()? {
+        if get(client, &target).await?.is_some() {
+            installed.push(target);
+        }
+    }
+    let kinds = roots::kinds(&reconcilers, None);
+    let roots = roots::read(client, &kinds, |value, resource| Root::of(&value, resource)).await;
+    let host_works = Host::read(client, api::NAMESPACE).await.works(clock::now());
+    Ok(Found { reconcilers, modules, installed, roots, host_works })
+}
+
+/// Whether the CRDs are there.
+async fn serves_pintle(client: &Client) -> Result<bool, Problem> {
+    match client.list_api_group_resources("pintle.dev/v1alpha1").await {
+        Ok(_) => Ok(true),
+        Err(error) if live::is(&error, 404) => Ok(false),
+        Err(error) => Err(live::problem("the API server", &error)),
+    }
+}
+
+/// Asks on the terminal.
+fn ask() -> Result<bool, Problem> {
+    output::print("Delete all of this? [y/N] ")?;
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+/// Carries out the steps one after the other, and waits for each: what a step deletes must be gone before the next one begins.
+async fn carry_out(
+    client: &Client,
+    plan: &Plan,
+    timeout: Duration,
+    tell: &mut dyn FnMut(&str) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    for step in &plan.steps {
+        for target in step {
+            // The Deployment goes after its Pods, so that the host gives its Lease up while it still may.
+            let params = match target.is("Deployment") {
+                true => DeleteParams::foreground(),
+                false => DeleteParams::background(),
+            };
+            match of(client, target).delete(&target.name, &params).await {
+                Ok(_) => tell(&format!("{target} deleted\n"))?,
+                Err(error) if live::is(&error, 404) => {}
+                Err(error) => return Err(live::problem(target, &error)),
+            }
+        }
+        live::wait(timeout, async || {
+            for target in step {
+                if let Some(left) = get(client, target).await? {
+                    return Ok(Progress::Waiting(still_there(target, &left)));
+                }
+            }
+            Ok(Progress::Done)
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+fn of(client: &Client, target: &Target) -> Api<DynamicObject> {
+    let resource = target.resource.api_resource();
+    match &target.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// The object, unless it is gone.
+async fn get(client: &Client, target: &Target) -> Result<Option<Value>, Problem> {
+    let found = of(client, target).get_opt(&target.name).await;
+    let found = found.map_err(|error| live::problem(target, &error))?;
+    Ok(found.map(serde_json::to_value).transpose()?)
+}
+
+/// Why an object that was deleted is still there.
+fn still_there(target: &Target, left: &Value) -> String {
+    let finalizers: Vec<&str> = pintle_core::object::finalizers(left).collect();
+    let why = match Readiness::of(&readiness::conditions(left), None) {
+        readiness if readiness.told && !readiness.is_ready() => format!("; {}", readiness.why()),
+        _ => String::new(),
+    };
+    match finalizers.as_slice() {
+        [] => format!("{target} is still there{why}"),
+        names => format!("{target} is still there, for its finalizers {}{why}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! What `pintle uninstall` deletes, in which order, and what it leaves.
+
+use std::fmt;
+
+use kube::ResourceExt;
+use pintle_api::{Module, Reconciler};
+use pintle_core::object;
+use pintle_kubernetes::Resource;
+use pintle_offline::documents;
+use pintle_wit::{Kind, names};
+
+use super::{
+    super::{live, plural::plural, problem::Problem},
+    roots::{Root, Roots},
+};
+
+/// What an installation consists of.
+const INSTALL: &str = include_str!("../../../../deploy/install.yaml");
+
+/// The finalizers that the host puts on roots.
+const FINALIZERS_OF_ROOTS: [&str; 3] =
+    [names::FINALIZER_GUEST, names::FINALIZER_INVENTORY, names::FINALIZER_PATCHES];
+
+/// An object to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// How the API server serves its kind.
+    pub(super) resource: Resource,
+    /// Its namespace, unless its kind has none.
+    pub(super) namespace: Option<String>,
+    /// Its name.
+    pub(super) name: String,
+}
+
+impl Target {
+    fn new(kind: Kind, namespace: Option<&str>, name: &str) -> Self {
+        let resource = Resource { plural: plural(&kind.kind), namespaced: namespace.is_some(), kind };
+        Self { resource, namespace: namespace.map(Into::into), name: name.into() }
+    }
+
+    fn own(kind: &str, name: &str) -> Self {
+        Self::new(Kind::new("pintle.dev/v1alpha1", kind), None, name)
+    }
+
+    /// Whether it is of this kind.
+    pub(super) fn is(&self, kind: &str) -> bool {
+        self.resource.kind.kind == kind
+    }
+}
+
+/// As kubectl names it.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&live::resource_name(&self.resource.kind, &self.name))?;
+        match &self.namespace {
+            Some(namespace) => write!(f, " -n {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The objects of deploy/install.yaml, in the order of that file.
+pub(super) fn manifest() -> Result<Vec<Target>, Problem> {
+    let parsed = documents::parse("deploy/install.yaml", INSTALL)?;
+    Ok(parsed
+        .iter()
+        .map(|document| {
+            let value = &document.value;
+            Target::new(object::kind(value), object::namespace(value), object::name(value))
+        })
+        .collect())
+}
+
+/// What was found in a cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The Reconcilers.
+    pub(super) reconcilers: Vec<Reconciler>,
+    /// The Modules.
+    pub(super) modules: Vec<Module>,
+    /// Those objects of [`manifest`] that exist, in its order.
+    pub(super) installed: Vec<Target>,
+    /// The roots of the Reconcilers.
+    pub(super) roots: Roots<Root>,
+    /// Whether a host works.
+    pub(super) host_works: bool,
+}
+
+/// What is deleted, and what is left.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The objects to delete. What one step deletes must be gone before the next one begins.
+    pub(super) steps: Vec<Vec<Target>>,
+    /// What is left, and what that means.
+    stays: Vec<String>,
+}
+
+/// Decides what is deleted: Reconcilers, so that the host takes its finalizers off their roots; Modules; the host, which nothing needs
+/// any more; what it ran with, in the opposite order of the installation; and the CRDs where that is wanted.
+///
+/// # Errors
+/// When there is nobody who would take the host's finalizers off.
+pub(super) fn of(found: &Found, crds: bool) -> Result<Plan, Problem> {
+    let held = found.reconcilers.iter().any(is_held) || found.modules.iter().any(is_held);
+    if held && !found.host_works {
+        return Err(Problem::failed(
+            "no host works, and Reconcilers or Modules have finalizers that the host must take off before they go",
+        )
+        .hint("start the host, and run this again: kubectl -n pintle-system scale deployment pintle --replicas=1"));
+    }
+    let reconcilers = found.reconcilers.iter().map(|object| Target::own("Reconciler", &object.name_any()));
+    let modules = found.modules.iter().map(|object| Target::own("Module", &object.name_any()));
+    let mut rest = found.installed.clone();
+    rest.reverse();
+    let (definitions, rest): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|target| target.is("CustomResourceDefinition"));
+    let (host, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|target| target.is("Deployment"));
+    let has_crds = !definitions.is_empty();
+    let mut steps = vec![reconcilers.collect(), modules.collect(), host, rest];
+    if crds {
+        steps.push(definitions);
+    }
+    steps.retain(|step: &Vec<Target>| !step.is_empty());
+    Ok(Plan { steps, stays: stays(found, has_crds && !crds) })
+}
+
+/// Whether an object has a finalizer of the host.
+fn is_held(object: &impl ResourceExt) -> bool {
+    object.finalizers().iter().any(|name| names::is_ours(name))
+}
+
+/// What is left, and what that means.
+fn stays(found: &Found, crds: bool) -> Vec<String> {
+    let mut stays = vec!["all roots and their CRDs, and the children of roots".to_owned()];
+    let roots = &found.roots.found;
+    let with = |wanted: &[&str]| {
+        let held = |root: &&Root| root.finalizers.iter().any(|name| wanted.contains(&name.as_str()));
+        roots.iter().filter(held).count()
+    };
+    let (held, elsewhere) = (with(&FINALIZERS_OF_ROOTS), with(&[names::FINALIZER_INVENTORY]));
+    if held > 0 {
+        stays.push(format!(
+            "{held} of {} roots without the finalizers of the host: what it would clean up when they are deleted stays",
+            roots.len()
+        ));
+    }
+    if elsewhere > 0 {
+        stays.push(format!(
+            "children in other namespaces of {elsewhere} of {} roots: they do not go with their roots any more",
+            roots.len()
+        ));
+    }
+    stays.extend(
+        found
+            .roots
+            .unread
+            .iter()
+            .map(|unread| format!("roots that could not be looked at: {}", unread.text())),
+    );
+    stays.push(
+        "ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true".into(),
+    );
+    if crds {
+        stays.push("the CRDs of Module and Reconciler: --crds deletes them".into());
+    }
+    stays
+}
+
+impl Plan {
+    /// The plan for people.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::from("These are deleted, in this order:\n");
+        for target in self.steps.iter().flatten() {
+            let all = if target.is("Namespace") { ", with everything in it" } else { "" };
+            text.push_str(&format!("  {target}{all}\n"));
+        }
+        text.push_str("These stay:\n");
+        self.stays.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        text
+    }
+}

@@ -1,0 +1,123 @@
+use std::time::Duration;
+
+use pintle_core::object;
+use pintle_kubernetes::Resource;
+use pintle_simulator::Act;
+use pintle_wit::Kind;
+use serde_json::json;
+
+use super::{
+    super::fixture::{cluster, module, read, reconciler, root},
+    *,
+};
+
+fn found() -> Found {
+    let resource = Resource { kind: Kind::new("a.io/v1", "A"), plural: "as".into(), namespaced: true };
+    let mut held = root("x", "held", &[]);
+    held["metadata"]["finalizers"] = json!(["pintle.dev/inventory", "somebody/else"]);
+    Found {
+        reconcilers: read(&[reconciler("web-0.1.0", None, &[])]),
+        modules: read(&[module("web-0.1.0", None)]),
+        installed: plan::manifest().unwrap(),
+        roots: roots::Roots {
+            found: vec![Root::of(&held, &resource), Root::of(&root("x", "free", &[]), &resource)],
+            unread: Vec::new(),
+        },
+        host_works: true,
+    }
+}
+
+#[test]
+fn who_is_asked_says_yes_in_full_or_with_a_letter() {
+    assert!(is_yes("y\n") && is_yes("YES\n"));
+    assert!(!is_yes("\n") && !is_yes("") && !is_yes("no\n") && !is_yes("yy\n"));
+}
+
+#[test]
+fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
+    let plan = plan::of(&found(), false).unwrap();
+    assert_eq!(
+        plan.text(),
+        "These are deleted, in this order:
+  reconciler.pintle.dev/r
+  module.pintle.dev/web-0.1.0
+  deployment.apps/pintle -n pintle-system
+  networkpolicy.networking.k8s.io/pintle -n pintle-system
+  networkpolicy.networking.k8s.io/default-deny -n pintle-system
+  poddisruptionbudget.policy/pintle -n pintle-system
+  rolebinding.rbac.authorization.k8s.io/pintle -n pintle-system
+  role.rbac.authorization.k8s.io/pintle -n pintle-system
+  clusterrolebinding.rbac.authorization.k8s.io/pintle
+  clusterrole.rbac.authorization.k8s.io/pintle-host
+  clusterrole.rbac.authorization.k8s.io/pintle
+  serviceaccount/pintle -n pintle-system
+  namespace/pintle-system, with everything in it
+These stay:
+  all roots and their CRDs, and the children of roots
+  1 of 2 roots without the finalizers of the host: what it would clean up when they are deleted stays
+  children in other namespaces of 1 of 2 roots: they do not go with their roots any more
+  ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
+  the CRDs of Module and Reconciler: --crds deletes them
+"
+    );
+    assert_eq!(plan.steps.len(), 4);
+}
+
+#[test]
+fn the_crds_go_last_and_only_where_that_is_said() {
+    let plan = plan::of(&found(), true).unwrap();
+    let last: Vec<String> = plan.steps[4].iter().map(ToString::to_string).collect();
+    assert_eq!(
+        last,
+        [
+            "customresourcedefinition.apiextensions.k8s.io/reconcilers.pintle.dev",
+            "customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev"
+        ]
+    );
+    assert!(!plan.text().contains("--crds"));
+}
+
+#[test]
+fn nothing_is_begun_that_only_a_host_could_finish() {
+    let mut without = Found { host_works: false, ..found() };
+    assert!(plan::of(&without, false).is_ok(), "there is no finalizer to take off");
+    without.reconcilers[0].metadata.finalizers = Some(vec!["pintle.dev/roots".into()]);
+    let problem = plan::of(&without, false).unwrap_err();
+    assert_eq!(problem.exit_code(), 1);
+    assert!(
+        problem.to_string().starts_with("error: no host works, and Reconcilers or Modules have finalizers"),
+        "{problem}"
+    );
+    assert!(problem.to_string().contains("hint: start the host"), "{problem}");
+}
+
+#[test]
+fn where_nothing_is_installed_there_is_nothing_to_do() {
+    let nothing = Found { reconcilers: Vec::new(), modules: Vec::new(), installed: Vec::new(), ..found() };
+    assert!(plan::of(&nothing, true).unwrap().steps.is_empty());
+}
+
+#[tokio::test]
+async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
+    let mut held = reconciler("web-0.1.0", None, &[]);
+    held["metadata"]["finalizers"] = json!(["pintle.dev/roots"]);
+    let (server, client) = cluster(&[module("web-0.1.0", None), held.clone()]);
+    let plan = plan::of(&Found { installed: Vec::new(), ..found() }, false).unwrap();
+    let mut told = String::new();
+    let mut tell = |line: &str| {
+        told.push_str(line);
+        Ok(())
+    };
+    let problem = carry_out(&client, &plan, Duration::ZERO, &mut tell).await.unwrap_err().to_string();
+    assert!(
+        problem.contains("reconciler.pintle.dev/r is still there, for its finalizers pintle.dev/roots"),
+        "{problem}"
+    );
+    assert!(server.object(&object::reference(&module("web-0.1.0", None))).is_some());
+    let target = object::reference(&held);
+    let patch = json!({"metadata": {"finalizers": null}});
+    server.act("host", &Act::Merge { target, subresource: None, patch }).unwrap();
+    carry_out(&client, &plan, Duration::from_secs(5), &mut tell).await.unwrap();
+    assert!(server.object(&object::reference(&module("web-0.1.0", None))).is_none());
+    assert_eq!(told, "reconciler.pintle.dev/r deleted\nmodule.pintle.dev/web-0.1.0 deleted\n");
+}

@@ -1,0 +1,141 @@
+//! What people see with Pintle's own command line.
+
+use std::{
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, ensure};
+use pintle_testbed::ControlPlane;
+use serde_json::Value;
+
+use crate::repository;
+
+pub(crate) const NAME: &str = "the command line shows what is there, what blocks, and what may go";
+
+/// Removes Pintle from the cluster: the last thing that is done with it.
+pub(crate) const REMOVES: &str = "the command line removes Pintle and leaves the roots and their children";
+
+const NAMESPACE: &str = "commands";
+
+struct Said {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn pintle(plane: &ControlPlane, arguments: &[&str]) -> anyhow::Result<Said> {
+    let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
+        .args(arguments)
+        .env("KUBECONFIG", plane.kubeconfig())
+        .stdin(Stdio::null())
+        .output()?;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("no UTF-8");
+    Ok(Said { code: output.status.code(), stdout: text(output.stdout)?, stderr: text(output.stderr)? })
+}
+
+/// What a command prints that succeeds.
+fn printed(plane: &ControlPlane, arguments: &[&str]) -> anyhow::Result<String> {
+    let said = pintle(plane, arguments)?;
+    ensure!(said.code == Some(0), "pintle {}: {}{}", arguments.join(" "), said.stdout, said.stderr);
+    Ok(said.stdout)
+}
+
+fn webserver(namespace: &str, name: &str, node_port: u16) -> String {
+    format!(
+        "{{apiVersion: my.domain/v1, kind: WebServer, metadata: {{name: {name}, namespace: {namespace}}}, \
+         spec: {{image: 'nginx:1.23.1', replicas: 1, nodePort: {node_port}}}}}"
+    )
+}
+
+/// With the guests and the host that ran the scenarios.
+pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
+    let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
+    kubectl(&["create", "namespace", NAMESPACE])?;
+    plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "fine", 30_110)))?;
+    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=30s", "ws/fine"])?;
+
+    let roots = printed(plane, &["get", "roots", "-n", NAMESPACE])?;
+    let rows: Vec<Vec<&str>> = roots.lines().map(|line| line.split_whitespace().collect()).collect();
+    ensure!(rows[0] == ["NAMESPACE", "KIND", "NAME", "READY", "REASON", "MESSAGE", "AGE"], "{roots}");
+    ensure!(rows[1][..5] == [NAMESPACE, "WebServer", "fine", "True", "Succeeded"], "{roots}");
+    let module = printed(plane, &["get", "module", "webserver-0.1.0", "-o", "json"])?;
+    let module: Value = serde_json::from_str(&module)?;
+    ensure!(module["status"]["manifest"]["name"] == "webserver", "{module}");
+    let reconcilers = printed(plane, &["get", "reconcilers", "-o", "wide"])?;
+    ensure!(reconcilers.contains("webserver       WebServer"), "{reconcilers}");
+
+    // A Deployment of that name belongs to nobody.
+    kubectl(&["create", "deployment", "taken", "-n", NAMESPACE, "--image=nginx", "--replicas=0"])?;
+    plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "taken", 30_111)))?;
+    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready=False", "--timeout=30s", "ws/taken"])?;
+    let status = pintle(plane, &["status", "webserver"])?;
+    let shown = ["has led for", "RECONCILER", "webserver-0.1.0", "taken", "What to do:"];
+    ensure!(
+        status.code == Some(1) && shown.iter().all(|word| status.stdout.contains(word)),
+        "{:?} {}{}",
+        status.code,
+        status.stdout,
+        status.stderr
+    );
+    kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"])?;
+    prunes(plane)
+}
+
+fn prunes(plane: &ControlPlane) -> anyhow::Result<()> {
+    let file = guests().join("darkroom-next.wasm").display().to_string();
+    printed(plane, &["push", "darkroom-next", &file, "--wait"])?;
+    let told = printed(plane, &["prune", "modules", "--keep", "0", "--dry-run"])?;
+    ensure!(told.contains("module.pintle.dev/darkroom-next deleted (dry run)"), "{told}");
+    ensure!(!told.contains("darkroom-0.1.0"), "it is in use: {told}");
+    printed(plane, &["get", "module", "darkroom-next"])?;
+    let told = printed(plane, &["prune", "modules", "--keep", "0"])?;
+    ensure!(told.contains("module.pintle.dev/darkroom-next deleted\n"), "{told}");
+    ensure!(pintle(plane, &["get", "module", "darkroom-next"])?.code == Some(1), "it is still there");
+    Ok(())
+}
+
+/// A Module in use that was deleted goes later, and cannot be pushed until then.
+fn refuses_to_push_what_goes(plane: &ControlPlane) -> anyhow::Result<()> {
+    plane.run_kubectl(&["delete", "module", "darkroom-0.1.0", "--wait=false"], None)?;
+    let file = guests().join("darkroom.wasm").display().to_string();
+    let said = pintle(plane, &["push", "darkroom-0.1.0", &file])?;
+    ensure!(
+        said.code == Some(2) && said.stderr.contains("is being deleted and is in use by Reconciler darkroom"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+    Ok(())
+}
+
+/// Where `cargo xtask guests` puts them.
+fn guests() -> PathBuf {
+    env::var_os("PINTLE_GUEST_DIR").map_or_else(|| repository().join("target/guests"), Into::into)
+}
+
+/// The host works until it goes.
+pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
+    let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
+    kubectl(&["create", "namespace", "stays"])?;
+    plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver("stays", "stays", 30_112)))?;
+    kubectl(&["wait", "-n", "stays", "--for=condition=Ready", "--timeout=30s", "ws/stays"])?;
+    refuses_to_push_what_goes(plane)?;
+    let planned = printed(plane, &["uninstall", "--crds", "--dry-run"])?;
+    ensure!(planned.contains("namespace/pintle-system, with everything in it"), "{planned}");
+    printed(plane, &["get", "reconciler", "webserver"])?;
+    let told = printed(plane, &["uninstall", "--crds", "--yes"])?;
+    ensure!(
+        told.ends_with("customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev deleted\n"),
+        "{told}"
+    );
+    let left = kubectl(&["get", "crds,namespaces,clusterroles", "-o", "name"])?;
+    for gone in ["reconcilers.pintle.dev", "modules.pintle.dev", "namespace/pintle-system", "/pintle-host"] {
+        ensure!(!left.contains(gone), "{gone} is still there:\n{left}");
+    }
+    kubectl(&["get", "-n", "stays", "ws/stays", "deployment/stays"])?;
+    let again = printed(plane, &["uninstall", "--crds", "--yes"])?;
+    ensure!(again.contains("there is nothing to delete"), "{again}");
+    Ok(())
+}

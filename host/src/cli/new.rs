@@ -1,4 +1,4 @@
-//! The command `pintle new`: it makes a guest from the templates in `host/templates/guest`.
+//! The command `pintle new`: it makes a guest from the templates in `host/templates`.
 
 use std::{
     fs,
@@ -18,11 +18,16 @@ use super::{
 ///
 /// The command creates a directory with a guest that builds. The guest has a custom resource with its CRD, and one function that
 /// answers with a ConfigMap and a Deployment. A Reconciler, a sample and a golden case are included.
+///
+/// With `--minimal`, the answer is one ConfigMap, and there is no config, no status and no README.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # Create a guest for the kind Greeting in ./greeting
   pintle new greeting
+
+  # Begin with as little as possible
+  pintle new greeting --minimal
 
   # Choose the group, the kind and the directory
   pintle new pages --group example.org \\
@@ -47,24 +52,43 @@ pub(super) struct New {
     #[arg(long)]
     kind: Option<String>,
 
-    /// Directory of the SDK, `guest-sdk` in the sources of Pintle [default: the sources that this pintle was built from]
+    /// Create the least guest that works
+    #[arg(long)]
+    minimal: bool,
+
+    /// Directory of the SDK, `guest-sdk` in the sources of Pintle. A relative path stays relative in Cargo.toml, and so does a path
+    /// within one repository [default: the sources that this pintle was built from]
     #[arg(long, value_name = "DIR", env = "PINTLE_SDK")]
     sdk: Option<PathBuf>,
 }
 
-/// The files of a guest, with placeholders.
-const FILES: [(&str, &str); 11] = [
+/// The files of every guest, with placeholders.
+const COMMON: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../../templates/guest/Cargo.toml.in")),
     (".gitignore", include_str!("../../templates/guest/gitignore.in")),
+    ("src/bin/schema.rs", include_str!("../../templates/guest/src/bin/schema.rs")),
+];
+
+/// The other files of the full guest.
+const FULL: [(&str, &str); 8] = [
     ("README.md", include_str!("../../templates/guest/README.md")),
     ("src/lib.rs", include_str!("../../templates/guest/src/lib.rs")),
     ("src/resource.rs", include_str!("../../templates/guest/src/resource.rs")),
-    ("src/bin/schema.rs", include_str!("../../templates/guest/src/bin/schema.rs")),
     ("crd.yaml", include_str!("../../templates/guest/crd.yaml")),
     ("config.schema.json", include_str!("../../templates/guest/config.schema.json")),
     ("reconciler.yaml", include_str!("../../templates/guest/reconciler.yaml")),
     ("sample.yaml", include_str!("../../templates/guest/sample.yaml")),
     ("cases/sample.yaml", include_str!("../../templates/guest/cases/sample.yaml")),
+];
+
+/// The other files of the minimal guest.
+const MINIMAL: [(&str, &str); 6] = [
+    ("src/lib.rs", include_str!("../../templates/minimal/src/lib.rs")),
+    ("crd.yaml", include_str!("../../templates/minimal/crd.yaml")),
+    ("config.schema.json", include_str!("../../templates/minimal/config.schema.json")),
+    ("reconciler.yaml", include_str!("../../templates/minimal/reconciler.yaml")),
+    ("sample.yaml", include_str!("../../templates/minimal/sample.yaml")),
+    ("cases/sample.yaml", include_str!("../../templates/minimal/cases/sample.yaml")),
 ];
 
 /// Crates that a guest is built with: another of their name would be taken for them.
@@ -95,12 +119,16 @@ const NAME_MAX: usize = 40;
 impl New {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
-        let names = self.names()?;
+        let mut names = self.names()?;
         if dir.is_dir() && fs::read_dir(&dir)?.next().is_some() || dir.is_file() {
             return Err(Problem::new(format!("{} exists and is not empty", dir.display()))
                 .hint("name another with --dir"));
         }
-        for (file, template) in FILES {
+        fs::create_dir_all(&dir)
+            .map_err(|error| Problem::new(format!("{} cannot be created: {error}", dir.display())))?;
+        let is_relative = self.sdk.as_deref().is_some_and(Path::is_relative);
+        names.sdk = dependency(&names.sdk, &dir.canonicalize()?, is_relative, &|path| path.exists());
+        for (file, template) in COMMON.iter().chain(if self.minimal { &MINIMAL[..] } else { &FULL }) {
             write(&dir.join(file), &names.fill(template))?;
         }
         let dir = dir.display();
@@ -135,6 +163,8 @@ impl New {
             "Guest",
             "Kind",
             "Manifest",
+            "NoConfig",
+            "Object",
             "Request",
             "Response",
             "Rollout",
@@ -203,7 +233,29 @@ impl Names {
             .replace("__SINGULAR__", &self.kind.to_lowercase())
             .replace("__PLURAL__", &self.plural)
             .replace("__GROUP__", &self.group)
+            .replace("__SDK_COMMENT__", if self.sdk.is_absolute() { SDK_COMMENT } else { "" })
+            .replace("__SDK_README__", if self.sdk.is_absolute() { ABSOLUTE } else { RELATIVE })
             .replace("__SDK__", &sdk)
+    }
+}
+
+/// What the guest's Cargo.toml and README say of the path of the SDK.
+const SDK_COMMENT: &str =
+    "# The path is of this machine. To build the guest on another, write where Pintle's sources are there.\n";
+const ABSOLUTE: &str = "It is a path of this machine.
+To build the guest on another machine, get Pintle's sources there and change the path in Cargo.toml.
+A path that is relative to Cargo.toml stays true if the sources and the guest are in one repository, for example with Pintle as a git submodule.";
+const RELATIVE: &str = "It is relative to Cargo.toml.
+If you move the guest or the sources, change it.";
+
+/// The path by which a guest in `dir` depends on the SDK; both are absolute and without links. It is relative where somebody gave a
+/// relative one, and where a repository or a workspace has both, so that a clone of it builds.
+fn dependency(sdk: &Path, dir: &Path, is_relative: bool, exists: &dyn Fn(&Path) -> bool) -> PathBuf {
+    let is_tree = |above: &&Path| exists(&above.join(".git")) || exists(&above.join("Cargo.toml"));
+    let have_one_tree = || sdk.ancestors().skip(1).filter(is_tree).any(|above| dir.starts_with(above));
+    match is_relative || have_one_tree() {
+        true => pathdiff::diff_paths(sdk, dir).unwrap_or_else(|| sdk.to_owned()),
+        false => sdk.to_owned(),
     }
 }
 
@@ -239,9 +291,24 @@ mod tests {
             sdk: "/sdk".into(),
         };
         assert_eq!((names.kind.as_str(), names.plural.as_str()), ("PhotoAlbum", "photoalbums"));
-        for (file, template) in FILES {
+        for (file, template) in COMMON.iter().chain(&FULL).chain(&MINIMAL) {
             let text = names.fill(template);
             assert!(!text.contains("__"), "{file}: {text}");
         }
+    }
+
+    #[test]
+    fn the_path_of_the_sdk_is_relative_where_a_clone_has_both() {
+        let depends = |dir: &str, is_relative, tree: &str| {
+            let exists = |path: &Path| path == Path::new(tree);
+            dependency(Path::new("/src/pintle/guest-sdk"), Path::new(dir), is_relative, &exists)
+        };
+        let (relative, absolute) = (PathBuf::from("../../src/pintle/guest-sdk"), "/src/pintle/guest-sdk");
+        assert_eq!(depends("/home/greeter", false, "/src/pintle/.git"), PathBuf::from(absolute));
+        assert_eq!(depends("/home/greeter", true, "/src/pintle/.git"), relative, "as it was given");
+        let inside = PathBuf::from("../../guest-sdk");
+        assert_eq!(depends("/src/pintle/guests/greeter", false, "/src/pintle/.git"), inside);
+        assert_eq!(depends("/src/pintle/guests/greeter", false, "/src/pintle/Cargo.toml"), inside);
+        assert_eq!(depends("/src/guest", false, "/src/.git"), PathBuf::from("../pintle/guest-sdk"));
     }
 }

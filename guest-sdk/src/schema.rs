@@ -9,6 +9,10 @@
 //! ```
 //!
 //! `cargo run --features schema` then writes both files. `-- --check` compares them, and exits with 1 if one is stale.
+//!
+//! `-- call` reads a request from the standard input, as JSON, calls the guest and prints its answer or its failure. A guest that panics
+//! writes the message to the standard error, which WebAssembly has no place for: `pintle render`, `test` and `simulate` use it to show
+//! the message when a module traps.
 
 mod crd;
 mod files;

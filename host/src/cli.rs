@@ -1,6 +1,7 @@
 //! The command line.
 
 mod build;
+mod build_folder;
 mod cargo;
 mod check;
 mod compile;
@@ -11,6 +12,7 @@ mod get;
 mod host;
 mod live;
 mod module;
+mod native;
 mod new;
 mod operator;
 mod output;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it expects")]
 
+#[path = "cli_offline/author.rs"]
+mod author;
 #[path = "cli_offline/folder.rs"]
 mod folder;
 #[path = "cli_offline/guests.rs"]
@@ -381,52 +383,6 @@ fn a_folder_that_is_no_guest_cannot_be_built() {
     let run = Folder::new().run(&["build"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("no Cargo.toml") && run.stderr.contains("pintle new NAME"), "{run:?}");
-}
-
-/// The story of the README, from an empty folder outside of the repository. Slow, since it compiles a guest: some 30 seconds.
-#[test]
-fn a_new_guest_builds_and_passes_its_case() {
-    let folder = Folder::new();
-    let run = folder.run(&["new", "photo-album", "--group", "pictures.example.com"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let generated = ["photo-album/crd.yaml", "photo-album/config.schema.json"];
-    let before = generated.map(|file| folder.read(file));
-    let run = folder.run(&["build", "photo-album"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert_eq!(
-        before,
-        generated.map(|file| folder.read(file)),
-        "what `new` writes is what `build` generates"
-    );
-    let run = folder.run(&["test", "photo-album/photo-album.wasm", "photo-album/cases"]);
-    assert_eq!(run.stdout, "ok      photo-album/cases/sample.yaml\n1 passed, 0 failed\n", "{run:?}");
-    let files = ["sample.yaml", "reconciler.yaml", "crd.yaml"].map(|file| format!("photo-album/{file}"));
-    let run = folder.run(&[
-        "render",
-        "photo-album/photo-album.wasm",
-        "-f",
-        &files[0],
-        "-f",
-        &files[1],
-        "-f",
-        &files[2],
-    ]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let run = folder.run(&["check", "photo-album/photo-album.wasm"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let module = std::fs::read(folder.path("photo-album/photo-album.wasm")).unwrap();
-    let here = folder.path("").display().to_string();
-    assert!(
-        !String::from_utf8_lossy(&module).contains(here.trim_end_matches('/')),
-        "no path of this machine is in the module"
-    );
-
-    folder.write("photo-album/crd.yaml", "stale");
-    let run = folder.run(&["build", "photo-album", "--locked"]);
-    assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("crd.yaml is stale"), "{run:?}");
-    let run = folder.run(&["new", "photo-album"]);
-    assert_eq!(run.code, 2, "{run:?}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Writes the generated files of a guest, the CRD and the schema of its config, or checks that they are up to date.
 
-use std::{env, fmt, fs, path::Path, process::ExitCode};
+use std::{env, fmt, fs, io, path::Path, process::ExitCode};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
 use super::{Invalid, Root, crd};
-use crate::Guest;
+use crate::{Guest, call};
 
 /// The JSON Schema of a guest's config, without references.
 pub fn config_schema<G>() -> Value
@@ -57,7 +57,9 @@ where
     ])
 }
 
-/// Writes the generated files into the guest's folder. With `--check`, compares them instead, and the exit code is 1 if one is stale.
+/// Writes the generated files into the guest's folder. With `--check`, compares them instead, and the exit code is 1 if one is stale. With
+/// `call`, reads a request from the standard input instead, and prints what the guest answers: the exit code is 0 for a failure of the
+/// guest's own too, and 101 for a panic.
 pub fn run<G>(folder: &str) -> ExitCode
 where
     G: Guest<Root: Root, Config: JsonSchema>,
@@ -66,8 +68,11 @@ where
     let check = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => false,
         ["--check"] => true,
+        ["call"] => return answer::<G>(),
         _ => {
-            eprintln!("usage: writes crd.yaml and config.schema.json; with --check, compares them instead");
+            eprintln!(
+                "usage: writes crd.yaml and config.schema.json; with --check, compares them instead; with call, answers the request on the standard input"
+            );
             return ExitCode::from(2);
         }
     };
@@ -98,6 +103,20 @@ where
         }
     }
     if stale { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Answers the request on the standard input.
+fn answer<G: Guest>() -> ExitCode {
+    let request = match io::read_to_string(io::stdin()) {
+        Ok(request) => request,
+        Err(error) => {
+            eprintln!("error: the request cannot be read: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (Ok(answer) | Err(answer)) = call::reconcile::<G>(&request);
+    println!("{answer}");
+    ExitCode::SUCCESS
 }
 
 /// The same value with its keys sorted. The files must not depend on the order that the JSON library was built to keep.

@@ -190,6 +190,8 @@ pub struct CaseResult {
     pub problems: Vec<String>,
     /// The message of a failure, for a person.
     pub message: Option<String>,
+    /// See [`Report::trapped`].
+    pub trapped: Option<String>,
 }
 
 impl CaseResult {
@@ -265,7 +267,7 @@ pub fn judge(module: &Module, path: &Path, case: &Case, beside: &[Document]) -> 
     {
         failure["message"] = full.message.as_str().into();
     }
-    Ok(compare(case, found, ready, message, problems))
+    Ok(CaseResult { trapped: report.trapped, ..compare(case, found, ready, message, problems) })
 }
 
 /// What is wrong with a case whose root has a status that its guest does not ask to see.
@@ -307,7 +309,7 @@ fn compare(
         found.ready = Some(Value::Object(kept));
     }
     let expected = case.expect.as_ref().map(Shown::expected);
-    CaseResult { found, expected, problems, message }
+    CaseResult { found, expected, problems, message, trapped: None }
 }
 
 /// A case's text with another `expect`. What stands above and below it stays as it is, comments included.

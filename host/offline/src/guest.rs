@@ -26,6 +26,18 @@ impl Called {
             Err(error) => error.stats,
         }
     }
+
+    pub(super) fn is_trap(&self) -> bool {
+        self.answer
+            .as_ref()
+            .is_err_and(|error| error.origin == Origin::Engine && error.failure.reason == reasons::TRAP)
+    }
+}
+
+/// The text of a request, as a guest gets it.
+pub(super) fn text_of(request: &Request) -> String {
+    // A request is plain data with string keys, so that writing it as JSON cannot fail.
+    serde_json::to_string(request).unwrap_or_default()
 }
 
 impl TestedGuest<'_> {
@@ -36,9 +48,7 @@ impl TestedGuest<'_> {
     }
 
     fn ask(&self, request: &Request) -> Result<Answer, CallError> {
-        // A request is plain data with string keys, so that writing it as JSON cannot fail.
-        let text = serde_json::to_string(request).unwrap_or_default();
-        self.module.reconcile(&text, &self.limits)
+        self.module.reconcile(&text_of(request), &self.limits)
     }
 
     /// The same request again, and with its children in other orders, must give the same answer.

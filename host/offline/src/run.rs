@@ -15,7 +15,12 @@ use pintle_wit::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{cluster::Cluster, difference::differences, guest::TestedGuest, setting::Setting};
+use super::{
+    cluster::Cluster,
+    difference::differences,
+    guest::{TestedGuest, text_of},
+    setting::Setting,
+};
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
@@ -39,6 +44,8 @@ pub struct Report {
     pub request: Option<Request>,
     /// What the calls of the first pass cost.
     pub calls: Vec<CallStats>,
+    /// The first request at which the guest trapped, in any pass: the text of its JSON.
+    pub trapped: Option<String>,
 }
 
 /// An answer as it came out of the gate.
@@ -160,7 +167,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
         setting.now,
     );
     let guest = TestedGuest { module, limits: setting.call_limits, strict };
-    let mut run = Run { setting, guest, cluster, now: setting.now };
+    let mut run = Run { setting, guest, cluster, now: setting.now, trapped: None };
     let first = run.pass(RootMemory::default());
     let mut report = first.report();
     report.ready = run.ready();
@@ -171,6 +178,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
     if report.answer.is_some() && report.violation.is_none() {
         report.violation = run.settles(first);
     }
+    report.trapped = run.trapped;
     report
 }
 
@@ -180,6 +188,8 @@ struct Run<'a> {
     cluster: Cluster,
     /// The time of the next pass.
     now: Timestamp,
+    /// See [`Report::trapped`].
+    trapped: Option<String>,
 }
 
 /// What one pass said and did.
@@ -350,9 +360,12 @@ impl Run<'_> {
         }
     }
 
-    fn call(&self, request: Request, passed: &mut Passed) -> Result<Response, Failure> {
+    fn call(&mut self, request: Request, passed: &mut Passed) -> Result<Response, Failure> {
         let called = self.guest.call(&request);
         passed.calls.push(called.stats());
+        if self.trapped.is_none() && called.is_trap() {
+            self.trapped = Some(text_of(&request));
+        }
         passed.requests.push(request);
         if passed.violation.is_none() {
             passed.violation = called.violation;

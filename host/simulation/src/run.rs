@@ -152,6 +152,8 @@ pub struct RunOutcome {
     pub broken: Option<Broken>,
     /// The two values that show it, if there are two.
     pub differing: Option<Differing>,
+    /// The first request at which a guest trapped: the text of its JSON.
+    pub trapped: Option<String>,
     /// In a run without faults: how many times guests were called again after the scenario had converged.
     pub forced: u64,
     /// Everything that happened.
@@ -292,6 +294,7 @@ impl<'a> Simulation<'a> {
             hit: script.hit.clone(),
             broken,
             differing,
+            trapped: world.impure.trapped(),
             forced: evidence.forced,
             steps: script.steps.clone(),
             evidence,

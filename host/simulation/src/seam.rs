@@ -17,7 +17,7 @@ use pintle_offline as offline;
 use pintle_operator::CallGuest;
 use pintle_schema::fit::Kinds;
 use pintle_simulator::Lost;
-use pintle_wit::{Beyond, Response, Weight};
+use pintle_wit::{Beyond, Response, Weight, reasons};
 use serde_json::Value;
 
 /// A request of a host.
@@ -136,6 +136,7 @@ pub(super) struct Impure {
     beyond: Mutex<Option<String>>,
     kinds: OnceLock<Arc<Kinds>>,
     unfit: Mutex<Option<String>>,
+    trapped: Mutex<Option<String>>,
     asked: AtomicU64,
 }
 
@@ -167,6 +168,18 @@ impl Impure {
     /// A field of an answer that its kind does not have.
     pub(super) fn unfit(&self) -> Option<String> {
         self.unfit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The first request at which a guest trapped.
+    pub(super) fn trapped(&self) -> Option<String> {
+        self.trapped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_trap(&self, error: &CallError, request: &str) {
+        if error.origin == Origin::Engine && error.failure.reason == reasons::TRAP {
+            let mut trapped = self.trapped.lock().unwrap_or_else(PoisonError::into_inner);
+            trapped.get_or_insert_with(|| request.to_owned());
+        }
     }
 
     fn fit(&self, response: &Response) {
@@ -218,9 +231,12 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
         impure.asked.fetch_add(1, Ordering::Relaxed);
         let call = |text: &str| ask(module, text, limits, seam.as_deref());
         let first = call(text);
-        if let Ok(answer) = &first {
-            impure.weigh(answer, limits);
-            impure.fit(&answer.response);
+        match &first {
+            Ok(answer) => {
+                impure.weigh(answer, limits);
+                impure.fit(&answer.response);
+            }
+            Err(error) => impure.note_trap(error, text),
         }
         // A request of a sound host that this module already got, in any run, has been checked.
         if seam.is_none() && !is_new(module, text) {

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use clap::Args;
@@ -13,8 +13,8 @@ use pintle_schema::config_schema;
 use pintle_wit::Failure;
 
 use super::{
-    cargo::{self, Package, TARGET, cargo},
-    output,
+    cargo::{self, Package, TARGET},
+    native, output,
     problem::{CommandStatus, Problem},
 };
 
@@ -27,6 +27,9 @@ const NO_COMPONENT: &str =
 /// The command compiles the guest, makes a component of it and loads the component as the operator does. It writes `crd.yaml` and
 /// `config.schema.json` to the directory of the guest. The same sources and the same compiler give the same digest on every
 /// machine.
+///
+/// The compiled dependencies are stored in `~/.cache/pintle/build` (or `$XDG_CACHE_HOME`), where all guests share them. If you set
+/// `CARGO_TARGET_DIR` or `build.build-dir` of cargo, or the guest belongs to a workspace, that folder is used.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -72,7 +75,6 @@ impl Build {
         }
         cargo::require_target(&self.dir)?;
         let package = cargo::package(&self.dir, self.locked)?;
-        self.generate(&package)?;
         let core = self.compile(&package)?;
         let component = wit_component::ComponentEncoder::default()
             .validate(true)
@@ -97,54 +99,40 @@ impl Build {
         Ok(CommandStatus::Fine)
     }
 
-    /// The generated files, in a native build.
-    fn generate(&self, package: &Package) -> Result<(), Problem> {
-        let mut command = cargo(&package.folder);
-        command.args(["run", "--quiet", "--features", "schema", "--bin", &package.schema]);
-        command.args(self.locked.then_some("--locked"));
-        if self.locked {
-            command.args(["--", "--check"]);
-        }
-        cargo::run(&mut command, "generating crd.yaml and config.schema.json")?;
-        Ok(())
-    }
-
-    /// The core module. Cargo names the file of a library without its version, and takes what is there for up to date when the
-    /// version goes back to one that was built before; so what another version left is taken away first.
+    /// Writes the generated files, and compiles the core module.
     fn compile(&self, package: &Package) -> Result<Vec<u8>, Problem> {
-        let mut file = self.cargo_build(package)?;
-        let stamp = file.with_extension("version");
-        if fs::read_to_string(&stamp).is_ok_and(|built| built != package.version) {
-            let linked = file.file_name().map(|name| file.with_file_name("deps").join(name));
-            for left in linked.iter().chain([&file]) {
-                // What is not there need not be taken away.
-                let _ = fs::remove_file(left);
-            }
-            file = self.cargo_build(package)?;
-        }
-        let problem = |error| Problem::new(format!("{} cannot be written: {error}", stamp.display()));
-        fs::write(&stamp, &package.version).map_err(problem)?;
+        let _claim = package.build_folder.claim(package)?;
+        eprintln!("building the CRD generator (1 of 2)");
+        let mut generator = Command::new(native::build(package, self.locked)?);
+        cargo::run(
+            generator.args(self.locked.then_some("--check")),
+            "generating crd.yaml and config.schema.json",
+        )?;
+        eprintln!("building the module (2 of 2)");
+        let file = self.cargo_rustc(package)?;
         fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
     }
 
     /// Runs cargo, and finds the wasm file that it made.
-    fn cargo_build(&self, package: &Package) -> Result<PathBuf, Problem> {
-        let mut command = cargo(&package.folder);
+    fn cargo_rustc(&self, package: &Package) -> Result<PathBuf, Problem> {
+        let mut command = package.cargo();
         command.args([
-            "build",
+            "rustc",
             "--lib",
             "--release",
             "--target",
             TARGET,
             "--message-format=json-render-diagnostics",
         ]);
-        command.args(self.locked.then_some("--locked"));
+        command.args(cargo::quiet()).args(self.locked.then_some("--locked"));
         for setting in PROFILE {
             command.args(["--config", setting]);
         }
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(package).join("\u{1f}"));
-        let messages = cargo::run(command.stdout(Stdio::piped()), "cargo build")?;
-        cargo::artifact(&messages, &package.library)
+        // Only for the guest's own crate: with a flag that differs, no guest could use what was built for another.
+        command.args(["--", &remapped(&package.name, &package.folder)]);
+        let messages = cargo::run(command.stdout(Stdio::piped()), "cargo rustc")?;
+        cargo::wasm_file(&messages, &package.library)
             .ok_or_else(|| Problem::new(format!("cargo built no wasm file for library {}", package.library)))
     }
 }
@@ -154,13 +142,14 @@ fn flags(package: &Package) -> Vec<String> {
     let mut flags = vec![format!("-Clink-arg=-zstack-size={STACK_BYTES}")];
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    if let Some(home) = home {
-        flags.push(format!("--remap-path-prefix={}=/cargo", home.display()));
-    }
-    for (name, folder) in &package.sources {
-        flags.push(format!("--remap-path-prefix={}=/{name}", folder.display()));
-    }
+    flags.extend(home.map(|home| remapped("cargo", &home)));
+    let others = package.sources.iter().filter(|(_, folder)| *folder != package.folder);
+    flags.extend(others.map(|(name, folder)| remapped(name, folder)));
     flags
+}
+
+fn remapped(name: &str, folder: &Path) -> String {
+    format!("--remap-path-prefix={}=/{name}", folder.display())
 }
 
 fn summary(module: &Module, path: &Path) -> String {

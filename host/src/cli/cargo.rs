@@ -2,14 +2,14 @@
 
 use std::{
     ffi::OsStr,
-    io::Read,
+    io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use serde::Deserialize;
 
-use super::problem::Problem;
+use super::{build_folder::BuildFolder, problem::Problem};
 
 /// What guests are compiled for.
 pub(super) const TARGET: &str = "wasm32-unknown-unknown";
@@ -17,6 +17,8 @@ pub(super) const TARGET: &str = "wasm32-unknown-unknown";
 /// A guest's package.
 #[derive(Clone, Debug)]
 pub(super) struct Package {
+    /// Its name.
+    pub(super) name: String,
     /// Its folder.
     pub(super) folder: PathBuf,
     /// Its version.
@@ -27,11 +29,37 @@ pub(super) struct Package {
     pub(super) schema: String,
     /// The folders of every package that is built from a path, by name: they must not show in the module.
     pub(super) sources: Vec<(String, PathBuf)>,
+    /// Where cargo puts what it makes on the way.
+    pub(super) build_folder: BuildFolder,
+}
+
+impl Package {
+    /// cargo, in the folder of the package and with its build folder.
+    pub(super) fn cargo(&self) -> Command {
+        let mut command = cargo(&self.folder);
+        if let BuildFolder::Shared(folder) = &self.build_folder {
+            command.env("CARGO_BUILD_BUILD_DIR", folder);
+        }
+        command
+    }
 }
 
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<MetadataPackage>,
+    #[serde(flatten)]
+    folders: Folders,
+}
+
+/// The folders that cargo works with, by its own settings.
+#[derive(Deserialize)]
+pub(super) struct Folders {
+    /// The folder of the workspace; of a package alone, its own.
+    pub(super) workspace_root: PathBuf,
+    /// Where the results go.
+    pub(super) target_directory: PathBuf,
+    /// Where everything else goes.
+    pub(super) build_directory: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -58,6 +86,8 @@ struct Message {
     target: Option<MetadataTarget>,
     #[serde(default)]
     filenames: Vec<PathBuf>,
+    #[serde(default)]
+    executable: Option<PathBuf>,
 }
 
 /// cargo, in this folder: the one that runs this process, or the one that the shell finds.
@@ -96,7 +126,7 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
         manifest.canonicalize().map_err(|error| Problem::new(format!("{}: {error}", manifest.display())))?;
     let mut command = cargo(folder);
     command.args(["metadata", "--format-version", "1", "--filter-platform", TARGET]);
-    command.args(locked.then_some("--locked"));
+    command.args(quiet()).args(locked.then_some("--locked"));
     let output = run(command.stdout(Stdio::piped()), "cargo metadata")?;
     let metadata: Metadata = serde_json::from_slice(&output)?;
     let is_here =
@@ -127,25 +157,47 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
         .filter(|package| package.source.is_none())
         .filter_map(|package| Some((package.name.clone(), package.manifest_path.parent()?.to_owned())));
     let folder = manifest.parent().unwrap_or(folder).to_owned();
-    let version = package.version.clone();
-    Ok(Package { folder, version, library, schema, sources: sources.collect() })
+    let build_folder = BuildFolder::of(&metadata.folders, &folder);
+    Ok(Package {
+        name: package.name.clone(),
+        folder,
+        version: package.version.clone(),
+        library,
+        schema,
+        sources: sources.collect(),
+        build_folder,
+    })
 }
 
-/// The wasm file that a `cargo build --message-format=json` of the library made.
-pub(super) fn artifact(messages: &[u8], library: &str) -> Option<PathBuf> {
+/// The wasm file that a `cargo rustc --message-format=json` of the library made.
+pub(super) fn wasm_file(messages: &[u8], library: &str) -> Option<PathBuf> {
+    let mut files = artifacts(messages, library).flat_map(|message| message.filenames);
+    files.find(|file| file.extension() == Some(OsStr::new("wasm")))
+}
+
+/// The program that a `cargo build --message-format=json` of a binary made.
+pub(super) fn program(messages: &[u8], binary: &str) -> Option<PathBuf> {
+    artifacts(messages, binary).find_map(|message| message.executable)
+}
+
+/// What cargo says that it made of a target.
+fn artifacts<'a>(messages: &'a [u8], target: &'a str) -> impl Iterator<Item = Message> + 'a {
     let lines = messages.split(|byte| *byte == b'\n');
     let messages = lines.filter_map(|line| serde_json::from_slice::<Message>(line).ok());
-    let of_library = messages.filter(|message| {
+    messages.filter(move |message| {
         message.reason == "compiler-artifact"
-            && message.target.as_ref().is_some_and(|target| target.name == library)
-    });
-    let mut files = of_library.flat_map(|message| message.filenames);
-    files.find(|file| file.extension() == Some(OsStr::new("wasm")))
+            && message.target.as_ref().is_some_and(|found| found.name == target)
+    })
+}
+
+/// How much cargo tells: on a terminal its own progress, and otherwise only what is wrong.
+pub(super) fn quiet() -> Option<&'static str> {
+    (!io::stderr().is_terminal()).then_some("--quiet")
 }
 
 /// Runs a command, which writes its complaints to the standard error itself, and returns what it wrote to a piped standard output.
 pub(super) fn run(command: &mut Command, what: &str) -> Result<Vec<u8>, Problem> {
-    let cannot = |error: std::io::Error| Problem::new(format!("{what} cannot be run: {error}"));
+    let cannot = |error: io::Error| Problem::new(format!("{what} cannot be run: {error}"));
     let mut child = command.spawn().map_err(cannot)?;
     let mut output = Vec::new();
     if let Some(mut stdout) = child.stdout.take() {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{
     module,
+    native::Native,
     output::{self, Data},
     problem::{CommandStatus, Problem},
 };
@@ -66,6 +67,10 @@ pub(super) struct Render {
     #[arg(long)]
     no_crd: bool,
 
+    /// Do not run the guest natively to get the message of a panic
+    #[arg(long)]
+    no_native: bool,
+
     /// Output format. One of yaml or json
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
@@ -108,11 +113,16 @@ impl Render {
             eprintln!("warning: {unused}");
         }
         let report = run::run(&module, &setting, false);
-        if let Some((blame, failure)) = &report.failure {
-            return self.fail(&format!("{}: {failure}", blame.what()), failure);
-        }
-        if let Some(failure) = &report.violation {
-            return self.fail(&failure.to_string(), failure);
+        let failed = match (&report.failure, &report.violation) {
+            (Some((blame, failure)), _) => Some((format!("{}: {failure}", blame.what()), failure)),
+            (None, Some(failure)) => Some((failure.to_string(), failure)),
+            (None, None) => None,
+        };
+        if let Some((message, failure)) = failed {
+            let native = Native::new(&self.module, !self.no_native);
+            let said = report.trapped.as_deref().and_then(|request| native.says(request));
+            let said = said.map(|said| format!("\n{said}")).unwrap_or_default();
+            return self.fail(&format!("{message}{said}"), failure);
         }
         for refused in &report.refused {
             eprintln!("warning: {refused}");

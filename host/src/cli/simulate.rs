@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use super::{
     module,
+    native::Native,
     output::{self, Colours, Format},
     plural::plural,
     problem::{CommandStatus, Problem},
@@ -84,6 +85,10 @@ pub(super) struct Simulate {
     /// Do not use `crd.yaml` beside the module. The custom resource then has a schema that allows everything
     #[arg(long, conflicts_with = "crds")]
     no_crd: bool,
+
+    /// Do not run the guest natively to get the message of a panic
+    #[arg(long)]
+    no_native: bool,
 
     /// Output format. One of table, yaml or json
     #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
@@ -171,13 +176,14 @@ impl Simulate {
             let reference = simulation.reference(0)?;
             subjects.push(Subject { simulation, reference });
         }
+        let native = Native::new(&self.module, !self.no_native);
         match replay {
-            Some(replay) => self.repeat(&replay, subjects),
-            None => self.search(subjects),
+            Some(replay) => self.repeat(&replay, subjects, &native),
+            None => self.search(subjects, &native),
         }
     }
 
-    fn search(&self, subjects: Vec<Subject<'_>>) -> Result<CommandStatus, Problem> {
+    fn search(&self, subjects: Vec<Subject<'_>>, native: &Native<'_>) -> Result<CommandStatus, Problem> {
         let (sound, broken): (Vec<_>, Vec<_>) =
             subjects.into_iter().partition(|subject| subject.reference.outcome.broken.is_none());
         let of_reference = |subject: Subject<'_>| Failure {
@@ -199,13 +205,18 @@ impl Simulate {
         failures.append(&mut tally.failures);
         let found = Found { failures, unsearched, tally, seconds };
         output::print(&match self.output.data() {
-            Some(form) => output::text(&self.data(&found), form)?,
-            None => self.told(&found)?,
+            Some(form) => output::text(&self.data(&found, native), form)?,
+            None => self.told(&found, native)?,
         })?;
         Ok(if found.failures.is_empty() { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
-    fn repeat(&self, replay: &Replay, subjects: Vec<Subject<'_>>) -> Result<CommandStatus, Problem> {
+    fn repeat(
+        &self,
+        replay: &Replay,
+        subjects: Vec<Subject<'_>>,
+        native: &Native<'_>,
+    ) -> Result<CommandStatus, Problem> {
         let Some(subject) = subjects.into_iter().next() else {
             return Err(Problem::new(format!("no scenario {} to replay", replay.scenario))
                 .hint("name it with --scenario, as the line does"));
@@ -218,7 +229,7 @@ impl Simulate {
         let failure = Failure { replay: replay.clone(), outcome };
         let text = match self.output.data() {
             Some(form) => {
-                let mut data = self.data_of(&failure, usize::MAX);
+                let mut data = self.data_of(&failure, usize::MAX, native);
                 data["passed"] = (verdict == CommandStatus::Fine).into();
                 output::text(&data, form)?
             }
@@ -226,7 +237,7 @@ impl Simulate {
                 let steps: String = failure.outcome.steps.iter().map(|step| format!("{step}\n")).collect();
                 let end = match verdict {
                     CommandStatus::Fine => "every property holds\n".into(),
-                    CommandStatus::Failed => self.told_of(&failure, 0)?,
+                    CommandStatus::Failed => self.told_of(&failure, 0, native)?,
                 };
                 format!("{steps}{end}")
             }
@@ -235,10 +246,10 @@ impl Simulate {
         Ok(verdict)
     }
 
-    fn told(&self, found: &Found) -> Result<String, Problem> {
+    fn told(&self, found: &Found, native: &Native<'_>) -> Result<String, Problem> {
         let mut text = String::new();
         for failure in &found.failures {
-            text.push_str(&self.told_of(failure, STEPS_SHOWN)?);
+            text.push_str(&self.told_of(failure, STEPS_SHOWN, native)?);
             text.push('\n');
         }
         let classes: Vec<String> = found
@@ -270,13 +281,15 @@ impl Simulate {
     }
 
     /// A failure for a person: what should hold, what went wrong, what was found, what happened before it, what to do.
-    fn told_of(&self, failure: &Failure, steps: usize) -> Result<String, Problem> {
+    fn told_of(&self, failure: &Failure, steps: usize, native: &Native<'_>) -> Result<String, Problem> {
         let colours = Colours::of_stdout();
         let Failure { replay, outcome } = failure;
         let Some(broken) = &outcome.broken else { return Ok(String::new()) };
+        let said = outcome.trapped.as_deref().and_then(|request| native.says(request));
+        let said = said.map(|said| format!("  {said}\n")).unwrap_or_default();
         if matches!(broken.property, Property::Ready | Property::Fits) {
             return Ok(format!(
-                "{}  {}: {}\n  what to do: {}\n",
+                "{}  {}: {}\n{said}  what to do: {}\n",
                 colours.red("FAILED"),
                 replay.scenario,
                 indented(broken.what.trim_end(), "    "),
@@ -295,7 +308,7 @@ impl Simulate {
             true => text.push_str("  what goes wrong: nothing; this is the guest alone\n"),
             false => text.push_str(&format!("  what goes wrong: {}\n", faults.join("; "))),
         }
-        text.push_str(&format!("  what was found: {}\n", indented(broken.what.trim_end(), "    ")));
+        text.push_str(&format!("  what was found: {}\n{said}", indented(broken.what.trim_end(), "    ")));
         if let Some(differing) = &outcome.differing {
             let Differing { about, before, after } = differing;
             text.push_str(&format!("  {about}\n"));
@@ -316,17 +329,17 @@ impl Simulate {
         Ok(text)
     }
 
-    fn data(&self, found: &Found) -> Value {
+    fn data(&self, found: &Found, native: &Native<'_>) -> Value {
         let classes: BTreeMap<&str, usize> =
             found.tally.by_class.iter().map(|(class, count)| (class.code(), count.hit)).collect();
         json!({
             "plans": found.tally.plans, "failed": found.tally.failed, "unsearched": found.unsearched,
             "seconds": found.seconds, "classes": classes,
-            "failures": found.failures.iter().map(|failure| self.data_of(failure, STEPS_SHOWN)).collect::<Vec<_>>(),
+            "failures": found.failures.iter().map(|failure| self.data_of(failure, STEPS_SHOWN, native)).collect::<Vec<_>>(),
         })
     }
 
-    fn data_of(&self, failure: &Failure, steps: usize) -> Value {
+    fn data_of(&self, failure: &Failure, steps: usize, native: &Native<'_>) -> Value {
         let Failure { replay, outcome } = failure;
         let mut data = json!({
             "scenario": replay.scenario, "replay": replay.to_string(), "command": self.command(replay),
@@ -338,6 +351,9 @@ impl Simulate {
             data["shouldHold"] = broken.property.in_words().into();
             data["found"] = broken.what.trim_end().into();
             data["advice"] = broken.property.advice().into();
+        }
+        if let Some(said) = outcome.trapped.as_deref().and_then(|request| native.says(request)) {
+            data["native"] = said.into();
         }
         if let Some(Differing { about, before, after }) = &outcome.differing {
             data["difference"] = json!({

@@ -14,6 +14,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{
     module,
+    native::Native,
     output::{self, Colours, Data, Format},
     problem::{CommandStatus, Problem},
 };
@@ -57,6 +58,10 @@ pub(super) struct Test {
     #[arg(long)]
     no_crd: bool,
 
+    /// Do not run the guest natively to get the message of a panic
+    #[arg(long)]
+    no_native: bool,
+
     /// Output format. One of table, yaml or json
     #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
     output: Format,
@@ -80,9 +85,10 @@ impl Test {
             files.extend(documents::files(path)?);
         }
         let beside = module::crds_beside(&self.module, self.no_crd)?;
+        let native = Native::new(&self.module, !self.no_native);
         let mut outcomes = Vec::new();
         for file in files {
-            let outcome = self.case(&module, &file, &beside)?;
+            let outcome = self.case(&module, &file, &beside, &native)?;
             if self.output == Format::Table {
                 output::print(&described(&outcome, Colours::of_stdout()))?;
             }
@@ -102,7 +108,13 @@ impl Test {
         Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
     }
 
-    fn case(&self, module: &Module, file: &Path, beside: &[Document]) -> Result<CaseReport, Problem> {
+    fn case(
+        &self,
+        module: &Module,
+        file: &Path,
+        beside: &[Document],
+        native: &Native<'_>,
+    ) -> Result<CaseReport, Problem> {
         let mut outcome = CaseReport {
             path: file.to_owned(),
             passed: false,
@@ -144,6 +156,7 @@ impl Test {
             }
             Some(_) => {}
         }
+        outcome.problems.extend(verdict.trapped.and_then(|request| native.says(&request)));
         Ok(outcome)
     }
 }

@@ -22,6 +22,11 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// Where guests share what is built of their dependencies.
+    pub(crate) fn cache() -> &'static Path {
+        Path::new(env!("CARGO_TARGET_TMPDIR"))
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -51,6 +56,7 @@ impl Folder {
             .env_remove("CARGO_TARGET_DIR")
             // Nobody sits there who could be asked.
             .stdin(Stdio::null())
+            .env("XDG_CACHE_HOME", Self::cache())
             .output()
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

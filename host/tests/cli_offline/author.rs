@@ -1,0 +1,158 @@
+//! What the author of a guest goes through: from `pintle new` to a panic. Slow, since it compiles guests. All of them share the
+//! dependencies that the first one builds.
+
+use std::{fs, thread};
+
+use super::folder::{Folder, Run};
+
+/// The story of the README, from an empty folder outside of the repository.
+#[test]
+fn a_new_guest_builds_and_passes_its_case() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "photo-album", "--group", "pictures.example.com"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    builds_and_passes(&folder);
+
+    folder.write("photo-album/crd.yaml", "stale");
+    let run = folder.run(&["build", "photo-album", "--locked"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("crd.yaml is stale"), "{run:?}");
+    let run = folder.run(&["new", "photo-album"]);
+    assert_eq!(run.code, 2, "{run:?}");
+}
+
+#[test]
+fn a_minimal_guest_builds_and_passes_its_case() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "photo-album", "--minimal", "--group", "pictures.example.com"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    builds_and_passes(&folder);
+    assert!(!folder.path("photo-album/README.md").exists());
+}
+
+fn builds_and_passes(folder: &Folder) {
+    let generated = ["photo-album/crd.yaml", "photo-album/config.schema.json"];
+    let before = generated.map(|file| folder.read(file));
+    let run = folder.run(&["build", "photo-album"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    // Without a terminal, cargo says nothing unless something is wrong.
+    let told = "building the CRD generator (1 of 2)\nbuilding the module (2 of 2)\n";
+    assert!(run.stderr.ends_with(told) && !run.stderr.contains("Compiling"), "{run:?}");
+    assert_eq!(
+        before,
+        generated.map(|file| folder.read(file)),
+        "what `new` writes is what `build` generates"
+    );
+    let run = folder.run(&["test", "photo-album/photo-album.wasm", "photo-album/cases"]);
+    assert_eq!(run.stdout, "ok      photo-album/cases/sample.yaml\n1 passed, 0 failed\n", "{run:?}");
+    let files = ["sample.yaml", "reconciler.yaml", "crd.yaml"].map(|file| format!("photo-album/{file}"));
+    let mut words = vec!["render", "photo-album/photo-album.wasm"];
+    words.extend(files.iter().flat_map(|file| ["-f", file]));
+    let run = folder.run(&words);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.run(&["check", "photo-album/photo-album.wasm"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.run(&["simulate", "photo-album/photo-album.wasm", "--seeds", "20"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let module = fs::read(folder.path("photo-album/photo-album.wasm")).unwrap();
+    let here = folder.path("").display().to_string();
+    assert!(
+        !String::from_utf8_lossy(&module).contains(here.trim_end_matches('/')),
+        "no path of this machine is in the module"
+    );
+}
+
+/// A minimal guest in `dir`, with a part of its sources replaced.
+fn minimal(folder: &Folder, dir: &str, from: &str, to: &str) {
+    let run = folder.run(&["new", "greeter", "--minimal", "--dir", dir]);
+    assert_eq!(run.code, 0, "{run:?}");
+    change(folder, dir, from, to);
+}
+
+fn change(folder: &Folder, dir: &str, from: &str, to: &str) {
+    let sources = folder.read(&format!("{dir}/src/lib.rs"));
+    assert!(sources.contains(from), "the template is not what the test takes it for");
+    folder.write(&format!("{dir}/src/lib.rs"), sources.replacen(from, to, 1));
+}
+
+fn digest(run: &Run) -> String {
+    assert_eq!(run.code, 0, "{run:?}");
+    run.stdout.lines().find_map(|line| line.strip_prefix("Digest")).unwrap().trim().to_owned()
+}
+
+#[test]
+fn guests_of_one_name_share_dependencies_and_keep_their_own_bytes() {
+    let folder = Folder::new();
+    let text = "root.spec.text}";
+    minimal(&folder, "a", text, r#"format!("a says {}", root.spec.text)}"#);
+    minimal(&folder, "b", text, r#"format!("b says {}", root.spec.text)}"#);
+    let build = |dir: &'static str| folder.run(&["build", dir]);
+    let (a, b) = thread::scope(|scope| {
+        let (a, b) = (scope.spawn(|| build("a")), scope.spawn(|| build("b")));
+        (digest(&a.join().unwrap()), digest(&b.join().unwrap()))
+    });
+    let says = |dir: &str| {
+        let (module, sample) = (format!("{dir}/greeter.wasm"), format!("{dir}/sample.yaml"));
+        folder.run(&["render", &module, "-f", &sample]).stdout
+    };
+    assert!(says("a").contains("a says hello"), "{}", says("a"));
+    assert!(says("b").contains("b says hello"), "{}", says("b"));
+
+    // In another folder the same sources give the same bytes, and nothing but the guest is compiled again.
+    let built = shared_libraries();
+    minimal(&folder, "c", text, r#"format!("a says {}", root.spec.text)}"#);
+    assert_eq!(digest(&build("c")), a);
+    assert_eq!(digest(&build("b")), b, "the guest before is not taken for this one");
+    assert_eq!(shared_libraries(), built);
+}
+
+/// What stands in the shared build folder of the libraries that every guest depends on.
+fn shared_libraries() -> Vec<String> {
+    let folder = Folder::cache().join("pintle/build");
+    let of = |target: &str| {
+        let files = fs::read_dir(folder.join(target).join("deps")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("libserde_json-") || name.starts_with("libpintle_guest-"))
+    };
+    let mut names: Vec<String> = of("debug").chain(of("wasm32-unknown-unknown/release")).collect();
+    names.sort();
+    assert!(!names.is_empty(), "guests share a build folder");
+    names
+}
+
+#[test]
+fn the_message_of_a_panic_is_shown_where_the_module_traps() {
+    let folder = Folder::new();
+    let sound = "let root = &request.object;";
+    let broken = "let root = &request.object; let letters: Vec<char> = root.spec.text.chars().collect(); assert_ne!(letters[7], 'x');";
+    minimal(&folder, "greeter", sound, broken);
+    assert_eq!(folder.run(&["build", "greeter"]).code, 0);
+    let module = "greeter/greeter.wasm";
+    let message = "native run: panicked at src/lib.rs:";
+    let commands: [&[&str]; 3] = [
+        &["test", module, "greeter/cases"],
+        &["render", module, "-f", "greeter/sample.yaml"],
+        &["simulate", module],
+    ];
+    for command in commands {
+        let run = folder.run(command);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(told.contains(message), "{run:?}");
+        assert!(told.contains("index out of bounds: the len is 5 but the index is 7\n"), "{run:?}");
+        let run = folder.run(&[command, &["--no-native"]].concat());
+        assert!(run.code == 1 && !format!("{run:?}").contains("native run"), "{run:?}");
+    }
+
+    // Elsewhere there are no sources to run.
+    fs::copy(folder.path(module), folder.path("greeter.wasm")).unwrap();
+    let run = folder.run(&["render", "greeter.wasm", "-f", "greeter/sample.yaml"]);
+    assert!(run.stderr.contains("\nhint: ") && run.stderr.contains("Cargo.toml"), "{run:?}");
+    // Sources that were mended since do not panic, and nobody says that they do.
+    change(&folder, "greeter", broken, sound);
+    let run = folder.run(&["render", module, "-f", "greeter/sample.yaml"]);
+    assert!(run.stderr.contains("native run: the guest answers this request."), "{run:?}");
+    folder.write("greeter/src/lib.rs", "no Rust");
+    let run = folder.run(&["render", module, "-f", "greeter/sample.yaml"]);
+    assert!(run.stderr.contains("native run: there is no native build of greeter"), "{run:?}");
+}

@@ -17,6 +17,17 @@ pub(crate) fn run(board: &Board, check: bool) -> Result<()> {
     let schemas =
         ["run", "--quiet", "--package", "pintle-wit", "--features", "schema", "--bin", "pintle-wit-schemas"];
     cargo(schemas.iter().chain(check_flag)).go()?;
+    let bindings = [
+        "run",
+        "--quiet",
+        "--package",
+        "pintle-guest",
+        "--features",
+        "bindings",
+        "--bin",
+        "pintle-guest-bindings",
+    ];
+    cargo(bindings.iter().chain(check_flag)).go()?;
     let mut stale = Vec::new();
     let mut put = |path: &str, text: &str| -> Result<()> {
         let file = root().join(path);

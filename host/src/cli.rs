@@ -5,12 +5,15 @@ mod build_folder;
 mod cargo;
 mod check;
 mod compile;
+mod completion;
 mod crds;
 #[cfg(test)]
 mod fixture;
 mod get;
 mod host;
 mod live;
+#[cfg(feature = "man")]
+mod man;
 mod module;
 mod native;
 mod new;
@@ -32,6 +35,7 @@ mod table;
 mod test;
 mod uninstall;
 mod users;
+mod version;
 #[cfg(any(test, not(feature = "simulation")))]
 mod without_simulator;
 
@@ -72,6 +76,11 @@ enum Subcommands {
     Prune(prune::Prune),
     Uninstall(uninstall::Uninstall),
     Operator(operator::Operator),
+    Version(version::Version),
+    Completion(completion::Completion),
+    #[cfg(feature = "man")]
+    #[command(hide = true)]
+    Man(man::Man),
     #[command(hide = true)]
     Compile(compile::Compile),
 }
@@ -103,6 +112,10 @@ Look after a cluster:
 Run the host:
   operator    Run the operator
 
+Other commands:
+  version     Print the versions of the client and the host
+  completion  Print the script for your shell
+
 Options:
 {options}
 
@@ -128,7 +141,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<OsString>) -> ExitCode {
-    let mut command = command(arguments.first().map(Path::new));
+    let program = arguments.first().map(Path::new);
+    match completion::answer(|| command(program), &arguments) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        // A shell prints what is no candidate between the words of whoever presses a key.
+        Err(_) => return ExitCode::FAILURE,
+    }
+    let mut command = command(program);
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = command
         .try_get_matches_from_mut(arguments)
@@ -196,6 +216,10 @@ impl Subcommands {
             Self::Prune(prune) => prune.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
             Self::Operator(operator) => operator.run(),
+            Self::Version(version) => version.run(),
+            Self::Completion(completion) => completion.run(),
+            #[cfg(feature = "man")]
+            Self::Man(man) => man.run(),
             Self::Compile(compile) => compile.run(),
         }
     }

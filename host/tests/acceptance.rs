@@ -30,6 +30,8 @@ mod real;
 mod schemas;
 #[path = "acceptance/served.rs"]
 mod served;
+#[path = "acceptance/shell.rs"]
+mod shell;
 #[path = "acceptance/swaps.rs"]
 mod swaps;
 #[path = "acceptance/wire.rs"]
@@ -127,7 +129,7 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         let (entry, outcome, seconds) = run(&real, entry).await;
         tally.line(&entry.file, seconds, outcome);
     }
-    for (name, check) in kubectl::CHECKS.into_iter().chain(swaps::CHECKS) {
+    for (name, check) in kubectl::CHECKS.into_iter().chain(shell::CHECKS).chain(swaps::CHECKS) {
         if is_wanted(name) {
             tally.check(name, || check(&plane));
         }

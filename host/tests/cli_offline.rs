@@ -4,10 +4,16 @@
 
 #[path = "cli_offline/author.rs"]
 mod author;
+#[path = "cli_offline/cluster.rs"]
+mod cluster;
 #[path = "cli_offline/folder.rs"]
 mod folder;
 #[path = "cli_offline/guests.rs"]
 mod guests;
+#[path = "cli_offline/rbac.rs"]
+mod rbac;
+#[path = "cli_offline/shell.rs"]
+mod shell;
 #[path = "cli_offline/simulate.rs"]
 mod simulate;
 #[path = "cli_offline/words.rs"]

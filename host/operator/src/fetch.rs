@@ -23,6 +23,15 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Fetches the bytes of a Module as the host does: the command line reads a module in a cluster by the same code. They are not verified
+/// yet.
+///
+/// # Errors
+/// The reasons that begin with `Source`.
+pub async fn module_bytes(cluster: &Cluster, source: &ModuleSource) -> Result<Vec<u8>, Failure> {
+    bytes(cluster, Source::of(source)?).await
+}
+
 /// Fetches the bytes. They are not verified yet.
 ///
 /// # Errors

@@ -40,6 +40,7 @@ mod watch;
 mod worker;
 
 pub use budget::Budget;
+pub use fetch::module_bytes;
 pub use flags::Flags;
 pub use host::Host;
 pub use metrics::Metrics;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use pintle_api::{self as api, ModuleStatus, ReconcilerStatus, RootCounts};
 use pintle_core::{
     StatusSchema,
@@ -21,8 +22,10 @@ use super::{
 /// The steps that a module takes, in order. Each is a condition.
 const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED];
 
-/// What helps where the host lacks a right that the guest needs.
-const APPLY_THE_ROLE: &str = "apply the guest's role: pintle rbac MODULE | kubectl apply -f -";
+/// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
+fn apply_the_role(reconciler: &str) -> String {
+    format!("apply the guest's role: pintle rbac {reconciler} | kubectl apply -f -")
+}
 
 /// The status of a Module. `users` are the Reconcilers that want it or have it in force.
 pub(crate) fn of_module(
@@ -189,7 +192,7 @@ pub(crate) fn of_reconciler(
                     "; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml"
                 )
             }
-            None => format!("; {APPLY_THE_ROLE}"),
+            None => format!("; {}", apply_the_role(&object.name_any())),
         };
         wait(reasons::WATCH_FAILING, format!("{watch} cannot be watched: {error}{hint}"));
     }
@@ -212,7 +215,7 @@ pub(crate) fn of_reconciler(
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         extra.extend(match &findings.failures {
-            Some(failures) => Some(roots_ready(findings.roots, failures)),
+            Some(failures) => Some(roots_ready(&object.name_any(), findings.roots, failures)),
             // What the host before has found holds until then.
             None => before
                 .conditions
@@ -249,7 +252,7 @@ pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerSt
 }
 
 /// Whether the roots are ready, and which of them fail and why.
-fn roots_ready(roots: RootCounts, failures: &Failures) -> GuestCondition {
+fn roots_ready(reconciler: &str, roots: RootCounts, failures: &Failures) -> GuestCondition {
     let RootCounts { total, ready, failing } = roots;
     let condition =
         |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
@@ -272,7 +275,7 @@ fn roots_ready(roots: RootCounts, failures: &Failures) -> GuestCondition {
     let more = (failing as usize).saturating_sub(named.len());
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let hint = if reasons.iter().any(|(reason, _)| **reason == *reasons::FORBIDDEN) {
-        format!("; {APPLY_THE_ROLE}")
+        format!("; {}", apply_the_role(reconciler))
     } else {
         String::new()
     };

@@ -54,7 +54,8 @@ fn instead(path: &Path) -> String {
     }
 }
 
-fn build(folder: &Path) -> String {
+/// What to run where a folder, or a source file in it, was taken for a module.
+pub(super) fn build(folder: &Path) -> String {
     format!("this is no module; make one of the sources with: pintle build {}", folder.display())
 }
 

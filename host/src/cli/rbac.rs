@@ -1,40 +1,55 @@
 //! The command `pintle rbac`: it prints the ClusterRole that a guest's Reconciler needs.
 
-use std::{collections::BTreeMap, path::PathBuf};
+mod subject;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+};
 
 use clap::Args;
 use pintle_core::reconciler;
-use pintle_offline as offline;
+use pintle_kubernetes::connect::Connect;
 use pintle_wit::{Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
-    module,
+    completion,
     output::{self, Data},
     plural,
     problem::{CommandStatus, Problem},
 };
+use subject::Subject;
 
 /// Print the ClusterRole that a guest needs
 ///
 /// The role lets the operator read the custom resources, write their status, and manage the kinds of children that the guest
 /// declares. It is aggregated into the role of the operator by its label. It never allows to list or watch Secrets.
 ///
+/// The guest is a file, or it is the guest of a Reconciler. An argument is a file if there is one, if it contains a `/` or if it ends
+/// in `.wasm`. Otherwise it is the name of a Reconciler. Its grants then set --elsewhere and --pod-deletions. While it switches to
+/// another Module, the role is for both Modules.
+///
 /// Patches and evictions need more than the role. The Reconciler must grant them. The CRD must have `status.pintle.patched` for
 /// patches that are removed later, and `status.pintle.evicting` for evictions. CRDs that `pintle build` generates have both.
 ///
-/// The role names resources by their plural. The plural is guessed from the kind. If the guess is wrong, set --plural.
+/// The role names resources by their plural. For a Reconciler, the cluster is asked for it. For a file, it is taken from `crd.yaml`
+/// beside the file or guessed from the kind, unless --kubeconfig or --context names a cluster to ask. If it is wrong, set --plural.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Let the operator do what the guest needs
+  # Let the operator do what a Reconciler's guest needs
+  pintle rbac webserver | kubectl apply -f -
+
+  # The same, before there is a Reconciler
   pintle rbac webserver.wasm | kubectl apply -f -
 
   # Set the plural of a kind
   pintle rbac shop.wasm --plural Cactus=cacti")]
 pub(super) struct Rbac {
-    /// Module of the guest, the file that `pintle build` wrote
-    module: PathBuf,
+    /// Name of a Reconciler, or the module of a guest: the file that `pintle build` wrote
+    #[arg(value_name = "RECONCILER|MODULE", add = completion::reconcilers_and_files())]
+    guest: OsString,
 
     /// Plural of a kind. Can be repeated
     #[arg(long = "plural", value_name = "KIND=PLURAL", value_parser = pair)]
@@ -51,6 +66,9 @@ pub(super) struct Rbac {
     /// Output format. One of yaml or json
     #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
     output: Data,
+
+    #[command(flatten)]
+    connect: Connect,
 }
 
 /// The label that the operator's role gathers.
@@ -65,28 +83,56 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 impl Rbac {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let engine = offline::engine()?;
-        let module = module::load(&engine, &self.module)?;
-        if self.pod_deletions && !module.manifest().evictions {
+        let Subject { manifest, known, asked, notes } = Subject::find(&self.guest, &self.connect)?;
+        if self.pod_deletions && !manifest.evictions {
             let message = "--pod-deletions is for a guest that evicts Pods, and this one's manifest declares no evictions";
             return Err(Problem::new(message));
         }
-        let plurals: BTreeMap<String, String> = self.plurals.into_iter().collect();
-        let asked = Asked { elsewhere: self.elsewhere, pod_deletions: self.pod_deletions };
-        output::print(&output::text(&role(module.manifest(), &plurals, asked), self.output)?)?;
+        let asked = Asked {
+            elsewhere: self.elsewhere || asked.elsewhere,
+            pod_deletions: self.pod_deletions || asked.pod_deletions,
+        };
+        let plurals = Plurals { set: self.plurals.into_iter().collect(), known };
+        output::print(&output::text(&role(&manifest, &plurals, asked), self.output)?)?;
+        notes.iter().for_each(|note| eprintln!("note: {note}"));
         Ok(CommandStatus::Fine)
     }
 }
 
-/// What the Reconciler grants that its manifest does not tell.
-#[derive(Clone, Copy, Default)]
+/// What the Reconciler grants that the guest's manifest does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Asked {
     elsewhere: bool,
     pod_deletions: bool,
 }
 
-fn role(manifest: &Manifest, plurals: &BTreeMap<String, String>, asked: Asked) -> Value {
-    let plural = |kind: &Kind| plurals.get(&kind.kind).cloned().unwrap_or_else(|| plural::plural(&kind.kind));
+/// The plurals of kinds, as far as somebody knows them.
+#[derive(Debug, Default)]
+struct Plurals {
+    /// By the name of the kind, as the command line has them. These go before all others.
+    set: BTreeMap<String, String>,
+    /// As a CRD, or the API server, has them.
+    known: BTreeMap<Kind, String>,
+}
+
+impl Plurals {
+    fn of(&self, kind: &Kind) -> String {
+        let known = self.set.get(&kind.kind).or_else(|| self.known.get(kind));
+        known.cloned().unwrap_or_else(|| plural::plural(&kind.kind))
+    }
+}
+
+/// Every kind that a role for this guest has to name.
+fn kinds(manifest: &Manifest) -> BTreeSet<Kind> {
+    let children = manifest.children.iter().map(pintle_wit::ChildKind::kind);
+    let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+    let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+    let evicted = manifest.evictions.then(|| Kind::new("v1", "Pod"));
+    children.chain(needs).chain(patches).chain(evicted).chain([manifest.reconciles.clone()]).collect()
+}
+
+fn role(manifest: &Manifest, plurals: &Plurals, asked: Asked) -> Value {
+    let plural = |kind: &Kind| plurals.of(kind);
     let root = &manifest.reconciles;
     let resource = plural(root);
     let rule = |group: &str, resources: &[String], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
@@ -183,7 +229,7 @@ mod tests {
             ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Web"))
         };
         let rules = |asked| {
-            let role = role(&manifest, &BTreeMap::new(), asked);
+            let role = role(&manifest, &Plurals::default(), asked);
             let rules = role["rules"].as_array().unwrap().iter().skip(3);
             rules.map(|rule| format!("{} {}", rule["resources"], rule["verbs"])).collect::<Vec<_>>()
         };
@@ -215,7 +261,11 @@ mod tests {
         ];
         let manifest =
             Manifest { children, ..Manifest::new("web", "0.1.0", Kind::new("example.com/v1", "Cactus")) };
-        let role = role(&manifest, &BTreeMap::from([("Cactus".into(), "cacti".into())]), Asked::default());
+        let plurals = Plurals {
+            set: BTreeMap::from([("Cactus".into(), "cacti".into())]),
+            known: BTreeMap::from([(Kind::new("example.com/v1", "Cactus"), "cactuses".into())]),
+        };
+        let role = role(&manifest, &plurals, Asked::default());
         let of = |resource: &str| {
             let rules = role["rules"].as_array().unwrap();
             let rule = rules

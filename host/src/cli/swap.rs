@@ -15,6 +15,7 @@ use pintle_runtime::clock;
 use serde_json::json;
 
 use super::{
+    completion,
     live::{self, FIELD_MANAGER, Progress},
     output,
     problem::{CommandStatus, Problem},
@@ -42,9 +43,11 @@ Examples:
   pintle swap webserver webserver-0.1.0")]
 pub(super) struct Swap {
     /// Name of the Reconciler
+    #[arg(add = completion::reconcilers())]
     reconciler: String,
 
     /// Name of the Module
+    #[arg(add = completion::modules())]
     module: String,
 
     /// Wait until every custom resource is reconciled with the module (roots), or only until the operator works with it (module)

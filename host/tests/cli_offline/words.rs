@@ -1,15 +1,16 @@
 //! What the author of a guest reads where something does not work, from the first look at a file to a run that fails.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpListener,
+    io::{BufRead, BufReader},
     process::{Command, Stdio},
 };
 
 use pintle_engine::fixtures;
 use serde_json::{Value, json};
 
-use super::{SEEN, THING, config_map, folder, folder::Folder, folder::Run, manifest, response};
+use super::{
+    SEEN, THING, cluster::Served, config_map, folder, folder::Folder, folder::Run, manifest, response,
+};
 
 /// The manifest of a guest with one child kind.
 fn with_child(kind: &str) -> String {
@@ -294,6 +295,9 @@ fn help_is_readable_where_sixty_columns_are_all_there_is() {
         "prune",
         "uninstall",
         "operator",
+        "version",
+        "completion",
+        "man",
     ] {
         let run = folder.run_with(&[("COLUMNS", "60")], &[command, "--help"]);
         let wide: Vec<&str> = run.stdout.lines().filter(|line| line.chars().count() > 60).collect();
@@ -307,7 +311,7 @@ fn help_is_readable_where_sixty_columns_are_all_there_is() {
 #[test]
 fn a_log_for_people_has_no_colour_in_a_file() {
     let folder = Folder::new();
-    folder.write("kubeconfig", kubeconfig(&knows_nothing()));
+    folder.write("kubeconfig", Served::default().start());
     let mut host = Command::new(env!("CARGO_BIN_EXE_pintle"))
         .args(["operator", "--log-format", "text", "--bind", "127.0.0.1:0", "--kubeconfig"])
         .arg(folder.path("kubeconfig"))
@@ -323,41 +327,10 @@ fn a_log_for_people_has_no_colour_in_a_file() {
     assert!(!line.contains('\u{1b}'), "{line:?}");
 }
 
-/// An API server that knows nothing.
-fn knows_nothing() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let Ok(mut connection) = connection else { continue };
-            let _ = connection.read(&mut [0; 4096]);
-            let body = json!({
-                "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "message": "not found", "code": 404,
-            });
-            let body = body.to_string();
-            let _ = write!(
-                connection,
-                "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                body.len()
-            );
-        }
-    });
-    address
-}
-
-fn kubeconfig(address: &str) -> String {
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "a",
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {}}],
-        "clusters": [{"name": "a", "cluster": {"server": format!("http://{address}")}}],
-    });
-    config.to_string()
-}
-
 #[test]
 fn where_pintle_is_not_installed_the_hint_is_a_command_that_works() {
     let folder = folder(&fixtures::answers(&manifest(), SEEN));
-    folder.write("kubeconfig", kubeconfig(&knows_nothing()));
+    folder.write("kubeconfig", Served::default().start());
     let run = folder.run(&["push", "thing-0.1.0", "guest.wasm", "--kubeconfig", "kubeconfig"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(

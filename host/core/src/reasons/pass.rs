@@ -46,8 +46,7 @@ registry! {
         "Wait, or make room in the budget.";
     EVICTION_REFUSED = "EvictionRefused", [Root, Event], Reconciling,
         "The API server refuses an eviction. The message has its words.",
-        "Where a right is lacking, apply the role that `pintle rbac` prints, with `--pod-deletions` for \
-         deletions.";
+        "Where a right is lacking, apply the role that `pintle rbac RECONCILER` prints.";
     EVICTION_WAITING = "EvictionWaiting", [Root], Reconciling,
         "Pods go one at a time, and the replacement of the one before is not ready. For one that nobody \
          makes it waits a minute.",
@@ -55,7 +54,7 @@ registry! {
     FORBIDDEN = "Forbidden", [Root], Reconciling,
         "The host, or the account, lacks a right, or a quota or policy refuses. It is tried again at most a \
          minute apart.",
-        "Apply the role that `pintle rbac` prints; where the message says `impersonate`, \
+        "Apply the role that `pintle rbac RECONCILER` prints; where the message says `impersonate`, \
          `deploy/namespace/impersonate.yaml`. `pintle.dev/reconcile-at` hurries it.";
     GUEST_FAILED = "GuestFailed", [Root], Either,
         "The guest failed for a reason that is no word which a condition can have.",
@@ -79,7 +78,7 @@ registry! {
         "Push it: `pintle push NAME FILE`.";
     NEED_UNREAD = "NeedUnread", [Root], Reconciling,
         "The host cannot list or read what the guest asks to see. The message says why.",
-        "Apply the role that `pintle rbac` prints.";
+        "Apply the role that `pintle rbac RECONCILER` prints.";
     NO_REPLY = "NoReply", [Root], Reconciling,
         "The API server did not reply. It is tried again.",
         "If it stays, see whether the API server can be reached from the host.";

@@ -83,7 +83,7 @@ fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (Conditi
     let key = |name: &str| RootKey { namespace: Some("shop".into()), name: name.into() };
     let first = failing.iter().take(3);
     let first = first.map(|(name, reason, message)| (key(name), Cause::new(reason, message))).collect();
-    let condition = roots_ready(roots, &Failures { first, reasons });
+    let condition = roots_ready("shops", roots, &Failures { first, reasons });
     (condition.status, condition.reason, condition.message)
 }
 
@@ -112,7 +112,7 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
             "Invalid",
             "4 of 9 roots fail (3 Invalid, 1 Forbidden): shop/a: Invalid: spec.url: is required; \
              shop/b: Invalid: spec.url: is no URL; shop/c: Forbidden: may not patch shops/status; and 1 more; \
-             apply the guest's role: pintle rbac MODULE | kubectl apply -f -"
+             apply the guest's role: pintle rbac shops | kubectl apply -f -"
         )
     );
 }

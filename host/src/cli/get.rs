@@ -10,7 +10,7 @@ use pintle_runtime::clock;
 use serde_json::{Value, json};
 
 use super::{
-    live,
+    completion, live,
     output::{self, Data},
     problem::{CommandStatus, Problem},
     readiness::Readiness,
@@ -49,7 +49,7 @@ pub(super) struct Get {
     name: Option<String>,
 
     /// Only roots of this Reconciler
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::reconcilers())]
     reconciler: Option<String>,
 
     /// Namespace of the roots [default: that of the kubeconfig context]
@@ -255,7 +255,7 @@ fn age_of(object: &impl ResourceExt, now: Timestamp) -> String {
 fn reconcilers(found: &[Reconciler], wide: bool, now: Timestamp) -> Table {
     let mut head = vec!["NAME", "KIND", "MODULE", "READY", "REASON", "ROOTS", "FAILING", "AGE"];
     if wide {
-        head.extend(["ROOTS REASON", "WANTED"]);
+        head.extend(["ROOTS-REASON", "WANTED"]);
     }
     let mut table = Table::new(&head);
     for reconciler in found {

@@ -27,6 +27,9 @@ const STDERR_BYTES_MAX: u64 = 64 << 10;
 const SHOWN_LINES_MAX: usize = 6;
 const SHOWN_BYTES_MAX: usize = 1000;
 
+/// The arithmetic of the module, which wraps: a native call may panic only where the module does.
+const AS_MODULE: [&str; 2] = ["profile.dev.overflow-checks=false", "profile.dev.debug-assertions=false"];
+
 /// Of the build that all guests share: nobody looks at it in a debugger, and this makes it half as large.
 const SMALL: [&str; 2] = ["profile.dev.debug=false", "build.incremental=false"];
 
@@ -36,6 +39,7 @@ pub(super) fn build(package: &Package, locked: bool) -> Result<PathBuf, Problem>
     command.args(["build", "--features", "schema", "--bin", &package.schema]);
     command.args(["--message-format=json-render-diagnostics"]);
     command.args(cargo::quiet()).args(locked.then_some("--locked"));
+    command.args(AS_MODULE.iter().flat_map(|setting| ["--config", setting]));
     if let BuildFolder::Shared(_) = package.build_folder {
         command.args(SMALL.iter().flat_map(|setting| ["--config", setting]));
     }

@@ -11,6 +11,7 @@ use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
 
 use super::{
+    completion,
     host::Host,
     live, output,
     problem::{CommandStatus, Problem},
@@ -39,6 +40,7 @@ Examples:
   until pintle status; do sleep 5; done")]
 pub(super) struct Status {
     /// Name of a Reconciler
+    #[arg(add = completion::reconcilers())]
     reconciler: Option<String>,
 
     /// Namespace of the host

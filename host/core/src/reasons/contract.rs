@@ -47,7 +47,7 @@ registry! {
     TRAP = contract::TRAP, [Root, Module], Stalled,
         "The guest's code trapped: it panicked, or did what WebAssembly forbids. Its panic message stays in \
          the sandbox.",
-        "Run the guest natively on the same resource, and mend it.";
+        "Run `pintle render` on the same resource, with the module in its guest's folder: it shows the message.";
     IMPORTS = contract::IMPORTS, [Module], Stalled,
         "The component imports something. A guest imports nothing.",
         "Build the guest with `pintle build`, which builds for wasm32-unknown-unknown, without WASI.";

@@ -40,7 +40,7 @@ fn reconcilers_are_shown_as_kubectl_shows_them_and_wide_with_the_commonest_reaso
     );
     assert_eq!(
         reconcilers(&all, true, now()).text(80),
-        "NAME   KIND   MODULE      READY   REASON      ROOTS   FAILING   AGE   ROOTS REASON   WANTED\n\
+        "NAME   KIND   MODULE      READY   REASON      ROOTS   FAILING   AGE   ROOTS-REASON   WANTED\n\
          r      A      web-0.1.0   True    Succeeded   3       2         60m   Forbidden      web-0.2.0\n"
     );
 }

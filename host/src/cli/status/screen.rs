@@ -206,7 +206,7 @@ fn not_ready(seen: &Seen) -> Vec<&Root> {
 }
 
 fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
-    let head = ["RECONCILER", "READY", "MODULE", "ROOTS", "ROOTS READY", "FAILING", "ROOTS REASON"];
+    let head = ["RECONCILER", "READY", "MODULE", "ROOTS", "ROOTS-READY", "FAILING", "ROOTS-REASON"];
     let mut table = Table::new(&head);
     for reconciler in &seen.reconcilers {
         let status = reconciler.status.clone().unwrap_or_default();

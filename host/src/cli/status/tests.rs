@@ -54,7 +54,7 @@ async fn where_everything_is_ready_one_screen_says_so() {
         screen.text(80),
         "Host   host-1 has led for 10m; it renewed its Lease 2s ago
 
-RECONCILER   READY   MODULE      ROOTS   ROOTS READY   FAILING   ROOTS REASON
+RECONCILER   READY   MODULE      ROOTS   ROOTS-READY   FAILING   ROOTS-REASON
 r            True    web-0.1.0   3       1             2         Succeeded
 
 MODULE      READY   GUEST   VERSION   USED BY

@@ -42,6 +42,8 @@ fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
   reconciler.pintle.dev/r
   module.pintle.dev/web-0.1.0
   deployment.apps/pintle -n pintle-system
+  validatingadmissionpolicybinding.admissionregistration.k8s.io/pintle-module-in-use
+  validatingadmissionpolicy.admissionregistration.k8s.io/pintle-module-in-use
   networkpolicy.networking.k8s.io/pintle -n pintle-system
   networkpolicy.networking.k8s.io/default-deny -n pintle-system
   poddisruptionbudget.policy/pintle -n pintle-system

@@ -296,7 +296,8 @@ impl ServiceAccountRef {
             |message: String| Failure::terminal(reasons::SPEC_INVALID, message).at("spec.serviceAccount");
         match (self.namespace.as_deref(), self.name.as_deref(), self.from_root.as_deref()) {
             (Some(namespace), Some(name), None) => {
-                Account::new(namespace, name).map(AccountRule::Named).map_err(invalid)
+                let account = Account::new(namespace, name).map_err(|wrong| invalid(wrong.to_string()))?;
+                Ok(AccountRule::Named(account))
             }
             (None, None, Some(path)) if !path.is_empty() => Ok(AccountRule::FromRoot(path.into())),
             _ => Err(invalid("a service account is named by namespace and name, or by fromRoot".into())),

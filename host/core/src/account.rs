@@ -1,6 +1,6 @@
 //! The account as which a Reconciler's children are read and written, and what is known about its rights.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use pintle_wit::Failure;
 use serde_json::Value;
@@ -23,16 +23,32 @@ pub enum AccountRule {
     FromRoot(String),
 }
 
+/// A text that can be no name of an account, or of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAName {
+    /// What it was to be the name of.
+    what: &'static str,
+    text: String,
+}
+
+impl fmt::Display for NotAName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no {} of a ServiceAccount", self.text, self.what)
+    }
+}
+
+impl std::error::Error for NotAName {}
+
 impl Account {
     /// An account, if these can be the names of a namespace and of an account in it. An empty name is refused here, so that it can never
     /// stand for the host itself.
     ///
     /// # Errors
-    /// What is wrong with the names.
-    pub fn new(namespace: &str, name: &str) -> Result<Self, String> {
+    /// The first of the two that is no name.
+    pub fn new(namespace: &str, name: &str) -> Result<Self, NotAName> {
         for (what, text) in [("namespace", namespace), ("name", name)] {
             if !object::is_name(text) {
-                return Err(format!("{text:?} is no {what} of a ServiceAccount"));
+                return Err(NotAName { what, text: text.into() });
             }
         }
         Ok(Self { namespace: namespace.into(), name: name.into() })
@@ -74,7 +90,7 @@ impl AccountRule {
             [] => {
                 refused("the root does not name the ServiceAccount that its children are written as".into())
             }
-            [name] => Account::new(namespace, name).or_else(refused),
+            [name] => Account::new(namespace, name).or_else(|wrong| refused(wrong.to_string())),
             _ => refused("the root names more than one ServiceAccount".into()),
         }
     }
@@ -119,22 +135,31 @@ impl Question {
     }
 }
 
+/// What the API server says about a right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The account may.
+    Allowed,
+    /// It may not, or that is not known. Why, for people; empty if the API server does not say.
+    Denied(String),
+}
+
 /// Answers of the API server about rights, for as long as they are valid.
 #[derive(Debug, Default)]
-pub struct Answers(BTreeMap<Question, (Result<(), String>, Duration)>);
+pub struct Answers(BTreeMap<Question, (Answer, Duration)>);
 
 impl Answers {
     /// How long an answer is valid. After a right is taken from an account, its guests see the objects for at most this long. Asking each
     /// time for every root and kind would cost more than the reconciles themselves.
     pub const HOLD: Duration = Duration::from_secs(30);
 
-    /// The known answer: allowed, or not and why. None if the question was never answered, or too long ago.
-    pub fn get(&self, question: &Question, now: Duration) -> Option<&Result<(), String>> {
+    /// The known answer. None if the question was never answered, or too long ago.
+    pub fn get(&self, question: &Question, now: Duration) -> Option<&Answer> {
         self.0.get(question).filter(|(_, until)| *until > now).map(|(answer, _)| answer)
     }
 
     /// Stores an answer, and forgets those that are no longer valid.
-    pub fn put(&mut self, question: Question, answer: Result<(), String>, now: Duration) {
+    pub fn put(&mut self, question: Question, answer: Answer, now: Duration) {
         self.0.retain(|_, (_, until)| *until > now);
         self.0.insert(question, (answer, now + Self::HOLD));
     }
@@ -217,11 +242,11 @@ mod tests {
         let mut answers = Answers::default();
         let at = Duration::from_secs;
         assert_eq!(answers.get(&question("get"), at(0)), None, "what nobody answered is not allowed");
-        answers.put(question("get"), Ok(()), at(100));
-        assert_eq!(answers.get(&question("get"), at(129)), Some(&Ok(())));
+        answers.put(question("get"), Answer::Allowed, at(100));
+        assert_eq!(answers.get(&question("get"), at(129)), Some(&Answer::Allowed));
         assert_eq!(answers.get(&question("list"), at(129)), None);
         assert_eq!(answers.get(&question("get"), at(130)), None);
-        answers.put(question("list"), Err("no".into()), at(200));
+        answers.put(question("list"), Answer::Denied("no".into()), at(200));
         assert_eq!(answers.0.len(), 1, "what no longer holds is forgotten");
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use pintle_core::{
-    account::{Account, Answers, Question},
+    account::{Account, Answer, Answers, Question},
     needs::LookUp,
 };
 use pintle_kubernetes::{Cluster, Resource};
@@ -74,19 +74,22 @@ impl Access {
             namespace: namespace.filter(|_| resource.namespaced).map(Into::into),
             name: name.map(Into::into),
         };
-        self.ask(cluster, &question).await.map_err(|why| question.denied(&why))
+        match self.ask(cluster, &question).await {
+            Answer::Allowed => Ok(()),
+            Answer::Denied(why) => Err(question.denied(&why)),
+        }
     }
 
-    async fn ask(&self, cluster: &Cluster, question: &Question) -> Result<(), String> {
+    async fn ask(&self, cluster: &Cluster, question: &Question) -> Answer {
         let answers = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = answers().get(question, clock::monotonic()) {
             return known.clone();
         }
-        let review = cluster.review(&review(question)).await.map_err(|error| {
+        let answer = match cluster.review(&review(question)).await {
+            Ok(review) => answer(&review),
             // This is not remembered, because it says nothing about the account.
-            format!("the API server did not say that it may: {error}")
-        })?;
-        let answer = answer(&review);
+            Err(error) => return Answer::Denied(format!("the API server did not say that it may: {error}")),
+        };
         answers().put(question.clone(), answer.clone(), clock::monotonic());
         answer
     }
@@ -107,13 +110,13 @@ fn review(question: &Question) -> Value {
 }
 
 /// Allowed only if the API server explicitly says so.
-fn answer(review: &Value) -> Result<(), String> {
+fn answer(review: &Value) -> Answer {
     let is = |field: &str| review["status"][field] == Value::Bool(true);
     if is("allowed") && !is("denied") {
-        return Ok(());
+        return Answer::Allowed;
     }
     let text = |field: &str| review["status"][field].as_str().filter(|text| !text.is_empty());
-    Err(text("reason").or_else(|| text("evaluationError")).unwrap_or_default().to_owned())
+    Answer::Denied(text("reason").or_else(|| text("evaluationError")).unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
@@ -122,15 +125,16 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {
-        assert_eq!(answer(&json!({"status": {"allowed": true}})), Ok(()));
+        assert_eq!(answer(&json!({"status": {"allowed": true}})), Answer::Allowed);
         for status in [
             json!({}),
             json!({"allowed": false}),
             json!({"allowed": "true"}),
             json!({"allowed": true, "denied": true}),
         ] {
-            assert_eq!(answer(&json!({"status": status})), Err(String::new()), "{status}");
+            assert_eq!(answer(&json!({"status": status})), Answer::Denied(String::new()), "{status}");
         }
-        assert_eq!(answer(&json!({"status": {"allowed": false, "reason": "no"}})), Err("no".into()));
+        let because = json!({"status": {"allowed": false, "reason": "no"}});
+        assert_eq!(answer(&because), Answer::Denied("no".into()));
     }
 }

@@ -89,9 +89,13 @@ impl Swap {
         let reconcilers: Api<Reconciler> = Api::all(client);
         let found =
             modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
-        if found.is_none() {
+        let Some(found) = found else {
             return Err(Problem::new(format!("there is no Module {}", self.module))
                 .hint(format!("upload it with: pintle push {} FILE", self.module)));
+        };
+        if found.metadata.deletion_timestamp.is_some() {
+            return Err(Problem::new(format!("Module {} is being deleted", self.module))
+                .hint("push its bytes under another name, and swap to that"));
         }
         let patch = Patch::Merge(json!({"spec": {"module": self.module}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };

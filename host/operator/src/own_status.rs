@@ -235,7 +235,8 @@ pub(crate) fn of_reconciler(
         active: active.map(|active| api::ActiveModule { roots: findings.active_roots, ..active.clone() }),
         candidate: in_force.ok().and_then(|in_force| in_force.candidate.clone()),
         child_kinds: findings.child_kinds.clone(),
-        roots: Some(findings.roots),
+        // While nothing is in force, nobody counts them.
+        roots: in_force.is_ok().then_some(findings.roots),
         conditions,
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{Patch, PatchParams},
 };
 use pintle_api::{Module, Reconciler, ReconcilerStatus};
 use pintle_core::reasons;
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
+use pintle_wit::Kind;
 use serde_json::json;
 
 use super::{
@@ -97,16 +98,13 @@ impl Swap {
             return Err(Problem::new(format!("Module {} is being deleted", self.module))
                 .hint("push its bytes under another name, and swap to that"));
         }
+        let before = self.read(&reconcilers).await?;
+        fits(&found, &before)?;
         let patch = Patch::Merge(json!({"spec": {"module": self.module}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patched = match reconcilers.patch(&self.reconciler, &params, &patch).await {
-            Ok(patched) => patched,
-            Err(error) if live::is(&error, 404) => {
-                return Err(Problem::new(format!("there is no Reconciler {}", self.reconciler))
-                    .hint("see which there are with: kubectl get reconcilers.pintle.dev"));
-            }
-            Err(error) => return Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
-        };
+        let patched = reconcilers.patch(&self.reconciler, &params, &patch).await;
+        let patched =
+            patched.map_err(|error| live::problem(format!("Reconciler {}", self.reconciler), &error))?;
         output::print(&format!(
             "reconciler.pintle.dev/{}: module {} is wanted\n",
             self.reconciler, self.module
@@ -121,15 +119,28 @@ impl Swap {
         if until == Until::Module {
             return Ok(CommandStatus::Fine);
         }
+        let before = before.status.and_then(|status| status.active).map(|active| active.module);
+        if before.as_ref() == Some(&self.module) {
+            // The counts are still those of the swap that put it in force.
+            let said = "it was in force already; no root is reconciled for this";
+            output::print(&format!("reconciler.pintle.dev/{}: {said}\n", self.reconciler))?;
+            return Ok(CommandStatus::Fine);
+        }
         // Where nothing was in force before, no root was well because of it.
-        let all_count = patched.status.is_none_or(|before| before.active.is_none());
+        let all_count = before.is_none();
         let ended = self.follow(&reconcilers, all_count).await?;
         output::print(&format!(
             "reconciler.pintle.dev/{}: {}\n",
             self.reconciler,
             summary(&ended, all_count)
         ))?;
-        Ok(if regressions(&ended, all_count) == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
+        if regressions(&ended, all_count) == 0 {
+            return Ok(CommandStatus::Fine);
+        }
+        if let Some(before) = before {
+            eprintln!("hint: to go back: pintle swap {} {before} --wait", self.reconciler);
+        }
+        Ok(CommandStatus::Failed)
     }
 
     /// Waits until every root was reconciled with the module, and shows how far they are.
@@ -174,8 +185,14 @@ impl Swap {
     }
 
     async fn read(&self, reconcilers: &Api<Reconciler>) -> Result<Reconciler, Problem> {
-        let about = format!("Reconciler {}", self.reconciler);
-        reconcilers.get(&self.reconciler).await.map_err(|error| live::problem(about, &error))
+        match reconcilers.get(&self.reconciler).await {
+            Ok(found) => Ok(found),
+            Err(error) if live::is(&error, 404) => {
+                Err(Problem::new(format!("there is no Reconciler {}", self.reconciler))
+                    .hint("see which there are with: pintle get reconcilers"))
+            }
+            Err(error) => Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
+        }
     }
 
     async fn look(
@@ -198,6 +215,23 @@ impl Swap {
             Progress::Done => Progress::Waiting("the module is being loaded".into()),
             other => other,
         })
+    }
+}
+
+/// Whether a Module is for the roots of a Reconciler, as far as that is known: a Module that no host has looked at says nothing.
+fn fits(module: &Module, reconciler: &Reconciler) -> Result<(), Problem> {
+    let manifest = module.status.as_ref().and_then(|status| status.manifest.as_ref());
+    let reconciles = manifest.and_then(|manifest| manifest.get("reconciles")).cloned();
+    let reconciles: Option<Kind> = reconciles.and_then(|kind| serde_json::from_value(kind).ok());
+    match reconciles {
+        Some(kind) if kind != reconciler.spec.r#for => Err(Problem::new(format!(
+            "Module {} reconciles {kind}, and Reconciler {} is for {}",
+            module.name_any(),
+            reconciler.name_any(),
+            reconciler.spec.r#for
+        ))
+        .hint("see which Modules there are with: pintle get modules")),
+        _ => Ok(()),
     }
 }
 
@@ -275,6 +309,24 @@ mod tests {
             "9 roots reconciled: 4 changed, 5 unchanged; 2 failing (1 of them not before)\n  \
              2 of 9 roots fail (2 Broken): n/a: Broken: it is broken"
         );
+    }
+
+    #[test]
+    fn a_module_of_another_kind_is_refused_before_anything_is_written() {
+        let module = |status: serde_json::Value| -> Module {
+            let spec = json!({"digest": "", "source": {}});
+            serde_json::from_value(json!({"metadata": {"name": "m"}, "spec": spec, "status": status}))
+                .unwrap()
+        };
+        let of_kind =
+            |kind: &str| module(json!({"manifest": {"reconciles": {"apiVersion": "a/v1", "kind": kind}}}));
+        let spec = json!({"for": {"apiVersion": "a/v1", "kind": "A"}, "module": "old"});
+        let reconciler: Reconciler =
+            serde_json::from_value(json!({"metadata": {"name": "r"}, "spec": spec})).unwrap();
+        assert!(fits(&of_kind("A"), &reconciler).is_ok());
+        assert!(fits(&module(json!({})), &reconciler).is_ok(), "no host has looked at it");
+        let refused = fits(&of_kind("B"), &reconciler).unwrap_err().to_string();
+        assert!(refused.contains("Module m reconciles a/v1 B, and Reconciler r is for a/v1 A"), "{refused}");
     }
 
     #[test]

@@ -113,8 +113,19 @@ fn swaps(plane: &ControlPlane) -> anyhow::Result<()> {
              force\nreconciler.pintle.dev/swaps: {said}"
         );
         ensure!(swapped.status.code() == Some(code) && out.starts_with(&expected), "{swapped:?}");
-        ensure!(swapped.stderr.is_empty(), "a progress bar where nobody looks: {swapped:?}");
+        let way_back =
+            if code == 1 { "hint: to go back: pintle swap swaps swaps-2-again --wait\n" } else { "" };
+        ensure!(swapped.stderr == way_back.as_bytes(), "a hint, and no progress bar: {swapped:?}");
     }
+    let again = pintle(plane, &["swap", "swaps", "swaps-1", "--wait"])?;
+    let said = String::from_utf8_lossy(&again.stdout);
+    ensure!(again.status.success() && said.contains("it was in force already"), "{again:?}");
+    let other = pintle(plane, &["swap", "swaps", "darkroom-0.1.0"])?;
+    let said = String::from_utf8_lossy(&other.stderr);
+    ensure!(
+        other.status.code() == Some(2) && said.contains("darkroom-0.1.0 reconciles deployments.example.com/"),
+        "{other:?}"
+    );
     module_in_use(plane)?;
     plane.run_kubectl(&["delete", "namespace", "swaps-one", "swaps-two", "--wait=false"], None)?;
     plane.run_kubectl(&["delete", "crd", "swappeds.acceptance.pintle.dev"], None)?;

@@ -195,14 +195,14 @@ impl Demo<'_> {
 
     /// Runs kubectl as a person would, and shows the command and its output.
     fn kubectl(&self, line: &str) -> Result<()> {
-        println!("{}", painted("2", &format!("$ kubectl {line}")));
+        println!("{}", painted("2", &format!("$ kubectl {}", pasted(line))));
         let status = self.command(line).status()?;
         ensure!(status.success(), "kubectl {line}: {status}");
         Ok(())
     }
 
     fn quiet(&self, line: &str) -> Result<()> {
-        println!("{}", painted("2", &format!("$ kubectl {line}")));
+        println!("{}", painted("2", &format!("$ kubectl {}", pasted(line))));
         self.output(line).map(|_| ())
     }
 
@@ -248,5 +248,27 @@ impl Demo<'_> {
             Command::new(&self.pintle).args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).status()?;
         ensure!(status.success(), "pintle {}: {status}", arguments.join(" "));
         Ok(())
+    }
+}
+
+/// A command as a shell takes it: words with signs of the shell's own stand in quotes.
+fn pasted(line: &str) -> String {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_=/.,:@%+".contains(sign);
+    let word = |word: &str| match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_can_be_pasted_into_a_shell() {
+        assert_eq!(pasted("get modules,reconcilers"), "get modules,reconcilers");
+        let patch = r#"patch ws/a --type=merge -p {"spec":{"replicas":4}}"#;
+        assert_eq!(pasted(patch), r#"patch ws/a --type=merge -p '{"spec":{"replicas":4}}'"#);
     }
 }

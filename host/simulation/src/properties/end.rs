@@ -51,6 +51,10 @@ pub(in super::super) fn masked(world: &World) -> BTreeMap<ObjectRef, Value> {
             // A suspended Reconciler does not remove kinds without children from this list.
             status.remove("childKinds");
         }
+        if let Some(roots) = object.pointer_mut("/status/active/roots").and_then(Value::as_object_mut) {
+            // What a swap did on the way, as far as the host knows that led then.
+            roots.retain(|count, _| !["changed", "newlyFailing"].contains(&count.as_str()));
+        }
         mask(&mut object, &uids);
         (reference.clone(), object)
     })

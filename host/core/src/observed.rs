@@ -8,8 +8,12 @@ use serde_json::Value;
 use crate::{
     desired, managed, object,
     readiness::{self, Ready},
+    text,
 };
 pub use kept::{Kept, Names, Uid};
+
+/// The longest kind and name of a controller, in bytes: a kind has 63 and a name 253.
+const CONTROLLER_NAME_BYTES_MAX: usize = 320;
 
 /// A child as it was last seen: a small fixed part, and the object itself only if the guest wants to observe it. Passes work with this
 /// form. Between passes a child is stored as [`Kept`].
@@ -23,6 +27,8 @@ pub struct Observed {
     pub resource_version: String,
     /// The uid of its controller, as its owner references say.
     pub controller: Option<String>,
+    /// Kind and name of its controller, for people.
+    pub controller_name: Option<String>,
     /// The uid in its label `pintle.dev/root`. It says where to look and proves nothing.
     pub root_label: Option<String>,
     /// The name in its label `pintle.dev/reconciler`.
@@ -63,6 +69,7 @@ impl Observed {
             uid: object::uid(live).into(),
             resource_version: object::text(live, &["metadata", "resourceVersion"]).unwrap_or_default().into(),
             controller: controller(live).map(Into::into),
+            controller_name: controller_name(live),
             root_label: label(names::LABEL_ROOT),
             reconciler_label: label(names::LABEL_RECONCILER),
             desired: annotation(names::ANNOTATION_DESIRED),
@@ -142,7 +149,8 @@ impl Observed {
 
     /// Whether this state differs from `other` in anything but the version.
     pub fn differs_from(&self, other: &Self) -> bool {
-        let Self { resource_version: _, entry: _, covered: _, .. } = self;
+        // The uid of its controller tells whether its name is another.
+        let Self { resource_version: _, entry: _, covered: _, controller_name: _, .. } = self;
         self.reference != other.reference
             || self.uid != other.uid
             || self.controller != other.controller
@@ -174,11 +182,19 @@ impl Observed {
 
 /// The uid of an object's controller.
 pub fn controller(live: &Value) -> Option<&str> {
-    object::at(live, &["metadata", "ownerReferences"])?
-        .as_array()?
-        .iter()
-        .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
-        .and_then(|owner| object::text(owner, &["uid"]))
+    object::text(controller_reference(live)?, &["uid"])
+}
+
+/// Kind and name of an object's controller. Whoever writes the object chooses both.
+fn controller_name(live: &Value) -> Option<String> {
+    let owner = controller_reference(live)?;
+    let (kind, name) = (object::text(owner, &["kind"])?, object::text(owner, &["name"])?);
+    Some(text::clean(&format!("{kind} {name}"), CONTROLLER_NAME_BYTES_MAX))
+}
+
+fn controller_reference(live: &Value) -> Option<&Value> {
+    let owners = object::at(live, &["metadata", "ownerReferences"])?.as_array()?;
+    owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
 fn conditions(live: &Value) -> Vec<(String, ConditionStatus, String)> {

@@ -149,6 +149,8 @@ enum Desired {
 struct Rare {
     version: Option<String>,
     adopt: Option<String>,
+    /// Kept only where the label does not name the controller: nobody is told that a root controls its own child.
+    controller_name: Option<String>,
     ready: Ready,
     conditions: Vec<(String, ConditionStatus, String)>,
 }
@@ -161,6 +163,7 @@ impl Kept {
             uid,
             resource_version,
             controller,
+            controller_name,
             root_label,
             reconciler_label,
             desired,
@@ -180,7 +183,13 @@ impl Kept {
             *number != 0 && number.to_string() == resource_version
         });
         conditions.shrink_to_fit();
-        let rare = Rare { version: version.is_none().then_some(resource_version), adopt, ready, conditions };
+        let rare = Rare {
+            version: version.is_none().then_some(resource_version),
+            adopt,
+            controller_name: controller_name.filter(|_| controller != root_label),
+            ready,
+            conditions,
+        };
         Self {
             kind: names.kind(Kind::new(reference.api_version, reference.kind)),
             namespace: reference.namespace.map(|namespace| names.text(&namespace)),
@@ -219,6 +228,7 @@ impl Kept {
             uid: self.uid.to_string(),
             resource_version: rare.version.unwrap_or_else(|| self.version.to_string()),
             controller: self.controller.as_ref().map(ToString::to_string),
+            controller_name: rare.controller_name,
             root_label: self.root_label(),
             reconciler_label: self.reconciler.as_deref().map(Into::into),
             desired: self.desired.text(),
@@ -308,7 +318,8 @@ impl Kept {
             let conditions = rare.conditions.iter().map(|(name, _, message)| {
                 size_of::<(String, ConditionStatus, String)>() + name.capacity() + message.capacity()
             });
-            size_of::<Rare>() + text(&rare.version) + text(&rare.adopt) + ready + conditions.sum::<usize>()
+            let texts = text(&rare.version) + text(&rare.adopt) + text(&rare.controller_name);
+            size_of::<Rare>() + texts + ready + conditions.sum::<usize>()
         });
         let label = match &self.root_label {
             Label::Other(text) => text.len(),
@@ -435,6 +446,11 @@ mod tests {
                 ..observed.clone()
             });
         }
+        returns(Observed {
+            root_label: None,
+            controller_name: Some("ReplicaSet web".into()),
+            ..observed.clone()
+        });
         let upper = format!("v1:{}", "AB".repeat(32));
         returns(Observed {
             desired: Some(upper),

@@ -30,9 +30,10 @@ impl Pass {
 
     pub(super) fn adoption_conflict(&self, child: &AllowedChild, live: &Observed) -> StandingRefusal {
         let reference = child.reference();
-        let holder = match &live.controller {
-            Some(uid) => format!("it is controlled by the object with uid {uid}"),
-            None => format!(
+        let holder = match (&live.controller_name, &live.controller) {
+            (Some(name), _) => format!("it is controlled by {name}"),
+            (None, Some(uid)) => format!("it is controlled by the object with uid {uid}"),
+            (None, None) => format!(
                 "nothing controls it; to let this root take it over within a minute: kubectl annotate {} {} pintle.dev/adopt={}",
                 reference.kind.to_lowercase(),
                 reference

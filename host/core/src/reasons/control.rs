@@ -97,7 +97,7 @@ registry! {
         "See who may write the status of the root.";
     USED_BY_RECONCILER = "UsedByReconciler", [Module], Other,
         "It is the reason of `InUse`: the Module was deleted while a Reconciler uses it.",
-        "See that condition.";
+        "Swap that Reconciler to another module: `pintle swap RECONCILER ANOTHER-MODULE`.";
     WAITING = "Waiting", [Module], Other,
         "It is the reason of a step (`Fetched`, `Verified`, `Compiled`) while an earlier one is not done.",
         "Look at the step that is False.";

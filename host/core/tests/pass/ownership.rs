@@ -98,6 +98,26 @@ fn an_object_with_another_controller_is_not_adopted_even_with_the_annotation() {
 }
 
 #[test]
+fn a_conflict_names_the_controller_by_kind_and_name_even_if_the_object_claims_this_root() {
+    let said = |label: &str, owner: Value| {
+        let mut world = World::new();
+        let mut theirs = foreign("ConfigMap", "page");
+        theirs["metadata"]["labels"] = json!({"pintle.dev/root": label, "pintle.dev/reconciler": "shop"});
+        theirs["metadata"]["ownerReferences"] = json!([owner]);
+        world.api.create(theirs);
+        world.pass(&two());
+        world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned()
+    };
+    let named = json!({"uid": "another", "controller": true, "kind": "Shop", "name": "corner"});
+    for label in ["another", "shop-uid", "neither"] {
+        let message = said(label, named.clone());
+        assert!(message.contains("is not this root's: it is controlled by Shop corner"), "{message}");
+    }
+    let message = said("another", json!({"uid": "another", "controller": true}));
+    assert!(message.contains("it is controlled by the object with uid another"), "{message}");
+}
+
+#[test]
 fn a_label_with_the_roots_uid_proves_nothing() {
     let mut world = World::new();
     let mut theirs = foreign("ConfigMap", "old");
@@ -211,7 +231,7 @@ fn of_two_roots_that_name_one_child_the_second_gets_a_conflict() {
     let run = world.pass(&two());
     assert_eq!(world.says("Ready"), no("AdoptionConflict"));
     let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("shop-uid"), "{message}");
+    assert!(message.ends_with("it is controlled by Shop shop"), "{message}");
     assert!(!run.done.ready);
     assert_eq!(world.live("ConfigMap", "page").cloned(), before);
 }

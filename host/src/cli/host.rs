@@ -52,6 +52,11 @@ impl Host {
         lines
     }
 
+    /// Whether a host was ever installed in the namespace, or has ever led there, as far as that can be told.
+    pub(super) fn is_installed(&self) -> bool {
+        !matches!((&self.lease, &self.deployment), (Ok(None), Ok(None)))
+    }
+
     /// Whether a host works, as far as that can be told: none does if its Lease has run out, or if there is neither a Lease nor a Pod
     /// that is ready. A host that was started with `--leader-elect=false` has no Lease.
     pub(super) fn works(&self, now: Timestamp) -> bool {
@@ -68,6 +73,11 @@ impl Host {
     fn who_leads(&self, now: Timestamp) -> String {
         let namespace = &self.namespace;
         let lease = match &self.lease {
+            _ if !self.is_installed() => {
+                return format!(
+                    "not installed: the namespace {namespace} has neither its Deployment nor its Lease"
+                );
+            }
             Ok(Some(lease)) => lease,
             Ok(None) => return format!("no host has made the Lease {namespace}/{NAME}"),
             Err(why) => return format!("the Lease {namespace}/{NAME} cannot be read: {why}"),
@@ -169,8 +179,14 @@ mod tests {
         let now = at("2000-01-01T01:00:02Z");
         assert!(host(Value::Null, deployment(1)).works(now));
         assert!(!host(Value::Null, deployment(0)).works(now));
-        assert!(!host(Value::Null, Value::Null).works(now));
+        let nothing = host(Value::Null, Value::Null);
+        assert!(!nothing.works(now) && !nothing.is_installed());
+        assert!(host(Value::Null, deployment(0)).lines(now)[0][1].starts_with("no host has made the Lease"));
         let unread = Host { lease: Err("forbidden".into()), ..host(Value::Null, Value::Null) };
-        assert!(unread.works(now) && unread.lines(now)[0][1].ends_with("cannot be read: forbidden"));
+        assert!(
+            unread.works(now)
+                && unread.is_installed()
+                && unread.lines(now)[0][1].ends_with("cannot be read: forbidden")
+        );
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(super) struct Readiness {
     /// The status of its condition Ready.
     pub(super) status: ConditionStatus,
-    /// The reason; empty where nobody has given one.
+    /// The reason; empty where no host has given one for the object as it is now.
     pub(super) reason: String,
     /// The message.
     pub(super) message: String,
@@ -28,17 +28,22 @@ impl Readiness {
         let Some(ready) = find(READY) else {
             return Self { message: "no host has said anything of it yet".into(), ..Self::default() };
         };
-        let outdated = ready.observed_generation.is_some() && ready.observed_generation < generation;
-        Self {
-            status: if outdated { ConditionStatus::Unknown } else { ready.status },
+        let said = Self {
+            status: ready.status,
             reason: ready.reason.clone(),
-            message: match outdated {
-                true => format!("no host has looked at its last change yet; before: {}", ready.message),
-                false => ready.message.clone(),
-            },
+            message: ready.message.clone(),
             since: ready.last_transition_time.clone(),
             stalled: find(STALLED).is_some_and(|stalled| stalled.status == ConditionStatus::True),
             told: true,
+        };
+        let is_older = |now: &i64| ready.observed_generation.is_some_and(|seen| seen < *now);
+        match generation.filter(is_older) {
+            Some(now) => Self {
+                message: format!("the host has not looked at generation {now} yet; before: {}", said.why()),
+                told: true,
+                ..Self::default()
+            },
+            None => said,
         }
     }
 
@@ -84,7 +89,8 @@ mod tests {
         assert!(!not.is_ready() && not.why() == "Forbidden: m", "{not:?}");
         let outdated = read(&root(3, "True"));
         assert_eq!(outdated.status, ConditionStatus::Unknown);
-        assert_eq!(outdated.message, "no host has looked at its last change yet; before: m");
+        assert_eq!(outdated.why(), "the host has not looked at generation 3 yet; before: Forbidden: m");
+        assert!(outdated.told && !outdated.stalled && outdated.since.is_empty(), "{outdated:?}");
     }
 
     #[test]

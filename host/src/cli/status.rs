@@ -70,11 +70,10 @@ async fn look(client: &Client, namespace: &str, only: Option<&str>) -> Result<Se
     let mut modules: Vec<Module> = live::list(client, "Modules").await?;
     let users = users::users(&reconcilers);
     if let Some(only) = only {
-        reconcilers.retain(|reconciler| reconciler.name_any() == only);
-        if reconcilers.is_empty() {
-            return Err(Problem::new(format!("there is no Reconciler {only}"))
-                .hint("see which there are with: pintle get reconcilers"));
+        if !reconcilers.iter().any(|reconciler| reconciler.name_any() == only) {
+            return Err(users::no_reconciler(only, &reconcilers));
         }
+        reconcilers.retain(|reconciler| reconciler.name_any() == only);
         modules.retain(|module| users.get(&module.name_any()).is_some_and(|users| users.contains(only)));
     }
     let kinds = roots::kinds(&reconcilers, None);

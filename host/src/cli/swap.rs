@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use pintle_api::{Module, Reconciler, ReconcilerStatus};
 use pintle_core::reasons;
@@ -20,6 +20,7 @@ use super::{
     live::{self, FIELD_MANAGER, Progress},
     output,
     problem::{CommandStatus, Problem},
+    users,
 };
 
 /// Switch a Reconciler to another Module
@@ -188,8 +189,10 @@ impl Swap {
         match reconcilers.get(&self.reconciler).await {
             Ok(found) => Ok(found),
             Err(error) if live::is(&error, 404) => {
-                Err(Problem::new(format!("there is no Reconciler {}", self.reconciler))
-                    .hint("see which there are with: pintle get reconcilers"))
+                // Who may not list Reconcilers is told without their names.
+                let known = reconcilers.list(&ListParams::default()).await;
+                let known = known.map(|list| list.items).unwrap_or_default();
+                Err(users::no_reconciler(&self.reconciler, &known))
             }
             Err(error) => Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
         }

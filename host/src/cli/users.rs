@@ -1,9 +1,20 @@
-//! Which Reconcilers use a Module.
+//! Which Reconcilers use a Module, and what is said of one that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use pintle_api::Reconciler;
+use pintle_schema::nearest::did_you_mean;
+
+use super::problem::Problem;
+
+/// What is said where there is no Reconciler of a name: the names that are like it, and how to see all of them.
+pub(super) fn no_reconciler(name: &str, reconcilers: &[Reconciler]) -> Problem {
+    let names: Vec<String> = reconcilers.iter().map(ResourceExt::name_any).collect();
+    let meant = did_you_mean(name, names.iter().map(String::as_str));
+    Problem::new(format!("there is no Reconciler {name}{meant}"))
+        .hint("see which there are with: pintle get reconcilers")
+}
 
 /// The Reconcilers that use a Module, by its name: they want it, have it in force, or it is their candidate. As long as there is one, the
 /// host keeps the Module from being deleted.
@@ -25,6 +36,20 @@ pub(super) fn users(reconcilers: &[Reconciler]) -> BTreeMap<String, BTreeSet<Str
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_reconciler_that_does_not_exist_is_told_with_the_names_that_are_like_it() {
+        let all = super::super::fixture::read::<Reconciler>(&[json!({
+            "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "darkroom"},
+            "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": "m"}
+        })]);
+        assert_eq!(
+            no_reconciler("darkrom", &all).to_string(),
+            "error: there is no Reconciler darkrom; did you mean darkroom?\n\
+             hint: see which there are with: pintle get reconcilers\n"
+        );
+        assert!(no_reconciler("x", &all).to_string().starts_with("error: there is no Reconciler x\n"));
+    }
 
     #[test]
     fn a_module_is_used_by_who_wants_it_has_it_in_force_or_loads_it() {

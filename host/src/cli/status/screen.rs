@@ -74,9 +74,7 @@ pub(super) fn of(seen: &Seen, what: What, now: Timestamp) -> Screen {
     let mut next = Next::default();
     let works = seen.host.works(now);
     if !works {
-        let namespace = &seen.host.namespace;
-        let remedy = format!("see whether a host runs, and why not: kubectl -n {namespace} get pods,events");
-        next.0.push(("no host".into(), remedy));
+        next.0.push(("no host".into(), without_host(&seen.host)));
     }
     let not_ready = not_ready(seen);
     let all_ready = |conditions: &[Condition], generation| Readiness::of(conditions, generation).is_ready();
@@ -96,7 +94,7 @@ pub(super) fn of(seen: &Seen, what: What, now: Timestamp) -> Screen {
         reconcilers,
         modules,
         unused,
-        roots: blocking(&not_ready, what, &mut next, now),
+        roots: blocking(&not_ready, &seen.reconcilers, what, &mut next, now),
         not_ready: (not_ready.len(), seen.roots.len()),
         unread: seen.unread.iter().map(Unread::text).collect(),
         next: next.0,
@@ -142,7 +140,7 @@ impl Screen {
             let lines: String = self
                 .next
                 .iter()
-                .map(|(about, remedy)| wrapped(&format!("{about}: {remedy}"), "  ", width))
+                .map(|(about, remedy)| with_whole_commands(&format!("{about}: {remedy}"), width))
                 .collect();
             part(format!("What to do:\n{lines}"));
         }
@@ -161,21 +159,60 @@ impl Screen {
 struct Next(Vec<(String, String)>);
 
 impl Next {
-    fn about(&mut self, reason: &str, object: Object) {
+    /// Adds what helps against a reason. The commands in it are for this Reconciler, where there is one.
+    fn about(&mut self, reason: &str, object: Object, reconciler: Option<&str>) {
         let known = reasons::ALL.iter().find(|known| known.name == reason && known.on.contains(&object));
-        if let Some(known) = known
-            && !self.0.iter().any(|(about, _)| about == reason)
-        {
-            self.0.push((reason.into(), known.remedy.into()));
+        let Some(known) = known else { return };
+        let remedy = known.remedy.replace("RECONCILER", reconciler.unwrap_or("RECONCILER"));
+        let advice = (reason.to_owned(), remedy);
+        if !self.0.contains(&advice) {
+            self.0.push(advice);
         }
     }
+}
+
+/// What to do where no host works.
+fn without_host(host: &Host) -> String {
+    let namespace = &host.namespace;
+    match host.is_installed() {
+        true => format!("see whether a host runs, and why not: `kubectl -n {namespace} get pods,events`"),
+        false => "Install it: `kubectl apply --server-side -f deploy/install.yaml`. If it is in another namespace, name that with \
+                  `--namespace`."
+            .into(),
+    }
+}
+
+/// Text that is wrapped to the width, but for what stands between backquotes: a command stays on one line, so that it can be copied.
+fn with_whole_commands(text: &str, width: usize) -> String {
+    const NO_BREAK_SPACE: &str = "\u{a0}";
+    let parts = text.split('`').enumerate();
+    let parts: Vec<String> = parts
+        .map(|(index, part)| match index % 2 {
+            0 => part.to_owned(),
+            _ => part.replace(' ', NO_BREAK_SPACE),
+        })
+        .collect();
+    wrapped(&parts.join("`"), "  ", width).replace(NO_BREAK_SPACE, " ")
 }
 
 /// A message, as much of it as there is room for.
 fn message(text: &str, what: What) -> String {
     match what {
-        What::Everything => text::clean(text, MESSAGE_BYTES),
+        What::Everything => shortened(text),
         What::Reconciler => text.into(),
+    }
+}
+
+/// A message that is too long loses its middle. What the host says last, after a semicolon, is what to do: a command that is cut is no
+/// command.
+fn shortened(message: &str) -> String {
+    let end = message.rsplit_once("; ").filter(|(_, end)| end.len() <= MESSAGE_BYTES);
+    match end.filter(|_| message.len() > MESSAGE_BYTES) {
+        Some((start, end)) => {
+            let room = MESSAGE_BYTES.saturating_sub(end.len()).max(MESSAGE_BYTES / 2);
+            format!("{}; {end}", text::clean(start, room))
+        }
+        None => text::clean(message, MESSAGE_BYTES),
     }
 }
 
@@ -209,6 +246,7 @@ fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
     let head = ["RECONCILER", "READY", "MODULE", "ROOTS", "ROOTS-READY", "FAILING", "ROOTS-REASON"];
     let mut table = Table::new(&head);
     for reconciler in &seen.reconcilers {
+        let name = reconciler.name_any();
         let status = reconciler.status.clone().unwrap_or_default();
         let readiness = Readiness::of(&status.conditions, reconciler.metadata.generation);
         let count = |count: fn(&pintle_api::RootCounts) -> u32| {
@@ -216,7 +254,7 @@ fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
         };
         let roots = roots_ready(reconciler);
         table.row([
-            reconciler.name_any(),
+            name.clone(),
             readiness.status.as_str().into(),
             status.active.as_ref().map(|active| active.module.clone()).unwrap_or_default(),
             count(|roots| roots.total),
@@ -226,10 +264,12 @@ fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
         ]);
         if !readiness.is_ready() {
             table.below(&message(&readiness.why(), what));
-            next.about(&readiness.reason, Object::Reconciler);
+            next.about(&readiness.reason, Object::Reconciler, Some(&name));
         }
         if let Some(roots) = roots.filter(|roots| roots.status != ConditionStatus::True) {
             table.below(&message(&roots.message, what));
+            // Its reason is that of a root. A root at which the host has not looked yet may have none of its own.
+            next.about(&roots.reason, Object::Root, Some(&name));
         }
     }
     table
@@ -258,17 +298,25 @@ fn modules(seen: &Seen, what: What, next: &mut Next) -> (Table, usize) {
         ]);
         if !readiness.is_ready() {
             table.below(&message(&readiness.why(), what));
-            next.about(&readiness.reason, Object::Module);
+            next.about(&readiness.reason, Object::Module, None);
         }
         if is_deleting {
             table.below("It is being deleted, and goes when no Reconciler uses it any more.");
-            next.about(reasons::USED_BY_RECONCILER, Object::Module);
+        }
+        for user in users.iter().filter(|_| is_deleting) {
+            next.about(reasons::USED_BY_RECONCILER, Object::Module, Some(user));
         }
     }
     (table, unused)
 }
 
-fn blocking(not_ready: &[&Root], what: What, next: &mut Next, now: Timestamp) -> Table {
+fn blocking(
+    not_ready: &[&Root],
+    reconcilers: &[Reconciler],
+    what: What,
+    next: &mut Next,
+    now: Timestamp,
+) -> Table {
     let shown = match what {
         What::Everything => ROOTS_SHOWN,
         What::Reconciler => usize::MAX,
@@ -285,7 +333,8 @@ fn blocking(not_ready: &[&Root], what: What, next: &mut Next, now: Timestamp) ->
             readiness.since.parse().map_or_else(|_| String::new(), |since| age(since, now)),
         ]);
         table.below(&message(&readiness.message, what));
-        next.about(&readiness.reason, Object::Root);
+        let of = reconcilers.iter().find(|reconciler| roots::is_of(root, reconciler));
+        next.about(&readiness.reason, Object::Root, of.map(ResourceExt::name_any).as_deref());
     }
     table
 }

@@ -130,10 +130,61 @@ async fn without_a_host_nothing_is_well() {
     let screen = screen::of(&seen, What::Everything, now());
     assert!(!screen.is_well);
     let text = screen.text(120);
-    assert!(text.starts_with("Host   no host has made the Lease pintle-system/pintle\n"), "{text}");
     assert!(
-        text.contains("There are no Reconcilers.") && text.contains("kubectl -n pintle-system get pods"),
+        text.starts_with(
+            "Host   not installed: the namespace pintle-system has neither its Deployment nor its Lease\n"
+        ),
         "{text}"
+    );
+    assert!(
+        text.contains("There are no Reconcilers.")
+            && text.contains("no host: Install it: `kubectl apply --server-side -f deploy/install.yaml`."),
+        "{text}"
+    );
+    let mut given_up = lease();
+    given_up["spec"]["holderIdentity"] = json!("");
+    let (_server, client) = cluster(&[namespace("pintle-system"), given_up]);
+    let seen = look(&client, "pintle-system", None).await.unwrap();
+    let text = screen::of(&seen, What::Everything, now()).text(120);
+    assert!(
+        text.contains("no host: see whether a host runs, and why not: `kubectl -n pintle-system get pods")
+    );
+}
+
+#[tokio::test]
+async fn for_a_root_at_which_the_host_has_not_looked_its_reconciler_says_what_to_do() {
+    let failures = "shop/edited: Forbidden: may not patch as/status; ".repeat(9);
+    let message = format!(
+        "9 of 9 roots fail (9 Forbidden): {failures}apply the guest's role: pintle rbac r | kubectl apply -f -"
+    );
+    let forbidden = condition("RootsReady", "False", "Forbidden", &message);
+    let mut before = condition("Ready", "True", "Succeeded", "2 children are ready");
+    before["observedGeneration"] = json!(0);
+    let seen = seen(&[
+        module("m", Some("web")),
+        reconciler("m", Some("m"), &[ready(), forbidden]),
+        root("shop", "edited", &[before]),
+        root("shop", "new", &[]),
+    ])
+    .await;
+    let text = screen::of(&seen, What::Everything, now()).text(64);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains(
+            "edited Unknown <none> <none> the host has not looked at generation 1 yet; before: Succeeded: 2 children are ready"
+        ),
+        "{text}"
+    );
+    assert!(flat.contains("new Unknown <none> <none> no host has said anything of it yet"), "{text}");
+    assert!(flat.contains("…; apply the guest's role: pintle rbac r | kubectl apply -f - MODULE"), "{text}");
+    let (_, next) = text.split_once("What to do:\n").unwrap();
+    assert_eq!(
+        next,
+        "  Forbidden: Apply the role:
+  `pintle rbac r | kubectl apply -f -`; where the message says
+  `impersonate`, `deploy/namespace/impersonate.yaml`.
+  `pintle.dev/reconcile-at` hurries it.
+"
     );
 }
 
@@ -150,7 +201,15 @@ async fn a_module_that_is_refused_or_goes_is_shown_although_nobody_uses_it() {
         text.contains("bad      False   <none>   <none>    <none>\n  DigestMismatch: the bytes are others\n"),
         "{text}"
     );
-    assert!(text.contains("  It is being deleted"), "{text}");
+    assert!(text.contains("  It is being deleted") && !text.contains("UsedByReconciler"), "{text}");
+    seen.users.insert("going".into(), ["blog".to_owned(), "shop".to_owned()].into());
+    let text = screen::of(&seen, What::Everything, now()).text(200);
+    for user in ["blog", "shop"] {
+        let remedy = format!(
+            "UsedByReconciler: Swap that Reconciler to another module: `pintle swap {user} ANOTHER-MODULE`."
+        );
+        assert!(text.contains(&remedy), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -285,7 +285,7 @@ fn reconcilers(found: &[Reconciler], wide: bool, now: Timestamp) -> Table {
 }
 
 fn modules(found: &[Module], wide: bool, now: Timestamp) -> Table {
-    let mut head = vec!["NAME", "READY", "REASON", "GUEST", "VERSION", "AGE"];
+    let mut head = vec!["NAME", "READY", "REASON", "GUEST", "VERSION", "USED-BY", "AGE"];
     if wide {
         head.extend(["SIZE", "DIGEST"]);
     }
@@ -296,9 +296,10 @@ fn modules(found: &[Module], wide: bool, now: Timestamp) -> Table {
         let mut cells = vec![
             module.name_any(),
             readiness.status.as_str().into(),
-            readiness.reason,
+            reason_of(module, &readiness.reason),
             manifest_text(module, "name"),
             manifest_text(module, "version"),
+            status.used_by.join(","),
             age_of(module, now),
         ];
         if wide {
@@ -308,6 +309,13 @@ fn modules(found: &[Module], wide: bool, now: Timestamp) -> Table {
         table.add(cells);
     }
     table
+}
+
+/// The reason of a Module, and that it is being deleted, as `kubectl get nodes` shows that no Pod may come: its conditions do not say it.
+fn reason_of(module: &Module, reason: &str) -> String {
+    let deleting = module.metadata.deletion_timestamp.is_some().then_some(reasons::DELETING);
+    let words: Vec<&str> = [reason].into_iter().filter(|reason| !reason.is_empty()).chain(deleting).collect();
+    words.join(",")
 }
 
 /// A word of the manifest that a Module's status shows; empty where there is none yet.

@@ -47,16 +47,29 @@ fn reconcilers_are_shown_as_kubectl_shows_them_and_wide_with_the_commonest_reaso
 
 #[test]
 fn modules_are_shown_with_their_guest_and_what_was_never_loaded_with_none() {
-    let all: Vec<Module> = read(&[module("web-0.1.0", Some("web")), module("new", None)]);
+    let mut used = module("web-0.1.0", Some("web"));
+    used["status"]["usedBy"] = json!(["blog", "shop"]);
+    let all: Vec<Module> = read(&[used, module("new", None)]);
     assert_eq!(
         modules(&all, false, now()).text(80),
-        "NAME        READY     REASON      GUEST    VERSION   AGE\n\
-         web-0.1.0   True      Succeeded   web      0.1.0     60m\n\
-         new         Unknown   <none>      <none>   <none>    60m\n"
+        "NAME        READY     REASON      GUEST    VERSION   USED-BY     AGE\n\
+         web-0.1.0   True      Succeeded   web      0.1.0     blog,shop   60m\n\
+         new         Unknown   <none>      <none>   <none>    <none>      60m\n"
     );
     let wide = modules(&all, true, now()).text(80);
     let row: Vec<&str> = wide.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row[5..], ["60m", "7", super::super::fixture::DIGEST], "{wide}");
+    assert_eq!(row[6..], ["60m", "7", super::super::fixture::DIGEST], "{wide}");
+}
+
+#[test]
+fn a_module_that_is_being_deleted_is_shown_as_such() {
+    let mut all: Vec<Module> = read(&[module("web-0.1.0", Some("web")), module("new", None)]);
+    for module in &mut all {
+        module.metadata.deletion_timestamp = module.metadata.creation_timestamp.clone();
+    }
+    let text = modules(&all, false, now()).text(80);
+    assert!(text.contains("web-0.1.0   True      Succeeded,Deleting   web"), "{text}");
+    assert!(text.contains("new         Unknown   Deleting             <none>"), "{text}");
 }
 
 #[tokio::test]

@@ -73,15 +73,17 @@ impl Uninstall {
         live::block_on(async {
             let client = self.connect.client().await?;
             let found = look(&client).await?;
-            let plan = plan::of(&found, self.crds)?;
+            let plan = plan::of(&found, self.crds);
             if plan.steps.is_empty() {
                 output::print("Pintle is not installed in this cluster: there is nothing to delete\n")?;
                 return Ok(CommandStatus::Fine);
             }
-            output::print(&plan.text())?;
             if self.dry_run {
+                output::print(&plan.text())?;
                 return Ok(CommandStatus::Fine);
             }
+            plan.check()?;
+            output::print(&plan.text())?;
             if !self.yes && !ask()? {
                 return Err(Problem::failed("nothing was deleted"));
             }

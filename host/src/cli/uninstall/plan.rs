@@ -91,37 +91,48 @@ pub(super) struct Found {
 pub(super) struct Plan {
     /// The objects to delete. What one step deletes must be gone before the next one begins.
     pub(super) steps: Vec<Vec<Target>>,
+    /// The objects with finalizers that only a host takes off, where no host works.
+    held: Vec<Target>,
+    /// How to get a host that works.
+    start: &'static str,
     /// What is left, and what that means.
     stays: Vec<String>,
 }
 
+/// How to start a host whose Deployment is there.
+const START: &str = "kubectl -n pintle-system scale deployment pintle --replicas=1";
+
+/// How to get a host where there is no Deployment.
+const INSTALL_AGAIN: &str = "kubectl apply --server-side -f deploy/install.yaml";
+
 /// Decides what is deleted: Reconcilers, so that the host takes its finalizers off their roots; Modules; the host, which nothing needs
 /// any more; what it ran with, in the opposite order of the installation; and the CRDs where that is wanted.
-///
-/// # Errors
-/// When there is nobody who would take the host's finalizers off.
-pub(super) fn of(found: &Found, crds: bool) -> Result<Plan, Problem> {
-    let held = found.reconcilers.iter().any(is_held) || found.modules.iter().any(is_held);
-    if held && !found.host_works {
-        return Err(Problem::failed(
-            "no host works, and Reconcilers or Modules have finalizers that the host must take off before they go",
-        )
-        .hint("start the host, and run this again: kubectl -n pintle-system scale deployment pintle --replicas=1"));
-    }
-    let reconcilers = found.reconcilers.iter().map(|object| Target::own("Reconciler", &object.name_any()));
-    let modules = found.modules.iter().map(|object| Target::own("Module", &object.name_any()));
+pub(super) fn of(found: &Found, crds: bool) -> Plan {
+    let reconciler = |object: &Reconciler| Target::own("Reconciler", &object.name_any());
+    let module = |object: &Module| Target::own("Module", &object.name_any());
+    let reconcilers = found.reconcilers.iter().map(reconciler);
+    let modules = found.modules.iter().map(module);
+    let held: Vec<Target> = match found.host_works {
+        true => Vec::new(),
+        false => {
+            let reconcilers = found.reconcilers.iter().filter(|object| is_held(*object)).map(reconciler);
+            let modules = found.modules.iter().filter(|object| is_held(*object)).map(module);
+            reconcilers.chain(modules).collect()
+        }
+    };
     let mut rest = found.installed.clone();
     rest.reverse();
     let (definitions, rest): (Vec<_>, Vec<_>) =
         rest.into_iter().partition(|target| target.is("CustomResourceDefinition"));
     let (host, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|target| target.is("Deployment"));
-    let has_crds = !definitions.is_empty();
+    let (has_crds, has_host) = (!definitions.is_empty(), !host.is_empty());
     let mut steps = vec![reconcilers.collect(), modules.collect(), host, rest];
     if crds {
         steps.push(definitions);
     }
     steps.retain(|step: &Vec<Target>| !step.is_empty());
-    Ok(Plan { steps, stays: stays(found, has_crds && !crds) })
+    let start = if has_host { START } else { INSTALL_AGAIN };
+    Plan { steps, held, start, stays: stays(found, has_crds && !crds) }
 }
 
 /// Whether an object has a finalizer of the host.
@@ -167,6 +178,23 @@ fn stays(found: &Found, crds: bool) -> Vec<String> {
 }
 
 impl Plan {
+    /// Makes sure that everything in the plan can go.
+    ///
+    /// # Errors
+    /// When there is nobody who would take the host's finalizers off.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        Err(Problem::failed(
+            "no host works, and Reconcilers or Modules have finalizers that the host must take off before they go",
+        )
+        .hint(format!(
+            "start a host, and run this again: {}; see what is deleted with: pintle uninstall --dry-run",
+            self.start
+        )))
+    }
+
     /// The plan for people.
     pub(super) fn text(&self) -> String {
         let mut text = String::from("These are deleted, in this order:\n");
@@ -176,6 +204,11 @@ impl Plan {
         }
         text.push_str("These stay:\n");
         self.stays.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        if !self.held.is_empty() {
+            text.push_str("These need a host that takes its finalizers off, and none works:\n");
+            self.held.iter().for_each(|target| text.push_str(&format!("  {target}\n")));
+            text.push_str(&format!("Start a host first: {}\n", self.start));
+        }
         text
     }
 }

@@ -35,7 +35,7 @@ fn who_is_asked_says_yes_in_full_or_with_a_letter() {
 
 #[test]
 fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
-    let plan = plan::of(&found(), false).unwrap();
+    let plan = plan::of(&found(), false);
     assert_eq!(
         plan.text(),
         "These are deleted, in this order:
@@ -67,7 +67,7 @@ These stay:
 
 #[test]
 fn the_crds_go_last_and_only_where_that_is_said() {
-    let plan = plan::of(&found(), true).unwrap();
+    let plan = plan::of(&found(), true);
     let last: Vec<String> = plan.steps[4].iter().map(ToString::to_string).collect();
     assert_eq!(
         last,
@@ -82,21 +82,38 @@ fn the_crds_go_last_and_only_where_that_is_said() {
 #[test]
 fn nothing_is_begun_that_only_a_host_could_finish() {
     let mut without = Found { host_works: false, ..found() };
-    assert!(plan::of(&without, false).is_ok(), "there is no finalizer to take off");
+    assert!(plan::of(&without, false).check().is_ok(), "there is no finalizer to take off");
     without.reconcilers[0].metadata.finalizers = Some(vec!["pintle.dev/roots".into()]);
-    let problem = plan::of(&without, false).unwrap_err();
+    let problem = plan::of(&without, false).check().unwrap_err();
     assert_eq!(problem.exit_code(), 1);
     assert!(
         problem.to_string().starts_with("error: no host works, and Reconcilers or Modules have finalizers"),
         "{problem}"
     );
-    assert!(problem.to_string().contains("hint: start the host"), "{problem}");
+    assert!(problem.to_string().contains("hint: start a host, and run this again: kubectl -n"), "{problem}");
+}
+
+#[test]
+fn a_plan_without_a_host_names_all_that_is_deleted_and_what_needs_one() {
+    let mut found = Found { host_works: false, ..found() };
+    found.reconcilers[0].metadata.finalizers = Some(vec!["pintle.dev/roots".into()]);
+    let text = plan::of(&found, false).text();
+    assert!(text.starts_with("These are deleted, in this order:\n  reconciler.pintle.dev/r\n"), "{text}");
+    let needs =
+        "These need a host that takes its finalizers off, and none works:\n  reconciler.pintle.dev/r\n";
+    let start = "Start a host first: kubectl -n pintle-system scale deployment pintle --replicas=1\n";
+    assert!(text.ends_with(&format!("{needs}{start}")), "{text}");
+    found.installed.clear();
+    let text = plan::of(&found, false).text();
+    assert!(text.ends_with("first: kubectl apply --server-side -f deploy/install.yaml\n"), "{text}");
+    found.host_works = true;
+    assert!(!plan::of(&found, false).text().contains("host first"));
 }
 
 #[test]
 fn where_nothing_is_installed_there_is_nothing_to_do() {
     let nothing = Found { reconcilers: Vec::new(), modules: Vec::new(), installed: Vec::new(), ..found() };
-    assert!(plan::of(&nothing, true).unwrap().steps.is_empty());
+    assert!(plan::of(&nothing, true).steps.is_empty());
 }
 
 #[tokio::test]
@@ -104,7 +121,7 @@ async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
     let mut held = reconciler("web-0.1.0", None, &[]);
     held["metadata"]["finalizers"] = json!(["pintle.dev/roots"]);
     let (server, client) = cluster(&[module("web-0.1.0", None), held.clone()]);
-    let plan = plan::of(&Found { installed: Vec::new(), ..found() }, false).unwrap();
+    let plan = plan::of(&Found { installed: Vec::new(), ..found() }, false);
     let mut told = String::new();
     let mut tell = |line: &str| {
         told.push_str(line);

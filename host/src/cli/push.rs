@@ -17,6 +17,7 @@ use pintle_kubernetes::connect::Connect;
 use pintle_offline as offline;
 use pintle_schema::config_schema;
 use pintle_wit::{names, syntax};
+use semver::Version;
 use serde_json::json;
 
 use super::{
@@ -72,24 +73,27 @@ pub(super) struct Push {
 impl Push {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let bytes = module::read(&self.file)?;
-        let digest = check(&bytes, &self.file)?;
+        let guest = check(&bytes, &self.file)?;
         if !is_name(&self.name) {
             return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
                 .hint("it has lower-case letters, digits, '-' and '.', as in webserver-0.2.0"));
         }
-        live::block_on(self.push(&bytes, digest))
+        live::block_on(self.push(&bytes, &guest))
     }
 
-    async fn push(&self, bytes: &[u8], digest: String) -> Result<CommandStatus, Problem> {
+    async fn push(&self, bytes: &[u8], guest: &Guest) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
+        let digest = &guest.digest;
         let modules: Api<Module> = Api::all(client.clone());
-        let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, &digest);
+        let wanted = ModuleObjects::new(&self.namespace, &self.name, bytes, digest);
         let found = modules.get_opt(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
         if let Some(module) = found.as_ref().filter(|module| module.metadata.deletion_timestamp.is_some()) {
             return Err(self.going(&client, module).await);
         }
+        // Who may not list Modules is not warned of them.
+        let others: Vec<Module> = live::list(&client, "Modules").await.unwrap_or_default();
         let said = match found {
-            Some(module) if module.spec.digest != digest => return Err(self.taken(&module.spec.digest)),
+            Some(module) if module.spec.digest != *digest => return Err(self.taken(&module.spec.digest)),
             Some(module) => {
                 // The ConfigMaps may have gone since. Bytes that somebody laid out in another way are left to them.
                 if module.spec.source == wanted.module.spec.source {
@@ -111,6 +115,7 @@ impl Push {
             }
         };
         output::print(&format!("module.pintle.dev/{} {said}\n", self.name))?;
+        warnings(&self.name, guest, &others).iter().for_each(|warning| eprintln!("warning: {warning}"));
         if self.wait {
             live::wait(self.timeout, || self.look(&modules)).await?;
             output::print(&format!("module.pintle.dev/{} ready\n", self.name))?;
@@ -220,11 +225,43 @@ fn going(module: &Module, used_by: &BTreeSet<String>) -> Problem {
         .hint(format!("push under another name; or: {wait}"))
 }
 
+/// What is known of a guest before it is uploaded.
+struct Guest {
+    /// The digest of its bytes.
+    digest: String,
+    /// The version that it gives itself.
+    version: String,
+}
+
+/// What is odd about a push, although nothing is wrong with it: a name that promises another version than the guest's, and bytes that
+/// are a Module already. Somebody may have forgotten to raise the version, or to build.
+fn warnings(name: &str, guest: &Guest, modules: &[Module]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(version) = version_in(name).filter(|version| *version != guest.version) {
+        warnings.push(format!(
+            "the name of the Module ends in {version}; the guest says that it is {}",
+            guest.version
+        ));
+    }
+    let is_same = |module: &&Module| module.spec.digest == guest.digest && module.name_any() != name;
+    let same: Vec<String> = modules.iter().filter(is_same).map(ResourceExt::name_any).collect();
+    if !same.is_empty() {
+        warnings.push(format!("these are the bytes of Module {}", same.join(", ")));
+    }
+    warnings
+}
+
+/// The version that the name of a Module ends in: `0.2.0-rc.1` of `web-0.2.0-rc.1`.
+fn version_in(name: &str) -> Option<&str> {
+    let mut ends = name.match_indices('-').filter_map(|(at, dash)| name.get(at + dash.len()..));
+    ends.find(|end| Version::parse(end).is_ok())
+}
+
 /// Loads the bytes as the operator will.
-fn check(bytes: &[u8], file: &Path) -> Result<String, Problem> {
+fn check(bytes: &[u8], file: &Path) -> Result<Guest, Problem> {
     let module = offline::engine()?.load(bytes, None).map_err(|failure| module::refused(file, &failure))?;
     config_schema::supports(module.manifest()).map_err(|refused| module::refused(file, &refused.failure))?;
-    Ok(module.digest().to_string())
+    Ok(Guest { digest: module.digest().to_string(), version: module.manifest().version.clone() })
 }
 
 /// A DNS subdomain, short enough for the names of further parts.
@@ -255,6 +292,27 @@ mod tests {
             unused(&[names::FINALIZER_IN_USE]).contains("when the host has seen that no Reconciler uses it")
         );
         assert!(unused(&["a.io/b"]).contains("it goes when its finalizers are removed: a.io/b\n"));
+    }
+
+    #[test]
+    fn a_push_warns_of_a_version_that_is_not_the_guests_and_of_bytes_that_are_a_module() {
+        let digest = super::super::fixture::DIGEST;
+        let guest = Guest { digest: digest.into(), version: "0.4.0".into() };
+        let module = super::super::fixture::module;
+        let mut other = module("cake-0.4.0", None);
+        other["spec"]["digest"] = json!(digest.replace('0', "1"));
+        let others = super::super::fixture::read(&[module("bakery-0.4.0", None), other]);
+        assert_eq!(
+            warnings("bakery-0.5.0", &guest, &others),
+            [
+                "the name of the Module ends in 0.5.0; the guest says that it is 0.4.0",
+                "these are the bytes of Module bakery-0.4.0"
+            ]
+        );
+        assert!(warnings("bakery-0.4.0", &guest, &others).is_empty(), "it is the Module itself");
+        assert!(warnings("bakery", &guest, &[]).is_empty(), "the name promises no version");
+        assert_eq!(version_in("web-2-0.2.0-rc.1"), Some("0.2.0-rc.1"));
+        assert_eq!(version_in("web-0.2"), None);
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod cluster;
 mod folder;
 #[path = "cli_offline/guests.rs"]
 mod guests;
+#[path = "cli_offline/misuse.rs"]
+mod misuse;
 #[path = "cli_offline/rbac.rs"]
 mod rbac;
 #[path = "cli_offline/shell.rs"]

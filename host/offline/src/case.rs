@@ -1,18 +1,21 @@
 //! Golden cases: a root, what is observed and refused, and the answer that is expected.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use jiff::Timestamp;
 use pintle_core::request;
 use pintle_engine::Module;
-use pintle_wit::{Event, Evictions, Failure, GuestCondition, Need};
+use pintle_wit::{Event, Evictions, Failure, GuestCondition, Kind, Need};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
     cluster::CaseRefusal,
     documents::{self, Document},
-    run::{self, Report},
+    run::{self, Blame, Report},
     setting::{self, NOW, Setting, SettingError},
 };
 
@@ -190,6 +193,11 @@ pub struct CaseResult {
     pub problems: Vec<String>,
     /// The message of a failure, for a person.
     pub message: Option<String>,
+    /// Whether `found` may become what the case expects: it is an answer, or a failure in the guest's own words. That a guest breaks
+    /// or is refused is nothing to record.
+    pub is_recordable: bool,
+    /// See [`Report::unchecked`].
+    pub unchecked: BTreeSet<Kind>,
     /// See [`Report::trapped`].
     pub trapped: Option<String>,
 }
@@ -207,6 +215,12 @@ impl CaseResult {
 /// When the file cannot be read, or is no case.
 pub fn read(path: &Path) -> anyhow::Result<Case> {
     let text = documents::read_text(path)?;
+    let source = path.display();
+    if documents::parse(&source.to_string(), &text).is_ok_and(|objects| !objects.is_empty()) {
+        anyhow::bail!(
+            "{source}: this is a resource, and not a case; print the answer to it with: pintle render MODULE -f {source}"
+        );
+    }
     Ok(documents::parse_one(&path.display().to_string(), &text)?)
 }
 
@@ -245,7 +259,8 @@ pub fn judge(module: &Module, path: &Path, case: &Case, beside: &[Document]) -> 
             }
             let message = format!("{source_name}: {failure}");
             let found = Shown { failure: Some(short(&failure)), ..Shown::default() };
-            return Ok(compare(case, found, None, Some(message), Vec::new()));
+            let compared = compare(case, found, None, Some(message), Vec::new());
+            return Ok(CaseResult { is_recordable: false, ..compared });
         }
         Err(error) => return Err(at(error.to_string())),
     };
@@ -267,7 +282,9 @@ pub fn judge(module: &Module, path: &Path, case: &Case, beside: &[Document]) -> 
     {
         failure["message"] = full.message.as_str().into();
     }
-    Ok(CaseResult { trapped: report.trapped, ..compare(case, found, ready, message, problems) })
+    let is_recordable = report.failure.as_ref().is_none_or(|(blame, _)| *blame == Blame::Guest);
+    let (trapped, unchecked) = (report.trapped, report.unchecked);
+    Ok(CaseResult { trapped, unchecked, is_recordable, ..compare(case, found, ready, message, problems) })
 }
 
 /// What is wrong with a case whose root has a status that its guest does not ask to see.
@@ -309,7 +326,15 @@ fn compare(
         found.ready = Some(Value::Object(kept));
     }
     let expected = case.expect.as_ref().map(Shown::expected);
-    CaseResult { found, expected, problems, message, trapped: None }
+    CaseResult {
+        found,
+        expected,
+        problems,
+        message,
+        is_recordable: true,
+        unchecked: BTreeSet::new(),
+        trapped: None,
+    }
 }
 
 /// A case's text with another `expect`. What stands above and below it stays as it is, comments included.

@@ -1,17 +1,20 @@
 //! One run: a pass over the root, and the proof that the next ones have nothing left to do.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use pintle_core::{
-    Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate,
+    Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate, object,
     observed::status_conditions, reasons, request,
 };
 use pintle_engine::{CallStats, Module, Origin};
 use pintle_schema::fit::Kinds;
 use pintle_wit::{
-    Condition, Event, Evictions, Failure, GuestCondition, Need, NeedAnswer, ObjectRef, Request, Response,
-    names,
+    Condition, Event, Evictions, Failure, GuestCondition, Kind, Need, NeedAnswer, ObjectRef, Request,
+    Response, names,
 };
 use serde_json::{Map, Value, json};
 
@@ -42,6 +45,8 @@ pub struct Report {
     pub unused_refusals: Vec<String>,
     /// The first request.
     pub request: Option<Request>,
+    /// The kinds of children that nothing has a schema of, so that their fields were not checked.
+    pub unchecked: BTreeSet<Kind>,
     /// What the calls of the first pass cost.
     pub calls: Vec<CallStats>,
     /// The first request at which the guest trapped, in any pass: the text of its JSON.
@@ -171,6 +176,8 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
     let first = run.pass(RootMemory::default());
     let mut report = first.report();
     report.ready = run.ready();
+    let children = report.answer.iter().flat_map(|answer| &answer.children).map(object::kind);
+    report.unchecked = children.filter(|kind| !setting.kinds.has(kind)).collect();
     report.unused_refusals = match &report.answer {
         Some(answer) => run.cluster.unused_refusals(&answer.children),
         None => Vec::new(),

@@ -35,6 +35,11 @@ impl Kinds {
         Self { custom }
     }
 
+    /// Whether there is a schema of this kind, so that [`Kinds::fit`] says something about its objects.
+    pub fn has(&self, kind: &Kind) -> bool {
+        self.custom.contains_key(kind) || builtin::schema(kind).is_some()
+    }
+
     /// Finds the first field of an object that its kind does not declare, or whose value has another type: `FieldUndeclared` or `Invalid`,
     /// with the path after `at`. If the kind is unknown, everything fits. Missing fields are not reported.
     ///

@@ -23,6 +23,7 @@ use super::{
     hosts::NAMESPACE,
     plan::{Fault, OnEvent, OnWrite, Plan, RIVAL},
     properties::{self, Broken, Property},
+    readiness::{NotReady, ready},
     script::{TraceEntry, described, is_host},
     seam::Seams,
     world::World,
@@ -62,7 +63,7 @@ impl Setting {
     /// with swaps, named after the fault and the Reconciler (`swap-traps-shop`). They are pushed when the fault happens.
     ///
     /// # Errors
-    /// When the API server refuses an object, or a Reconciler does not become ready.
+    /// When the API server refuses an object, or a Reconciler does not become ready ([`NotReady`]).
     pub fn new(
         crds: &[Value],
         modules: &[NamedModule],
@@ -73,6 +74,7 @@ impl Setting {
         let loaded: Vec<Module> =
             modules.iter().chain(spares).filter_map(|(_, bytes)| engine.load(bytes, None).ok()).collect();
         let empty = ApiServer::new(Options::default());
+        let kinds = Arc::new(Kinds::with_crds(crds));
         let (base, epoch) = in_stopped_time(async {
             let world = World::new(&empty, &engine, EPOCH, SETTING, &Plan::default(), None, &Arc::default());
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -91,7 +93,7 @@ impl Setting {
             ensure!(world.rest().await, "the host does not come to rest");
             for (reference, object) in &world.server.snapshot().objects {
                 if reference.kind == "Reconciler" {
-                    ensure!(is_ready(object), "{reference} does not become ready: {}", object["status"]);
+                    ensure!(is_ready(object), NotReady::new(reference, object, &kinds));
                 }
             }
             world.kill_hosts();
@@ -99,17 +101,12 @@ impl Setting {
         })??;
         base.compact();
         base.take_requests();
-        let kinds = Arc::new(Kinds::with_crds(crds));
         Ok(Self { engine, base, epoch, spares: spares.into(), kinds, _modules: loaded })
     }
 }
 
 fn is_ready(object: &Value) -> bool {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == pintle_core::conditions::READY && condition["status"] == "True")
+    ready(object).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// Runs a future on one thread whose time stands still while there is anything to do.

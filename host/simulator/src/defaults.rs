@@ -1,6 +1,7 @@
 //! Sets the defaults of fields that an object leaves out, as the API server does.
 
 mod pod;
+mod workloads;
 
 use serde_json::{Value, json};
 
@@ -16,7 +17,12 @@ fn default(object: &mut Value, field: &str, value: Value) {
 /// Sets the defaults of a built-in kind's object.
 pub(crate) fn builtin(kind: &str, object: &mut Value) {
     match kind {
+        "CronJob" => workloads::cron_job(object),
+        "DaemonSet" => workloads::daemon_set(object),
         "Deployment" => deployment(object),
+        "HorizontalPodAutoscaler" => workloads::autoscaler(object),
+        "NetworkPolicy" => network_policy(object),
+        "StatefulSet" => workloads::stateful_set(object),
         "ReplicaSet" => {
             default(&mut object["spec"], "replicas", 1.into());
             template(&mut object["spec"]);
@@ -45,14 +51,29 @@ pub(crate) fn builtin(kind: &str, object: &mut Value) {
                 default(&mut object["status"], field, 0.into());
             }
         }
-        "PersistentVolumeClaim" => {
-            default(object, "spec", json!({}));
-            default(&mut object["spec"], "volumeMode", "Filesystem".into());
-            default(&mut object["spec"], "resources", json!({}));
-            default(object, "status", json!({}));
-            default(&mut object["status"], "phase", "Pending".into());
-        }
+        "PersistentVolumeClaim" => claim(object),
         _ => {}
+    }
+}
+
+fn claim(object: &mut Value) {
+    default(object, "spec", json!({}));
+    default(&mut object["spec"], "volumeMode", "Filesystem".into());
+    default(&mut object["spec"], "resources", json!({}));
+    default(object, "status", json!({}));
+    default(&mut object["status"], "phase", "Pending".into());
+}
+
+fn network_policy(object: &mut Value) {
+    default(object, "spec", json!({}));
+    let spec = &mut object["spec"];
+    let has_egress = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
+    default(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+    for direction in ["ingress", "egress"] {
+        let rules = spec.get_mut(direction).and_then(Value::as_array_mut).into_iter().flatten();
+        for port in rules.filter_map(|rule| rule.get_mut("ports")?.as_array_mut()).flatten() {
+            default(port, "protocol", "TCP".into());
+        }
     }
 }
 
@@ -201,6 +222,17 @@ mod tests {
         builtin("Secret", &mut secret);
         let expected = json!({"type": "Opaque", "data": {"a": "eA==", "b": "eHk=", "c": "eHl6", "d": ""}});
         assert_eq!(secret, expected);
+    }
+
+    #[test]
+    fn a_network_policy_is_about_egress_only_if_it_has_rules_for_it() {
+        let mut policy = json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}});
+        builtin("NetworkPolicy", &mut policy);
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
+        assert_eq!(policy["spec"]["ingress"][0]["ports"], json!([{"port": 80, "protocol": "TCP"}]));
+        let mut policy = json!({"spec": {"podSelector": {}, "egress": [{}]}});
+        builtin("NetworkPolicy", &mut policy);
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn api_version(group: &str, version: &str) -> String {
 const STATUS: u8 = 1;
 const GENERATION: u8 = 2;
 const NAMESPACED: u8 = 4;
-const BUILTIN: [(&str, &str, &str, &str, u8); 18] = [
+const BUILTIN: [(&str, &str, &str, &str, u8); 23] = [
     ("", "v1", "ConfigMap", "configmaps", NAMESPACED),
     ("", "v1", "Namespace", "namespaces", STATUS),
     ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED | STATUS),
@@ -87,12 +87,17 @@ const BUILTIN: [(&str, &str, &str, &str, u8); 18] = [
         "customresourcedefinitions",
         STATUS | GENERATION,
     ),
+    ("apps", "v1", "DaemonSet", "daemonsets", NAMESPACED | STATUS | GENERATION),
     ("apps", "v1", "Deployment", "deployments", NAMESPACED | STATUS | GENERATION),
     ("apps", "v1", "ReplicaSet", "replicasets", NAMESPACED | STATUS | GENERATION),
+    ("apps", "v1", "StatefulSet", "statefulsets", NAMESPACED | STATUS | GENERATION),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED | STATUS),
+    ("batch", "v1", "CronJob", "cronjobs", NAMESPACED | STATUS | GENERATION),
     ("batch", "v1", "Job", "jobs", NAMESPACED | STATUS | GENERATION),
     ("coordination.k8s.io", "v1", "Lease", "leases", NAMESPACED),
     ("events.k8s.io", "v1", "Event", "events", NAMESPACED),
     ("networking.k8s.io", "v1", "Ingress", "ingresses", NAMESPACED | STATUS | GENERATION),
+    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", NAMESPACED | GENERATION),
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED | STATUS | GENERATION),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", 0),
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", NAMESPACED),
@@ -180,4 +185,24 @@ pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
         rules: Rules::of(&version["schema"]["openAPIV3Schema"]),
         schema: builtin::with_metadata(&version["schema"]["openAPIV3Schema"]),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_about_the_simulator_names_the_kinds_that_it_knows() {
+        let kinds = BUILTIN.map(|(group, version, kind, ..)| Kind::new(api_version(group, version), kind));
+        let lines: String = kinds.iter().map(|kind| format!("- {kind}\n")).collect();
+        let page = include_str!("../../../docs/simulator.md");
+        assert!(page.contains(&format!(":\n\n{lines}\n")), "docs/simulator.md lacks this list:\n{lines}");
+    }
+
+    #[test]
+    fn every_built_in_kind_has_a_schema() {
+        for served in SERVED.iter() {
+            assert!(served.shape().member("metadata").is_some(), "{}", served.kind);
+        }
+    }
 }

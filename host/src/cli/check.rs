@@ -1,6 +1,9 @@
 //! The command `pintle check`: it says whether a module is a sound guest.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use pintle_core::{object, reasons};
@@ -14,7 +17,7 @@ use pintle_offline::{
 };
 use pintle_runtime::clock;
 use pintle_schema::config_schema;
-use pintle_wit::{Failure, INTERFACE, Manifest};
+use pintle_wit::{Failure, INTERFACE, Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
@@ -77,6 +80,7 @@ struct Tried {
     stats: CallStats,
     outcome: String,
     failure: Option<Failure>,
+    unchecked: BTreeSet<Kind>,
 }
 
 /// What is known of a module.
@@ -105,6 +109,7 @@ impl Check {
                 tried.push(attempt(&by_time, &by_fuel, input));
             }
         }
+        module::warn_unchecked(&tried.iter().flat_map(|tried| tried.unchecked.clone()).collect());
         let findings = Findings { path: &self.module, by_time, tried, supported };
         let text = match self.output.data() {
             Some(form) => output::text(&findings.data(), form)?,
@@ -208,6 +213,7 @@ fn attempt(by_time: &Module, by_fuel: &Module, input: Input) -> Tried {
         stats: report.calls.first().copied().unwrap_or_default(),
         outcome: outcome(&report),
         failure: bad(&report, &input.excused),
+        unchecked: report.unchecked,
     }
 }
 
@@ -390,7 +396,7 @@ fn config(manifest: &Manifest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_wit::{Kind, NeedKind, PatchKind};
+    use pintle_wit::{NeedKind, PatchKind};
 
     #[test]
     fn what_a_guest_does_besides_its_children_is_told_with_what_the_crd_must_have_for_it() {

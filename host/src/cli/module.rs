@@ -1,10 +1,13 @@
 //! Reading the module that a command line names.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use pintle_engine::{Engine, Module};
 use pintle_offline::documents::{self, Document};
-use pintle_wit::{Failure, reasons};
+use pintle_wit::{Failure, Kind, reasons};
 
 use super::problem::Problem;
 
@@ -42,16 +45,38 @@ pub(super) fn refused(path: &Path, failure: &Failure) -> Problem {
     }
 }
 
+/// Says on the standard error which children were not checked against a schema, where there are any.
+pub(super) fn warn_unchecked(kinds: &BTreeSet<Kind>) {
+    let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+    if !kinds.is_empty() {
+        eprintln!("not checked: no schema for {}", kinds.join(", "));
+    }
+}
+
 /// What to run instead, where a file is no WebAssembly: its name says what somebody may have meant by it.
 fn instead(path: &Path) -> String {
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("yaml" | "yml" | "json") => {
+    match extension(path) {
+        _ if has_objects(path) => {
             format!("a module comes first, and objects by -f: pintle render MODULE -f {}", path.display())
         }
         Some("rs" | "toml" | "lock") => build(&folder(path)),
         Some("wat") => format!("make the binary form: wasm-tools parse {} -o guest.wasm", path.display()),
         _ => "a module is the .wasm file that is made by: pintle build FOLDER".into(),
     }
+}
+
+/// Whether a file is one of objects, by its name.
+pub(super) fn has_objects(path: &Path) -> bool {
+    matches!(extension(path), Some("yaml" | "yml" | "json"))
+}
+
+/// Whether a file is a module, by its name.
+pub(super) fn is_wasm(path: &Path) -> bool {
+    extension(path) == Some("wasm")
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension().and_then(|extension| extension.to_str())
 }
 
 /// What to run where a folder, or a source file in it, was taken for a module.

@@ -73,12 +73,23 @@ pub(super) struct Push {
 impl Push {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let bytes = module::read(&self.file)?;
-        let guest = check(&bytes, &self.file)?;
+        let guest = check(&bytes, &self.file).map_err(|problem| self.takes(problem))?;
         if !is_name(&self.name) {
             return Err(Problem::new(format!("{:?} is no name for a Module", self.name))
                 .hint("it has lower-case letters, digits, '-' and '.', as in webserver-0.2.0"));
         }
         live::block_on(self.push(&bytes, &guest))
+    }
+
+    /// A problem with the file, with what to push instead where it has objects.
+    fn takes(&self, problem: Problem) -> Problem {
+        match module::has_objects(&self.file) {
+            true => problem.hint(format!(
+                "a module is pushed, the .wasm file that pintle build wrote: pintle push {} MODULE",
+                self.name
+            )),
+            false => problem,
+        }
     }
 
     async fn push(&self, bytes: &[u8], guest: &Guest) -> Result<CommandStatus, Problem> {

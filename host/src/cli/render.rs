@@ -124,6 +124,7 @@ impl Render {
             let said = said.map(|said| format!("\n{said}")).unwrap_or_default();
             return self.fail(&format!("{message}{said}"), failure);
         }
+        module::warn_unchecked(&report.unchecked);
         for refused in &report.refused {
             eprintln!("warning: {refused}");
         }

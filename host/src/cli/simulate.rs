@@ -14,7 +14,7 @@ use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
 use pintle_simulation::{
-    Differing, Plan, Property, Replay, RunOutcome, Setting, Simulation, TraceEntry,
+    Differing, NotReady, Plan, Property, Replay, RunOutcome, Setting, Simulation, TraceEntry,
     choice::{self, Effort, Menu, Subject},
     scenario::ModuleFile,
     search::{self, Failure, Tally},
@@ -152,6 +152,17 @@ impl Progress {
     }
 }
 
+/// Why no scenario can be run.
+fn not_set_up(error: anyhow::Error) -> Problem {
+    let is_unknown = matches!(error.downcast_ref(), Some(NotReady::UnknownKinds { .. }));
+    let problem = Problem::from(error);
+    match is_unknown {
+        true => problem
+            .hint("give a CRD for each with --crd FILE; docs/simulator.md lists the kinds that it knows"),
+        false => problem,
+    }
+}
+
 impl Simulate {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let replay = match &self.replay {
@@ -163,7 +174,7 @@ impl Simulate {
         let bytes = std::fs::read(&self.module)?;
         let setting =
             Setting::new(&self.crds(&module)?, &[(MODULE.into(), bytes)], &[], &[self.reconciler(&module)?])
-                .map_err(|error| Problem::failed(format!("{error:#}")))?;
+                .map_err(not_set_up)?;
         let mut subjects = Vec::new();
         for path in self.scenarios()? {
             let file = path.display().to_string();

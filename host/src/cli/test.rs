@@ -1,6 +1,9 @@
 //! The command `pintle test`: it runs golden cases against a guest.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use pintle_engine::Module;
@@ -9,6 +12,7 @@ use pintle_offline::{
     case::{self, Shown},
     documents::{self, Document},
 };
+use pintle_wit::Kind;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
@@ -74,10 +78,12 @@ struct CaseReport {
     updated: bool,
     problems: Vec<String>,
     difference: Option<(String, String)>,
+    unchecked: BTreeSet<Kind>,
 }
 
 impl Test {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
+        self.in_order()?;
         let engine = offline::engine()?;
         let module = module::load(&engine, &self.module)?;
         let mut files = Vec::new();
@@ -94,6 +100,7 @@ impl Test {
             }
             outcomes.push(outcome);
         }
+        module::warn_unchecked(&outcomes.iter().flat_map(|outcome| outcome.unchecked.clone()).collect());
         let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
         match self.output.data() {
             Some(form) => output::print(&data(&outcomes, form)?)?,
@@ -106,6 +113,18 @@ impl Test {
             }
         }
         Ok(if failed == 0 { CommandStatus::Fine } else { CommandStatus::Failed })
+    }
+
+    /// Whether the module comes before the cases.
+    fn in_order(&self) -> Result<(), Problem> {
+        match self.cases.as_slice() {
+            [case] if module::is_wasm(case) && !module::is_wasm(&self.module) => {
+                let (module, cases) = (case.display(), self.module.display());
+                Err(Problem::new(format!("{cases} is no module"))
+                    .hint(format!("the module comes first: pintle test {module} {cases}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn case(
@@ -121,6 +140,7 @@ impl Test {
             updated: false,
             problems: Vec::new(),
             difference: None,
+            unchecked: BTreeSet::new(),
         };
         // A case that cannot be read is a case that failed: the others still run.
         let verdict = match case::read(file).and_then(|case| case::judge(module, file, &case, beside)) {
@@ -131,11 +151,16 @@ impl Test {
             }
         };
         outcome.passed = verdict.passed();
+        outcome.unchecked.clone_from(&verdict.unchecked);
         outcome.problems.clone_from(&verdict.problems);
         if outcome.passed {
             return Ok(outcome);
         }
-        if self.update && verdict.expected.as_ref() != Some(&verdict.found) {
+        if self.update && !verdict.is_recordable {
+            outcome.problems.push(
+                "the case is left as it is: --update records answers and failures of the guest's own".into(),
+            );
+        } else if self.update && verdict.expected.as_ref() != Some(&verdict.found) {
             let text = documents::read_text(file)?;
             let expect = output::yaml(&json_of(&verdict.found))?;
             std::fs::write(file, case::updated(&text, &expect))
@@ -144,14 +169,15 @@ impl Test {
             outcome.passed = verdict.problems.is_empty();
             return Ok(outcome);
         }
+        if verdict.expected.as_ref() != Some(&verdict.found) {
+            outcome.problems.extend(verdict.message);
+        }
         match &verdict.expected {
+            None if self.update => {}
             None => outcome
                 .problems
                 .push("the case expects nothing: run again with --update, and look at what it writes".into()),
             Some(expected) if *expected != verdict.found => {
-                if let Some(message) = verdict.message {
-                    outcome.problems.push(message);
-                }
                 outcome.difference = Some((output::yaml(expected)?, output::yaml(&verdict.found)?));
             }
             Some(_) => {}

@@ -8,10 +8,11 @@ use crate::backend::Real;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../schema/src/builtin.json");
 
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "api/v1",
     "apis/apiextensions.k8s.io/v1",
     "apis/apps/v1",
+    "apis/autoscaling/v2",
     "apis/batch/v1",
     "apis/coordination.k8s.io/v1",
     "apis/events.k8s.io/v1",
@@ -20,9 +21,13 @@ const DOCUMENTS: [&str; 9] = [
     "apis/rbac.authorization.k8s.io/v1",
 ];
 
-const ROOTS: [&str; 18] = [
+const ROOTS: [&str; 23] = [
+    "io.k8s.api.apps.v1.DaemonSet",
     "io.k8s.api.apps.v1.Deployment",
     "io.k8s.api.apps.v1.ReplicaSet",
+    "io.k8s.api.apps.v1.StatefulSet",
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler",
+    "io.k8s.api.batch.v1.CronJob",
     "io.k8s.api.batch.v1.Job",
     "io.k8s.api.coordination.v1.Lease",
     "io.k8s.api.core.v1.ConfigMap",
@@ -34,6 +39,7 @@ const ROOTS: [&str; 18] = [
     "io.k8s.api.core.v1.ServiceAccount",
     "io.k8s.api.events.v1.Event",
     "io.k8s.api.networking.v1.Ingress",
+    "io.k8s.api.networking.v1.NetworkPolicy",
     "io.k8s.api.policy.v1.PodDisruptionBudget",
     "io.k8s.api.rbac.v1.ClusterRole",
     "io.k8s.api.rbac.v1.Role",

@@ -49,9 +49,29 @@ pub(super) fn blank(served: &Served) -> Value {
             blank["spec"] = json!({"selector": null, "template": template, "strategy": {}});
             blank["status"] = json!({});
         }
+        "DaemonSet" => {
+            blank["spec"] = json!({"selector": null, "template": template, "updateStrategy": {}});
+            blank["status"] = json!({
+                "currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0,
+            });
+        }
+        "StatefulSet" => {
+            blank["spec"] = json!({"selector": null, "template": template, "updateStrategy": {}});
+            blank["status"] = json!({"replicas": 0, "availableReplicas": 0});
+        }
         "ReplicaSet" => {
             blank["spec"] = json!({"selector": null, "template": template});
             blank["status"] = json!({"replicas": 0});
+        }
+        "CronJob" => {
+            let job = json!({"metadata": {}, "spec": {"template": template}});
+            blank["spec"] = json!({"schedule": "", "jobTemplate": job});
+            blank["status"] = json!({});
+        }
+        "HorizontalPodAutoscaler" => {
+            let target = json!({"kind": "", "name": ""});
+            blank["spec"] = json!({"scaleTargetRef": target, "maxReplicas": 0});
+            blank["status"] = json!({"desiredReplicas": 0, "currentMetrics": null});
         }
         "Job" => {
             blank["spec"] = json!({"template": template});

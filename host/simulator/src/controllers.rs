@@ -1,9 +1,10 @@
 //! The controllers of every cluster, one step at a time: garbage collection, namespace deletion, Deployments with Pods that only pretend to
-//! run, and PodDisruptionBudgets.
+//! run, StatefulSets and DaemonSets without any, and PodDisruptionBudgets.
 
 mod deployments;
 mod disruption;
 mod garbage;
+mod sets;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +28,8 @@ pub(crate) enum ControllerAction {
 
 /// A step that could be taken now. Steps have an order; `nth` 0 is the first.
 pub(crate) fn step(store: &Store, nth: usize) -> Option<ControllerAction> {
-    garbage::steps(store).chain(deployments::steps(store)).chain(disruption::steps(store)).nth(nth)
+    let workloads = deployments::steps(store).chain(sets::steps(store));
+    garbage::steps(store).chain(workloads).chain(disruption::steps(store)).nth(nth)
 }
 
 /// The objects of a kind, in order.

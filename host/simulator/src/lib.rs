@@ -48,7 +48,7 @@
 //! * Authorization, and what admission adds to every Pod.
 //! * The validation of built-in kinds, except what `validate.rs` has; the exact words of messages.
 //! * The cost of CEL rules, and errors that the API server ignores because the object already had them and did not change there.
-//! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, PodDisruptionBudgets and Pods; nodes other than
+//! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, StatefulSets, DaemonSets, PodDisruptionBudgets and Pods; nodes other than
 //!   one with Linux on amd64; conditions of Pods other than those that lead to Ready.
 
 mod act;

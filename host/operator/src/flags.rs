@@ -122,3 +122,17 @@ impl Flags {
         LogLevel(started.is_ok().then_some(level))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_librarys_line_about_an_error_is_left_to_the_host_and_everything_else_is_logged() {
+        assert!(says_the_host("kube_client::client::builder", Level::ERROR), "a refusal of a typed patch");
+        assert!(says_the_host("kube_runtime::watcher", Level::WARN), "a watch that fails");
+        assert!(!says_the_host("kube_client::client::builder", Level::DEBUG), "somebody asked for it");
+        assert!(!says_the_host("kube_client::config", Level::WARN), "the host says nothing of these");
+        assert!(!says_the_host("pintle_operator::intake", Level::ERROR));
+    }
+}

@@ -1,4 +1,4 @@
-//! The generated bindings of the world `reconciler`. [`export!`](crate::export!) uses them; a guest's own code does not. They come from
+//! The generated bindings of the worlds. [`export!`](crate::export!) uses them; a guest's own code does not. They come from
 //! `src/bin/bindings.rs`, which `cargo xtask gen` runs.
 #![allow(
     unsafe_code,
@@ -6,4 +6,10 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "generated code")]
 
-include!("bindings/reconciler.rs");
+pub mod reconciler {
+    include!("bindings/reconciler.rs");
+}
+
+pub mod viewer {
+    include!("bindings/viewer.rs");
+}

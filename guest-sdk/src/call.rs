@@ -1,7 +1,9 @@
 //! The functions behind the exports of a component: text in, text out. Native tests use them to see exactly what a host sees.
 
-use serde::Serialize;
-use serde_json::Value;
+pub mod views;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 use crate::{
     API_VERSION, ApiVersion, Failure, Guest, Request, plain,
@@ -31,22 +33,18 @@ pub fn reconcile<G: Guest>(request: &str) -> Result<String, String> {
 
 /// Reads a request into the guest's types.
 fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
-    let invalid = |message: &str| Failure::terminal("InvalidRequest", message);
     let mut fields = match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) => return Err(invalid("must be an object")),
         Err(_) => return Err(invalid("must be JSON")),
     };
     // Part by part, so that an error in the config is reported as one of the Reconciler, and any other error as one of the root.
-    let mut part = |name: &str| fields.get_mut(name).map(Value::take).unwrap_or_default();
+    let mut part = |name: &str| part(&mut fields, name);
     if part("apiVersion") != API_VERSION {
         return Err(invalid("must be of version guest.pintle.dev/v1").at("apiVersion"));
     }
     let object = read(part("object")).map_err(|misfit| blame(reasons::INVALID_SPEC, &misfit))?;
-    let config = match part("config") {
-        Value::Null => G::Config::default(),
-        config => read(config).map_err(|misfit| blame(reasons::CONFIG_INVALID, &misfit))?,
-    };
+    let config = config(part("config"))?;
     let needs = match part("needs") {
         needs if G::READS_NEEDS => plain::list(needs, plain::need_answer),
         Value::Array(needs) if !needs.is_empty() => {
@@ -66,6 +64,22 @@ fn parse<G: Guest>(text: &str) -> Result<Request<G::Root, G::Config>, Failure> {
         deleting: part("deleting") == true,
         host: plain::host(part("host")),
     })
+}
+
+fn invalid(message: &str) -> Failure {
+    Failure::terminal("InvalidRequest", message)
+}
+
+/// Takes a field out of a request.
+fn part(fields: &mut Map<String, Value>, name: &str) -> Value {
+    fields.get_mut(name).map(Value::take).unwrap_or_default()
+}
+
+fn config<Config: DeserializeOwned + Default>(config: Value) -> Result<Config, Failure> {
+    match config {
+        Value::Null => Ok(Config::default()),
+        config => read(config).map_err(|misfit| blame(reasons::CONFIG_INVALID, &misfit)),
+    }
 }
 
 /// The failure for a value of the root or the config that does not fit. Its path starts inside of the root or the config.

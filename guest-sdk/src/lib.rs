@@ -58,6 +58,48 @@
 //!
 //! [`export!`] turns the guest into a component when it is compiled to WebAssembly. In a native build it does nothing.
 //!
+//! # A view
+//!
+//! A view shows objects of a kind that the API server stores, its *backing* kind, as objects of another kind. In Rust it is the trait
+//! [`View`] over what it reads and what it shows; [`Views`] lists the views of a guest.
+//!
+//! ```
+//! use pintle_guest::{Failure, Kind, NoConfig, Shown, Value, View, ViewManifest, Views, serde_json};
+//!
+//! #[derive(serde::Deserialize)]
+//! pub struct Pod { spec: PodSpec }
+//! #[derive(serde::Deserialize)]
+//! pub struct PodSpec { containers: Vec<Value> }
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! pub struct FarmPod { spec: FarmPodSpec }
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! pub struct FarmPodSpec { containers: usize }
+//!
+//! impl View for FarmPod {
+//!     type Backing = Pod;
+//!     type Shown = FarmPod;
+//!     type Config = NoConfig;
+//!     const NAME: &'static str = "farmpods";
+//!     fn manifest() -> ViewManifest {
+//!         let shown = Shown::new("farm.example.com/v1alpha", "FarmPod", "farmpods");
+//!         ViewManifest::new(Kind::new("v1", "Pod"), &["spec.containers"], shown)
+//!     }
+//!     fn show(pod: Pod, _: &NoConfig) -> Result<FarmPod, Failure> {
+//!         Ok(FarmPod { spec: FarmPodSpec { containers: pod.spec.containers.len() } })
+//!     }
+//! }
+//! pub struct Farm;
+//! impl Views for Farm {
+//!     const NAME: &'static str = "farm";
+//!     const VERSION: &'static str = "0.1.0";
+//!     type All = (FarmPod,);
+//! }
+//! # let pod = serde_json::from_value(pintle_guest::json!({"spec": {"containers": [{}, {}]}}))?;
+//! # assert_eq!(FarmPod::show(pod, &NoConfig {}).unwrap().spec.containers, 2);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
 //! # What to look up
 //!
 //! * [`Manifest`] declares what the guest reconciles, creates and asks for.
@@ -68,6 +110,7 @@
 //! * [`Failure`] says why there is no answer; [`Refusal`] is what the API server said of a child.
 //! * [`Needs`] collects what the guest asks to see ([`Need`]): objects that are not its children, and the time.
 //! * [`Patch`] changes objects that the root does not own, and [`Evictions`] has Pods evicted.
+//! * [`View`] shows objects of one kind as another, and may store what is written; [`Views`] lists the views of a guest.
 //! * [`dns_1035_label`], [`sha256_hex`] and [`base64`] are what most guests need of other crates.
 //!
 //! docs/guests.md in Pintle's repository explains how these work together, with all grants of a Reconciler and with ways to find a
@@ -92,11 +135,14 @@ mod read;
 mod rollout;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod view;
 
 pub use dns::{dns_1035_label, dns_1123_label};
 pub use encoding::{base64, sha256_hex};
 pub use needs::Needs;
 pub use object::{Metadata, NoConfig, NoStatus, Object};
+#[doc(inline)]
+pub use pintle_wit::views::{Column, ColumnType, Shown, ViewManifest, ViewsManifest};
 #[doc(inline)]
 pub use pintle_wit::*;
 pub use rollout::Rollout;
@@ -104,6 +150,7 @@ pub use rollout::Rollout;
 pub use schemars;
 pub use serde;
 pub use serde_json::{self, Map, Value, json};
+pub use view::{View, ViewList, Views, nullable};
 
 use serde::de::DeserializeOwned;
 
@@ -116,6 +163,11 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/advanced-guests.md")]
 struct AdvancedGuide;
+
+/// Compiles the examples in docs/views.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/views.md")]
+struct ViewsGuide;
 
 /// A guest: a pure function from a request to a response. Equal requests must give byte-equal answers.
 pub trait Guest {
@@ -141,8 +193,13 @@ pub trait Guest {
 }
 
 /// The status fields of a response, from a type of the guest's own. A type that is no struct or map gives none.
-pub fn status(fields: &impl serde::Serialize) -> Map<String, Value> {
-    match serde_json::to_value(fields) {
+pub fn status(status: &impl serde::Serialize) -> Map<String, Value> {
+    fields(status)
+}
+
+/// The fields of an object, from a type of the guest's own: what [`View::store`] answers. A type that is no struct or map gives none.
+pub fn fields(object: &impl serde::Serialize) -> Map<String, Value> {
+    match serde_json::to_value(object) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     }

@@ -9,6 +9,7 @@ mod completion;
 mod crds;
 #[cfg(test)]
 mod fixture;
+mod gateway;
 mod get;
 mod host;
 mod live;
@@ -76,6 +77,7 @@ enum Subcommands {
     Prune(prune::Prune),
     Uninstall(uninstall::Uninstall),
     Operator(operator::Operator),
+    Gateway(gateway::Gateway),
     Version(version::Version),
     Completion(completion::Completion),
     #[cfg(feature = "man")]
@@ -111,6 +113,7 @@ Look after a cluster:
 
 Run the host:
   operator    Run the operator
+  gateway     Run the gateway, which serves Views
 
 Other commands:
   version     Print the versions of the client and the host
@@ -216,6 +219,7 @@ impl Subcommands {
             Self::Prune(prune) => prune.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
             Self::Operator(operator) => operator.run(),
+            Self::Gateway(gateway) => gateway.run(),
             Self::Version(version) => version.run(),
             Self::Completion(completion) => completion.run(),
             #[cfg(feature = "man")]

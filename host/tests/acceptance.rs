@@ -12,6 +12,8 @@ mod commands;
 mod fight;
 #[path = "acceptance/host.rs"]
 mod host;
+#[path = "acceptance/informers.rs"]
+mod informers;
 #[path = "acceptance/install.rs"]
 mod install;
 #[path = "acceptance/kubectl.rs"]
@@ -26,6 +28,8 @@ mod modules;
 mod proxy;
 #[path = "acceptance/real.rs"]
 mod real;
+#[path = "acceptance/rights.rs"]
+mod rights;
 #[path = "acceptance/schemas.rs"]
 mod schemas;
 #[path = "acceptance/served.rs"]
@@ -34,6 +38,8 @@ mod served;
 mod shell;
 #[path = "acceptance/swaps.rs"]
 mod swaps;
+#[path = "acceptance/views.rs"]
+mod views;
 #[path = "acceptance/wire.rs"]
 mod wire;
 #[path = "acceptance/woken.rs"]
@@ -46,7 +52,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Ins
 use anyhow::{Context, ensure};
 use futures::{StreamExt, stream};
 use pintle_simulation::scenario::{Failed, Names, OnlyOn, Runner, Scenario};
-use pintle_testbed::{Options, Source};
+use pintle_testbed::{ControlPlane, Options, Source};
 
 use real::Real;
 
@@ -141,14 +147,10 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     if is_wanted(woken::NAME) {
         real.start_host_unless_it_runs().await?;
         let begun = Instant::now();
-        let outcome = woken::check(&plane, &real).await.map_err(|error| {
-            format!(
-                "{error:#}
-"
-            )
-        });
+        let outcome = woken::check(&plane, &real).await.map_err(|error| format!("{error:#}\n"));
         tally.line(woken::NAME, begun.elapsed().as_secs_f32(), outcome);
     }
+    views_and_what_they_rest_on(&plane, &is_wanted, &mut tally).await;
     if is_wanted(served::NAME) {
         real.start_host_unless_it_runs().await?;
         tally.check(served::NAME, || served::check(&real));
@@ -183,6 +185,27 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;
     Ok(tally.failed == 0)
+}
+
+/// Views: the rights of the gateway, the informers that they are judged by, and the farm.
+async fn views_and_what_they_rest_on(
+    plane: &ControlPlane,
+    is_wanted: &impl Fn(&str) -> bool,
+    tally: &mut Tally,
+) {
+    if is_wanted(rights::NAME) {
+        tally.check(rights::NAME, || rights::check(plane));
+    }
+    if is_wanted(informers::NAME) {
+        let begun = Instant::now();
+        let outcome = informers::check(plane).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(informers::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
+    if is_wanted(views::NAME) {
+        let begun = Instant::now();
+        let outcome = views::check(plane).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(views::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
 }
 
 #[derive(Default)]

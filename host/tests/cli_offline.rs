@@ -18,6 +18,8 @@ mod rbac;
 mod shell;
 #[path = "cli_offline/simulate.rs"]
 mod simulate;
+#[path = "cli_offline/views.rs"]
+mod views;
 #[path = "cli_offline/words.rs"]
 mod words;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use pintle_engine::{Allocation, Compiler, Digest, Engine, EngineConfig, Job, Meter, fixtures};
-use pintle_operator::compile::child::{self, Ended, Limits, Stop};
+use pintle_modules::child::{self, Ended, Limits, Stop};
 use pintle_runtime::clock;
 use pintle_wit::Failure;
 
@@ -69,7 +69,7 @@ fn what_a_compiler_without_room_for_the_pool_makes_fits_a_host_that_has_it_and_o
             };
         engine.self_test(Compiler::Elsewhere(&precompile)).unwrap();
         let module = engine.load_by(Compiler::Elsewhere(&precompile), &bytes, None).unwrap();
-        assert_eq!(module.manifest_text(), manifest());
+        assert_eq!(module.guest().unwrap().manifest_text(), manifest());
         fs::remove_file(program).unwrap();
     }
 }

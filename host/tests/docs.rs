@@ -111,7 +111,7 @@ fn fits(kinds: &Kinds, text: &str) -> anyhow::Result<bool> {
         documents::parse_one::<BTreeMap<String, Grants>>("the block", text)?;
         return Ok(true);
     }
-    if !text.contains("kind: Reconciler") && !text.contains("kind: Module") {
+    if !["kind: Reconciler", "kind: Module", "kind: View"].iter().any(|kind| text.contains(kind)) {
         return Ok(false);
     }
     for object in documents::parse("the block", text)?.into_iter().map(|document| document.value) {
@@ -119,6 +119,7 @@ fn fits(kinds: &Kinds, text: &str) -> anyhow::Result<bool> {
         match object["kind"].as_str() {
             Some("Reconciler") => drop(serde_json::from_value::<api::Reconciler>(object)?),
             Some("Module") => drop(serde_json::from_value::<api::Module>(object)?),
+            Some("View") => drop(serde_json::from_value::<api::View>(object)?),
             _ => {}
         }
     }
@@ -126,7 +127,7 @@ fn fits(kinds: &Kinds, text: &str) -> anyhow::Result<bool> {
 }
 
 #[test]
-fn every_reconciler_and_module_of_a_page_fits_its_crd() {
+fn every_reconciler_module_and_view_of_a_page_fits_its_crd() {
     let crds = api::crds();
     let kinds = Kinds::with_crds(&crds);
     let mut seen = 0;

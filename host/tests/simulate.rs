@@ -162,7 +162,7 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
         crds.extend(read(&format!("{}/crd.yaml", guest.folder()))?);
         let bytes = modules::resolve(&ModuleFile::of_guest(name))?;
         let module = engine.load(&bytes, None).map_err(|failure| anyhow::anyhow!("{name}: {failure}"))?;
-        let manifest = serde_json::to_string(module.manifest())?;
+        let manifest = module.guest().context("it reconciles")?.manifest_text().to_owned();
         spares.extend([
             (format!("swap-traps-{name}"), fixtures::traps(&manifest)),
             (format!("swap-broken-{name}"), fixtures::answers(&manifest, "{\"children\": [")),

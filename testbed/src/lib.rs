@@ -22,14 +22,17 @@
 //! | `PINTLE_CACHE` | where the built binaries are kept, instead of `$XDG_CACHE_HOME/pintle` or `~/.cache/pintle` |
 //! | `PINTLE_TESTBED_KEEP` | `1` keeps the folder of every instance (logs, data, audit log) and prints where it is |
 
+mod aggregation;
 mod binaries;
 mod certificates;
 mod control_plane;
 mod kubeconfig;
 mod patience;
 mod processes;
+mod relay;
 mod source;
 
 pub use binaries::Binaries;
 pub use control_plane::{ControlPlane, Options};
+pub use relay::Relay;
 pub use source::Source;

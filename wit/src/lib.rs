@@ -6,6 +6,7 @@
 //! * [`Manifest`]: the result of `describe`.
 //! * [`Request`]: the argument of `reconcile`.
 //! * [`Response`]: the result of `reconcile` if the guest could decide.
+//! * [`views`]: the documents of guests that serve views.
 //! * [`Failure`]: the error of `reconcile` if it could not. The host reports its own refusals in the same form.
 //! * [`HostStatus`]: the part of a root's status that the host writes.
 //!
@@ -26,6 +27,7 @@ pub mod schema;
 mod strict;
 pub mod syntax;
 mod version;
+pub mod views;
 #[cfg(feature = "host")]
 mod weight;
 pub mod worlds;
@@ -43,7 +45,8 @@ pub use response::{
 };
 #[cfg(feature = "host")]
 pub use strict::{
-    Limits, VALUES_PER_KIBIBYTE, parse_failure, parse_manifest, parse_response, weigh_and_parse_response,
+    Limits, VALUES_PER_KIBIBYTE, parse_failure, parse_manifest, parse_response, parse_views_manifest,
+    weigh_and_parse_response, weigh_and_parse_show_response, weigh_and_parse_store_response,
 };
 pub use version::{API_VERSION, ApiVersion};
 #[cfg(feature = "host")]

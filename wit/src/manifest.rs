@@ -70,48 +70,23 @@ impl Manifest {
     /// # Errors
     /// `ManifestTooLarge` or `InvalidDocument`, with the path of the field.
     pub fn check(&self) -> Result<(), Failure> {
-        let invalid =
-            |message: String, at: &str| Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
-        if !syntax::is_label(&self.name) {
-            let message =
-                format!("the name of a guest is a DNS label, at most 63 characters: {}", cut(&self.name));
-            return invalid(message, "name");
-        }
-        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '+' | '_');
-        if self.version.is_empty()
-            || self.version.len() > limits::VERSION_BYTES
-            || !self.version.chars().all(is_sign)
-        {
-            let most = limits::VERSION_BYTES;
-            let message = format!("a version is at most {most} letters, digits, '.', '-', '+' and '_'");
-            return invalid(message, "version");
-        }
-        let kind = |api_version: &str, kind: &str, at: &str| {
-            if !syntax::is_api_version(api_version) {
-                let message = format!("{} is no group and version, as apps/v1 or v1", cut(api_version));
-                return invalid(message, &format!("{at}.apiVersion"));
-            }
-            if !syntax::is_kind(kind) {
-                return invalid(format!("{} is no kind", cut(kind)), &format!("{at}.kind"));
-            }
-            Ok(())
-        };
-        kind(&self.reconciles.api_version, &self.reconciles.kind, "reconciles")?;
+        check_guest(&self.name, &self.version)?;
+        check_kind(&self.reconciles.api_version, &self.reconciles.kind, "reconciles")?;
         at_most(limits::KINDS, self.children.len(), "kinds", "children")?;
         at_most(limits::KINDS, self.needs.len(), "kinds", "needs")?;
         at_most(limits::KINDS, self.patches.len(), "kinds", "patches")?;
         for (index, child) in self.children.iter().enumerate() {
-            kind(&child.api_version, &child.kind, &format!("children[{index}]"))?;
+            check_kind(&child.api_version, &child.kind, &format!("children[{index}]"))?;
         }
         for (index, need) in self.needs.iter().enumerate() {
             let at = format!("needs[{index}]");
-            kind(&need.api_version, &need.kind, &at)?;
+            check_kind(&need.api_version, &need.kind, &at)?;
             at_most(limits::INDEXES, need.indexes.len(), "indexes", &format!("{at}.indexes"))?;
             paths(&need.indexes, true, &format!("{at}.indexes"))?;
         }
         for (index, patch) in self.patches.iter().enumerate() {
             let at = format!("patches[{index}]");
-            kind(&patch.api_version, &patch.kind, &at)?;
+            check_kind(&patch.api_version, &patch.kind, &at)?;
             at_most(limits::FIELDS, patch.fields.len(), "fields", &format!("{at}.fields"))?;
             paths(&patch.fields, false, &format!("{at}.fields"))?;
         }
@@ -119,7 +94,38 @@ impl Manifest {
     }
 }
 
-fn at_most(limit: usize, found: usize, what: &str, at: &str) -> Result<(), Failure> {
+/// Checks the name and the version of a guest.
+pub(crate) fn check_guest(name: &str, version: &str) -> Result<(), Failure> {
+    let invalid =
+        |message: String, at: &str| Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
+    if !syntax::is_label(name) {
+        let message = format!("the name of a guest is a DNS label, at most 63 characters: {}", cut(name));
+        return invalid(message, "name");
+    }
+    let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '+' | '_');
+    if version.is_empty() || version.len() > limits::VERSION_BYTES || !version.chars().all(is_sign) {
+        let most = limits::VERSION_BYTES;
+        let message = format!("a version is at most {most} letters, digits, '.', '-', '+' and '_'");
+        return invalid(message, "version");
+    }
+    Ok(())
+}
+
+/// Checks the names of a kind.
+pub(crate) fn check_kind(api_version: &str, kind: &str, at: &str) -> Result<(), Failure> {
+    let invalid =
+        |message: String, at: String| Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at));
+    if !syntax::is_api_version(api_version) {
+        let message = format!("{} is no group and version, as apps/v1 or v1", cut(api_version));
+        return invalid(message, format!("{at}.apiVersion"));
+    }
+    if !syntax::is_kind(kind) {
+        return invalid(format!("{} is no kind", cut(kind)), format!("{at}.kind"));
+    }
+    Ok(())
+}
+
+pub(crate) fn at_most(limit: usize, found: usize, what: &str, at: &str) -> Result<(), Failure> {
     if found <= limit {
         return Ok(());
     }
@@ -128,7 +134,7 @@ fn at_most(limit: usize, found: usize, what: &str, at: &str) -> Result<(), Failu
 }
 
 /// Checks that these are paths of fields. With `through_lists`, a step may stand for each element of a list.
-fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure> {
+pub(crate) fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure> {
     for (index, path) in paths.iter().enumerate() {
         let at = format!("{at}[{index}]");
         if let Some(message) = syntax::path_excess(path) {
@@ -147,7 +153,7 @@ fn paths(paths: &[String], through_lists: bool, at: &str) -> Result<(), Failure>
 }
 
 /// The beginning of a text, quoted, because a guest may have written a very long one.
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     let begin: String = text.chars().take(80).collect();
     let more = if begin.len() < text.len() { "..." } else { "" };
     format!("{begin:?}{more}")

@@ -3,7 +3,10 @@
 use schemars::{JsonSchema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::Value;
 
-use crate::{Failure, HostStatus, Manifest, Request, Response};
+use crate::{
+    Failure, HostStatus, Manifest, Request, Response,
+    views::{ShowRequest, ShowResponse, StoreRequest, StoreResponse, ViewsManifest},
+};
 
 /// The published schemas: file name and content. `cargo xtask gen` writes them to `wit/schemas/`, and a check compares them.
 pub fn published() -> Vec<(&'static str, Value)> {
@@ -12,6 +15,26 @@ pub fn published() -> Vec<(&'static str, Value)> {
         ("request.schema.json", document::<Request>("https://pintle.dev/schemas/guest/v1/request.json")),
         ("response.schema.json", document::<Response>("https://pintle.dev/schemas/guest/v1/response.json")),
         ("failure.schema.json", document::<Failure>("https://pintle.dev/schemas/guest/v1/failure.json")),
+        (
+            "views-manifest.schema.json",
+            document::<ViewsManifest>("https://pintle.dev/schemas/guest/v1/views-manifest.json"),
+        ),
+        (
+            "show-request.schema.json",
+            document::<ShowRequest>("https://pintle.dev/schemas/guest/v1/show-request.json"),
+        ),
+        (
+            "show-response.schema.json",
+            document::<ShowResponse>("https://pintle.dev/schemas/guest/v1/show-response.json"),
+        ),
+        (
+            "store-request.schema.json",
+            document::<StoreRequest>("https://pintle.dev/schemas/guest/v1/store-request.json"),
+        ),
+        (
+            "store-response.schema.json",
+            document::<StoreResponse>("https://pintle.dev/schemas/guest/v1/store-response.json"),
+        ),
         (
             "host-status.schema.json",
             document::<HostStatus>("https://pintle.dev/schemas/guest/v1/host-status.json"),
@@ -28,6 +51,22 @@ fn document<T: JsonSchema>(id: &str) -> Value {
 /// The schema of a type in the form that a CRD takes: everything inlined, OpenAPI 3 vocabulary, no titles, no `nullable` (an absent
 /// optional field is simply not required), with descriptions.
 pub fn structural<T: JsonSchema>() -> Value {
+    inlined::<T>(clean)
+}
+
+/// The same for what a view shows. A field that is marked `writeOnly` stays so, and is nullable: null takes its value away.
+pub fn structural_of_view<T: JsonSchema>() -> Value {
+    inlined::<T>(|schema| {
+        let is_write_only = schema.get("writeOnly") == Some(&Value::Bool(true));
+        clean(schema);
+        if is_write_only {
+            schema.insert("writeOnly".into(), true.into());
+            schema.insert("nullable".into(), true.into());
+        }
+    })
+}
+
+fn inlined<T: JsonSchema>(clean: fn(&mut schemars::Schema)) -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

@@ -109,7 +109,8 @@ impl<'de> Visitor<'de> for Strict {
 
 #[cfg(feature = "host")]
 pub use parse::{
-    Limits, VALUES_PER_KIBIBYTE, parse_failure, parse_manifest, parse_response, weigh_and_parse_response,
+    Limits, VALUES_PER_KIBIBYTE, parse_failure, parse_manifest, parse_response, parse_views_manifest,
+    weigh_and_parse_response, weigh_and_parse_show_response, weigh_and_parse_store_response,
 };
 
 #[cfg(feature = "host")]
@@ -118,6 +119,7 @@ mod parse {
 
     use crate::{
         Failure, Manifest, Response, Weight, bounded, manifest_limits, reasons,
+        views::{ShowResponse, StoreResponse, ViewsManifest},
         weight::{self, Beyond},
     };
 
@@ -177,14 +179,55 @@ mod parse {
     /// # Errors
     /// As [`parse_response`], and `ManifestTooLarge` if the manifest declares more than a host accepts.
     pub fn parse_manifest(text: &str, limits: Limits) -> Result<Manifest, Failure> {
+        let manifest: Manifest = parse_bounded(text, limits)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// Reads a manifest of views.
+    ///
+    /// # Errors
+    /// As [`parse_manifest`].
+    pub fn parse_views_manifest(text: &str, limits: Limits) -> Result<ViewsManifest, Failure> {
+        let manifest: ViewsManifest = parse_bounded(text, limits)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn parse_bounded<T: DeserializeOwned>(text: &str, limits: Limits) -> Result<T, Failure> {
         if text.len() > manifest_limits::BYTES {
             let message =
                 format!("the manifest has {} bytes, the limit is {}", text.len(), manifest_limits::BYTES);
             return Err(Failure::terminal(reasons::MANIFEST_TOO_LARGE, message));
         }
-        let manifest: Manifest = parse(text, limits, "manifest")?;
-        manifest.check()?;
-        Ok(manifest)
+        parse(text, limits, "manifest")
+    }
+
+    /// Reads what `show` answers about `objects` objects, and returns its weight as [`weigh_and_parse_response`] does. If there is not one
+    /// item for each object, the failure is `InvalidDocument`.
+    pub fn weigh_and_parse_show_response(
+        text: &str,
+        objects: usize,
+        limits: Limits,
+    ) -> (Weight, Result<ShowResponse, Failure>) {
+        let (weight, parsed) = weigh_and_parse::<ShowResponse>(text, limits, "response");
+        let checked = parsed.and_then(|response| match response.items.len() {
+            items if items == objects => Ok(response),
+            items => {
+                let message =
+                    format!("there must be one item for each object: {items} items, {objects} objects");
+                Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at("items"))
+            }
+        });
+        (weight, checked)
+    }
+
+    /// Reads what `store` answers, and returns its weight as [`weigh_and_parse_response`] does.
+    pub fn weigh_and_parse_store_response(
+        text: &str,
+        limits: Limits,
+    ) -> (Weight, Result<StoreResponse, Failure>) {
+        weigh_and_parse(text, limits, "response")
     }
 
     /// Reads a failure that a guest returned.
@@ -312,6 +355,23 @@ mod parse {
             let text = with(r#""status":{"n":9007199254740993}"#);
             assert_eq!(refused(&text), (reasons::INVALID_JSON.into(), Some("status.n".into())));
             assert!(parse_response(&with(r#""status":{"n":9007199254740992}"#), Limits::default()).is_ok());
+        }
+
+        #[test]
+        fn what_a_view_shows_is_one_item_for_each_object_and_nothing_else() {
+            let show = |items: &str, objects| {
+                let text = with(&format!(r#""items":[{items}]"#));
+                weigh_and_parse_show_response(&text, objects, Limits::default()).1
+            };
+            let refusal = r#"{"failure":{"apiVersion":"guest.pintle.dev/v1","reason":"Odd","message":"m"}}"#;
+            assert!(show(&format!(r#"{{"object":{{"spec":{{"a":1}}}}}},{refusal}"#), 2).is_ok());
+            let at = |items: &str, objects| {
+                let failure = show(items, objects).expect_err("refused");
+                (failure.reason, failure.path.unwrap_or_default())
+            };
+            assert_eq!(at(refusal, 2), (reasons::INVALID_DOCUMENT.into(), "items".into()));
+            assert_eq!(at(r#"{"shown":{}}"#, 1).0, reasons::UNKNOWN_FIELD);
+            assert_eq!(at(r#"{"object":{"a":1,"a":2}}"#, 1).0, reasons::INVALID_JSON);
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use roster::GUESTS;
+use roster::{GUESTS, VIEW_GUESTS};
 
 use crate::{
     build,
@@ -42,17 +42,21 @@ pub(crate) fn run(board: &Board, check: bool) -> Result<()> {
         }
         Ok(())
     };
+    let generate = |package: &str| -> Result<()> {
+        let bin = format!("{package}-schema");
+        let schema = ["run", "--quiet", "--package", package, "--features", "schema", "--bin", &bin];
+        cargo(schema.iter().chain(check_flag)).go()
+    };
+    for guest in VIEW_GUESTS {
+        generate(&guest.folder())?;
+    }
     for guest in GUESTS {
         let package = guest.folder();
-        let bin = format!("{package}-schema");
-        let schema = ["run", "--quiet", "--package", &package, "--features", "schema", "--bin", &bin];
-        cargo(schema.iter().chain(check_flag)).go()?;
+        generate(&package)?;
         put(&guest.deployed_crd(), &fs::read_to_string(root().join(&package).join("crd.yaml"))?)?;
     }
     // The benchmark's guest is built like any other, but nobody installs it.
-    let schema =
-        ["run", "--quiet", "--package", "guest-bench", "--bin", "guest-bench-schema", "--features", "schema"];
-    cargo(schema.iter().chain(check_flag)).go()?;
+    generate("guest-bench")?;
     let pintle = build::pintle(board)?;
     let crds = program(&pintle, ["crds"]).output()?;
     let host = fs::read_to_string(root().join("deploy/host.yaml"))?;

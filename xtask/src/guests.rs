@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use roster::{Entry, GUESTS};
+use roster::{GUESTS, VIEW_GUESTS};
 
 use crate::{
     build,
@@ -33,10 +33,11 @@ pub(crate) fn build(board: &Board) -> Result<Guests> {
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
     let guests = Guests(folder);
-    for guest in GUESTS {
-        let Entry { name, bytes_max, .. } = guest;
+    let reconciling = GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
+    let serving = VIEW_GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
+    for (name, folder, bytes_max) in reconciling.chain(serving) {
         board.is_at("guest", name);
-        let source = root().join(guest.folder());
+        let source = root().join(folder);
         build_command(&pintle, &source, &guests.path(name), &["--locked"]).output()?;
         let bytes = fs::metadata(guests.path(name))?.len();
         if bytes > bytes_max {

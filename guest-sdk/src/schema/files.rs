@@ -1,20 +1,24 @@
-//! Writes the generated files of a guest, the CRD and the schema of its config, or checks that they are up to date.
+//! Writes the generated files of a guest, or checks that they are up to date.
 
 use std::{env, fmt, fs, io, path::Path, process::ExitCode};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-use super::{Invalid, Root, crd};
-use crate::{Guest, call};
+use super::{Invalid, Root, ViewSchemas, crd};
+use crate::{Guest, Views, call, json};
 
 /// The JSON Schema of a guest's config, without references.
 pub fn config_schema<G>() -> Value
 where
     G: Guest<Config: JsonSchema>,
 {
+    schema_of_config::<G::Config>()
+}
+
+fn schema_of_config<Config: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<G::Config>().to_value()
+    settings.into_generator().into_root_schema_for::<Config>().to_value()
 }
 
 /// Why the files of a guest cannot be generated.
@@ -57,6 +61,22 @@ where
     ])
 }
 
+/// The generated files of the views of a guest: name and content.
+///
+/// # Errors
+/// When they cannot be written as JSON.
+pub fn generated_views<V>() -> Result<Vec<(&'static str, String)>, GenerateError>
+where
+    V: Views<All: ViewSchemas<Config: JsonSchema>>,
+{
+    let views: Map<String, Value> =
+        V::All::schemas().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    let config = schema_of_config::<<V::All as crate::ViewList>::Config>();
+    let file = sorted(json!({"configSchema": config, "views": views}));
+    let text = serde_json::to_string_pretty(&file).map_err(GenerateError::Json)?;
+    Ok(vec![("views.json", format!("{text}\n"))])
+}
+
 /// Writes the generated files into the guest's folder. With `--check`, compares them instead, and the exit code is 1 if one is stale. With
 /// `call`, reads a request from the standard input instead, and prints what the guest answers: the exit code is 0 for a failure of the
 /// guest's own too, and 101 for a panic.
@@ -64,19 +84,61 @@ pub fn run<G>(folder: &str) -> ExitCode
 where
     G: Guest<Root: Root, Config: JsonSchema>,
 {
+    program(folder, generated::<G>, &[("call", call::reconcile::<G>)])
+}
+
+/// The same for a guest that serves views, with `show` and `store` in place of `call`.
+pub fn run_views<V>(folder: &str) -> ExitCode
+where
+    V: Views<All: ViewSchemas<Config: JsonSchema>>,
+{
+    program(
+        folder,
+        generated_views::<V>,
+        &[("show", call::views::show::<V>), ("store", call::views::store::<V>)],
+    )
+}
+
+/// The same for a guest that reconciles and serves views.
+pub fn run_both<G, V>(folder: &str) -> ExitCode
+where
+    G: Guest<Root: Root, Config: JsonSchema>,
+    V: Views<All: ViewSchemas<Config: JsonSchema>>,
+{
+    let files = || Ok([generated::<G>()?, generated_views::<V>()?].concat());
+    let calls: [(&str, Call); 3] = [
+        ("call", call::reconcile::<G>),
+        ("show", call::views::show::<V>),
+        ("store", call::views::store::<V>),
+    ];
+    program(folder, files, &calls)
+}
+
+/// Answers a request: text in, text out.
+type Call = fn(&str) -> Result<String, String>;
+
+fn program(
+    folder: &str,
+    files: impl FnOnce() -> Result<Vec<(&'static str, String)>, GenerateError>,
+    calls: &[(&str, Call)],
+) -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let check = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => false,
-        ["--check"] => true,
-        ["call"] => return answer::<G>(),
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let called = calls.iter().find(|(name, _)| arguments == [*name]);
+    let check = match (called, arguments.as_slice()) {
+        (Some((_, call)), _) => return answer(*call),
+        (None, []) => false,
+        (None, ["--check"]) => true,
         _ => {
+            let names: Vec<&str> = calls.iter().map(|(name, _)| *name).collect();
             eprintln!(
-                "usage: writes crd.yaml and config.schema.json; with --check, compares them instead; with call, answers the request on the standard input"
+                "usage: writes the generated files of the guest; with --check, compares them instead; with {}, answers the request on the standard input",
+                names.join(" or ")
             );
             return ExitCode::from(2);
         }
     };
-    let files = match generated::<G>() {
+    let files = match files() {
         Ok(files) => files,
         Err(message) => {
             eprintln!("error: {message}");
@@ -106,7 +168,7 @@ where
 }
 
 /// Answers the request on the standard input.
-fn answer<G: Guest>() -> ExitCode {
+fn answer(call: Call) -> ExitCode {
     let request = match io::read_to_string(io::stdin()) {
         Ok(request) => request,
         Err(error) => {
@@ -114,7 +176,7 @@ fn answer<G: Guest>() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let (Ok(answer) | Err(answer)) = call::reconcile::<G>(&request);
+    let (Ok(answer) | Err(answer)) = call(&request);
     println!("{answer}");
     ExitCode::SUCCESS
 }

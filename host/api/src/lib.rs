@@ -1,10 +1,12 @@
-//! The host's own custom resources: `Module` and `Reconciler` of group `pintle.dev`, both of cluster scope.
+//! The host's own custom resources: `Module`, `Reconciler` and `View` of group `pintle.dev`, all of cluster scope.
 
 #![allow(unreachable_pub, reason = "KubeSchema writes each struct once more, inside a block of its own")]
 
 mod layout;
+mod view;
 
 pub use layout::{ModuleObjects, module_objects};
+pub use view::{ActiveView, Aggregated, Rest, Serve, View, ViewSpec, ViewStatus};
 
 use kube::{CustomResource, KubeSchema};
 use pintle_core::{
@@ -12,7 +14,7 @@ use pintle_core::{
     reasons,
     reconciler::{Grants, Limits},
 };
-use pintle_wit::{Condition, Failure, Kind, Manifest};
+use pintle_wit::{Condition, Failure, Kind};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -393,7 +395,8 @@ pub struct ActiveModule {
 impl ActiveModule {
     /// Whether both came into force as one: the same module and config, at the same time.
     pub fn is_same(&self, other: &Self) -> bool {
-        Self { roots: None, ..self.clone() } == Self { roots: None, ..other.clone() }
+        let Self { module, digest, config, since, roots: _ } = self;
+        *module == other.module && *digest == other.digest && *config == other.config && *since == other.since
     }
 }
 
@@ -440,17 +443,15 @@ fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 /// The manifest as a Module's status shows it. The API server allows no `$schema` or such to be pruned: the field is open.
-pub fn manifest_value(manifest: &Manifest) -> Option<Value> {
+pub fn manifest_value(manifest: &impl Serialize) -> Option<Value> {
     serde_json::to_value(manifest).ok()
 }
 
 /// The host's CRDs, in the order in which they are applied.
 pub fn crds() -> Vec<Value> {
     use kube::CustomResourceExt;
-    let mut crds: Vec<Value> = [serde_json::to_value(Module::crd()), serde_json::to_value(Reconciler::crd())]
-        .into_iter()
-        .flatten()
-        .collect();
+    let crds = [Module::crd(), Reconciler::crd(), View::crd()];
+    let mut crds: Vec<Value> = crds.into_iter().flat_map(serde_json::to_value).collect();
     crds.iter_mut().for_each(without_rust_formats);
     crds
 }

@@ -34,6 +34,7 @@ pub mod request;
 pub mod status;
 pub mod text;
 pub mod turns;
+pub mod view;
 
 pub use config::Config;
 pub use desired::{DesiredHash, SealingKey};

@@ -10,6 +10,7 @@ mod control;
 mod gate;
 mod page;
 mod pass;
+mod views;
 
 use std::sync::LazyLock;
 
@@ -19,6 +20,7 @@ pub use control::*;
 pub use gate::*;
 pub use page::page;
 pub use pass::*;
+pub use views::*;
 
 /// A reason.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,8 @@ pub enum Object {
     Reconciler,
     /// A Module.
     Module,
+    /// A View.
+    View,
     /// An Event that is published for it alone. Whatever fails a root has an Event of its reason besides.
     Event,
     /// What `pintle check`, `test` and `render` print.
@@ -69,7 +73,8 @@ pub enum Is {
 
 /// Every reason, sorted by name.
 pub static ALL: LazyLock<Vec<Reason>> = LazyLock::new(|| {
-    let mut all = [contract::REASONS, gate::REASONS, pass::REASONS, control::REASONS].concat();
+    let mut all =
+        [contract::REASONS, gate::REASONS, pass::REASONS, control::REASONS, views::REASONS].concat();
     all.sort_unstable_by_key(|reason| reason.name);
     all
 });

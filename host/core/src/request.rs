@@ -20,7 +20,7 @@ pub fn project(live: &Value) -> Value {
     let mut object = Map::new();
     let Some(fields) = live.as_object() else { return Value::Null };
     for (key, value) in fields {
-        let value = if key == "metadata" { metadata(value) } else { value.clone() };
+        let value = if key == "metadata" { metadata_of(value) } else { value.clone() };
         object.insert(key.clone(), value);
     }
     Value::Object(object)
@@ -32,7 +32,7 @@ pub fn project_root(live: &Value, with_status: bool) -> Value {
     let Some(fields) = live.as_object() else { return Value::Null };
     for (key, value) in fields {
         let value = match key.as_str() {
-            "metadata" => metadata(value),
+            "metadata" => metadata_of(value),
             "status" => match own_status(value) {
                 Some(status) if with_status => status,
                 _ => continue,
@@ -51,7 +51,12 @@ pub fn own_status(status: &Value) -> Option<Value> {
     (!own.is_empty()).then_some(Value::Object(own))
 }
 
-fn metadata(live: &Value) -> Value {
+fn metadata_of(live: &Value) -> Value {
+    live.as_object().map_or(Value::Null, metadata)
+}
+
+/// Metadata as a guest sees them.
+pub(crate) fn metadata(live: &Map<String, Value>) -> Value {
     let mut metadata = Map::new();
     for key in METADATA {
         if let Some(value) = live.get(key) {

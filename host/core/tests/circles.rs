@@ -13,8 +13,17 @@ use syn::{UseTree, visit::Visit};
 type Module = Vec<String>;
 
 /// The crates that keep to it.
-const CRATES: [&str; 7] =
-    ["wit", "host/api", "host/core", "host/engine", "host/kubernetes", "host/runtime", "host/schema"];
+const CRATES: [&str; 9] = [
+    "wit",
+    "host/api",
+    "host/core",
+    "host/engine",
+    "host/gateway",
+    "host/kubernetes",
+    "host/modules",
+    "host/runtime",
+    "host/schema",
+];
 
 /// Every path that a file names, as it stands there.
 #[derive(Default)]

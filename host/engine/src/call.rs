@@ -1,6 +1,6 @@
 //! One call of a guest: what it cost, and how the guest's memory is written and read.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use pintle_wit::{Failure, Limits, Response, Weight, reasons};
 use wasmtime::{
@@ -33,9 +33,9 @@ pub struct CallStats {
 
 /// What a guest answered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct Answer<Document = Response> {
     /// The answer.
-    pub response: Response,
+    pub response: Document,
     /// The answer as the guest wrote it, to compare answers that must be byte-equal.
     pub text: String,
     /// What the call cost.
@@ -82,45 +82,86 @@ impl From<CallError> for Failure {
     }
 }
 
-/// Calls one export in its own store and instance, drops both, and then gives the slot back.
-pub(crate) fn call<P, R>(
-    sandbox: &Sandbox,
-    _slot: InFlight<'_>,
-    guest: &InstancePre<Limiter>,
-    export: &ComponentExportIndex,
-    parameters: P,
-    limits: &CallLimits,
-) -> Result<(R, CallStats), CallError>
-where
-    P: ComponentNamedList + Lower,
-    R: Lift + Send + Sync + 'static,
-    (R,): ComponentNamedList + Lift,
-{
-    let memory_bytes_max = limits.memory_bytes.min(sandbox.config.memory_bytes_max);
-    // The store is dropped before the slot: the slot is free only once the store has given back its part of the pool.
-    let started = (sandbox.config.monotonic)();
-    let mut store = Store::new(&sandbox.wasmtime, Limiter::new(memory_bytes_max));
-    store.limiter(|limiter| limiter);
-    // The length of an answer is checked against this before a byte of it is read.
-    store.set_hostcall_fuel(limits.response.bytes);
-    let outcome = metered(&mut store, sandbox.config.meter, limits).and_then(|()| {
-        let instance = guest.instantiate(&mut store)?;
-        let function = instance.get_typed_func::<P, (R,)>(&mut store, export)?;
-        function.call(&mut store, parameters)
-    });
-    let mut stats = CallStats {
-        fuel: match sandbox.config.meter {
-            Meter::Deadline => None,
-            Meter::Fuel => store.get_fuel().ok().map(|left| limits.fuel.saturating_sub(left)),
-        },
-        peak_memory_bytes: store.data().memory_bytes(),
-        ..CallStats::default()
-    };
-    drop(store);
-    stats.duration = (sandbox.config.monotonic)().saturating_sub(started);
-    match outcome {
-        Ok((result,)) => Ok((result, stats)),
-        Err(error) => Err(CallError::engine(failure::of_call(&error, limits, memory_bytes_max), stats)),
+/// A component that can be called, and the sandbox in which its calls run.
+pub(crate) struct Callee {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) component: InstancePre<Limiter>,
+}
+
+impl Callee {
+    /// Waits for its turn.
+    pub(crate) fn enter(&self) -> InFlight<'_> {
+        self.sandbox.ticker.enter()
+    }
+
+    /// Calls one export in its own store and instance, drops both, and then gives the slot back.
+    pub(crate) fn call<P, R>(
+        &self,
+        _slot: InFlight<'_>,
+        export: &ComponentExportIndex,
+        parameters: P,
+        limits: &CallLimits,
+    ) -> Result<(R, CallStats), CallError>
+    where
+        P: ComponentNamedList + Lower,
+        R: Lift + Send + Sync + 'static,
+        (R,): ComponentNamedList + Lift,
+    {
+        let sandbox = &*self.sandbox;
+        let memory_bytes_max = limits.memory_bytes.min(sandbox.config.memory_bytes_max);
+        // The store is dropped before the slot: the slot is free only once the store has given back its part of the pool.
+        let started = (sandbox.config.monotonic)();
+        let mut store = Store::new(&sandbox.wasmtime, Limiter::new(memory_bytes_max));
+        store.limiter(|limiter| limiter);
+        // The length of an answer is checked against this before a byte of it is read.
+        store.set_hostcall_fuel(limits.response.bytes);
+        let outcome = metered(&mut store, sandbox.config.meter, limits).and_then(|()| {
+            let instance = self.component.instantiate(&mut store)?;
+            let function = instance.get_typed_func::<P, (R,)>(&mut store, export)?;
+            function.call(&mut store, parameters)
+        });
+        let mut stats = CallStats {
+            fuel: match sandbox.config.meter {
+                Meter::Deadline => None,
+                Meter::Fuel => store.get_fuel().ok().map(|left| limits.fuel.saturating_sub(left)),
+            },
+            peak_memory_bytes: store.data().memory_bytes(),
+            ..CallStats::default()
+        };
+        drop(store);
+        stats.duration = (sandbox.config.monotonic)().saturating_sub(started);
+        match outcome {
+            Ok((result,)) => Ok((result, stats)),
+            Err(error) => Err(CallError::engine(failure::of_call(&error, limits, memory_bytes_max), stats)),
+        }
+    }
+
+    /// Calls an export that takes a document and returns another one or a failure. `read` weighs and reads the one that it returns.
+    pub(crate) fn ask<Document>(
+        &self,
+        slot: InFlight<'_>,
+        export: &ComponentExportIndex,
+        request_json: &str,
+        limits: &CallLimits,
+        read: impl FnOnce(&str) -> (Weight, Result<Document, Failure>),
+    ) -> Result<Answer<Document>, CallError> {
+        let (result, mut stats) =
+            self.call::<_, Result<String, String>>(slot, export, (request_json,), limits)?;
+        match result {
+            Ok(text) => {
+                stats.response_bytes = text.len();
+                let (weight, parsed) = read(&text);
+                stats.parsed_bytes = weight.parsed_bytes();
+                match parsed {
+                    Ok(response) => Ok(Answer { response, text, stats }),
+                    Err(failure) => Err(CallError::engine(failure, stats)),
+                }
+            }
+            Err(text) => {
+                stats.response_bytes = text.len();
+                Err(stated(&text, limits.response, stats))
+            }
+        }
     }
 }
 
@@ -135,24 +176,28 @@ fn metered(store: &mut Store<Limiter>, meter: Meter, limits: &CallLimits) -> was
 }
 
 /// The failure that a guest stated, if it is one.
-pub(crate) fn stated(text: &str, limits: Limits, mut stats: CallStats) -> CallError {
+fn stated(text: &str, limits: Limits, mut stats: CallStats) -> CallError {
     stats.parsed_bytes = Weight::of(text, limits).map_or(0, |weight| weight.parsed_bytes());
-    match pintle_wit::parse_failure(text, limits) {
-        Ok(failure) if !is_reason(&failure.reason) => {
-            let message = format!(
-                "the failure: {} is not a word in CamelCase of at most {REASON_BYTES_MAX} characters",
-                failure::quoted(&failure.reason)
-            );
-            CallError::engine(Failure::terminal(reasons::INVALID_DOCUMENT, message).at("reason"), stats)
-        }
-        Ok(failure) => {
-            CallError { failure: Box::new(failure::bounded(failure)), origin: Origin::Guest, stats }
-        }
+    match pintle_wit::parse_failure(text, limits).map(checked) {
+        Ok(Ok(failure)) => CallError { failure: Box::new(failure), origin: Origin::Guest, stats },
+        Ok(Err(failure)) => CallError::engine(failure, stats),
         Err(mut failure) => {
             failure.message = format!("{}; the guest said {}", failure.message, failure::quoted(text));
             CallError::engine(failure, stats)
         }
     }
+}
+
+/// A failure as a guest may state it: its texts are cut, and its reason is a word.
+pub(crate) fn checked(failure: Failure) -> Result<Failure, Failure> {
+    if is_reason(&failure.reason) {
+        return Ok(failure::bounded(failure));
+    }
+    let message = format!(
+        "the failure: {} is not a word in CamelCase of at most {REASON_BYTES_MAX} characters",
+        failure::quoted(&failure.reason)
+    );
+    Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at("reason"))
 }
 
 /// The longest reason, in bytes, as the contract says.

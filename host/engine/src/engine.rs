@@ -11,12 +11,15 @@ use pintle_wit::Failure;
 use wasmtime::{Store, Trap, component::Linker};
 
 use crate::{
+    at_once::Patience,
+    call::Callee,
     compiler::{self, Compiler, Job, LOOP},
     config::{Allocation, EngineConfig, Meter, Target},
     digest::Digest,
     error::EngineError,
     failure,
-    module::{Loaded, Module, Size},
+    loaded::{Loaded, Parts, Size},
+    module::Module,
     sandbox::Sandbox,
     ticker,
     verify::{self, Refused},
@@ -68,7 +71,7 @@ impl Engine {
     }
 
     /// Turns bytes into a module: checks them as [`Self::verify`] does, compiles them, checks that they export the contract, and asks the
-    /// guest for its manifest.
+    /// guest for its manifests.
     ///
     /// This blocks for as long as compiling takes: some 50 ms for a guest of 100 KB. A module that is still in use is not compiled again.
     /// If another thread is loading the same module, this waits for it. It does not wait for other modules.
@@ -109,12 +112,13 @@ impl Engine {
         let worlds = Worlds::of(&component)?;
         let image = component.image_range();
         let code_bytes = image.end.addr().saturating_sub(image.start.addr());
-        let guest =
+        let instance =
             Linker::new(&self.0.sandbox.wasmtime).instantiate_pre(&component).map_err(compiler::invalid)?;
+        let callee = Callee { sandbox: Arc::clone(&self.0.sandbox), component: instance };
+        let parts = Parts::probe(&callee, worlds)?;
         let size = Size { bytes: bytes.len(), code_bytes };
-        let loaded =
-            Loaded::probe(Arc::clone(&self.0.sandbox), guest, worlds, digest, size, compile_duration)?;
-        let loaded = Arc::new(loaded);
+        let patience = Patience::default();
+        let loaded = Arc::new(Loaded { callee, digest, size, compile_duration, parts, patience });
         *entry = Arc::downgrade(&loaded);
         Ok(Module(loaded))
     }

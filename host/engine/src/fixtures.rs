@@ -1,6 +1,8 @@
 //! Guests for the tests of the engine and for acceptance: one for every way to fail, and one that works.
 //!
-//! Each is a component with the given manifest, so that a test can bind it to its own kind.
+//! Each is a component with the given manifest, so that a test can bind it to its own kind. Those that serve views are in [`views`].
+
+pub mod views;
 
 /// A manifest for a guest of this name that reconciles this kind and has children of these kinds, each `apiVersion/kind`, as
 /// `v1/ConfigMap`.

@@ -1,8 +1,9 @@
 //! The worlds that a module may export: one file a world, which says what the engine needs of it.
 
 mod reconciler;
+mod viewer;
 
-use pintle_wit::{Failure, reasons};
+use pintle_wit::{Failure, Limits, reasons};
 use wasmtime::component::{
     Component, ComponentExportIndex,
     types::{ComponentFunc, ComponentItem, Type},
@@ -11,39 +12,73 @@ use wasmtime::component::{
 use crate::failure::quoted;
 
 pub(crate) use reconciler::Reconciler;
+pub(crate) use viewer::Viewer;
+
+/// What there is of a module for each of the two worlds, of which it exports at least one.
+pub(crate) enum Exports<Guest, Views> {
+    Guest(Guest),
+    Views(Views),
+    Both(Guest, Views),
+}
+
+impl<Guest, Views> Exports<Guest, Views> {
+    pub(crate) fn guest(&self) -> Option<&Guest> {
+        match self {
+            Self::Guest(guest) | Self::Both(guest, _) => Some(guest),
+            Self::Views(_) => None,
+        }
+    }
+
+    pub(crate) fn views(&self) -> Option<&Views> {
+        match self {
+            Self::Views(views) | Self::Both(_, views) => Some(views),
+            Self::Guest(_) => None,
+        }
+    }
+}
 
 /// The worlds that a module exports.
-pub(crate) struct Worlds {
-    pub(crate) reconciler: Reconciler,
-}
+pub(crate) type Worlds = Exports<Reconciler, Viewer>;
 
 impl Worlds {
     /// Finds the worlds of a component and checks the types of their functions.
     pub(crate) fn of(component: &Component) -> Result<Self, Failure> {
-        let Some(reconciler) = exported(component)? else {
-            let message = format!(
-                "the guest does not export {}; it exports {}",
-                Reconciler::INTERFACE,
-                others(component)
-            );
-            return Err(Failure::terminal(reasons::MISSING_EXPORT, message));
-        };
-        Ok(Self { reconciler })
-    }
-
-    /// The interfaces of these worlds.
-    pub(crate) fn interfaces(&self) -> Vec<&'static str> {
-        vec![Reconciler::INTERFACE]
+        match (exported(component)?, exported(component)?) {
+            (Some(reconciler), None) => Ok(Self::Guest(reconciler)),
+            (None, Some(viewer)) => Ok(Self::Views(viewer)),
+            (Some(reconciler), Some(viewer)) => Ok(Self::Both(reconciler, viewer)),
+            (None, None) => {
+                let message = format!(
+                    "the guest exports neither {} nor {}; it exports {}",
+                    Reconciler::INTERFACE,
+                    Viewer::INTERFACE,
+                    others(component)
+                );
+                Err(Failure::terminal(reasons::MISSING_EXPORT, message))
+            }
+        }
     }
 }
 
 /// The indexes of a world's functions in a component.
-trait World: Sized {
+pub(crate) trait World: Sized {
+    /// What a guest declares about itself in this world.
+    type Manifest;
+
     /// The interface that the world exports.
     const INTERFACE: &'static str;
 
+    /// The name of the function that returns the manifest.
+    const DESCRIBE: &'static str;
+
     /// Finds the functions that the engine calls.
     fn find(interface: &Interface<'_>) -> Result<Self, Failure>;
+
+    /// The function that returns the manifest.
+    fn describe(&self) -> &ComponentExportIndex;
+
+    /// Reads a manifest.
+    fn read_manifest(text: &str, limits: Limits) -> Result<Self::Manifest, Failure>;
 }
 
 /// A world, if the component exports its interface. Then all of it must be there.
@@ -61,7 +96,7 @@ fn exported<W: World>(component: &Component) -> Result<Option<W>, Failure> {
 }
 
 /// An interface that a component exports.
-struct Interface<'a> {
+pub(crate) struct Interface<'a> {
     component: &'a Component,
     index: ComponentExportIndex,
     name: &'static str,

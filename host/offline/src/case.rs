@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 use pintle_core::request;
-use pintle_engine::Module;
+use pintle_engine::Guest;
 use pintle_wit::{Event, Evictions, Failure, GuestCondition, Kind, Need};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{
     cluster::CaseRefusal,
     documents::{self, Document},
-    run::{self, Blame, Report},
+    run::{self, Blame, Report, Trapped},
     setting::{self, NOW, Setting, SettingError},
 };
 
@@ -132,7 +132,7 @@ impl Shown {
     pub fn of(report: &Report) -> Self {
         let failure = report.failure.as_ref().map(|(_, failure)| failure).or(report.violation.as_ref());
         if let Some(failure) = failure {
-            return Self { failure: Some(short(failure)), ..Self::default() };
+            return Self { failure: Some(short(failure, None)), ..Self::default() };
         }
         let answer = report.answer.clone().unwrap_or_default();
         Self {
@@ -150,14 +150,7 @@ impl Shown {
     fn expected(expect: &Expect) -> Self {
         let ready = expect.ready.clone().map(Value::Object);
         if let Some(failure) = &expect.failure {
-            let mut shown = json!({"reason": failure.reason});
-            if let Some(path) = &failure.path {
-                shown["path"] = path.as_str().into();
-            }
-            if let Some(message) = &failure.message {
-                shown["message"] = message.as_str().into();
-            }
-            return Self { failure: Some(shown), ready, ..Self::default() };
+            return Self { failure: Some(failure.shown()), ready, ..Self::default() };
         }
         Self {
             children: Some(expect.children.clone()),
@@ -174,21 +167,33 @@ impl Shown {
     }
 }
 
-fn short(failure: &Failure) -> Value {
-    let mut shown = json!({"reason": failure.reason});
-    if let Some(path) = &failure.path {
-        shown["path"] = path.as_str().into();
+impl ExpectFailure {
+    /// The failure as it is printed.
+    pub fn shown(&self) -> Value {
+        let mut shown = json!({"reason": self.reason});
+        if let Some(path) = &self.path {
+            shown["path"] = path.as_str().into();
+        }
+        if let Some(message) = &self.message {
+            shown["message"] = message.as_str().into();
+        }
+        shown
     }
-    shown
+}
+
+/// A failure as it is printed and expected: its reason and path; and its message, where the case expects one.
+pub(crate) fn short(failure: &Failure, expected: Option<&ExpectFailure>) -> Value {
+    let message = expected.and_then(|expected| expected.message.as_ref()).map(|_| failure.message.clone());
+    ExpectFailure { reason: failure.reason.clone(), path: failure.path.clone(), message }.shown()
 }
 
 /// What came of a case.
 #[derive(Clone, Debug)]
-pub struct CaseResult {
+pub struct CaseResult<Found = Shown> {
     /// What the guest did, in the form of the case's `expect`.
-    pub found: Shown,
+    pub found: Found,
     /// What the case expects; none when it expects nothing yet.
-    pub expected: Option<Shown>,
+    pub expected: Option<Found>,
     /// What is wrong besides a difference, each in one line.
     pub problems: Vec<String>,
     /// The message of a failure, for a person.
@@ -199,10 +204,10 @@ pub struct CaseResult {
     /// See [`Report::unchecked`].
     pub unchecked: BTreeSet<Kind>,
     /// See [`Report::trapped`].
-    pub trapped: Option<String>,
+    pub trapped: Option<Trapped>,
 }
 
-impl CaseResult {
+impl<Found: PartialEq> CaseResult<Found> {
     /// Whether the case passed.
     pub fn passed(&self) -> bool {
         self.problems.is_empty() && self.expected.as_ref() == Some(&self.found)
@@ -239,32 +244,32 @@ pub fn time(text: Option<&str>) -> anyhow::Result<Timestamp> {
 ///
 /// # Errors
 /// When the case is about no root, or about several.
-pub fn judge(module: &Module, path: &Path, case: &Case, beside: &[Document]) -> anyhow::Result<CaseResult> {
+pub fn judge(guest: &Guest, path: &Path, case: &Case, beside: &[Document]) -> anyhow::Result<CaseResult> {
     let documents: Vec<Document> = case
         .objects
         .iter()
         .enumerate()
         .map(|(index, value)| Document { source: format!("objects[{index}]"), value: value.clone() })
         .collect();
-    let documents = setting::with_crds(module.manifest(), documents, beside);
+    let documents = setting::with_crds(guest.manifest(), documents, beside);
     let at = |error: String| anyhow::anyhow!("{}: {error}", path.display());
     let now = time(case.now.as_deref()).map_err(|error| at(format!("now: {error}")))?;
-    let setting = match Setting::new(module, documents, case.refusals.clone(), now) {
+    let setting = match Setting::new(guest, documents, case.refusals.clone(), now) {
         Ok(setting) => setting,
         // What a host would refuse before any call is an outcome that a case may expect.
         Err(SettingError::Refused { source_name, failure }) => {
             // A case may be about what the guest says of a root that the CRD beside it would not let in: another CRD may, or have done so.
             if may_be_let_in(case, &failure) && !beside.is_empty() {
-                return judge(module, path, case, &[]);
+                return judge(guest, path, case, &[]);
             }
             let message = format!("{source_name}: {failure}");
-            let found = Shown { failure: Some(short(&failure)), ..Shown::default() };
+            let found = Shown { failure: Some(short(&failure, None)), ..Shown::default() };
             let compared = compare(case, found, None, Some(message), Vec::new());
             return Ok(CaseResult { is_recordable: false, ..compared });
         }
         Err(error) => return Err(at(error.to_string())),
     };
-    let report = run::run(module, &setting, true);
+    let report = run::run(guest, &setting, true);
     let mut problems = setting.unused.clone();
     problems.extend(unseen_status(&setting));
     problems.extend(report.unused_refusals.iter().cloned());

@@ -1,12 +1,12 @@
 //! Calling a guest, and watching that it is a pure function.
 
 use pintle_core::reasons;
-use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Guest, Origin};
 use pintle_wit::{Failure, Request};
 
 /// A guest under test.
 pub(super) struct TestedGuest<'a> {
-    pub(super) module: &'a Module,
+    pub(super) guest: &'a Guest,
     pub(super) limits: CallLimits,
     /// Call it more often than needed, and compare.
     pub(super) strict: bool,
@@ -48,7 +48,7 @@ impl TestedGuest<'_> {
     }
 
     fn ask(&self, request: &Request) -> Result<Answer, CallError> {
-        self.module.reconcile(&text_of(request), &self.limits)
+        self.guest.reconcile(&text_of(request), &self.limits)
     }
 
     /// The same request again, and with its children in other orders, must give the same answer.

@@ -11,6 +11,7 @@ mod guest;
 
 pub mod run;
 pub mod setting;
+pub mod views;
 
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_runtime::clock;

@@ -10,7 +10,7 @@ use pintle_core::{
     Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate, object,
     observed::status_conditions, reasons, request,
 };
-use pintle_engine::{CallStats, Module, Origin};
+use pintle_engine::{CallStats, Guest, Origin};
 use pintle_schema::fit::Kinds;
 use pintle_wit::{
     Condition, Event, Evictions, Failure, GuestCondition, Kind, Need, NeedAnswer, ObjectRef, Request,
@@ -49,8 +49,17 @@ pub struct Report {
     pub unchecked: BTreeSet<Kind>,
     /// What the calls of the first pass cost.
     pub calls: Vec<CallStats>,
-    /// The first request at which the guest trapped, in any pass: the text of its JSON.
-    pub trapped: Option<String>,
+    /// The first request at which the guest trapped, in any pass.
+    pub trapped: Option<Trapped>,
+}
+
+/// A request at which a guest trapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trapped {
+    /// The function that was called, by the word for it of the guest's own program: `call`, `show` or `store`.
+    pub function: &'static str,
+    /// The text of its JSON.
+    pub request: String,
 }
 
 /// An answer as it came out of the gate.
@@ -160,7 +169,7 @@ pub fn fits(kinds: &Kinds, response: &Response) -> Result<(), Failure> {
 }
 
 /// Runs a guest. `strict` calls it several times for each request and compares the answers.
-pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
+pub fn run(guest: &Guest, setting: &Setting, strict: bool) -> Report {
     let child_kinds = setting.binding.manifest.children.iter();
     let cluster = Cluster::new(
         setting.root.clone(),
@@ -171,7 +180,7 @@ pub fn run(module: &Module, setting: &Setting, strict: bool) -> Report {
         setting.kinds.clone(),
         setting.now,
     );
-    let guest = TestedGuest { module, limits: setting.call_limits, strict };
+    let guest = TestedGuest { guest, limits: setting.call_limits, strict };
     let mut run = Run { setting, guest, cluster, now: setting.now, trapped: None };
     let first = run.pass(RootMemory::default());
     let mut report = first.report();
@@ -196,7 +205,7 @@ struct Run<'a> {
     /// The time of the next pass.
     now: Timestamp,
     /// See [`Report::trapped`].
-    trapped: Option<String>,
+    trapped: Option<Trapped>,
 }
 
 /// What one pass said and did.
@@ -371,7 +380,7 @@ impl Run<'_> {
         let called = self.guest.call(&request);
         passed.calls.push(called.stats());
         if self.trapped.is_none() && called.is_trap() {
-            self.trapped = Some(text_of(&request));
+            self.trapped = Some(Trapped { function: "call", request: text_of(&request) });
         }
         passed.requests.push(request);
         if passed.violation.is_none() {

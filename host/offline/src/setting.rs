@@ -11,7 +11,7 @@ use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema, desired, object, reasons,
     reconciler::{self, Grants, Limits},
 };
-use pintle_engine::{CallLimits, Module};
+use pintle_engine::{CallLimits, Guest};
 use pintle_schema::{
     config_schema::{self, ConfigSchema},
     fit::Kinds,
@@ -69,12 +69,12 @@ impl Setting {
     /// # Errors
     /// When there is no root or more than one, or a document would not be accepted.
     pub fn new(
-        module: &Module,
+        guest: &Guest,
         documents: Vec<Document>,
         refusals: Vec<CaseRefusal>,
         now: Timestamp,
     ) -> Result<Self, SettingError> {
-        let manifest = module.manifest();
+        let manifest = guest.manifest();
         let parts = Parts::of(manifest, documents)?;
         let refused = |source: &str| {
             let source_name = source.to_owned();
@@ -112,7 +112,7 @@ impl Setting {
             config: spec.config.clone().into(),
             // Of a run on files there is one Reconciler alone.
             uid: String::new(),
-            digest: module.digest().to_string(),
+            digest: guest.digest().to_string(),
             manifest: manifest.clone(),
             kinds: kinds(manifest, &spec.grants, &parts.scopes),
             status: parts
@@ -214,7 +214,7 @@ impl Parts {
     }
 }
 
-fn is_crd(kind: &Kind) -> bool {
+pub(super) fn is_crd(kind: &Kind) -> bool {
     kind.group() == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition"
 }
 
@@ -329,6 +329,11 @@ const CLUSTER_SCOPED: [(&str, &str); 5] = [
     ("policy", "PodSecurityPolicy"),
 ];
 
+/// Whether a kind is one of Kubernetes itself whose objects live in no namespace.
+pub(super) fn is_cluster_scoped(kind: &Kind) -> bool {
+    CLUSTER_SCOPED.contains(&(kind.group(), kind.kind.as_str()))
+}
+
 fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) -> BTreeMap<Kind, KindInfo> {
     let granted = grants
         .children
@@ -342,8 +347,7 @@ fn kinds(manifest: &Manifest, grants: &Grants, scopes: &BTreeMap<Kind, bool>) ->
         .chain(needed)
         .chain(patched)
         .map(|kind| {
-            let built_in = CLUSTER_SCOPED.contains(&(kind.group(), kind.kind.as_str()));
-            let namespaced = scopes.get(&kind).copied().unwrap_or(!built_in);
+            let namespaced = scopes.get(&kind).copied().unwrap_or(!is_cluster_scoped(&kind));
             (kind, KindInfo { namespaced })
         })
         .collect()

@@ -12,16 +12,17 @@ use axum::{
     http::StatusCode,
     routing::get,
 };
+use pintle_runtime::logging::Handle;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tracing::warn;
-use tracing_subscriber::{EnvFilter, Registry, reload};
+use tracing_subscriber::{EnvFilter, reload};
 
 /// The longest directives that are taken, in bytes: a dozen modules with a level each.
 const BODY_BYTES_MAX: usize = 4096;
 
 /// The log level, which can be changed while the host runs.
 #[derive(Clone)]
-pub(crate) struct LogLevel(pub(crate) Option<reload::Handle<EnvFilter, Registry>>);
+pub(crate) struct LogLevel(pub(crate) Option<Handle>);
 
 /// Why the level was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn a_change_holds_at_once() {
         let (filter, handle) = reload::Layer::new(EnvFilter::new("info"));
-        let subscriber = Registry::default().with(filter);
+        let subscriber = tracing_subscriber::Registry::default().with(filter);
         let level = LogLevel(Some(handle));
         tracing::subscriber::with_default(subscriber, || {
             assert!(!tracing::enabled!(tracing::Level::DEBUG));

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use pintle_api as api;
 use pintle_core::{Duty, StatusSchema, conditions, reasons};
-use pintle_engine::Module;
+use pintle_engine::Guest;
 use pintle_kubernetes::Resource;
-use pintle_schema::config_schema::ConfigSchema;
 use pintle_wit::{Failure, names};
 
 use super::{
     configs::Configs,
-    load::{Load, Progress},
+    load::{Load, LoadedGuest, Progress},
     state::CrdInfo,
 };
 
@@ -51,7 +50,7 @@ pub(crate) struct InForce {
     /// The uid of the Reconciler that this was decided for.
     pub(crate) uid: String,
     pub(crate) active: api::ActiveModule,
-    pub(crate) module: Module,
+    pub(crate) guest: Guest,
     pub(crate) resource: Resource,
     pub(crate) status: StatusSchema,
     /// The module and config that are wanted instead, and why they are not in force.
@@ -110,9 +109,9 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
     spec.supported()?;
     is_first(world, name, reconciler)?;
     let mut candidate_stalled = false;
-    let (active, module, candidate) = match ready_module(world, &spec.module, reconciler, before) {
-        Ok(module) => {
-            let digest = module.digest().to_string();
+    let (active, guest, candidate) = match ready_guest(world, &spec.module, reconciler, before) {
+        Ok(guest) => {
+            let digest = guest.digest().to_string();
             let same = |active: &&api::ActiveModule| {
                 active.module == spec.module && active.digest == digest && active.config == spec.config
             };
@@ -127,7 +126,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
                     since,
                     roots: None,
                 },
-                module,
+                guest,
                 None,
             )
         }
@@ -137,7 +136,7 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
                 let message = format!("Module {}, which was in force, is being loaded", active.module);
                 return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.module"));
             }
-            let Some((active, module)) = before.and_then(|active| last_good(world, active, spec)) else {
+            let Some((active, guest)) = before.and_then(|active| last_good(world, active, spec)) else {
                 return Err(failure);
             };
             candidate_stalled = !failure.retry;
@@ -146,11 +145,11 @@ fn try_decide(world: &World<'_>, name: &str, before: Option<&api::ActiveModule>)
                 reason: failure.reason.clone(),
                 message: said(&failure),
             };
-            (active.clone(), module, Some(candidate))
+            (active.clone(), guest, Some(candidate))
         }
     };
     let (resource, status) = root_kind(world, spec)?;
-    Ok(InForce { uid: uid(reconciler), active, module, resource, status, candidate, candidate_stalled })
+    Ok(InForce { uid: uid(reconciler), active, guest, resource, status, candidate, candidate_stalled })
 }
 
 /// The text of a failure for a message, with its path.
@@ -190,45 +189,51 @@ fn is_first(world: &World<'_>, name: &str, reconciler: &api::Reconciler) -> Resu
     Ok(())
 }
 
-/// The wanted module, if it can come into force: it is loaded, is for this kind, and accepts the config.
-fn ready_module(
+/// The guest of the wanted module, if it can come into force: it is loaded, is for this kind, and accepts the config.
+fn ready_guest(
     world: &World<'_>,
     name: &str,
     reconciler: &api::Reconciler,
     before: Option<&api::ActiveModule>,
-) -> Result<Module, Failure> {
-    let (module, _) = loaded_module(world, name, reconciler)?;
+) -> Result<Guest, Failure> {
+    let LoadedGuest { guest, .. } = loaded_guest(world, name, reconciler)?;
     let spec = &reconciler.spec;
-    match world.configs.outcome(reconciler, &module.digest()) {
+    match world.configs.outcome(reconciler, &guest.digest()) {
         Some(outcome) => outcome?,
         // The config was checked before it came into force.
         None if before.is_some_and(|active| {
             active.module == *name
                 && active.config == spec.config
-                && active.digest == module.digest().to_string()
+                && active.digest == guest.digest().to_string()
         }) => {}
         None => {
             let message = format!("the config is being checked against the schema of Module {name}");
             return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.config"));
         }
     }
-    Ok(module.clone())
+    Ok(guest.clone())
 }
 
-/// The wanted module and the schema of its config, if it is loaded and for this kind.
-pub(crate) fn loaded_module<'a>(
+/// The guest of the wanted module, if it is loaded and for this kind.
+pub(crate) fn loaded_guest<'a>(
     world: &World<'a>,
     name: &str,
     reconciler: &api::Reconciler,
-) -> Result<(&'a Module, &'a ConfigSchema), Failure> {
-    let at = "spec.module";
+) -> Result<&'a LoadedGuest, Failure> {
+    let (at, wanted) = ("spec.module", &reconciler.spec.r#for);
     let Some(object) = world.modules.get(name) else {
         let message = format!("there is no Module {name}; push it with: pintle push {name} FILE");
         return Err(Failure::transient(reasons::MODULE_MISSING, message).at(at));
     };
     let load = world.loads.get(name).filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
-    let (module, schema) = match load.map(|load| &load.progress) {
-        Some(Progress::Loaded(module, schema)) => (module, schema),
+    let loaded = match load.map(|load| &load.progress) {
+        Some(Progress::Loaded(_, Some(loaded))) => loaded,
+        Some(Progress::Loaded(_, None)) => {
+            let message = format!(
+                "Module {name} serves views and reconciles nothing; name one that reconciles {wanted}"
+            );
+            return Err(Failure::terminal(reasons::KIND_MISMATCH, message).at(at));
+        }
         Some(Progress::Refused(failure)) => {
             let message = format!("Module {name} cannot be loaded: {failure}");
             return Err(Failure::terminal(reasons::MODULE_NOT_READY, message).at(at));
@@ -245,12 +250,12 @@ pub(crate) fn loaded_module<'a>(
             .at(at));
         }
     };
-    let (reconciles, wanted) = (&module.manifest().reconciles, &reconciler.spec.r#for);
+    let reconciles = &loaded.guest.manifest().reconciles;
     if reconciles != wanted {
         let message = format!("Module {name} reconciles {reconciles}, not {wanted}");
         return Err(Failure::terminal(reasons::KIND_MISMATCH, message).at(at));
     }
-    Ok((module, schema))
+    Ok(loaded)
 }
 
 /// Whether it is still unknown if a module can be loaded.
@@ -265,12 +270,12 @@ fn last_good<'a>(
     world: &World<'_>,
     active: &'a api::ActiveModule,
     spec: &api::ReconcilerSpec,
-) -> Option<(&'a api::ActiveModule, Module)> {
+) -> Option<(&'a api::ActiveModule, Guest)> {
     match &world.loads.get(&active.module)?.progress {
-        Progress::Loaded(module, _)
-            if module.digest().to_string() == active.digest && module.manifest().reconciles == spec.r#for =>
+        Progress::Loaded(_, Some(LoadedGuest { guest, .. }))
+            if guest.digest().to_string() == active.digest && guest.manifest().reconciles == spec.r#for =>
         {
-            Some((active, module.clone()))
+            Some((active, guest.clone()))
         }
         _ => None,
     }

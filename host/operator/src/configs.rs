@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     bind::{self, World},
+    load::LoadedGuest,
     state::Shared,
 };
 use crate::limits::Limit;
@@ -87,10 +88,11 @@ impl Configs {
         known.retain(|name, _| world.reconcilers.contains_key(name));
         let mut due = Vec::new();
         for (name, object) in world.reconcilers {
-            let Ok((module, schema)) = bind::loaded_module(world, &object.spec.module, object) else {
+            let Ok(LoadedGuest { guest, schema }) = bind::loaded_guest(world, &object.spec.module, object)
+            else {
                 continue;
             };
-            let (digest, config) = (module.digest(), &object.spec.config);
+            let (digest, config) = (guest.digest(), &object.spec.config);
             if known.get(name).is_some_and(|known| known.digest == digest && known.config == *config) {
                 continue;
             }

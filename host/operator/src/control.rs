@@ -225,10 +225,8 @@ fn begin_loads(shared: &Arc<Shared>, memory: &Loop, now: Duration) -> Option<Dur
     let with_need = loads.iter_mut().filter_map(|(name, load)| Some((load, need(name, modules.get(name)?))));
     let gone = load::let_go(with_need, now);
     let retry = loads.values().filter_map(Load::retries_at).min();
-    if let Some(compilers) = &shared.compilers {
-        let digest = |name: &&String| modules.get(*name)?.spec.digest.parse().ok();
-        compilers.uses(|| users.keys().filter_map(digest).collect());
-    }
+    let digest = |name: &&String| modules.get(*name)?.spec.digest.parse().ok();
+    shared.loader.uses(|| users.keys().filter_map(digest).collect());
     drop(state);
     drop(gone);
     for (need, name, uid, spec) in due {

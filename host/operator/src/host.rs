@@ -8,14 +8,13 @@ use std::{
 use pintle_core::SealingKey;
 use pintle_engine::Engine;
 use pintle_kubernetes::{Cluster, Hold};
+use pintle_modules::{Budget, Compilers, Loader, Report};
 use pintle_runtime::{Spawner, clock::Random, heartbeat};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tracing::{error, info};
 
 use crate::{
-    Budget, Metrics, Readiness, access,
-    compile::Compilers,
-    control, events, lease, load, sealing_key,
+    Metrics, Readiness, access, control, events, lease, sealing_key,
     state::{CallGuest, Shared, State},
     worker,
 };
@@ -104,13 +103,20 @@ impl Host {
         key: SealingKey,
         leader: Option<tokio::sync::watch::Receiver<String>>,
     ) -> Arc<Shared> {
+        let loader = Loader::new(
+            cluster.clone(),
+            self.engine.clone(),
+            self.compilers,
+            self.budget.clone(),
+            self.spawner.clone(),
+            Arc::clone(&self.metrics) as Arc<dyn Report>,
+        );
         let shared = Arc::new(Shared {
             recorder: events::Recorder::new(&cluster, &self.identity),
             cluster,
             engine: self.engine,
             budget: self.budget,
-            compilers: self.compilers,
-            fetches: Semaphore::new(load::FETCHES_AT_ONCE),
+            loader,
             key,
             metrics: Arc::clone(&self.metrics),
             workers: self.workers,

@@ -3,19 +3,16 @@
 //! - [`state`]: what it knows, behind one lock, and what its parts share.
 //! - [`watch`] and [`intake`]: what the API server tells, and what the workers have written, on its way into the state.
 //! - [`control`]: from Modules, Reconcilers and CRDs to watches, bindings and their statuses.
-//! - [`load`]: from a Module to a guest that can be called: [`fetch`] gets the bytes, [`compile`] compiles them.
+//! - [`load`]: from a Module to a guest that can be called, by means of `pintle-modules`, and what stays compiled.
 //! - [`worker`]: carries out the passes of `pintle-core`, one step after the other.
 //! - [`host`] puts the parts together, and [`run`](mod@run) makes a process of them.
 
 mod access;
 mod admin;
 mod bind;
-mod budget;
-pub mod compile;
 mod configs;
 mod control;
 mod events;
-mod fetch;
 mod flags;
 mod host;
 mod in_flight;
@@ -24,7 +21,6 @@ mod lanes;
 mod lease;
 mod limits;
 mod load;
-mod memory_limit;
 mod metrics;
 mod needs;
 mod own_status;
@@ -39,8 +35,6 @@ mod store;
 mod watch;
 mod worker;
 
-pub use budget::Budget;
-pub use fetch::module_bytes;
 pub use flags::Flags;
 pub use host::Host;
 pub use metrics::Metrics;

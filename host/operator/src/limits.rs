@@ -11,13 +11,11 @@ use pintle_core::{
     pass::{ASKING_BURST, DEADLINE_COST, EVENTS_AT_ONCE, EVENTS_EVERY, RECORDED_MAX},
     reasons, reconciler,
 };
+use pintle_modules::child;
 use pintle_schema::config_schema;
-use pintle_wit::{manifest_limits, syntax};
+use pintle_wit::{manifest_limits, syntax, views};
 
-use crate::{
-    compile::child,
-    needs::{FIELDS_KEPT_MAX, RELIST_EVERY},
-};
+use crate::needs::{FIELDS_KEPT_MAX, RELIST_EVERY};
 
 /// A limit. [`Limit::spec`] says where it is set and how it was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +61,22 @@ impl From<config_schema::Excess> for Limit {
             Excess::Depth => Self::SchemaDepth,
             Excess::Patterns => Self::SchemaPatterns,
             Excess::PatternBytes => Self::SchemaPatternBytes,
+        }
+    }
+}
+
+impl From<pintle_modules::Limit> for Limit {
+    fn from(limit: pintle_modules::Limit) -> Self {
+        use pintle_modules::Limit;
+        match limit {
+            Limit::ModuleBytes => Self::ModuleBytes,
+            Limit::ModuleFunctions => Self::ModuleFunctions,
+            Limit::FunctionBytes => Self::FunctionBytes,
+            Limit::FunctionLocals => Self::FunctionLocals,
+            Limit::CompileCpu => Self::CompileCpu,
+            Limit::CompileTime => Self::CompileTime,
+            Limit::CompileMemory => Self::CompileMemory,
+            Limit::CompiledBytes => Self::CompiledBytes,
         }
     }
 }
@@ -307,15 +321,21 @@ impl Limit {
             Self::Manifest => Spec {
                 name: "manifest",
                 what: "Size of a manifest; kinds of children, of needs and of patches; indexes of a kind, fields of a patch; length \
-                       of their paths",
+                       of their paths. Of a manifest of views: views; fields that a view reads, and that it writes; columns; labels of \
+                       its selector, short names, categories; length of its prefix",
                 default: format!(
-                    "{} KiB; {} of each; {}, {}; {} bytes in {} steps",
+                    "{} KiB; {} of each; {}, {}; {} bytes in {} steps; {}; {} of each; {}; {} of each; {} bytes",
                     manifest_limits::BYTES >> 10,
                     manifest_limits::KINDS,
                     manifest_limits::INDEXES,
                     manifest_limits::FIELDS,
                     syntax::PATH_BYTES_MAX,
-                    syntax::PATH_STEPS_MAX
+                    syntax::PATH_STEPS_MAX,
+                    views::limits::VIEWS,
+                    views::limits::FIELDS,
+                    views::limits::COLUMNS,
+                    views::limits::NAMES,
+                    views::limits::PREFIX_BYTES,
                 ),
                 set_by: "",
                 why: "some ten times what the largest sample guest has; a kind costs a watch, an index a look at each object",

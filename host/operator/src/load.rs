@@ -1,24 +1,18 @@
-//! Loads modules: fetches their bytes, verifies and compiles them, and checks that this host can run them.
+//! Loads modules: has them made ready to be called, checks that this host can run them, and decides which stay compiled.
 
 use std::{sync::Arc, time::Duration};
 
-use pintle_api::ModuleSpec;
+use pintle_api::{self as api, ModuleSpec};
 use pintle_core::reasons;
-use pintle_engine::{Digest, Excess, Module};
+use pintle_engine::{Digest, Guest, Module, Views};
+use pintle_modules::{Order, Owner, retry_after};
 use pintle_runtime::clock;
 use pintle_schema::config_schema::{self, ConfigSchema, Refused};
-use pintle_wit::{Failure, Manifest};
+use pintle_wit::Failure;
+use serde_json::Value;
 use tracing::{info, warn};
 
-use super::{
-    compile::{self, Order},
-    fetch::{self, Source},
-    limits::Limit,
-    state::Shared,
-};
-
-/// How many modules are fetched and verified at once, besides those that are compiled. Each may be as large as a module may be.
-pub(crate) const FETCHES_AT_ONCE: usize = 2;
+use super::{limits::Limit, state::Shared};
 
 /// How many modules that are not in use stay compiled, and how much machine code they may have together, in bytes. A module that was
 /// pushed is often put in force next, and a rollback is to the module that was in force a moment ago.
@@ -33,14 +27,22 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 pub(crate) enum Progress {
     /// It is being fetched and compiled.
     Loading,
-    /// It can be called, and its config can be checked.
-    Loaded(Module, ConfigSchema),
+    /// It can be called. None if it only serves views.
+    Loaded(Module, Option<LoadedGuest>),
     /// It was compiled, but nobody uses it, so it must be compiled again before it can be called. None if its status says the same.
     Checked(Option<Arc<Facts>>),
     /// It could not be fetched or compiled, and is retried at this time.
     NotYet(Failure, Duration),
     /// It was fetched, and this host cannot run it. Its bytes cannot change.
     Refused(Failure),
+}
+
+/// The part of a module that reconciles.
+#[derive(Clone)]
+pub(crate) struct LoadedGuest {
+    pub(crate) guest: Guest,
+    /// The schema of its config.
+    pub(crate) schema: ConfigSchema,
 }
 
 /// What the host knows about a module.
@@ -51,7 +53,8 @@ pub(crate) struct Facts {
     pub(crate) interfaces: Vec<&'static str>,
     pub(crate) size_bytes: usize,
     pub(crate) compile_duration: Duration,
-    pub(crate) manifest: Manifest,
+    /// What the guest declares, as the status shows it: what it reconciles, or else its views.
+    pub(crate) manifest: Option<Value>,
 }
 
 impl Facts {
@@ -61,8 +64,15 @@ impl Facts {
             interfaces: module.interfaces(),
             size_bytes: module.size_bytes(),
             compile_duration: module.compile_duration(),
-            manifest: module.manifest().clone(),
+            manifest: manifest(module),
         }
+    }
+}
+
+fn manifest(module: &Module) -> Option<Value> {
+    match (module.guest(), module.views()) {
+        (Some(guest), _) => api::manifest_value(guest.manifest()),
+        (None, views) => api::manifest_value(views?.manifest()),
     }
 }
 
@@ -162,16 +172,16 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
     spawner.spawn(async move {
         let loading = Loading { shared: &shared, name: &name, uid: &uid, spec: &spec, need };
         let (progress, failures) = match loading.load().await {
-            Ok(Some((module, schema))) => {
+            Ok(Some((module, guest))) => {
                 info!(module = name, digest = %module.digest(), compile = ?module.compile_duration(), "Loaded a module");
-                (Progress::Loaded(module, schema), 0)
+                (Progress::Loaded(module, guest), 0)
             }
             Ok(None) => (Progress::Checked(None), 0),
             Err(Refused { failure, .. }) if failure.retry => {
                 let delay = match failure.reason.as_str() {
                     reasons::COMPILER_FAILED => {
                         warn!(module = name, %failure, "A module is not compiled");
-                        compile::retry_after(failures)
+                        retry_after(failures)
                     }
                     _ => RETRY_FIRST.saturating_mul(1 << failures.min(10)).min(RETRY_MAX),
                 };
@@ -204,46 +214,39 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// The module and the schema of its config, or none if it need not be compiled.
-    async fn load(&self) -> Result<Option<(Module, ConfigSchema)>, Refused> {
-        let digest: Digest = self.spec.digest.parse().map_err(|_| {
-            Failure::terminal(reasons::DIGEST_MISMATCH, "the digest is not sha256: and 64 hex digits")
-                .at("spec.digest")
-        })?;
-        let source = Source::of(&self.spec.source)?;
-        let bytes = {
-            let _place = self.shared.fetches.acquire().await;
-            let bytes = fetch::bytes(&self.shared.cluster, source).await?;
-            self.verified(bytes, digest).await?
-        };
+    /// The module and the part of it that reconciles, or none if it need not be compiled.
+    async fn load(&self) -> Result<Option<(Module, Option<LoadedGuest>)>, Refused> {
+        let loader = &self.shared.loader;
+        let order = Order::new(self.name, self.spec, self.need == Need::Loaded, self)?;
+        let bytes = loader.fetch(&order).await?;
         if self.need == Need::Verified {
             return Ok(None);
         }
-        let order =
-            Order { module: self.name, uid: self.uid, digest, source, is_used: self.need == Need::Loaded };
-        let module = compile::module(self.shared, &order, bytes).await?;
-        pintle_core::reconciler::supports(module.manifest())?;
-        let checked = module.clone();
-        let schema = self.shared.block(move || config_schema::supports(checked.manifest())).await??;
-        Ok(Some((module, schema)))
+        let module = loader.compile(&order, bytes).await?;
+        let parts = (module.guest(), module.views());
+        let guest = loader.block(move || supported(parts)).await??;
+        Ok(Some((module, guest)))
+    }
+}
+
+impl Owner for Loading<'_> {
+    fn has_module(&self) -> bool {
+        self.shared.state().has_module(self.name, self.uid)
     }
 
-    async fn verified(&self, bytes: Vec<u8>, digest: Digest) -> Result<Vec<u8>, Failure> {
-        let engine = self.shared.engine.clone();
-        let verified = self.shared.block(move || engine.verify(&bytes, Some(&digest)).map(|_| bytes)).await?;
-        verified.map_err(|refused| {
-            let limit = refused.excess.map(|excess| match excess {
-                Excess::Bytes => Limit::ModuleBytes,
-                Excess::Functions => Limit::ModuleFunctions,
-                Excess::FunctionBytes => Limit::FunctionBytes,
-                Excess::Locals => Limit::FunctionLocals,
-            });
-            if let Some(limit) = limit {
-                self.shared.metrics.limit_hit(&self.shared.first_user_of(self.name), limit);
-            }
-            refused.failure
-        })
+    fn counted_for(&self) -> String {
+        self.shared.first_user_of(self.name)
     }
+}
+
+/// The part of a module that reconciles, if this host can run all of the module.
+fn supported((guest, views): (Option<Guest>, Option<Views>)) -> Result<Option<LoadedGuest>, Refused> {
+    if let Some(views) = views {
+        config_schema::supports_views(views.manifest())?;
+    }
+    let Some(guest) = guest else { return Ok(None) };
+    let schema = config_schema::supports(guest.manifest())?;
+    Ok(Some(LoadedGuest { guest, schema }))
 }
 
 #[cfg(test)]

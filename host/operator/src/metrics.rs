@@ -2,6 +2,8 @@
 //!
 //! [`Metric`] is the whole list; registering, `docs/metrics.md` and forgetting a Reconciler that is gone follow from it.
 
+mod report;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{

@@ -93,7 +93,7 @@ pub(crate) fn of_module(
 fn found(status: &mut ModuleStatus, before: &ModuleStatus, facts: &Facts) {
     status.size = Some(facts.size_bytes as u64);
     status.contract = Some(facts.interfaces.join(", "));
-    status.manifest = api::manifest_value(&facts.manifest);
+    status.manifest.clone_from(&facts.manifest);
     // Every host takes a different time to compile. The time of the first one is as good as that of any other.
     let milliseconds = facts.compile_duration.as_millis() as u64;
     status.compile_milliseconds = before.compile_milliseconds.or(Some(milliseconds));

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_api as api;
 use pintle_core::{Binding, account::AccountRule, reconciler::Grants};
-use pintle_engine::Module;
+use pintle_engine::Guest;
 use pintle_kubernetes::Resource;
 use pintle_wit::{Failure, Kind};
 
@@ -20,7 +20,7 @@ use super::{bind, state::State, store::RootKey};
 pub(crate) struct Active {
     pub(crate) binding: Arc<Binding>,
     /// None for a Reconciler that rests and has roots to release.
-    pub(crate) module: Option<Module>,
+    pub(crate) guest: Option<Guest>,
     pub(crate) resource: Resource,
     pub(crate) namespaces: api::Namespaces,
     /// The account as which children are read and written; none means as the host. An error if the Reconciler names it wrongly.
@@ -68,16 +68,16 @@ pub(crate) fn grants(object: &api::Reconciler) -> Grants {
 }
 
 impl Active {
-    /// What is in force for this Reconciler, with this module or none.
+    /// What is in force for this Reconciler, with this guest or none.
     pub(crate) fn new(
         object: &api::Reconciler,
         binding: Binding,
-        module: Option<Module>,
+        guest: Option<Guest>,
         resource: Resource,
     ) -> Self {
         let mut active = Self {
             binding: Arc::new(binding),
-            module,
+            guest,
             resource,
             namespaces: object.spec.namespaces.clone(),
             account: object.spec.account_rule(),
@@ -98,7 +98,7 @@ impl Active {
     fn is_paused_by(&self, object: &api::Reconciler) -> bool {
         let spec = &object.spec;
         let is_going = object.metadata.deletion_timestamp.is_some();
-        self.module.is_some() && (is_going || spec.suspend || spec.supported().is_err())
+        self.guest.is_some() && (is_going || spec.suspend || spec.supported().is_err())
     }
 
     /// Takes over what the live Reconciler allows. Nearly always nothing has changed, and then this costs nothing.

@@ -5,13 +5,14 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::observer::Observer;
-use pintle_runtime::{Spawner, clock};
+use pintle_modules::{Budget, Compilers, Report, Run, child, memory_limit};
+use pintle_runtime::{Spawner, clock, stop_signal};
 use tracing::{error, info};
 
 use crate::{
-    Budget, Flags, Host, Metrics, admin,
-    compile::{self, Compilers, child},
-    memory_limit, server,
+    Flags, Host, Metrics,
+    admin::{self, LogLevel},
+    server,
 };
 
 /// Runs the operator until it is told to stop.
@@ -19,7 +20,7 @@ use crate::{
 /// # Errors
 /// When it cannot start: no API server, no engine, no address to listen on.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let level = flags.start_logging();
+    let level = LogLevel(flags.log.start());
     let admin = match flags.admin_bind {
         Some(address) => Some(admin::serve(address, level).await?),
         None => None,
@@ -29,9 +30,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
     let config = EngineConfig::new(Meter::Deadline, clock::monotonic);
     let engine = Engine::new(config).context("the WebAssembly engine does not start")?;
-    let run: compile::Run =
+    let run: Run =
         Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
-    let compilers = Compilers::new(flags.compile_limits(), run, Arc::clone(&metrics));
+    let compilers = Compilers::new(flags.compile_limits(), run, Arc::clone(&metrics) as Arc<dyn Report>);
     let (check, compile) = (engine.clone(), Arc::clone(&compilers));
     // An engine whose deadline does not fire would let one guest hold a worker for ever.
     tokio::task::spawn_blocking(move || {
@@ -78,17 +79,4 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
     info!("Stopped");
     Ok(())
-}
-
-/// Ends when the process is told to stop.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }

@@ -12,17 +12,16 @@ use std::{
 };
 
 use pintle_api as api;
-use pintle_core::{Priority, SealingKey, StatusSchema, Uid, reasons};
-use pintle_engine::{Answer, CallError, CallLimits, Engine, Module};
+use pintle_core::{Priority, SealingKey, StatusSchema, Uid};
+use pintle_engine::{Answer, CallError, CallLimits, Engine, Guest};
 use pintle_kubernetes::Cluster;
+use pintle_modules::{Budget, Loader};
 use pintle_runtime::{Spawner, clock::Random};
-use pintle_wit::{Failure, Kind, ObjectRef};
-use tokio::sync::{Notify, Semaphore};
+use pintle_wit::{Kind, ObjectRef};
+use tokio::sync::Notify;
 
 use crate::{
-    Budget, Metrics, access,
-    compile::Compilers,
-    events,
+    Metrics, access, events,
     in_flight::InFlight,
     lanes::Lanes,
     load,
@@ -33,17 +32,15 @@ use crate::{
     watch::{self, News, Watch, WatchKey},
 };
 
-/// What calls guests in place of their modules.
-pub type CallGuest = Arc<dyn Fn(&Module, &str, &CallLimits) -> Result<Answer, CallError> + Send + Sync>;
+/// What calls guests in their place.
+pub type CallGuest = Arc<dyn Fn(&Guest, &str, &CallLimits) -> Result<Answer, CallError> + Send + Sync>;
 
 /// What all parts of the operator share.
 pub(crate) struct Shared {
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
-    /// Where modules are compiled, if not in this process.
-    pub(crate) compilers: Option<Arc<Compilers>>,
-    /// Who may have the bytes of a module in memory.
-    pub(crate) fetches: Semaphore,
+    /// What gets modules ready to be called.
+    pub(crate) loader: Loader,
     pub(crate) key: SealingKey,
     pub(crate) metrics: Arc<Metrics>,
     /// How much memory calls, answers and the compiler may take.
@@ -238,18 +235,6 @@ impl Shared {
         let state = self.state();
         let mut found = state.own.reconcilers.iter().filter(|(_, object)| object.spec.module == module);
         found.next().map(|(name, _)| name.clone()).unwrap_or_default()
-    }
-
-    /// Does work that computes for long where it may block.
-    ///
-    /// # Errors
-    /// When the work panicked.
-    pub(crate) async fn block<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Failure> {
-        let done = self.spawner.block(work).await;
-        done.map_err(|error| Failure::terminal(reasons::ENGINE_FAILED, error.to_string()))
     }
 
     pub(crate) fn stop(&self) {

@@ -11,8 +11,9 @@ use std::{
 
 use futures::future::join_all;
 use pintle_core::{Binding, Done, Finished, Outcome, Pass, RootMemory, Snapshot, Step, account::Account};
-use pintle_engine::Module;
+use pintle_engine::Guest;
 use pintle_kubernetes::{Cluster, Resource};
+use pintle_modules::Reservation;
 use pintle_runtime::clock;
 use pintle_wit::Failure;
 use serde_json::Value;
@@ -20,7 +21,6 @@ use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    budget::Reservation,
     limits::Limit,
     metrics::{Ended, Metric},
     state::Shared,
@@ -36,7 +36,7 @@ struct Work {
     /// The account as which children are read and written, if it is not the host; or why there is none.
     account: Result<Option<Account>, Failure>,
     term: u64,
-    module: Option<Module>,
+    guest: Option<Guest>,
     binding: Arc<Binding>,
     root: Arc<Value>,
     resource: Resource,
@@ -177,8 +177,8 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
     let mut state = shared.state();
     let term = shared.term_of_work(&state)?;
     let active = state.in_force(lane, key)?;
-    let (module, binding, resource, account) =
-        (active.module.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
+    let (guest, binding, resource, account) =
+        (active.guest.clone(), Arc::clone(&active.binding), active.resource.clone(), active.account.clone());
     let Some(root) = state.roots.get_mut(&binding.root_kind(), key) else {
         // A root that is gone has no needs.
         state.needed.forget(&(binding.root_kind(), key.clone()));
@@ -204,7 +204,7 @@ fn prepare(shared: &Arc<Shared>, lane: &str, key: &RootKey) -> Option<(Snapshot,
             cluster,
             account,
             term,
-            module,
+            guest,
             binding,
             root: object,
             resource,

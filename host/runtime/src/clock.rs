@@ -56,6 +56,19 @@ pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// A name of this process for Leases, Events and audit logs: the Pod's or the machine's, or else this one, and eight digits that it has to
+/// itself. A container that was restarted has its Pod's name in common with the one before.
+///
+/// # Errors
+/// When the operating system has no random bytes to give.
+pub fn process_name(default: &str) -> std::io::Result<String> {
+    let from_env = |name| std::env::var(name).ok().filter(|name: &String| !name.is_empty());
+    let name = from_env("POD_NAME").or_else(|| from_env("HOSTNAME")).unwrap_or_else(|| default.into());
+    // With the digits it must fit into the 128 characters that an Event has for it.
+    let name: String = name.chars().take(100).collect();
+    Ok(format!("{name}_{:08x}", u32::from_le_bytes(random()?)))
+}
+
 fn touch(what: &'static str) {
     FORBIDDEN.with(|forbidden| {
         if forbidden.get() == Some(Touched::Nothing) {

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use pintle_wit::Kind;
 use serde_json::{Value, json};
 
+use crate::shape::Shape;
+
 /// The version of Kubernetes that the schemas come from.
 pub const KUBERNETES: &str = "1.36";
 
@@ -33,6 +35,14 @@ pub fn schema(kind: &Kind) -> Option<Value> {
 }
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The shape of the metadata of every object.
+pub fn metadata() -> Shape<'static> {
+    match definitions().get(OBJECT_META) {
+        Some(schema) => Shape::new(definitions(), schema),
+        None => Shape::new(definitions(), &Value::Null),
+    }
+}
 
 /// The schema of a custom kind, with the metadata of every object.
 pub fn with_metadata(schema: &Value) -> Value {

@@ -13,7 +13,7 @@ mod pattern;
 use std::sync::Arc;
 
 use pintle_core::reconciler;
-use pintle_wit::{Failure, Manifest, reasons};
+use pintle_wit::{Failure, Manifest, reasons, views::ViewsManifest};
 use serde_json::{Map, Value};
 
 use compile::Schema;
@@ -87,16 +87,24 @@ impl From<Failure> for Refused {
 /// As [`reconciler::supports`] and [`ConfigSchema::compile`].
 pub fn supports(manifest: &Manifest) -> Result<ConfigSchema, Refused> {
     reconciler::supports(manifest)?;
-    ConfigSchema::compile(manifest)
+    ConfigSchema::compile(manifest.config_schema.as_ref())
+}
+
+/// Checks whether this host can serve the views of a guest with this manifest and its schema.
+///
+/// # Errors
+/// As [`ConfigSchema::compile`].
+pub fn supports_views(manifest: &ViewsManifest) -> Result<ConfigSchema, Refused> {
+    ConfigSchema::compile(manifest.config_schema.as_ref())
 }
 
 impl ConfigSchema {
-    /// Compiles the schema of a manifest. The time is bounded by the limits above, whatever the schema says.
+    /// Compiles the schema that a manifest has, or none. The time is bounded by the limits above, whatever the schema says.
     ///
     /// # Errors
     /// `ConfigSchemaInvalid`, with the path: `configSchema.properties.suffix.$ref`.
-    pub fn compile(manifest: &Manifest) -> Result<Self, Refused> {
-        let compiled = match &manifest.config_schema {
+    pub fn compile(schema: Option<&Value>) -> Result<Self, Refused> {
+        let compiled = match schema {
             None => Compiled { root: None, patterns: Vec::new(), unevaluated: false },
             Some(schema) => {
                 let walk = compile::Walk::new(schema);

@@ -116,6 +116,7 @@ fn call(record: &Record) -> Call {
             Verb::Create => "create",
             Verb::Update => "update",
             Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
             _ => "patch",
         }
         .into(),

@@ -12,7 +12,8 @@ use std::{
 
 use http_body_util::BodyExt;
 use pintle_engine::Engine;
-use pintle_operator::{Budget, Host, Metrics, Readiness};
+use pintle_modules::Budget;
+use pintle_operator::{Host, Metrics, Readiness};
 use pintle_runtime::{Spawner, clock};
 use pintle_simulator::{ApiServer, Lost, Service};
 use tokio::{sync::Notify, task::JoinHandle};

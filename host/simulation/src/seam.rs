@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Guest, Origin};
 use pintle_offline as offline;
 use pintle_operator::CallGuest;
 use pintle_schema::fit::Kinds;
@@ -227,9 +227,9 @@ impl Impure {
 /// Calls every guest more often than needed, and records where the answers differ: with the same request, and with the children in another
 /// order.
 pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> CallGuest {
-    Arc::new(move |module, text, limits| {
+    Arc::new(move |guest, text, limits| {
         impure.asked.fetch_add(1, Ordering::Relaxed);
-        let call = |text: &str| ask(module, text, limits, seam.as_deref());
+        let call = |text: &str| ask(guest, text, limits, seam.as_deref());
         let first = call(text);
         match &first {
             Ok(answer) => {
@@ -238,8 +238,8 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
             }
             Err(error) => impure.note_trap(error, text),
         }
-        // A request of a sound host that this module already got, in any run, has been checked.
-        if seam.is_none() && !is_new(module, text) {
+        // A request of a sound host that this guest already got, in any run, has been checked.
+        if seam.is_none() && !is_new(guest, text) {
             return first;
         }
         // An answer that ran out of fuel or memory proves nothing, and takes long.
@@ -268,26 +268,21 @@ pub(super) fn strictly(impure: Arc<Impure>, seam: Option<Arc<dyn Seam>>) -> Call
     })
 }
 
-/// Whether this module gets this request for the first time in this process. Most runs of a search begin in the same way.
-fn is_new(module: &Module, text: &str) -> bool {
+/// Whether this guest gets this request for the first time in this process. Most runs of a search begin in the same way.
+fn is_new(guest: &Guest, text: &str) -> bool {
     static ASKED: LazyLock<Mutex<HashSet<u64>>> = LazyLock::new(Mutex::default);
     let mut hasher = DefaultHasher::new();
-    (module.digest().to_string(), text).hash(&mut hasher);
+    (guest.digest().to_string(), text).hash(&mut hasher);
     ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(hasher.finish())
 }
 
-fn ask(
-    module: &Module,
-    text: &str,
-    limits: &CallLimits,
-    seam: Option<&dyn Seam>,
-) -> Result<Answer, CallError> {
-    let Some(seam) = seam else { return module.reconcile(text, limits) };
+fn ask(guest: &Guest, text: &str, limits: &CallLimits, seam: Option<&dyn Seam>) -> Result<Answer, CallError> {
+    let Some(seam) = seam else { return guest.reconcile(text, limits) };
     let mut limits = *limits;
     seam.limits(&mut limits);
     let mut request = serde_json::from_str(text).unwrap_or_default();
     seam.question(&mut request);
-    let answer = module.reconcile(&request.to_string(), &limits)?;
+    let answer = guest.reconcile(&request.to_string(), &limits)?;
     let mut value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     seam.answer(&request, &mut value);
     let text = value.to_string();

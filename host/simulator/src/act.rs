@@ -149,6 +149,7 @@ impl Act {
             user: None,
             user_agent: Some(actor.into()),
             body,
+            duplicates: Vec::new(),
         }
     }
 }

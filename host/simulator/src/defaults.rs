@@ -1,11 +1,9 @@
-//! Sets the defaults of fields that an object leaves out, as the API server does.
+//! Sets the defaults of fields that an object of a built-in kind leaves out, as the API server does.
 
 mod pod;
 mod workloads;
 
 use serde_json::{Value, json};
-
-use pintle_schema::shape::Shape;
 
 /// Sets a field that is absent.
 fn default(object: &mut Value, field: &str, value: Value) {
@@ -189,29 +187,6 @@ fn custom_resource_definition(object: &mut Value) {
     default(&mut object["spec"], "conversion", json!({"strategy": "None"}));
 }
 
-/// Sets the defaults of a custom kind's schema.
-pub(crate) fn by_schema(shape: Shape<'_>, value: &mut Value) {
-    match value {
-        Value::Object(_) => {
-            for (name, field) in shape.fields() {
-                if let Some(given) = field.get("default")
-                    && value.get(name).is_none_or(|value| value.is_null() && field.get("nullable").is_none())
-                {
-                    value[name] = given.clone();
-                }
-            }
-            let Value::Object(fields) = value else { return };
-            for (name, within) in fields {
-                if let Some(shape) = shape.member(name) {
-                    by_schema(shape, within);
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| by_schema(shape.items(), item)),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,15 +218,5 @@ mod tests {
         let mut pod = json!({"spec": {}});
         builtin("Pod", &mut pod);
         assert!(!pod.to_string().contains("null"), "{pod}");
-    }
-
-    #[test]
-    fn a_schema_fills_in_its_defaults_also_within_defaults() {
-        let schema = json!({"type": "object", "properties": {
-            "spec": {"type": "object", "default": {}, "properties": {"size": {"type": "integer", "default": 3}}},
-            "items": {"type": "array", "items": {"type": "object", "properties": {"on": {"type": "boolean", "default": true}}}}}});
-        let mut object = json!({"items": [{}, {"on": false}]});
-        by_schema(Shape::new(&Value::Null, &schema), &mut object);
-        assert_eq!(object, json!({"spec": {"size": 3}, "items": [{"on": true}, {"on": false}]}));
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::{Failure, User};
 
 /// Decides what happens to requests and events. It is called while the server is locked, so it must not call the server.
 pub trait Faults: Send {
@@ -46,16 +46,35 @@ pub enum Verb {
     Update,
     /// Deletes an object.
     Delete,
+    /// Deletes many.
+    DeleteCollection,
     /// Asks which kinds are served.
     Discover,
-    /// Asks whether somebody may do something.
+    /// Asks who somebody is, or whether somebody may do something.
     Review,
 }
 
 impl Verb {
     /// Whether a successful request changes anything.
     pub fn is_mutating(self) -> bool {
-        matches!(self, Self::Create | Self::Apply | Self::Patch | Self::Update | Self::Delete)
+        matches!(
+            self,
+            Self::Create | Self::Apply | Self::Patch | Self::Update | Self::Delete | Self::DeleteCollection
+        )
+    }
+
+    /// The verb as roles name it.
+    pub(crate) fn in_roles(self) -> &'static str {
+        match self {
+            Self::Get | Self::Discover => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create | Self::Review => "create",
+            Self::Apply | Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
     }
 }
 
@@ -68,6 +87,8 @@ pub struct RequestSeen {
     pub client: String,
     /// The user that the client impersonates, or else the client itself.
     pub actor: String,
+    /// The user that the client impersonates, with all that its headers say.
+    pub impersonated: Option<User>,
     /// What the request does.
     pub verb: Verb,
     /// The kind's group; empty for the core group.
@@ -86,6 +107,8 @@ pub struct RequestSeen {
     pub manager: Option<String>,
     /// Whether a server-side apply is forced.
     pub force: bool,
+    /// Whether nothing is to be stored.
+    pub dry_run: bool,
     /// The body, or null if there is none.
     pub body: Value,
 }

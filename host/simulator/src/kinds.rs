@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pintle_schema::{builtin, shape::Shape};
+use pintle_schema::{builtin, shape::Shape, structural::Structural};
 use pintle_wit::Kind;
 use serde_json::Value;
 
 use crate::{
     Failure,
-    rules::Rules,
     store::{Key, Store},
 };
 
@@ -26,8 +25,8 @@ pub(crate) struct Served {
     pub(crate) generation: bool,
     /// Whether a CRD defines it.
     pub(crate) custom: bool,
-    /// The CEL rules of its CRD.
-    pub(crate) rules: Rules,
+    /// The schema of its CRD.
+    pub(crate) structural: Option<Structural>,
     schema: Value,
 }
 
@@ -114,7 +113,7 @@ static SERVED: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| {
         status: flags & STATUS != 0,
         generation: flags & GENERATION != 0,
         custom: false,
-        rules: Rules::default(),
+        structural: None,
         schema: builtin::schema(&Kind::new(api_version(group, version), kind)).unwrap_or_default(),
     });
     served.map(Arc::new).collect()
@@ -182,7 +181,8 @@ pub(crate) fn custom(crd: &Value) -> impl Iterator<Item = Served> + '_ {
         status: version.pointer("/subresources/status").is_some(),
         generation: true,
         custom: true,
-        rules: Rules::of(&version["schema"]["openAPIV3Schema"]),
+        // A CRD whose schema does not compile is refused.
+        structural: Structural::compile(&version["schema"]["openAPIV3Schema"]).ok(),
         schema: builtin::with_metadata(&version["schema"]["openAPIV3Schema"]),
     })
 }

@@ -14,10 +14,11 @@
 //!
 //! # What is modelled
 //!
-//! get, list (limit, continue, exact and older versions), watch (bookmarks, 410, ends), create, update, JSON patch, merge patch,
-//! server-side apply, delete (preconditions, finalizers, background, foreground, orphan), the `status` subresource, evictions with
-//! PodDisruptionBudgets, discovery and access reviews (everybody may do everything), for the kinds in `kinds.rs` and for all kinds that
-//! CRDs define, with their schemas and their CEL rules. `tests/conformance.rs` compares ConfigMap, Secret, Service, Deployment, Ingress,
+//! get, list (limit, continue, exact and older versions), watch (bookmarks, initial events, 410, ends), create, update, JSON patch, merge
+//! patch, server-side apply, delete (preconditions, finalizers, background, foreground, orphan), deletion of collections, the `status`
+//! subresource, evictions with PodDisruptionBudgets, dry runs and field validation of each write, metadata alone in place of objects and
+//! discovery, for the kinds in `kinds.rs` and for all kinds that CRDs define, with their schemas and their CEL rules. [`Access`] answers
+//! token reviews and access reviews, and refuses requests; by default everybody may do everything. Clients may impersonate. `tests/conformance.rs` compares ConfigMap, Secret, Service, Deployment, Ingress,
 //! PodDisruptionBudget, custom kinds and evictions with a real API server, request by request. The other kinds use the same code, but are
 //! not compared.
 //!
@@ -27,14 +28,11 @@
 //! | --- | --- |
 //! | kinds of Kubernetes' own groups that are not in `kinds.rs`: quotas, limits, webhooks, admission policies and so on | their effects on other requests are not modelled |
 //! | Namespaces with `pod-security.kubernetes.io/enforce` | Pod Security is not modelled |
-//! | CRDs with a keyword, a format or a pattern that is not evaluated here, or with a CEL rule that does not compile, that compares an item of a list with its old value, that has `optionalOldSelf`, or that is below `additionalProperties` | nobody else would notice |
-//! | writes that need a CEL rule with an unknown function (`quantity()`, `ip()` and the like) | nobody else would notice |
+//! | CRDs with a keyword, a format or a pattern that is not evaluated here, or with a CEL rule that does not compile or has an unknown function (`quantity()`, `ip()` and the like) | nobody else would notice |
 //! | CRDs with several served versions, or conversion by a webhook | objects are shown as they were stored |
 //! | strategic merge patch, YAML and protobuf bodies | Pintle sends none |
-//! | dry runs, strict field validation | Pintle asks for none |
-//! | deletion of a collection | Pintle asks for none |
 //! | subresources other than `status` and `eviction` (`scale`, `log`, `binding`, `token`) | Pintle asks for none |
-//! | field selectors other than by name and namespace, streaming lists | Pintle asks for none |
+//! | field selectors other than by name and namespace, tables | Pintle asks for none |
 //! | `/openapi`, `/version`, `/healthz`, metrics | Pintle asks for none |
 //! | more than ten managers of one object that do not apply | the API server merges the oldest ones |
 //! | empty labels or annotations in an apply of a custom kind | the API server stores them, loses them with the next read, and so counts any later write as a change |
@@ -45,12 +43,15 @@
 //!
 //! The simulator does not check these, so a run on it proves nothing about them:
 //!
-//! * Authorization, and what admission adds to every Pod.
+//! * Whether a client may impersonate, and what admission adds to every Pod.
+//! * The limit of a deletion of a collection: all that is selected is deleted at once.
+//! * The token with which a list that has expired goes on inconsistently: it has none.
 //! * The validation of built-in kinds, except what `validate.rs` has; the exact words of messages.
-//! * The cost of CEL rules, and errors that the API server ignores because the object already had them and did not change there.
+//! * What `pintle_schema::structural` lists; for instance, the cost of CEL rules is estimated and not counted.
 //! * Controllers other than garbage collection, namespaces, Deployments, ReplicaSets, StatefulSets, DaemonSets, PodDisruptionBudgets and Pods; nodes other than
 //!   one with Linux on amd64; conditions of Pods other than those that lead to Ready.
 
+mod access;
 mod act;
 mod allocate;
 mod apply;
@@ -60,10 +61,8 @@ mod defaults;
 mod failure;
 mod faults;
 mod kinds;
-mod quantity;
 mod random;
 mod request;
-mod rules;
 mod schema;
 mod server;
 mod service;
@@ -72,6 +71,7 @@ mod validate;
 mod verbs;
 mod watch;
 
+pub use access::{Access, Action, Unrestricted, User, Verdict};
 pub use act::{Act, Cascade};
 pub use failure::Failure;
 pub use faults::{Change, EventFate, EventSeen, Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb};

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use http::{HeaderMap, Method, Uri, header};
 use serde_json::Value;
 
-use crate::{Failure, faults::Verb};
+use pintle_schema::strict;
+
+use crate::{Failure, access::User, faults::Verb, verbs::REVIEWS};
 
 /// The form of a patch's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +25,12 @@ pub(crate) struct Request {
     pub(crate) patch: Option<PatchForm>,
     /// Whether the reply shows only metadata.
     pub(crate) metadata_only: bool,
-    pub(crate) user: Option<String>,
+    /// The user that the client impersonates.
+    pub(crate) user: Option<User>,
     pub(crate) user_agent: Option<String>,
     pub(crate) body: Value,
+    /// The paths of the fields that the body has twice.
+    pub(crate) duplicates: Vec<String>,
 }
 
 /// What a path names.
@@ -60,15 +65,14 @@ impl Request {
         // A client names the form that it prefers first.
         let first = accept.split(',').next().unwrap_or_default();
         let metadata_only = first.contains("as=PartialObjectMetadata");
-        let body = if body.is_empty() {
-            Value::Null
-        } else {
-            serde_json::from_slice(body)
-                .map_err(|error| Failure::bad_request(format!("the body is no JSON: {error}")))?
+        let strict::Parsed { value: body, duplicates } = match body {
+            b"" => strict::Parsed { value: Value::Null, duplicates: Vec::new() },
+            body => strict::parse(body)
+                .map_err(|error| Failure::bad_request(format!("the body is no JSON: {error}")))?,
         };
-        let user = headers.get("impersonate-user").and_then(|value| value.to_str().ok()).map(Into::into);
+        let user = impersonated(headers)?;
         let user_agent = text(&header::USER_AGENT).map(Into::into);
-        Ok(Self { verb, path, query, patch, metadata_only, user, user_agent, body })
+        Ok(Self { verb, path, query, patch, metadata_only, user, user_agent, body, duplicates })
     }
 
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
@@ -77,6 +81,15 @@ impl Request {
 
     pub(crate) fn is_set(&self, name: &str) -> bool {
         matches!(self.parameter(name), Some("true" | "1"))
+    }
+
+    /// Whether nothing is to be stored. A deletion may say so in its body.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        let options = [&self.body, &self.body["deleteOptions"]];
+        let is_in = |options: &&Value| options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
+        let has_options = matches!(self.verb, Verb::Delete | Verb::DeleteCollection)
+            || self.path.subresource.as_deref() == Some("eviction");
+        self.parameter("dryRun").is_some() || has_options && options.iter().any(is_in)
     }
 
     /// The field manager. Without a name, it is the user agent up to its first slash, as with the API server.
@@ -99,11 +112,13 @@ fn verb(
         "GET" if watch => (Verb::Watch, None),
         "GET" if on_object => (Verb::Get, None),
         "GET" => (Verb::List, None),
-        "POST" if path.resource == "subjectaccessreviews" => (Verb::Review, None),
+        "POST" if REVIEWS.iter().any(|review| review.0 == path.group && review.1 == path.resource) => {
+            (Verb::Review, None)
+        }
         "POST" => (Verb::Create, None),
         "PUT" if on_object => (Verb::Update, None),
         "DELETE" if on_object => (Verb::Delete, None),
-        "DELETE" => return Err(Failure::not_modelled("the deletion of a whole collection")),
+        "DELETE" => (Verb::DeleteCollection, None),
         "PATCH" if on_object => match content {
             "application/apply-patch+yaml" => (Verb::Apply, None),
             "application/json-patch+json" => (Verb::Patch, Some(PatchForm::Json)),
@@ -112,6 +127,28 @@ fn verb(
         },
         other => return Err(Failure::not_modelled(&format!("{other} of {:?}", path.resource))),
     })
+}
+
+/// The user that the headers of a request impersonate.
+fn impersonated(headers: &HeaderMap) -> Result<Option<User>, Failure> {
+    let texts = |name: &str| {
+        let values = headers.get_all(name).into_iter();
+        values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut extra = BTreeMap::new();
+    for name in headers.keys() {
+        if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
+            extra.insert(unescape(&key.replace('+', "%2B")), texts(name.as_str()));
+        }
+    }
+    let (groups, uid) = (texts("impersonate-group"), texts("impersonate-uid").pop());
+    match texts("impersonate-user").pop() {
+        Some(name) => Ok(Some(User { name, uid: uid.unwrap_or_default(), groups, extra })),
+        None if groups.is_empty() && uid.is_none() && extra.is_empty() => Ok(None),
+        None => {
+            Err(Failure::new(500, "InternalError", "groups, a uid or more are impersonated without a user"))
+        }
+    }
 }
 
 fn path(path: &str) -> Result<Path, Failure> {
@@ -205,8 +242,27 @@ mod tests {
     }
 
     #[test]
+    fn a_client_may_act_as_somebody_else() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("impersonate-user", "jane"),
+            ("impersonate-group", "a"),
+            ("impersonate-group", "b"),
+            ("impersonate-extra-example.com%2fscope", "x"),
+        ] {
+            headers.append(name, value.parse().unwrap());
+        }
+        let uri: Uri = "/api/v1/pods".parse().unwrap();
+        let user = Request::read(&Method::GET, &uri, &headers, b"").unwrap().user.unwrap();
+        let extra = BTreeMap::from([("example.com/scope".to_owned(), vec!["x".to_owned()])]);
+        let groups = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(user, User { groups, extra, ..User::named("jane") });
+        headers.remove("impersonate-user");
+        assert_eq!(Request::read(&Method::GET, &uri, &headers, b"").unwrap_err().code, 500);
+    }
+
+    #[test]
     fn what_is_not_modelled_is_501() {
-        assert_eq!(read("DELETE", "/api/v1/namespaces/n/pods").unwrap_err().code, 501);
         assert_eq!(read("GET", "/openapi/v3").unwrap_err().code, 501);
         assert_eq!(read("PATCH", "/api/v1/namespaces/n/pods/p").unwrap_err().code, 501);
     }

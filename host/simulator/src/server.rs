@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::{
     Act, Cascade, Failure,
+    access::{Access, Action, Unrestricted, User, Verdict},
     controllers::{self, ControllerAction},
     faults::{Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb},
     kinds::{self, Served},
@@ -67,7 +68,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the request changed something. An apply without effect does not.
+    /// Whether the request changed its object. An apply without effect does not, nor does a dry run. Of a deletion of a collection the
+    /// version tells.
     pub fn changed(&self) -> bool {
         self.seen.verb.is_mutating() && self.before != self.after
     }
@@ -93,6 +95,7 @@ pub(crate) struct State {
     pub(crate) random: Random,
     pub(crate) clock: Clock,
     pub(crate) faults: Box<dyn Faults>,
+    access: Box<dyn Access>,
     requests: Vec<Record>,
     /// How many requests came in.
     numbers: u64,
@@ -126,7 +129,7 @@ impl State {
 
 /// The outcome of a request.
 pub(crate) enum Answer {
-    Reply { code: u16, body: Value },
+    Reply { code: u16, body: Value, warnings: Vec<String> },
     Watch(Box<Stream>),
 }
 
@@ -162,6 +165,7 @@ impl ApiServer {
             random,
             clock,
             faults: Box::new(NoFaults),
+            access: Box::new(Unrestricted),
             requests: Vec::new(),
             numbers: 0,
             streams: 0,
@@ -182,6 +186,11 @@ impl ApiServer {
     /// Sets the faults from now on.
     pub fn set_faults(&self, faults: Box<dyn Faults>) {
         self.lock().faults = faults;
+    }
+
+    /// Sets who may do what from now on. Acts are always allowed.
+    pub fn set_access(&self, access: Box<dyn Access>) {
+        self.lock().access = access;
     }
 
     /// Acts as a user or controller of the scenario, without faults. An object that is already gone counts as refused (404).
@@ -205,7 +214,7 @@ impl ApiServer {
         let mut state = self.lock();
         let seen = state.seen(actor, &request);
         match state.carry_out(self, seen, &request, &Fate::Pass) {
-            Answer::Reply { code, body } if code < 400 => Ok(body),
+            Answer::Reply { code, body, .. } if code < 400 => Ok(body),
             Answer::Reply { body, .. } => Err(Failure::from_status(&body)),
             Answer::Watch(_) => Err(Failure::not_modelled("a watch as an act")),
         }
@@ -301,7 +310,11 @@ impl ApiServer {
     }
 
     pub(crate) fn carry_out(&self, seen: RequestSeen, request: &Request, fate: &Fate) -> Answer {
-        self.lock().carry_out(self, seen, request, fate)
+        let mut state = self.lock();
+        match state.authorize(&seen) {
+            Ok(()) => state.carry_out(self, seen, request, fate),
+            Err(failure) => state.refuse(seen, &failure, fate),
+        }
     }
 
     /// Records a request that was not carried out.
@@ -330,7 +343,8 @@ impl State {
         RequestSeen {
             number: self.numbers,
             client: client.into(),
-            actor: request.user.as_deref().unwrap_or(client).into(),
+            actor: request.user.as_ref().map_or(client, |user| &user.name).into(),
+            impersonated: request.user.clone(),
             verb: request.verb,
             group: path.group.clone(),
             version: path.version.clone(),
@@ -340,29 +354,99 @@ impl State {
             subresource: path.subresource.clone(),
             manager: request.verb.is_mutating().then(|| request.manager()),
             force: request.is_set("force"),
+            dry_run: request.is_dry_run(),
             body: request.body.clone(),
         }
+    }
+
+    /// Asks whether the user of a request may do it. Everybody may discover.
+    fn authorize(&mut self, seen: &RequestSeen) -> Result<(), Failure> {
+        if seen.verb == Verb::Discover {
+            return Ok(());
+        }
+        let is_named = !matches!(seen.verb, Verb::Create | Verb::Review) || seen.subresource.is_some();
+        let action = Action {
+            verb: seen.verb.in_roles().into(),
+            group: seen.group.clone(),
+            version: seen.version.clone(),
+            resource: seen.resource.clone(),
+            subresource: seen.subresource.clone().unwrap_or_default(),
+            namespace: seen.namespace.clone().unwrap_or_default(),
+            name: seen.name.clone().filter(|_| is_named).unwrap_or_default(),
+            path: String::new(),
+        };
+        let user = user(seen);
+        match self.access.may(&user, &action) {
+            Verdict::Allowed => Ok(()),
+            Verdict::NotAllowed(why) => Err(Failure::new(403, "Forbidden", action.refusal(&user, &why))),
+        }
+    }
+
+    /// Records a request that was refused before it was looked at.
+    fn refuse(&mut self, seen: RequestSeen, failure: &Failure, fate: &Fate) -> Answer {
+        let replied = !matches!(fate, Fate::LoseAfter | Fate::SilenceAfter);
+        let (code, version) = (failure.code, self.store.version());
+        self.requests.push(Record {
+            seen,
+            code,
+            replied,
+            by_fault: false,
+            before: None,
+            after: None,
+            version,
+        });
+        Answer::Reply { code, body: failure.to_status(), warnings: Vec::new() }
     }
 
     fn carry_out(&mut self, server: &ApiServer, seen: RequestSeen, request: &Request, fate: &Fate) -> Answer {
         let replied = !matches!(fate, Fate::LoseAfter | Fate::SilenceAfter);
         let as_of = if let Fate::AsOf(version) = fate { Some(*version) } else { None };
         let now = (self.clock)();
+        let mut warnings = Vec::new();
         let outcome = if request.verb == Verb::Watch {
             self.open_watch(server, &seen, request).map(|stream| (Answer::Watch(stream), 200, None, None))
         } else {
-            let mut context = verbs::Context { store: &mut self.store, random: &mut self.random, now };
-            verbs::carry_out(&mut context, request, as_of).map(|done| {
-                (Answer::Reply { code: done.code, body: done.body }, done.code, done.before, done.after)
+            let done = match request.verb {
+                Verb::Review => verbs::review(&mut *self.access, &user(&seen), request),
+                _ => self.done(request, as_of, now, &mut warnings),
+            };
+            done.map(|done| {
+                let answer = Answer::Reply {
+                    code: done.code,
+                    body: done.body,
+                    warnings: std::mem::take(&mut warnings),
+                };
+                (answer, done.code, done.before, done.after)
             })
         };
         let (answer, code, before, after) = outcome.unwrap_or_else(|failure| {
-            (Answer::Reply { code: failure.code, body: failure.to_status() }, failure.code, None, None)
+            let answer = Answer::Reply { code: failure.code, body: failure.to_status(), warnings };
+            (answer, failure.code, None, None)
         });
         let version = self.store.version();
         self.requests.push(Record { seen, code, replied, by_fault: false, before, after, version });
         self.wake();
         answer
+    }
+
+    /// Carries out a request on what is stored, or tries it out on a copy.
+    fn done(
+        &mut self,
+        request: &Request,
+        as_of: Option<u64>,
+        now: Timestamp,
+        warnings: &mut Vec<String>,
+    ) -> Result<verbs::Done, Failure> {
+        let mut copy = (request.verb.is_mutating() && request.is_dry_run())
+            .then(|| (self.store.clone(), self.random.clone()));
+        let (store, random) = match &mut copy {
+            Some((store, random)) => (store, random),
+            None => (&mut self.store, &mut self.random),
+        };
+        let mut context = verbs::Context { store, random, now, warnings: Vec::new() };
+        let done = verbs::carry_out(&mut context, request, as_of);
+        *warnings = context.warnings;
+        if copy.is_some() { done.map(verbs::Done::tried_out) } else { done }
     }
 
     fn open_watch(
@@ -387,4 +471,9 @@ impl State {
         self.open.insert(number, Open { client, served, waker: None });
         Ok(Box::new(stream))
     }
+}
+
+/// As whom a request is made.
+fn user(seen: &RequestSeen) -> User {
+    seen.impersonated.clone().unwrap_or_else(|| User::named(&seen.client))
 }

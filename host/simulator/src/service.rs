@@ -67,7 +67,18 @@ impl Service {
             _ => {}
         }
         Ok(match answer {
-            Answer::Reply { code, body } => reply(code, &body),
+            Answer::Reply { code, body, warnings } => {
+                let mut response = reply(code, &body);
+                let values = warnings.iter().filter_map(|text| {
+                    header::HeaderValue::from_str(&format!(
+                        "299 - {}",
+                        serde_json::Value::from(text.as_str())
+                    ))
+                    .ok()
+                });
+                response.headers_mut().extend(values.map(|value| (header::WARNING, value)));
+                response
+            }
             Answer::Watch(stream) => response(200, Body::watch(stream)),
         })
     }

@@ -2,10 +2,14 @@
 
 mod delete;
 mod evict;
+mod options;
 mod read;
+mod review;
 mod write;
 
 pub(crate) use evict::{is_ready, selects};
+pub(crate) use options::{of_list, too_new};
+pub(crate) use review::{REVIEWS, review};
 pub(crate) use write::CRD_FINALIZER;
 
 use std::sync::Arc;
@@ -28,6 +32,8 @@ pub(crate) struct Context<'a> {
     pub(crate) store: &'a mut Store,
     pub(crate) random: &'a mut Random,
     pub(crate) now: Timestamp,
+    /// What the client is warned of.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A request that was carried out.
@@ -41,6 +47,23 @@ pub(crate) struct Done {
 impl Done {
     fn read(body: Value) -> Self {
         Self { code: 200, body, before: None, after: None }
+    }
+}
+
+impl Done {
+    /// The reply to a request that only tried something out: nothing has changed, and the object has no new version.
+    pub(crate) fn tried_out(mut self) -> Self {
+        let before = self.before.as_ref().and_then(|before| before["metadata"].get("resourceVersion"));
+        if let Some(metadata) = self.body.get_mut("metadata").and_then(Value::as_object_mut)
+            && metadata.contains_key("uid")
+        {
+            match before {
+                Some(version) => drop(metadata.insert("resourceVersion".into(), version.clone())),
+                None => drop(metadata.remove("resourceVersion")),
+            }
+        }
+        self.after.clone_from(&self.before);
+        self
     }
 }
 
@@ -70,7 +93,6 @@ pub(crate) fn carry_out(
 ) -> Result<Done, Failure> {
     match request.verb {
         Verb::Discover => read::discover(context.store, request),
-        Verb::Review => Ok(review(request)),
         Verb::Get => read::get(context.store, request, as_of),
         Verb::List => read::list(context.store, request, as_of),
         Verb::Create => match request.path.subresource.as_deref() {
@@ -80,15 +102,9 @@ pub(crate) fn carry_out(
         },
         Verb::Apply | Verb::Patch | Verb::Update => write::change(context, request),
         Verb::Delete => delete::delete(context, request),
-        Verb::Watch => Err(Failure::not_modelled("a watch here")),
+        Verb::DeleteCollection => delete::collection(context, request),
+        Verb::Watch | Verb::Review => Err(Failure::not_modelled("such a request here")),
     }
-}
-
-/// Everybody may do everything. A fault can refuse a request instead.
-fn review(request: &Request) -> Done {
-    let mut body = request.body.clone();
-    body["status"] = json!({"allowed": true});
-    Done { code: 201, ..Done::read(body) }
 }
 
 /// The kind and the key of a request for one object.
@@ -127,9 +143,11 @@ pub(crate) fn bootstrap(state: &mut State) {
             user: None,
             user_agent: Some("kube-apiserver".into()),
             body: object,
+            duplicates: Vec::new(),
         };
         let now = (state.clock)();
-        let mut context = Context { store: &mut state.store, random: &mut state.random, now };
+        let (store, random) = (&mut state.store, &mut state.random);
+        let mut context = Context { store, random, now, warnings: Vec::new() };
         let made = write::create(&mut context, &request);
         debug_assert!(made.is_ok(), "{name}");
     }

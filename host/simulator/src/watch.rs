@@ -21,6 +21,7 @@ use crate::{
     request::Request,
     server::State,
     store::{Entry, Key, Store},
+    verbs::{of_list, too_new},
 };
 
 /// How often a watch sends a bookmark. The API server does so about once a minute.
@@ -54,9 +55,7 @@ impl Selection {
         let path = &request.path;
         let served = kinds::find(store, &path.group, &path.version, &path.resource)
             .ok_or_else(|| kinds::unknown(&path.group, &path.resource))?;
-        if request.is_set("sendInitialEvents") {
-            return Err(Failure::not_modelled("streaming lists"));
-        }
+        of_list(request)?;
         let mut name = path.name.clone();
         let mut namespace = path.namespace.clone();
         for part in request.parameter("fieldSelector").into_iter().flat_map(|text| text.split(',')) {
@@ -242,8 +241,9 @@ impl Stream {
         request: &Request,
     ) -> Result<Self, Failure> {
         let from = request.parameter("resourceVersion").unwrap_or("0");
-        let from: u64 =
-            from.parse().map_err(|_| Failure::bad_request(format!("invalid resource version {from:?}")))?;
+        let from: u64 = from.parse().map_err(|_| invalid_version(from))?;
+        let sends_initial =
+            request.parameter("sendInitialEvents").map(|_| request.is_set("sendInitialEvents"));
         let seconds = request.parameter("timeoutSeconds").and_then(|text| text.parse().ok());
         let mut stream = Self {
             server,
@@ -259,7 +259,9 @@ impl Stream {
             ended: false,
             selection,
         };
-        if from == 0 {
+        if from > store.version() {
+            stream.fail(&too_new(from, store.version()));
+        } else if sends_initial == Some(true) || sends_initial.is_none() && from == 0 {
             // Begins with the existing objects.
             for (key, object) in store.objects() {
                 if stream.selection.has(key, object) {
@@ -267,19 +269,13 @@ impl Stream {
                     stream.ready.push_back(line);
                 }
             }
-        } else if from < store.compacted() {
+            if sends_initial.is_some() {
+                let annotations = json!({"k8s.io/initial-events-end": "true"});
+                stream.ready.extend(stream.bookmark_line(Some(annotations)));
+            }
+        } else if from > 0 && from < store.compacted() {
             stream.fail(&too_old(from, store.compacted()));
-        } else if from > store.version() {
-            // A version in the future: the API server waits a moment for it, and then gives up.
-            stream.fail(&Failure {
-                retry_after_seconds: Some(1),
-                ..Failure::new(
-                    504,
-                    "Timeout",
-                    format!("Too large resource version: {from}, current: {}", store.version()),
-                )
-            });
-        } else {
+        } else if from > 0 {
             stream.cursor = store.history().partition_point(|entry| entry.version <= from);
             stream.version = from;
         }
@@ -296,7 +292,7 @@ impl Stream {
             }
             if self.end.as_mut().poll(context).is_ready() {
                 self.ended = true;
-                self.ready.extend(self.bookmark_line());
+                self.ready.extend(self.bookmark_line(None));
                 continue;
             }
             let server = self.server.clone();
@@ -322,7 +318,7 @@ impl Stream {
             drop(state);
             if self.bookmark.as_mut().poll(context).is_ready() {
                 self.bookmark = Box::pin(tokio::time::sleep(BOOKMARK_INTERVAL));
-                self.ready.extend(self.bookmark_line());
+                self.ready.extend(self.bookmark_line(None));
                 continue;
             }
             return Poll::Pending;
@@ -379,16 +375,20 @@ impl Stream {
         framed(change.name(), &self.selection.shown(object))
     }
 
-    fn bookmark_line(&self) -> Option<Bytes> {
+    /// A bookmark, if the client takes them.
+    fn bookmark_line(&self, annotations: Option<Value>) -> Option<Bytes> {
         let served = &self.selection.served;
         let (api_version, kind) = match self.selection.metadata_only {
             true => ("meta.k8s.io/v1".into(), "PartialObjectMetadata"),
             false => (served.api_version(), served.kind.as_str()),
         };
-        let object = json!({
+        let mut object = json!({
             "apiVersion": api_version, "kind": kind,
-            "metadata": {"resourceVersion": self.version.to_string(), "creationTimestamp": null},
+            "metadata": {"resourceVersion": self.version.to_string()},
         });
+        if let Some(annotations) = annotations {
+            object["metadata"]["annotations"] = annotations;
+        }
         self.bookmarks.then(|| framed("BOOKMARK", &object))
     }
 }
@@ -397,6 +397,12 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.server.lock().open.remove(&self.seen.number);
     }
+}
+
+/// A version that cannot be read.
+pub(crate) fn invalid_version(text: &str) -> Failure {
+    let why = format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+    Failure::bad_request(format!("invalid resource version: resourceVersion: {why}"))
 }
 
 fn too_old(asked: u64, known: u64) -> Failure {

@@ -21,6 +21,8 @@ mod generate;
 mod normal;
 #[path = "conformance/objects.rs"]
 mod objects;
+#[path = "conformance/parameters.rs"]
+mod parameters;
 #[path = "conformance/schemas.rs"]
 mod schemas;
 
@@ -66,6 +68,8 @@ async fn conformance() -> anyhow::Result<bool> {
     let schemas = schemas::compare(&real).await?;
     real.make_namespace("evictions").await?;
     let evictions = evictions::compare(&real, &Simulated::new("evictions").await?, "evictions").await?;
+    real.make_namespace("parameters").await?;
+    let parameters = parameters::compare(&real, &Simulated::new("parameters").await?, "parameters").await?;
     real.watch_everything().await?;
 
     let seeds: Vec<u64> = match variable("PINTLE_CONFORMANCE_SEED") {
@@ -114,7 +118,7 @@ async fn conformance() -> anyhow::Result<bool> {
     drop(real);
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     plane.stop()?;
-    Ok(broken.is_empty() && schemas && evictions)
+    Ok(broken.is_empty() && schemas && evictions && parameters)
 }
 
 /// What came of a sequence on both.

@@ -9,12 +9,10 @@ use std::{
 use clap::Args;
 use pintle_engine::Module;
 use pintle_offline as offline;
-use pintle_schema::config_schema;
-use pintle_wit::Failure;
 
 use super::{
     cargo::{self, Package, TARGET},
-    native, output,
+    module, native, output,
     problem::{CommandStatus, Problem},
 };
 
@@ -24,9 +22,9 @@ const NO_COMPONENT: &str =
 
 /// Build a guest in Rust
 ///
-/// The command compiles the guest, makes a component of it and loads the component as the operator does. It writes `crd.yaml` and
-/// `config.schema.json` to the directory of the guest. The same sources and the same compiler give the same digest on every
-/// machine.
+/// The command compiles the guest, makes a component of it and loads the component as the operator does. It writes the files that are
+/// generated from the types of the guest to its directory: `crd.yaml` and `config.schema.json`, and `views.json` for views. The same
+/// sources and the same compiler give the same digest on every machine.
 ///
 /// The compiled dependencies are stored in `~/.cache/pintle/build` (or `$XDG_CACHE_HOME`), where all guests share them. If you set
 /// `CARGO_TARGET_DIR` or `build.build-dir` of cargo, or the guest belongs to a workspace, that folder is used.
@@ -88,10 +86,10 @@ impl Build {
         let module = engine
             .load(&component, None)
             .map_err(|failure| Problem::failed(format!("no host would load the module: {failure}")))?;
-        if let Err(failure) = config_schema::supports(module.manifest()).map_err(Failure::from) {
+        if let Err(failure) = module::supports(&module) {
             eprintln!("warning: a host of this version would not take the module: {failure}");
         }
-        let name = &module.manifest().name;
+        let name = module.name();
         let path = self.output.clone().unwrap_or_else(|| self.dir.join(format!("{name}.wasm")));
         fs::write(&path, &component)
             .map_err(|error| Problem::new(format!("{} cannot be written: {error}", path.display())))?;
@@ -102,12 +100,9 @@ impl Build {
     /// Writes the generated files, and compiles the core module.
     fn compile(&self, package: &Package) -> Result<Vec<u8>, Problem> {
         let _claim = package.build_folder.claim(package)?;
-        eprintln!("building the CRD generator (1 of 2)");
+        eprintln!("building the schema generator (1 of 2)");
         let mut generator = Command::new(native::build(package, self.locked)?);
-        cargo::run(
-            generator.args(self.locked.then_some("--check")),
-            "generating crd.yaml and config.schema.json",
-        )?;
+        cargo::run(generator.args(self.locked.then_some("--check")), "generating the schemas")?;
         eprintln!("building the module (2 of 2)");
         let file = self.cargo_rustc(package)?;
         fs::read(&file).map_err(|error| Problem::new(format!("{} cannot be read: {error}", file.display())))
@@ -153,12 +148,13 @@ fn remapped(name: &str, folder: &Path) -> String {
 }
 
 fn summary(module: &Module, path: &Path) -> String {
-    let manifest = module.manifest();
-    output::columns(&[
+    let mut rows = vec![
         ["Module".into(), path.display().to_string()],
-        ["Guest".into(), format!("{} {}", manifest.name, manifest.version)],
-        ["Reconciles".into(), manifest.reconciles.to_string()],
-        ["Size".into(), format!("{} bytes", module.size_bytes())],
-        ["Digest".into(), module.digest().to_string()],
-    ])
+        ["Guest".into(), format!("{} {}", module.name(), module.version())],
+    ];
+    rows.extend(module.guest().map(|guest| ["Reconciles".into(), guest.manifest().reconciles.to_string()]));
+    rows.extend(module.views().map(|views| ["Views".into(), module::views(&views).join("\n")]));
+    rows.push(["Size".into(), format!("{} bytes", module.size_bytes())]);
+    rows.push(["Digest".into(), module.digest().to_string()]);
+    output::columns(&rows)
 }

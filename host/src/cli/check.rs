@@ -1,5 +1,7 @@
 //! The command `pintle check`: it says whether a module is a sound guest.
 
+mod views;
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -7,17 +9,17 @@ use std::{
 
 use clap::Args;
 use pintle_core::{object, reasons};
-use pintle_engine::{CallStats, Engine, EngineConfig, Meter, Module};
+use pintle_engine::{CallStats, Engine, EngineConfig, Guest, Meter, Module};
 use pintle_offline as offline;
 use pintle_offline::{
     case,
     documents::{self, Document},
     run::{self, Blame, Report},
     setting::{Setting, SettingError, with_crds},
+    views::case::{self as view_case, AnyCase},
 };
 use pintle_runtime::clock;
-use pintle_schema::config_schema;
-use pintle_wit::{Failure, INTERFACE, Kind, Manifest};
+use pintle_wit::{Failure, Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
@@ -25,6 +27,7 @@ use super::{
     output::{self, Format},
     problem::{CommandStatus, Problem},
 };
+use views::{Trials, ViewFindings};
 
 /// Check a module and show what it declares
 ///
@@ -32,8 +35,11 @@ use super::{
 /// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
 /// made several times and with the observed children in another order. The answers must be the same.
 ///
-/// The exit code is 1 if a host would refuse the module, if a call fails and its case does not expect that, or if the answers
-/// differ.
+/// The laws of views are tried on the cases, and on objects that the command generates from the schemas of the kinds. The first object
+/// that breaks a law is reduced to what is needed to break it, and printed. The schema of a custom kind comes from its CRD.
+///
+/// The exit code is 1 if a host would refuse the module, if a call fails and its case does not expect that, if the answers differ,
+/// or if a view breaks a law.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,6 +48,9 @@ Examples:
 
   # Show what a call with this resource costs
   pintle check guest.wasm -f webserver.yaml
+
+  # Try the laws of views on other objects
+  pintle check farm.wasm --crd llamarecords.yaml --seed 7
 
   # Print only the digest
   pintle check guest.wasm -o json | jq -r .digest")]
@@ -53,9 +62,21 @@ pub(super) struct Check {
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1)]
     filenames: Vec<PathBuf>,
 
+    /// File with the CRDs of the kinds behind the views. Can be repeated [default: crd.yaml beside the module]
+    #[arg(long = "crd", value_name = "FILE", conflicts_with = "no_crd")]
+    crds: Vec<PathBuf>,
+
     /// Do not use `crd.yaml` beside the module
     #[arg(long)]
     no_crd: bool,
+
+    /// Seed of the objects that are generated for views
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of objects to generate for each view
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    objects: usize,
 
     /// Output format. One of table, yaml or json
     #[arg(short, long, value_name = "table|yaml|json", default_value = "table", hide_possible_values = true)]
@@ -88,6 +109,9 @@ struct Findings<'a> {
     path: &'a Path,
     by_time: Module,
     tried: Vec<Tried>,
+    views: Vec<ViewFindings>,
+    /// The laws that the cases of views show to be broken, each with the file.
+    view_cases: Vec<(String, Failure)>,
     supported: Result<(), Failure>,
 }
 
@@ -102,18 +126,30 @@ impl Check {
             Ok(modules) => modules,
             Err(failure) => return self.refuse(&failure),
         };
-        let supported = config_schema::supports(by_time.manifest()).map(|_| ()).map_err(Failure::from);
-        let mut tried = Vec::new();
-        if supported.is_ok() {
-            for input in self.inputs(&by_fuel)? {
+        let supported = module::supports(&by_time);
+        let crds = self.crds()?;
+        let given = if self.filenames.is_empty() { Vec::new() } else { documents::read(&self.filenames)? };
+        let (mut tried, mut views, mut view_cases) = (Vec::new(), Vec::new(), Vec::new());
+        let is_asked = !are_backing(&by_fuel, &given);
+        if let (Ok(()), true, Some(by_time), Some(by_fuel)) =
+            (&supported, is_asked, by_time.guest(), by_fuel.guest())
+        {
+            for input in self.inputs(&by_fuel, &given, &crds)? {
                 tried.push(attempt(&by_time, &by_fuel, input));
             }
         }
+        if let (Ok(()), Some(by_time), Some(by_fuel)) = (&supported, by_time.views(), by_fuel.views()) {
+            let trials = Trials { seed: self.seed, count: self.objects, crds: &crds, given: &given };
+            views = views::tried(&by_time, &by_fuel, &trials);
+            if self.filenames.is_empty() && has_cases(&self.cases()) {
+                view_cases = views::tried_cases(&by_fuel, &self.cases(), &crds)?;
+            }
+        }
         module::warn_unchecked(&tried.iter().flat_map(|tried| tried.unchecked.clone()).collect());
-        let findings = Findings { path: &self.module, by_time, tried, supported };
+        let findings = Findings { path: &self.module, by_time, tried, views, view_cases, supported };
         let text = match self.output.data() {
             Some(form) => output::text(&findings.data(), form)?,
-            None => findings.table(),
+            None => findings.table() + &findings.counterexamples()?,
         };
         output::print(&text)?;
         match findings.failure() {
@@ -134,31 +170,49 @@ impl Check {
         Err(module::refused(&self.module, failure))
     }
 
-    fn inputs(&self, module: &Module) -> Result<Vec<Input>, Problem> {
+    /// The CRDs of kinds that are not Kubernetes' own.
+    fn crds(&self) -> Result<Vec<Document>, Problem> {
+        match self.crds.is_empty() {
+            true => module::crds_beside(&self.module, self.no_crd),
+            false => Ok(documents::read(&self.crds)?),
+        }
+    }
+
+    /// The golden cases beside the module.
+    fn cases(&self) -> PathBuf {
+        self.module.parent().unwrap_or(Path::new("")).join("cases")
+    }
+
+    /// What to ask a guest that reconciles.
+    fn inputs(&self, guest: &Guest, given: &[Document], beside: &[Document]) -> Result<Vec<Input>, Problem> {
         let now = case::time(None)?;
-        let beside = module::crds_beside(&self.module, self.no_crd)?;
         let setting = |documents: Vec<Document>, refusals| {
-            Setting::new(module, with_crds(module.manifest(), documents, &beside), refusals, now)
+            Setting::new(guest, with_crds(guest.manifest(), documents, beside), refusals, now)
         };
-        if !self.filenames.is_empty() {
+        if !given.is_empty() {
             let names: Vec<String> = self.filenames.iter().map(|file| file.display().to_string()).collect();
-            let setting = setting(documents::read(&self.filenames)?, Vec::new())
-                .map_err(|error| Problem::new(error.to_string()))?;
+            let setting =
+                setting(given.to_vec(), Vec::new()).map_err(|error| Problem::new(error.to_string()))?;
             return Ok(vec![Input { name: names.join(", "), setting, excused: Excused::None }]);
         }
-        let cases = self.module.parent().unwrap_or(Path::new("")).join("cases");
-        let has_cases = cases.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-        if !has_cases {
-            let document = Document { source: "an empty root".into(), value: empty_root(module.manifest()) };
+        let mut cases = Vec::new();
+        if has_cases(&self.cases()) {
+            for file in documents::files(&self.cases())? {
+                if let AnyCase::Root(case) = view_case::read(&file)? {
+                    cases.push((file, case));
+                }
+            }
+        }
+        if cases.is_empty() {
+            let document = Document { source: "an empty root".into(), value: empty_root(guest.manifest()) };
             // Where the CRD does not take an empty spec, the guest is asked all the same: it should say what it lacks, and not break.
             let setting = setting(vec![document.clone()], Vec::new())
-                .or_else(|_| Setting::new(module, vec![document], Vec::new(), now))
+                .or_else(|_| Setting::new(guest, vec![document], Vec::new(), now))
                 .map_err(|error| Problem::new(error.to_string()))?;
             return Ok(vec![Input { name: "an empty spec".into(), setting, excused: Excused::OfTheRoot }]);
         }
         let mut inputs = Vec::new();
-        for file in documents::files(&cases)? {
-            let case = case::read(&file)?;
+        for (file, case) in cases {
             let source = file.display().to_string();
             let documents: Vec<Document> = case
                 .objects
@@ -167,7 +221,7 @@ impl Check {
                 .collect();
             let tried = match setting(documents.clone(), case.refusals.clone()) {
                 Err(SettingError::Refused { failure, .. }) if case::may_be_let_in(&case, &failure) => {
-                    Setting::new(module, documents, case.refusals.clone(), now)
+                    Setting::new(guest, documents, case.refusals.clone(), now)
                 }
                 tried => tried,
             };
@@ -185,12 +239,24 @@ impl Check {
     }
 }
 
+fn has_cases(folder: &Path) -> bool {
+    folder.read_dir().is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Whether objects from files are for the views of a module alone.
+fn are_backing(module: &Module, given: &[Document]) -> bool {
+    let has = |kind: &Kind| given.iter().any(|document| object::kind(&document.value) == *kind);
+    let reconciled = module.guest().is_some_and(|guest| has(&guest.manifest().reconciles));
+    !reconciled
+        && module.views().is_some_and(|views| views.manifest().views.iter().any(|view| has(&view.backing)))
+}
+
 fn empty_root(manifest: &Manifest) -> Value {
     let kind = &manifest.reconciles;
     json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "check"}, "spec": {}})
 }
 
-fn attempt(by_time: &Module, by_fuel: &Module, input: Input) -> Tried {
+fn attempt(by_time: &Guest, by_fuel: &Guest, input: Input) -> Tried {
     let report = run::run(by_fuel, &input.setting, true);
     let microseconds = report.request.as_ref().map(|request| {
         // A request is plain data with string keys, so that writing it as JSON cannot fail.
@@ -269,7 +335,12 @@ impl Findings<'_> {
             let failure = tried.failure.as_ref()?;
             Some(Failure { message: format!("{} ({})", failure.message, tried.name), ..failure.clone() })
         });
-        self.supported.clone().err().or(tried)
+        let view = self.views.iter().find_map(|view| view.failure.clone());
+        let case = self.view_cases.first().map(|(file, failure)| Failure {
+            message: format!("{} ({file})", failure.message),
+            ..failure.clone()
+        });
+        self.supported.clone().err().or(tried).or(case).or(view)
     }
 
     fn data(&self) -> Value {
@@ -292,12 +363,18 @@ impl Findings<'_> {
             "file": self.path.display().to_string(),
             "digest": module.digest().to_string(),
             "sizeBytes": module.size_bytes(),
-            "exports": [INTERFACE],
+            "exports": module.interfaces(),
             "compileMilliseconds": module.compile_duration().as_millis(),
-            "manifest": module.manifest(),
             "calls": calls,
             "supported": self.supported.is_ok(),
         });
+        if let Some(guest) = module.guest() {
+            data["manifest"] = json!(guest.manifest());
+        }
+        if let Some(views) = module.views() {
+            data["viewsManifest"] = json!(views.manifest());
+            data["views"] = self.views.iter().map(ViewFindings::data).collect();
+        }
         if let Some(failure) = self.failure() {
             data["failure"] = shown(&failure);
         }
@@ -306,17 +383,23 @@ impl Findings<'_> {
 
     fn table(&self) -> String {
         let module = &self.by_time;
-        let manifest = module.manifest();
         let mut rows = vec![
-            ["Guest".into(), format!("{} {}", manifest.name, manifest.version)],
+            ["Guest".into(), format!("{} {}", module.name(), module.version())],
             ["Digest".into(), module.digest().to_string()],
             ["Size".into(), format!("{} bytes", module.size_bytes())],
-            ["Exports".into(), INTERFACE.into()],
-            ["Reconciles".into(), manifest.reconciles.to_string()],
-            ["Children".into(), children(manifest)],
-            ["Config".into(), config(manifest)],
+            ["Exports".into(), module.interfaces().join("\n")],
         ];
-        rows.extend(powers(manifest));
+        if let Some(guest) = module.guest() {
+            let manifest = guest.manifest();
+            rows.push(["Reconciles".into(), manifest.reconciles.to_string()]);
+            rows.push(["Children".into(), children(manifest)]);
+            rows.push(["Config".into(), config(manifest.config_schema.as_ref())]);
+            rows.extend(powers(manifest));
+        }
+        if let Some(views) = module.views() {
+            rows.push(["Views".into(), module::views(&views).join("\n")]);
+            rows.push(["Views config".into(), config(views.manifest().config_schema.as_ref())]);
+        }
         rows.push(["Compiled in".into(), format!("{} ms", module.compile_duration().as_millis())]);
         for (index, tried) in self.tried.iter().enumerate() {
             let name = if index == 0 { "Calls" } else { "" };
@@ -334,8 +417,23 @@ impl Findings<'_> {
                 if impure.clone().next().is_none() { "yes" } else { "not known, since a call failed" };
             rows.push(["Idempotent".into(), yes_or(of_reason(reasons::NOT_IDEMPOTENT), idempotent)]);
         }
+        let rows_of = |name: &str, lines: Vec<String>| {
+            let name = (!lines.is_empty()).then(|| name.to_owned());
+            name.map(|name| [name, lines.join("\n")])
+        };
+        let of_cases =
+            self.view_cases.iter().map(|(file, failure)| format!("no: {file}: {}", failure.message));
+        rows.extend(rows_of("Laws", self.views.iter().map(ViewFindings::line).chain(of_cases).collect()));
+        rows.extend(rows_of("Cost", self.views.iter().filter_map(ViewFindings::cost_line).collect()));
         rows.push(["Supported".into(), yes_or(self.supported.as_ref().err(), "yes")]);
         output::columns(&rows)
+    }
+
+    /// What shows that views break laws, as YAML.
+    fn counterexamples(&self) -> Result<String, Problem> {
+        let all: Vec<Option<String>> =
+            self.views.iter().map(ViewFindings::counterexample).collect::<Result<_, _>>()?;
+        Ok(all.into_iter().flatten().collect())
     }
 }
 
@@ -386,8 +484,8 @@ fn powers(manifest: &Manifest) -> Vec<[String; 2]> {
     .collect()
 }
 
-fn config(manifest: &Manifest) -> String {
-    let Some(schema) = &manifest.config_schema else { return "none".into() };
+fn config(schema: Option<&Value>) -> String {
+    let Some(schema) = schema else { return "none".into() };
     let fields = object::at(schema, &["properties"]).and_then(Value::as_object);
     let names: Vec<&str> = fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }

@@ -5,9 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_engine::{Engine, Module};
+use pintle_engine::{Engine, Guest, Module, Views};
 use pintle_offline::documents::{self, Document};
-use pintle_wit::{Failure, Kind, reasons};
+use pintle_schema::config_schema;
+use pintle_wit::{Failure, Kind, reasons, views::ViewManifest};
 
 use super::problem::Problem;
 
@@ -25,6 +26,41 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
 /// Loads the module in a file, as a host would.
 pub(super) fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
     engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))
+}
+
+/// Loads the module in a file, for a command that is about what it reconciles.
+pub(super) fn load_guest(engine: &Engine, path: &Path) -> Result<Guest, Problem> {
+    guest_of(&load(engine, path)?, path)
+}
+
+/// The part of a module that reconciles, for a command that is about it.
+pub(super) fn guest_of(module: &Module, path: &Path) -> Result<Guest, Problem> {
+    module.guest().ok_or_else(|| {
+        let views: Vec<String> = module.views().iter().flat_map(views).collect();
+        Problem::new(format!("{} reconciles nothing; it serves views: {}", path.display(), views.join("; ")))
+            .hint(format!("see what is known of it with: pintle check {}", path.display()))
+    })
+}
+
+/// Whether a host of this version takes a module.
+pub(super) fn supports(module: &Module) -> Result<(), Failure> {
+    if let Some(guest) = module.guest() {
+        config_schema::supports(guest.manifest())?;
+    }
+    if let Some(views) = module.views() {
+        config_schema::supports_views(views.manifest())?;
+    }
+    Ok(())
+}
+
+/// The views of a module, each in a line: `farmpods: farm.example.com/v1alpha FarmPod of v1 Pod, read-only`.
+pub(super) fn views(views: &Views) -> Vec<String> {
+    views.manifest().views.iter().map(view).collect()
+}
+
+fn view(view: &ViewManifest) -> String {
+    let verbs = if view.is_writable() { "writable" } else { "read-only" };
+    format!("{}: {} of {}, {verbs}", view.name, view.shown.kind(), view.backing)
 }
 
 /// The CRDs in `crd.yaml` beside a module, unless they are not wanted.

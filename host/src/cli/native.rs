@@ -62,12 +62,13 @@ impl<'a> Native<'a> {
     }
 
     /// What the native build says of a request at which the module trapped, or how to see it. None where nobody wants to know.
-    pub(super) fn says(&self, request: &str) -> Option<String> {
+    /// `function` is the word for what was called: `call`, `show` or `store`.
+    pub(super) fn says(&self, function: &str, request: &str) -> Option<String> {
         if !self.wanted {
             return None;
         }
         match self.program.get_or_init(|| self.built()) {
-            Ok(program) => Some(match call(program, request) {
+            Ok(program) => Some(match call(program, function, request) {
                 Ok(ended) => ended.told(),
                 Err(error) => format!("native run: it cannot be started: {error}"),
             }),
@@ -144,10 +145,10 @@ fn shown<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     text::clean(&lines.join(" "), SHOWN_BYTES_MAX)
 }
 
-/// Calls the guest with a request.
-fn call(program: &Path, request: &str) -> std::io::Result<Ended> {
+/// Calls a function of the guest with a request.
+fn call(program: &Path, function: &str, request: &str) -> std::io::Result<Ended> {
     let mut child = Command::new(program)
-        .arg("call")
+        .arg(function)
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

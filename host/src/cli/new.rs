@@ -20,6 +20,8 @@ use super::{
 /// answers with a ConfigMap and a Deployment. A Reconciler, a sample and a golden case are included.
 ///
 /// With `--minimal`, the answer is one ConfigMap, and there is no config, no status and no README.
+///
+/// With `--view`, the guest serves a read-only view of ConfigMaps instead of reconciling a custom resource.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,6 +30,9 @@ Examples:
 
   # Begin with as little as possible
   pintle new greeting --minimal
+
+  # Create a guest that serves a view
+  pintle new summary --view
 
   # Choose the group, the kind and the directory
   pintle new pages --group example.org \\
@@ -44,17 +49,21 @@ pub(super) struct New {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// API group of the custom resource
+    /// API group of the custom resource or the view
     #[arg(long, default_value = "example.com")]
     group: String,
 
-    /// Kind of the custom resource [default: NAME in CamelCase]
+    /// Kind of the custom resource or the view [default: NAME in CamelCase]
     #[arg(long)]
     kind: Option<String>,
 
     /// Create the least guest that works
-    #[arg(long)]
+    #[arg(long, conflicts_with = "view")]
     minimal: bool,
+
+    /// Create a guest that serves a view
+    #[arg(long)]
+    view: bool,
 
     /// Directory of the SDK, `guest-sdk` in the sources of Pintle. A relative path stays relative in Cargo.toml, and so does a path
     /// within one repository [default: the sources that this pintle was built from]
@@ -63,15 +72,15 @@ pub(super) struct New {
 }
 
 /// The files of every guest, with placeholders.
-const COMMON: [(&str, &str); 3] = [
+const COMMON: [(&str, &str); 2] = [
     ("Cargo.toml", include_str!("../../templates/guest/Cargo.toml.in")),
     (".gitignore", include_str!("../../templates/guest/gitignore.in")),
-    ("src/bin/schema.rs", include_str!("../../templates/guest/src/bin/schema.rs")),
 ];
 
 /// The other files of the full guest.
-const FULL: [(&str, &str); 8] = [
+const FULL: [(&str, &str); 9] = [
     ("README.md", include_str!("../../templates/guest/README.md")),
+    ("src/bin/schema.rs", include_str!("../../templates/guest/src/bin/schema.rs")),
     ("src/lib.rs", include_str!("../../templates/guest/src/lib.rs")),
     ("src/resource.rs", include_str!("../../templates/guest/src/resource.rs")),
     ("crd.yaml", include_str!("../../templates/guest/crd.yaml")),
@@ -82,13 +91,24 @@ const FULL: [(&str, &str); 8] = [
 ];
 
 /// The other files of the minimal guest.
-const MINIMAL: [(&str, &str); 6] = [
+const MINIMAL: [(&str, &str); 7] = [
+    ("src/bin/schema.rs", include_str!("../../templates/guest/src/bin/schema.rs")),
     ("src/lib.rs", include_str!("../../templates/minimal/src/lib.rs")),
     ("crd.yaml", include_str!("../../templates/minimal/crd.yaml")),
     ("config.schema.json", include_str!("../../templates/minimal/config.schema.json")),
     ("reconciler.yaml", include_str!("../../templates/minimal/reconciler.yaml")),
     ("sample.yaml", include_str!("../../templates/minimal/sample.yaml")),
     ("cases/sample.yaml", include_str!("../../templates/minimal/cases/sample.yaml")),
+];
+
+/// The other files of a guest that serves a view.
+const VIEW: [(&str, &str); 6] = [
+    ("src/bin/schema.rs", include_str!("../../templates/view/src/bin/schema.rs")),
+    ("src/lib.rs", include_str!("../../templates/view/src/lib.rs")),
+    ("src/view.rs", include_str!("../../templates/view/src/view.rs")),
+    ("views.json", include_str!("../../templates/view/views.json")),
+    ("sample.yaml", include_str!("../../templates/view/sample.yaml")),
+    ("cases/sample.yaml", include_str!("../../templates/view/cases/sample.yaml")),
 ];
 
 /// Crates that a guest is built with: another of their name would be taken for them.
@@ -128,13 +148,22 @@ impl New {
             .map_err(|error| Problem::new(format!("{} cannot be created: {error}", dir.display())))?;
         let is_relative = self.sdk.as_deref().is_some_and(Path::is_relative);
         names.sdk = dependency(&names.sdk, &dir.canonicalize()?, is_relative, &|path| path.exists());
-        for (file, template) in COMMON.iter().chain(if self.minimal { &MINIMAL[..] } else { &FULL }) {
+        let files = match (self.minimal, self.view) {
+            (_, true) => &VIEW[..],
+            (true, false) => &MINIMAL,
+            (false, false) => &FULL,
+        };
+        for (file, template) in COMMON.iter().chain(files) {
             write(&dir.join(file), &names.fill(template))?;
         }
         let dir = dir.display();
         let Names { name, kind, group, .. } = &names;
+        let (does, last) = match self.view {
+            true => ("serves the view", format!("render {dir}/{name}.wasm -f {dir}/sample.yaml -o table")),
+            false => ("reconciles", format!("simulate {dir}/{name}.wasm")),
+        };
         output::print(&format!(
-            "{dir}: a guest that reconciles {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n  pintle check {dir}/{name}.wasm\n  pintle simulate {dir}/{name}.wasm\n"
+            "{dir}: a guest that {does} {kind} ({group}/v1)\n\nNext:\n  pintle build {dir}\n  pintle test {dir}/{name}.wasm {dir}/cases\n  pintle check {dir}/{name}.wasm\n  pintle {last}\n"
         ))?;
         Ok(CommandStatus::Fine)
     }
@@ -155,6 +184,7 @@ impl New {
         let is_kind = kind.starts_with(|first: char| first.is_ascii_uppercase())
             && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
         // The names that the guest's own sources use.
+        let of_view = ["Column", "ColumnType", "Shown", "View", "ViewManifest"];
         let taken = [
             "Child",
             "ChildKind",
@@ -183,7 +213,8 @@ impl New {
             "Serialize",
             "String",
         ];
-        if !is_kind || taken.contains(&kind.as_str()) {
+        let is_taken = taken.contains(&kind.as_str()) || self.view && of_view.contains(&kind.as_str());
+        if !is_kind || is_taken {
             let message = format!("{kind:?} cannot be the kind");
             return Err(Problem::new(message)
                 .hint("name one in CamelCase with --kind, other than a word of the contract"));
@@ -198,6 +229,7 @@ impl New {
             kind,
             group: self.group.clone(),
             sdk: self.sdk()?,
+            has_view: self.view,
         })
     }
 
@@ -220,10 +252,16 @@ struct Names {
     plural: String,
     group: String,
     sdk: PathBuf,
+    /// Whether the guest serves a view instead of reconciling.
+    has_view: bool,
 }
 
 impl Names {
     fn fill(&self, template: &str) -> String {
+        let (generated, calls) = match self.has_view {
+            true => ("views.json", "`show` or `store`"),
+            false => ("crd.yaml and config.schema.json", "`call`"),
+        };
         // A path may hold what ends a string in TOML.
         let sdk = self.sdk.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
         template
@@ -233,6 +271,8 @@ impl Names {
             .replace("__SINGULAR__", &self.kind.to_lowercase())
             .replace("__PLURAL__", &self.plural)
             .replace("__GROUP__", &self.group)
+            .replace("__GENERATED__", generated)
+            .replace("__CALLS__", calls)
             .replace("__SDK_COMMENT__", if self.sdk.is_absolute() { SDK_COMMENT } else { "" })
             .replace("__SDK_README__", if self.sdk.is_absolute() { ABSOLUTE } else { RELATIVE })
             .replace("__SDK__", &sdk)
@@ -281,20 +321,34 @@ fn write(path: &Path, text: &str) -> Result<(), Problem> {
 mod tests {
     use super::*;
 
+    fn names(name: &str, has_view: bool) -> Names {
+        let kind = camel_case(name);
+        let (plural, group) = (plural(&kind), "example.com".to_owned());
+        Names { name: name.to_owned(), kind, plural, group, sdk: "/sdk".into(), has_view }
+    }
+
     #[test]
     fn no_placeholder_is_left() {
-        let names = Names {
-            name: "photo-album".into(),
-            kind: camel_case("photo-album"),
-            plural: plural("PhotoAlbum"),
-            group: "example.com".into(),
-            sdk: "/sdk".into(),
-        };
+        let names = names("photo-album", false);
         assert_eq!((names.kind.as_str(), names.plural.as_str()), ("PhotoAlbum", "photoalbums"));
-        for (file, template) in COMMON.iter().chain(&FULL).chain(&MINIMAL) {
+        for (file, template) in COMMON.iter().chain(&FULL).chain(&MINIMAL).chain(&VIEW) {
             let text = names.fill(template);
             assert!(!text.contains("__"), "{file}: {text}");
         }
+    }
+
+    #[test]
+    fn a_read_only_view_is_written_in_less_than_thirty_lines() {
+        let (_, view) = VIEW.iter().find(|(file, _)| *file == "src/view.rs").unwrap();
+        assert!(view.lines().count() < 30, "{}", view.lines().count());
+        // The first line says what the file is; the page says it otherwise.
+        let written = names("summary", true).fill(view);
+        let (_, code) = written.split_once("\n\n").unwrap();
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/views.md");
+        assert!(
+            fs::read_to_string(page).unwrap().contains(code),
+            "docs/views.md shows another view:\n{code}"
+        );
     }
 
     #[test]

@@ -15,7 +15,6 @@ use kube::{
 use pintle_api::{self as api, Module, ModuleObjects, Reconciler};
 use pintle_kubernetes::connect::Connect;
 use pintle_offline as offline;
-use pintle_schema::config_schema;
 use pintle_wit::{names, syntax};
 use semver::Version;
 use serde_json::json;
@@ -271,8 +270,8 @@ fn version_in(name: &str) -> Option<&str> {
 /// Loads the bytes as the operator will.
 fn check(bytes: &[u8], file: &Path) -> Result<Guest, Problem> {
     let module = offline::engine()?.load(bytes, None).map_err(|failure| module::refused(file, &failure))?;
-    config_schema::supports(module.manifest()).map_err(|refused| module::refused(file, &refused.failure))?;
-    Ok(Guest { digest: module.digest().to_string(), version: module.manifest().version.clone() })
+    module::supports(&module).map_err(|failure| module::refused(file, &failure))?;
+    Ok(Guest { digest: module.digest().to_string(), version: module.version().to_owned() })
 }
 
 /// A DNS subdomain, short enough for the names of further parts.

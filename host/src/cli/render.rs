@@ -1,13 +1,20 @@
 //! The command `pintle render`: it prints what a guest answers, without a cluster.
 
+mod views;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use pintle_engine::Module;
 use pintle_offline as offline;
 use pintle_offline::{
-    case, documents, run,
-    setting::{NOW, Setting, SettingError, with_crds},
+    case,
+    documents::{self, Document},
+    run,
+    setting::{Setting, SettingError, with_crds},
 };
+use pintle_runtime::clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -30,6 +37,9 @@ use super::{
 /// needs, patches and evictions.
 ///
 /// If there is no answer, `failure` is printed instead and the exit code is 1.
+///
+/// If the files contain objects behind a view of the guest instead, the output has what the view shows of them: as objects, or as
+/// the table of `kubectl get` with `-o table`. The files can also contain Views, which name the views and have their configs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,6 +54,10 @@ Examples:
   pintle render guest.wasm -f webserver.yaml -o json |
     jq -r '.children[].metadata.name'
 
+  # Print what a view shows of some Pods
+  kubectl get pods -o yaml |
+    pintle render farm.wasm -f - -o table
+
   # Read the objects from a cluster
   kubectl get webserver,deployment -l app=web -o yaml |
     pintle render guest.wasm -f -")]
@@ -55,9 +69,9 @@ pub(super) struct Render {
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1)]
     filenames: Vec<PathBuf>,
 
-    /// Time of the call (RFC 3339)
-    #[arg(long, value_name = "TIME", default_value = NOW)]
-    now: String,
+    /// Time of the call (RFC 3339) [default: 2000-01-01T00:00:00Z; for a table, the time of this machine]
+    #[arg(long, value_name = "TIME")]
+    now: Option<String>,
 
     /// Print the children with the fields that the host adds: owner reference, labels and hash
     #[arg(long)]
@@ -71,9 +85,28 @@ pub(super) struct Render {
     #[arg(long)]
     no_native: bool,
 
-    /// Output format. One of yaml or json
-    #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
-    output: Data,
+    /// Output format. One of yaml or json, and for views also table or wide
+    #[arg(
+        short,
+        long,
+        value_name = "yaml|json|table|wide",
+        default_value = "yaml",
+        hide_possible_values = true
+    )]
+    output: Form,
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// YAML.
+    Yaml,
+    /// JSON, indented.
+    Json,
+    /// As `kubectl get` prints it.
+    Table,
+    /// With the columns of low priority.
+    Wide,
 }
 
 /// The answer as it is printed.
@@ -99,20 +132,33 @@ impl Render {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         let engine = offline::engine()?;
         let module = module::load(&engine, &self.module)?;
-        let now = case::time(Some(&self.now)).map_err(|error| Problem::new(format!("--now: {error}")))?;
+        let documents = documents::read(&self.filenames)?;
+        if views::are_backing(&module, &documents) {
+            return self.views(&module, documents);
+        }
+        let guest = module::guest_of(&module, &self.module)?;
+        let output = match self.output {
+            Form::Yaml => Data::Yaml,
+            Form::Json => Data::Json,
+            Form::Table | Form::Wide => {
+                return Err(Problem::new("the answer of a guest is no table")
+                    .hint("a table is printed of what a view shows; use -o yaml or -o json"));
+            }
+        };
+        let now = self.time()?;
         let beside = module::crds_beside(&self.module, self.no_crd)?;
-        let documents = with_crds(module.manifest(), documents::read(&self.filenames)?, &beside);
-        let setting = match Setting::new(&module, documents, Vec::new(), now) {
+        let documents = with_crds(guest.manifest(), documents, &beside);
+        let setting = match Setting::new(&guest, documents, Vec::new(), now) {
             Ok(setting) => setting,
             Err(SettingError::Refused { source_name, failure }) => {
-                return self.fail(&format!("{source_name}: {failure}"), &failure);
+                return fail(&format!("{source_name}: {failure}"), &failure, output);
             }
             Err(error) => return Err(Problem::new(error.to_string())),
         };
         for unused in &setting.unused {
             eprintln!("warning: {unused}");
         }
-        let report = run::run(&module, &setting, false);
+        let report = run::run(&guest, &setting, false);
         let failed = match (&report.failure, &report.violation) {
             (Some((blame, failure)), _) => Some((format!("{}: {failure}", blame.what()), failure)),
             (None, Some(failure)) => Some((failure.to_string(), failure)),
@@ -120,9 +166,9 @@ impl Render {
         };
         if let Some((message, failure)) = failed {
             let native = Native::new(&self.module, !self.no_native);
-            let said = report.trapped.as_deref().and_then(|request| native.says(request));
+            let said = report.trapped.as_ref().and_then(|at| native.says(at.function, &at.request));
             let said = said.map(|said| format!("\n{said}")).unwrap_or_default();
-            return self.fail(&format!("{message}{said}"), failure);
+            return fail(&format!("{message}{said}"), failure, output);
         }
         module::warn_unchecked(&report.unchecked);
         for refused in &report.refused {
@@ -143,17 +189,33 @@ impl Render {
             needs: answer.needs,
             ready,
         };
-        output::print(&output::text(&rendered, self.output)?)?;
+        output::print(&output::text(&rendered, output)?)?;
         Ok(CommandStatus::Fine)
     }
 
-    fn fail(&self, message: &str, failure: &pintle_wit::Failure) -> Result<CommandStatus, Problem> {
-        eprintln!("error: {message}");
-        let mut failure = serde_json::to_value(failure)?;
-        if let Some(fields) = failure.as_object_mut() {
-            fields.remove("apiVersion");
-        }
-        output::print(&output::text(&serde_json::json!({ "failure": failure }), self.output)?)?;
-        Ok(CommandStatus::Failed)
+    /// The time of the call.
+    fn time(&self) -> Result<Timestamp, Problem> {
+        case::time(self.now.as_deref()).map_err(|error| Problem::new(format!("--now: {error}")))
     }
+
+    /// Prints what the views of a module show of objects.
+    fn views(&self, module: &Module, documents: Vec<Document>) -> Result<CommandStatus, Problem> {
+        let now = match (self.output, &self.now) {
+            (Form::Table | Form::Wide, None) => clock::now(),
+            _ => self.time()?,
+        };
+        let beside = module::crds_beside(&self.module, self.no_crd)?;
+        let native = Native::new(&self.module, !self.no_native);
+        views::render(module, documents, &beside, self.output, now, &native)
+    }
+}
+
+fn fail(message: &str, failure: &pintle_wit::Failure, output: Data) -> Result<CommandStatus, Problem> {
+    eprintln!("error: {message}");
+    let mut failure = serde_json::to_value(failure)?;
+    if let Some(fields) = failure.as_object_mut() {
+        fields.remove("apiVersion");
+    }
+    output::print(&output::text(&serde_json::json!({ "failure": failure }), output)?)?;
+    Ok(CommandStatus::Failed)
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use pintle_engine::Module;
+use pintle_engine::Guest;
 use pintle_offline as offline;
 use pintle_offline::{documents, setting::default_spec};
 use pintle_runtime::clock;
@@ -170,10 +170,10 @@ impl Simulate {
             None => None,
         };
         let engine = offline::engine()?;
-        let module = module::load(&engine, &self.module)?;
+        let guest = module::load_guest(&engine, &self.module)?;
         let bytes = std::fs::read(&self.module)?;
         let setting =
-            Setting::new(&self.crds(&module)?, &[(MODULE.into(), bytes)], &[], &[self.reconciler(&module)?])
+            Setting::new(&self.crds(&guest)?, &[(MODULE.into(), bytes)], &[], &[self.reconciler(&guest)?])
                 .map_err(not_set_up)?;
         let mut subjects = Vec::new();
         for path in self.scenarios()? {
@@ -181,7 +181,7 @@ impl Simulate {
             if replay.as_ref().is_some_and(|replay| replay.scenario != file) {
                 continue;
             }
-            let kind = &module.manifest().reconciles.kind;
+            let kind = &guest.manifest().reconciles.kind;
             let text = scenario_of(&path, &documents::read_text(&path)?, kind)?;
             let simulation = Simulation::new(&setting, &file, &text, &no_modules)?.must_be_ready();
             let reference = simulation.reference(0)?;
@@ -296,7 +296,7 @@ impl Simulate {
         let colours = Colours::of_stdout();
         let Failure { replay, outcome } = failure;
         let Some(broken) = &outcome.broken else { return Ok(String::new()) };
-        let said = outcome.trapped.as_deref().and_then(|request| native.says(request));
+        let said = outcome.trapped.as_deref().and_then(|request| native.says("call", request));
         let said = said.map(|said| format!("  {said}\n")).unwrap_or_default();
         if matches!(broken.property, Property::Ready | Property::Fits) {
             return Ok(format!(
@@ -363,7 +363,7 @@ impl Simulate {
             data["found"] = broken.what.trim_end().into();
             data["advice"] = broken.property.advice().into();
         }
-        if let Some(said) = outcome.trapped.as_deref().and_then(|request| native.says(request)) {
+        if let Some(said) = outcome.trapped.as_deref().and_then(|request| native.says("call", request)) {
             data["native"] = said.into();
         }
         if let Some(Differing { about, before, after }) = &outcome.differing {
@@ -401,14 +401,14 @@ impl Simulate {
         }
     }
 
-    fn crds(&self, module: &Module) -> Result<Vec<Value>, Problem> {
+    fn crds(&self, guest: &Guest) -> Result<Vec<Value>, Problem> {
         let beside = self.module.with_file_name("crd.yaml");
         let files = match self.crds.as_slice() {
             [] if beside.is_file() && !self.no_crd => std::slice::from_ref(&beside),
             files => files,
         };
         if files.is_empty() {
-            return Ok(vec![open_crd(module)]);
+            return Ok(vec![open_crd(guest)]);
         }
         let mut crds = Vec::new();
         for file in files {
@@ -417,7 +417,7 @@ impl Simulate {
         Ok(crds)
     }
 
-    fn reconciler(&self, module: &Module) -> Result<Value, Problem> {
+    fn reconciler(&self, guest: &Guest) -> Result<Value, Problem> {
         let mut reconciler = match &self.reconciler {
             Some(file) => {
                 let found = read(file)?.into_iter().find(|object| object["kind"] == "Reconciler");
@@ -425,7 +425,7 @@ impl Simulate {
             }
             None => json!({
                 "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler",
-                "metadata": {"name": module.manifest().name}, "spec": default_spec(module.manifest()),
+                "metadata": {"name": guest.manifest().name}, "spec": default_spec(guest.manifest()),
             }),
         };
         reconciler["spec"]["module"] = MODULE.into();
@@ -440,8 +440,8 @@ fn read(file: &Path) -> Result<Vec<Value>, Problem> {
 }
 
 /// A CRD of the kind that a guest reconciles, that takes anything.
-fn open_crd(module: &Module) -> Value {
-    let kind = &module.manifest().reconciles;
+fn open_crd(guest: &Guest) -> Value {
+    let kind = &guest.manifest().reconciles;
     let plural = plural(&kind.kind);
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut status = anything.clone();

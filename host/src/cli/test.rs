@@ -9,10 +9,12 @@ use clap::Args;
 use pintle_engine::Module;
 use pintle_offline as offline;
 use pintle_offline::{
-    case::{self, Shown},
+    case::{self, CaseResult},
     documents::{self, Document},
+    views::case::{self as view_case, AnyCase},
 };
 use pintle_wit::Kind;
+use serde::Serialize;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
@@ -34,6 +36,11 @@ use super::{
 ///
 /// Every call is made twice and with the observed children in another order. The answers must be the same. A second pass over the
 /// result must have nothing to do.
+///
+/// A case with `view` is about a view. It has `show`, a list of objects of the backing kind, or `store`, with the `object` that
+/// somebody writes and the `current` object of the backing kind, or both. `config` is optional. `expect` has `shown`, with `object` or
+/// `failure` for each object, and `stored`, with the stored fields, or `failure`. The laws of views are checked on the objects of the
+/// case.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +50,7 @@ Examples:
   # Run one case
   pintle test guest.wasm cases/sample.yaml
 
-  # Write the present answers into the cases
+  # Write the answers into the cases
   pintle test guest.wasm cases --update
   git diff cases")]
 pub(super) struct Test {
@@ -134,6 +141,34 @@ impl Test {
         beside: &[Document],
         native: &Native<'_>,
     ) -> Result<CaseReport, Problem> {
+        match view_case::read(file) {
+            Ok(AnyCase::Root(case)) => {
+                let guest = module.guest().ok_or_else(|| {
+                    anyhow::anyhow!(
+                        "{}: the module serves views alone: name the case's with `view`",
+                        file.display()
+                    )
+                });
+                self.settle(file, guest.and_then(|guest| case::judge(&guest, file, &case, beside)), native)
+            }
+            Ok(AnyCase::View(case)) => {
+                let views = module
+                    .views()
+                    .ok_or_else(|| anyhow::anyhow!("{}: the module serves no views", file.display()));
+                let verdict = views.and_then(|views| view_case::judge(&views, file, &case, beside));
+                self.settle(file, verdict, native)
+            }
+            Err(error) => self.settle(file, Err::<CaseResult, _>(error), native),
+        }
+    }
+
+    /// Says what came of a case, and writes its expectations where that is wanted.
+    fn settle<Found: Serialize + PartialEq>(
+        &self,
+        file: &Path,
+        verdict: anyhow::Result<CaseResult<Found>>,
+        native: &Native<'_>,
+    ) -> Result<CaseReport, Problem> {
         let mut outcome = CaseReport {
             path: file.to_owned(),
             passed: false,
@@ -143,7 +178,7 @@ impl Test {
             unchecked: BTreeSet::new(),
         };
         // A case that cannot be read is a case that failed: the others still run.
-        let verdict = match case::read(file).and_then(|case| case::judge(module, file, &case, beside)) {
+        let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
                 outcome.problems.push(format!("{error:#}"));
@@ -162,7 +197,7 @@ impl Test {
             );
         } else if self.update && verdict.expected.as_ref() != Some(&verdict.found) {
             let text = documents::read_text(file)?;
-            let expect = output::yaml(&json_of(&verdict.found))?;
+            let expect = output::yaml(&Expectation { expect: &verdict.found })?;
             std::fs::write(file, case::updated(&text, &expect))
                 .map_err(|error| Problem::new(format!("{} cannot be written: {error}", file.display())))?;
             outcome.updated = true;
@@ -182,18 +217,14 @@ impl Test {
             }
             Some(_) => {}
         }
-        outcome.problems.extend(verdict.trapped.and_then(|request| native.says(&request)));
+        outcome.problems.extend(verdict.trapped.and_then(|at| native.says(at.function, &at.request)));
         Ok(outcome)
     }
 }
 
-fn json_of(found: &Shown) -> Expectation<'_> {
-    Expectation { expect: found }
-}
-
-#[derive(serde::Serialize)]
-struct Expectation<'a> {
-    expect: &'a Shown,
+#[derive(Serialize)]
+struct Expectation<'a, Found> {
+    expect: &'a Found,
 }
 
 /// How many lines around a difference are shown: enough to see which object it is in.

@@ -7,6 +7,7 @@ use pintle_api as api;
 use pintle_core::POLICY_VERSION;
 use pintle_kubernetes::connect::Connect;
 use pintle_schema::builtin;
+use pintle_wit::worlds;
 use serde::Serialize;
 
 use super::{
@@ -88,7 +89,7 @@ impl Client {
             version: env!("CARGO_PKG_VERSION"),
             contract: Contract {
                 api_version: pintle_wit::API_VERSION,
-                interfaces: vec![pintle_wit::INTERFACE],
+                interfaces: vec![worlds::reconciler::INTERFACE, worlds::viewer::INTERFACE],
             },
             policy_version: POLICY_VERSION,
             kubernetes: builtin::KUBERNETES,

@@ -85,7 +85,7 @@ fn declaring(manifest: &str, kinds: &[String], more: &Map<String, Value>) -> any
 }
 
 /// Where `cargo xtask guests` puts them.
-fn guests() -> PathBuf {
+pub(crate) fn guests() -> PathBuf {
     if let Some(folder) = env::var_os("PINTLE_GUEST_DIR") {
         return folder.into();
     }

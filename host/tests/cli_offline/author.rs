@@ -3,6 +3,8 @@
 
 use std::{fs, thread};
 
+use pintle_engine::CallLimits;
+
 use super::folder::{Folder, Run};
 
 /// The story of the README, from an empty folder outside of the repository.
@@ -30,13 +32,59 @@ fn a_minimal_guest_builds_and_passes_its_case() {
     assert!(!folder.path("photo-album/README.md").exists());
 }
 
+#[test]
+fn a_new_guest_that_serves_a_view_builds_keeps_the_laws_and_passes_its_case() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "summary", "--view"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        run.stdout.starts_with("summary: a guest that serves the view Summary (example.com/v1)\n"),
+        "{run:?}"
+    );
+    let before = folder.read("summary/views.json");
+    let run = folder.run(&["build", "summary"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        run.stderr.ends_with("building the schema generator (1 of 2)\nbuilding the module (2 of 2)\n"),
+        "{run:?}"
+    );
+    assert_eq!(before, folder.read("summary/views.json"), "what `new` writes is what `build` generates");
+    let run = folder.run(&["test", "summary/summary.wasm", "summary/cases"]);
+    assert_eq!(run.stdout, "ok      summary/cases/sample.yaml\n1 passed, 0 failed\n", "{run:?}");
+    let run = folder.run(&["check", "summary/summary.wasm"]);
+    assert!(run.code == 0 && run.stdout.contains("summaries: hold on 10"), "{run:?}");
+    let render = ["render", "summary/summary.wasm", "-f", "summary/sample.yaml", "-o", "table"];
+    let run = folder.run(&render);
+    assert_eq!(run.stdout, "NAME     ENTRIES   AGE\nsample   2\n", "{run:?}");
+
+    // A panic of `show` is told by a native run, as one of `reconcile` is.
+    let view = folder.read("summary/src/view.rs");
+    folder.write(
+        "summary/src/view.rs",
+        view.replace(
+            "Ok(Self {",
+            "assert!(config_map[\"data\"].is_null(), \"too much\");\n        Ok(Self {",
+        ),
+    );
+    assert_eq!(folder.run(&["build", "summary"]).code, 0);
+    let run = folder.run(&render);
+    assert!(
+        run.code == 1
+            && run.stderr.contains("native run: panicked at src/view.rs:")
+            && run.stderr.contains("too much"),
+        "{run:?}"
+    );
+    let run = folder.run(&["test", "summary/summary.wasm", "summary/cases"]);
+    assert!(run.code == 1 && run.stdout.contains("native run: panicked at src/view.rs:"), "{run:?}");
+}
+
 fn builds_and_passes(folder: &Folder) {
     let generated = ["photo-album/crd.yaml", "photo-album/config.schema.json"];
     let before = generated.map(|file| folder.read(file));
     let run = folder.run(&["build", "photo-album"]);
     assert_eq!(run.code, 0, "{run:?}");
     // Without a terminal, cargo says nothing unless something is wrong.
-    let told = "building the CRD generator (1 of 2)\nbuilding the module (2 of 2)\n";
+    let told = "building the schema generator (1 of 2)\nbuilding the module (2 of 2)\n";
     assert!(run.stderr.ends_with(told) && !run.stderr.contains("Compiling"), "{run:?}");
     assert_eq!(
         before,
@@ -67,6 +115,69 @@ fn minimal(folder: &Folder, dir: &str, from: &str, to: &str) {
     let run = folder.run(&["new", "greeter", "--minimal", "--dir", dir]);
     assert_eq!(run.code, 0, "{run:?}");
     change(folder, dir, from, to);
+}
+
+/// A view of Greeters, as the SDK's documentation writes one.
+const VIEW: &str = r#"
+/// What is seen of a Greeter.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Glance {
+    spec: GlanceSpec,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct GlanceSpec {
+    text: String,
+}
+
+impl pintle_guest::View for Glance {
+    type Backing = Object<Spec>;
+    type Shown = Glance;
+    type Config = NoConfig;
+    const NAME: &'static str = "glances";
+    fn manifest() -> pintle_guest::ViewManifest {
+        let shown = pintle_guest::Shown::new("seen.example.com/v1", "Glance", "glances");
+        pintle_guest::ViewManifest::new(Greeter::manifest().reconciles, &["spec"], shown)
+    }
+    fn show(greeter: Object<Spec>, _: &NoConfig) -> Result<Glance, Failure> {
+        Ok(Glance { spec: GlanceSpec { text: greeter.spec.text } })
+    }
+}
+
+/// The views.
+pub struct Seen;
+
+impl pintle_guest::Views for Seen {
+    const NAME: &'static str = "greeter";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type All = (Glance,);
+}
+"#;
+
+#[test]
+fn a_guest_that_reconciles_and_serves_views_is_one_module() {
+    let folder = Folder::new();
+    minimal(&folder, "greeter", "export!(Greeter);", "export!(Greeter, views: Seen);");
+    let sources = folder.read("greeter/src/lib.rs");
+    folder.write("greeter/src/lib.rs", format!("{sources}{VIEW}"));
+    let program = folder.read("greeter/src/bin/schema.rs");
+    let both = program.replace("run::<greeter::Greeter>", "run_both::<greeter::Greeter, greeter::Seen>");
+    folder.write("greeter/src/bin/schema.rs", both);
+    let run = folder.run(&["build", "greeter"]);
+    assert!(run.code == 0 && run.stdout.contains("\nViews        glances: "), "{run:?}");
+    let run = folder.run(&["test", "greeter/greeter.wasm", "greeter/cases"]);
+    assert_eq!(run.code, 0, "it reconciles as before: {run:?}");
+
+    let bytes = fs::read(folder.path("greeter/greeter.wasm")).unwrap();
+    let module = pintle_offline::engine().unwrap().load(&bytes, None).unwrap();
+    let request = r#"{"apiVersion":"guest.pintle.dev/v1","view":"glances","objects":[{"metadata":{"name":"a"},"spec":{"text":"hello"}}]}"#;
+    let shown = module.views().unwrap().show(request, 1, &CallLimits::default()).unwrap();
+    assert_eq!(
+        shown.text,
+        r#"{"apiVersion":"guest.pintle.dev/v1","items":[{"object":{"spec":{"text":"hello"}}}]}"#
+    );
 }
 
 fn change(folder: &Folder, dir: &str, from: &str, to: &str) {

@@ -147,7 +147,10 @@ fn the_version_is_that_of_the_client_the_contract_and_the_host() {
     let run = folder.run(&["version", "--kubeconfig", "kubeconfig", "-o", "json"]);
     let data: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(data["cluster"]["host"]["version"], "0.2.0");
-    assert_eq!(data["client"]["contract"]["interfaces"], json!(["pintle:guest/guest@0.1.0"]));
+    assert_eq!(
+        data["client"]["contract"]["interfaces"],
+        json!(["pintle:guest/guest@0.1.0", "pintle:guest/views@0.1.0"])
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pintle_engine::fixtures;
+use pintle_engine::fixtures::{self, views::Outcome};
 use serde_json::{Value, json};
 
 use super::{
@@ -245,6 +245,35 @@ fn a_file_that_is_no_module_is_told_with_what_to_run_instead() {
         // What has objects is for `render`; here a module is pushed.
         let hint = if file == "thing.yaml" { "pintle push a-0.1.0 MODULE\n" } else { hint };
         assert!(run.code != 0 && run.stderr.ends_with(hint), "push {file}: {run:?}");
+    }
+}
+
+#[test]
+fn a_module_that_only_serves_views_is_shown_with_them_and_reconciles_nothing() {
+    const VIEWS: &str = "things: example.com/v1 Thing of v1 ConfigMap, writable";
+    let manifest = fixtures::views::manifest("thing");
+    let folder = folder(&fixtures::views::serves(&manifest, Outcome::Trap, Outcome::Trap));
+    folder.write("thing.yaml", THING);
+    let run = folder.run(&["check", "guest.wasm"]);
+    // It traps, which is all that speaks against it.
+    assert!(run.stdout.contains(VIEWS) && !run.stdout.contains("Reconciles"), "{run:?}");
+    assert!(run.code == 1 && run.stderr.contains("every call is answered: GuestTrapped"), "{run:?}");
+    let run = folder.run(&["check", "guest.wasm", "-o", "json"]);
+    let data: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(data["exports"], json!(["pintle:guest/views@0.1.0"]));
+    assert_eq!(data["viewsManifest"]["views"][0]["shown"]["plural"], "things");
+    assert_eq!(data.get("manifest"), None);
+    let run = folder.run(&["render", "guest.wasm", "-f", "thing.yaml"]);
+    assert!(
+        run.code == 2 && run.stderr.contains(&format!("\nhint: the views of the module: {VIEWS}\n")),
+        "{run:?}"
+    );
+    for arguments in [&["simulate", "guest.wasm"][..], &["rbac", "guest.wasm"]] {
+        let run = folder.run(arguments);
+        let told = format!(
+            "error: guest.wasm reconciles nothing; it serves views: {VIEWS}\nhint: see what is known of it with: pintle check guest.wasm\n"
+        );
+        assert_eq!((run.code, run.stderr), (2, told), "{arguments:?}");
     }
 }
 

@@ -198,6 +198,7 @@ impl<'a> Starting<'a> {
             .text("requestheader-username-headers", "X-Remote-User")
             .text("requestheader-group-headers", "X-Remote-Group")
             .text("requestheader-extra-headers-prefix", "X-Remote-Extra-")
+            .text("requestheader-uid-headers", "X-Remote-Uid")
             .path("proxy-client-cert-file", proxy_client.certificate)
             .path("proxy-client-key-file", proxy_client.key)
             .path("audit-policy-file", policy)

@@ -2,7 +2,7 @@
 //!
 //! It has no dependencies, because `cargo xtask` waits for it.
 
-/// The guests.
+/// The guests that reconcile.
 pub const GUESTS: [Entry; 3] = [
     Entry {
         name: "darkroom",
@@ -19,7 +19,26 @@ pub const GUESTS: [Entry; 3] = [
     },
 ];
 
-/// A guest of this repository.
+/// The guests that only serve views. They have no CRD, no role and no Reconciler.
+pub const VIEW_GUESTS: [ViewGuest; 1] = [ViewGuest { name: "farm", bytes_max: 120_000 }];
+
+/// A guest of this repository that only serves views.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewGuest {
+    /// Its name: in its manifest, and as a file in `target/guests`.
+    pub name: &'static str,
+    /// The largest size of its component, in bytes.
+    pub bytes_max: u64,
+}
+
+impl ViewGuest {
+    /// Its folder. Its package has the same name.
+    pub fn folder(&self) -> String {
+        format!("guest-{}", self.name)
+    }
+}
+
+/// A guest of this repository that reconciles.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its name: in its manifest, as a file in `target/guests`, and as a Reconciler in `deploy/samples`.
@@ -56,22 +75,20 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{collections::BTreeSet, fs, path::Path};
 
     use super::*;
 
     #[test]
     fn the_list_has_every_guest_of_the_repository_with_its_files() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap());
-        let mut there: Vec<String> = folders
-            .filter(|entry| entry.path().join("cases").is_dir())
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        there.sort_unstable();
-        let mut listed: Vec<String> = GUESTS.iter().map(Entry::folder).collect();
-        listed.sort_unstable();
-        assert_eq!(there, listed);
+        let folders_with = |file: &str| {
+            let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap());
+            let names = folders.filter(|entry| entry.path().join(file).exists());
+            names.filter_map(|entry| entry.file_name().into_string().ok()).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(folders_with("cases"), GUESTS.iter().map(Entry::folder).collect());
+        assert_eq!(folders_with("views.json"), VIEW_GUESTS.iter().map(ViewGuest::folder).collect());
         for guest in GUESTS {
             for file in [guest.deployed_crd(), guest.role(), guest.reconciler()] {
                 assert!(root.join(&file).is_file(), "{file}");

@@ -1,4 +1,4 @@
-//! The conditions that the host sets on Modules and Reconcilers besides `Ready`, `Reconciling` and `Stalled`.
+//! The conditions that the host sets on Modules, Reconcilers and Views besides `Ready`, `Reconciling` and `Stalled`.
 
 use super::Object;
 
@@ -29,6 +29,8 @@ pub const IN_USE: &str = "InUse";
 pub const DRIFT_UNWATCHED: &str = "DriftUnwatched";
 /// Objects shown to a guest whose changes are not seen at once.
 pub const NEEDS_UNWATCHED: &str = "NeedsUnwatched";
+/// Whether the API server sends requests for a View to the gateway.
+pub const REGISTERED: &str = "Registered";
 /// Whether the roots of a Reconciler are ready.
 pub const ROOTS_READY: &str = "RootsReady";
 /// A CRD without a status.
@@ -101,5 +103,12 @@ pub const CONDITION_TYPES: &[ConditionType] = &[
         is_good: false,
         means: "The CRD of the roots does not declare all that the host writes into a status. The message names what.",
         remedy: "Add it to the CRD, or leave it where no guest needs it.",
+    },
+    ConditionType {
+        name: REGISTERED,
+        on: Object::View,
+        is_good: true,
+        means: "The API server sends requests for the View's group and version to the gateway.",
+        remedy: "Where it is False, apply what `pintle rbac view/NAME` prints, or look at the APIService.",
     },
 ];

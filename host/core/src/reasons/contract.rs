@@ -21,14 +21,14 @@ registry! {
         "The module was not compiled this time: the compiler had too little memory, took too long, or was \
          ended. It is tried again, at most five minutes apart.",
         "If it stays, make the module smaller, or give the host a machine that is less busy.";
-    CONFIG_INVALID = contract::CONFIG_INVALID, [Reconciler, Root], Stalled,
+    CONFIG_INVALID = contract::CONFIG_INVALID, [Reconciler, Root, View], Stalled,
         "The config does not fit the module's schema, or the guest refused it. The path names the field.",
         "Mend `spec.config` of the Reconciler.";
     CONFIG_SCHEMA_INVALID = contract::CONFIG_SCHEMA_INVALID, [Module], Stalled,
         "The schema of the guest's config is no schema, is too large or recursive, or uses what this host \
          does not take. The message names the place.",
         "Mend the guest's config type; see the limits in operators.md.";
-    CONFIG_TOO_EXPENSIVE = contract::CONFIG_TOO_EXPENSIVE, [Reconciler], Stalled,
+    CONFIG_TOO_EXPENSIVE = contract::CONFIG_TOO_EXPENSIVE, [Reconciler, View], Stalled,
         "Checking the config against the module's schema takes more than 10,000,000 steps.",
         "Make `spec.config` smaller, or the guest's schema simpler.";
     CORE_MODULE = contract::CORE_MODULE, [Module], Stalled,

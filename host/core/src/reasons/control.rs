@@ -40,15 +40,19 @@ registry! {
     MODULE_IN_FORCE = "ModuleInForce", [Event], Other,
         "Another module is in force for a Reconciler.",
         "Nothing is to be done.";
-    MODULE_LOADING = "ModuleLoading", [Reconciler], Reconciling,
+    MODULE_LOADING = "ModuleLoading", [Reconciler, View], Reconciling,
         "The Module is being loaded, or the config is being checked against its schema.",
         "Wait.";
-    MODULE_NOT_READY = "ModuleNotReady", [Reconciler], Either,
+    MODULE_NOT_READY = "ModuleNotReady", [Reconciler, View], Either,
         "The Module cannot be loaded, or not yet. One that was in force keeps working.",
         "Look at the conditions of the Module.";
     NO_SUBRESOURCE = "NoSubresource", [Reconciler], Other,
         "It is the reason of `StatusSubresourceMissing`: the CRD has no status subresource.",
         "See that condition.";
+    NOT_A_LENS = "NotALens", [Offline], Stalled,
+        "A view breaks a law: it does not show every object of the backing kind, or does not show what was \
+         stored through it. The message has the law.",
+        "Mend `show` or `store` of the view; docs/views.md explains the laws.";
     NOT_DETERMINISTIC = "NotDeterministic", [Offline], Stalled,
         "The guest's answer depends on more than its request.",
         "Mend the guest.";
@@ -87,7 +91,7 @@ registry! {
     SOURCE_UNAVAILABLE = "SourceUnavailable", [Module], Reconciling,
         "The ConfigMap of the Module could not be read. The message says why, and it is tried again.",
         "If it stays, read the message.";
-    SPEC_INVALID = "SpecInvalid", [Reconciler], Stalled,
+    SPEC_INVALID = "SpecInvalid", [Reconciler, View], Stalled,
         "A field of the Reconciler is wrong in a way that its schema cannot say. The message names the \
          field.",
         "Mend the field.";

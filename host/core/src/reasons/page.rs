@@ -30,7 +30,11 @@ pub fn page() -> String {
         "\n## Other conditions\n\n| condition | on | True is | what True means | what to do |\n| --- | --- | --- | --- | --- |\n",
     );
     for ConditionType { name, on, is_good, means, remedy } in CONDITION_TYPES {
-        let on = if *on == Object::Module { "a Module" } else { "a Reconciler" };
+        let on = match on {
+            Object::Module => "a Module",
+            Object::View => "a View",
+            _ => "a Reconciler",
+        };
         let is = if *is_good { "as it should be" } else { "something to know" };
         let _ = writeln!(page, "| `{name}` | {on} | {is} | {} | {} |", cell(means), cell(remedy));
     }
@@ -60,6 +64,7 @@ const SECTIONS: &[(Object, &str)] = &[
     (Object::Root, "Custom resources"),
     (Object::Reconciler, "Reconcilers"),
     (Object::Module, "Modules"),
+    (Object::View, "Views"),
     (Object::Event, "Events"),
     (Object::Offline, "What `pintle check`, `test` and `render` print"),
     (Object::Internal, "Inside the host: at most the message is logged"),

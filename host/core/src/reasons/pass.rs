@@ -30,7 +30,7 @@ registry! {
     CONFLICT = "Conflict", [Root], Reconciling,
         "What is to be written has changed meanwhile, or depends on other objects. It is tried again.",
         "Nothing is to be done.";
-    DELETING = "Deleting", [Root, Reconciler], Reconciling,
+    DELETING = "Deleting", [Root, Reconciler, View], Reconciling,
         "It is being deleted. A root waits for its guest to clean up; a Reconciler takes its finalizers off \
          its roots.",
         "Wait, or set `pintle.dev/release` on the root.";
@@ -72,7 +72,7 @@ registry! {
         "Something takes Pintle's labels away from a child, most often an admission policy, so that its \
          watch cannot see it.",
         "Exempt labels of `pintle.dev` from the policy.";
-    MODULE_MISSING = "ModuleMissing", [Reconciler, Root], Reconciling,
+    MODULE_MISSING = "ModuleMissing", [Reconciler, Root, View], Reconciling,
         "There is no Module of the name in `spec.module`, or none is in force. One that was in force keeps \
          working.",
         "Push it: `pintle push NAME FILE`.";
@@ -115,7 +115,7 @@ registry! {
     SUCCEEDED = "Succeeded", [Root, Reconciler, Module], Ready,
         "Everything is as it should be. It is also the reason of each step that a Module has passed.",
         "Nothing is to be done.";
-    SUSPENDED = "Suspended", [Root, Reconciler], Stalled,
+    SUSPENDED = "Suspended", [Root, Reconciler, View], Stalled,
         "The work is suspended by somebody: children and statuses stay as they are.",
         "Take the annotation `pintle.dev/suspend` off the root, or `spec.suspend` out of the Reconciler.";
     THROTTLED = "Throttled", [Root, Event], Reconciling,

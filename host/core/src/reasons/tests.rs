@@ -9,8 +9,10 @@ use crate::conditions;
 
 /// Crates that play the API server or judge from outside: their words are not the host's.
 const NOT_THE_HOST: [&str; 2] = ["simulation", "simulator"];
-/// Words that also mean something else than a reason: a condition's type, a Pod's phase, a kind, how far a load is.
-const AMBIGUOUS: [&str; 5] = [READY, PROGRESSING, SUCCEEDED, SERVICE_ACCOUNT, LOADING];
+/// Words that also mean something else than a reason: a condition's type, a Pod's phase, a kind, how far a load is, whether an APIService is
+/// available.
+const AMBIGUOUS: [&str; 7] =
+    [READY, PROGRESSING, SUCCEEDED, SERVICE_ACCOUNT, LOADING, REGISTERED, REGISTERED_AND_AVAILABLE];
 
 fn is_camel_case(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_uppercase())
@@ -44,10 +46,12 @@ fn code() -> Vec<(String, String)> {
     }
     collect(&host().join("src"), &mut files);
     let mut lines = Vec::new();
-    for file in files
-        .into_iter()
-        .filter(|file| !file.parent().is_some_and(|folder| folder.ends_with("core/src/reasons")))
-    {
+    // A Status of the API has reasons of its own, which are Kubernetes'.
+    let is_apart = |file: &PathBuf| {
+        let file = file.to_string_lossy();
+        file.contains("core/src/reasons/") || file.contains("core/src/view/")
+    };
+    for file in files.into_iter().filter(|file| !is_apart(file)) {
         let text = fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
         lines.extend(

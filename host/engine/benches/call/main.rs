@@ -48,8 +48,7 @@ fn guest<G: Guest>(name: &str, folder: &Path, requests: Vec<(&str, String)>) {
         let native = || pintle_guest::call::reconcile::<G>(&request).map(|text| text.len());
         print_row("native", 1, &median_run(1, &native));
         for meter in [Meter::Deadline, Meter::Fuel] {
-            let module = module(&engine(meter), &bytes);
-            measure(meter, &module, &request);
+            measure(meter, &reconciling(&module(&engine(meter), &bytes)), &request);
         }
     }
 }
@@ -59,7 +58,7 @@ fn floor() {
     let manifest = fixtures::manifest("nothing", "example.com/v1", "Nothing", &[]);
     let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
     println!("a guest that answers nothing, {} bytes", bytes.len());
-    measure(Meter::Deadline, &module(&engine(Meter::Deadline), &bytes), "{}");
+    measure(Meter::Deadline, &reconciling(&module(&engine(Meter::Deadline), &bytes)), "{}");
 }
 
 fn default_folder() -> PathBuf {
@@ -76,6 +75,10 @@ fn engine(meter: Meter) -> Engine {
 
 fn module(engine: &Engine, bytes: &[u8]) -> Module {
     or_exit(engine.load(bytes, None))
+}
+
+fn reconciling(module: &Module) -> pintle_engine::Guest {
+    or_exit(module.guest().ok_or("the module reconciles nothing"))
 }
 
 fn or_exit<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
@@ -101,10 +104,10 @@ fn load(bytes: &[u8]) {
     println!("  load     p50 {:>9.1?}, of which compiling {:.1?}", loads[LOADS / 2], compiles[LOADS / 2]);
 }
 
-fn measure(meter: Meter, module: &Module, request: &str) {
+fn measure(meter: Meter, guest: &pintle_engine::Guest, request: &str) {
     let limits = CallLimits::default();
-    let call = || module.reconcile(request, &limits).map(|answer| answer.text.len());
-    let stats = or_exit(module.reconcile(request, &limits)).stats;
+    let call = || guest.reconcile(request, &limits).map(|answer| answer.text.len());
+    let stats = or_exit(guest.reconcile(request, &limits)).stats;
     let name = match meter {
         Meter::Deadline => "deadline",
         Meter::Fuel => "fuel",

@@ -8,7 +8,7 @@ use std::{
 use pintle_engine::{CallLimits, Compiler, Engine, EngineConfig, Meter, TICK, fixtures};
 use pintle_wit::reasons;
 
-use crate::support::{EMPTY_RESPONSE, call_error, config, engine, load, manifest};
+use crate::support::{EMPTY_RESPONSE, call_error, config, engine, load_guest, manifest};
 
 #[allow(clippy::disallowed_methods, reason = "these tests are about time on the wall")]
 fn now() -> Instant {
@@ -23,10 +23,10 @@ fn rest(duration: Duration) {
 #[test]
 fn an_endless_loop_ends_at_its_deadline_and_not_before() {
     let engine = engine(Meter::Deadline);
-    let module = load(&engine, &fixtures::loops(&manifest()));
+    let guest = load_guest(&engine, &fixtures::loops(&manifest()));
     for milliseconds in [0, 1, 20, 100] {
         let limits = CallLimits { timeout: Duration::from_millis(milliseconds), ..CallLimits::default() };
-        let error = call_error(&module, &limits);
+        let error = call_error(&guest, &limits);
         assert_eq!(error.failure.reason, reasons::DEADLINE);
         assert!(error.failure.retry);
         assert!(error.failure.message.contains(&format!(" {milliseconds} ms")), "{error}");
@@ -40,9 +40,9 @@ fn an_endless_loop_ends_at_its_deadline_and_not_before() {
 fn a_deadline_fires_right_after_rest() {
     for rest_milliseconds in [0, 30] {
         let engine = engine(Meter::Deadline);
-        let module = load(&engine, &fixtures::loops(&manifest()));
+        let guest = load_guest(&engine, &fixtures::loops(&manifest()));
         rest(Duration::from_millis(rest_milliseconds));
-        let error = call_error(&module, &CallLimits::default());
+        let error = call_error(&guest, &CallLimits::default());
         assert_eq!(error.failure.reason, reasons::DEADLINE);
     }
 }
@@ -57,8 +57,8 @@ fn every_engine_proves_that_its_limit_holds() {
 #[test]
 fn the_ticker_stands_still_while_no_call_runs() {
     let engine = engine(Meter::Deadline);
-    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     for _ in 0..2 {
         let before = engine.ticks();
         call_error(&loops, &CallLimits::default());
@@ -101,9 +101,9 @@ fn the_ticker_ends_with_the_engine() {
 #[test]
 fn the_offline_meter_needs_no_ticks() {
     let engine = engine(Meter::Fuel);
-    let module = load(&engine, &fixtures::loops(&manifest()));
+    let guest = load_guest(&engine, &fixtures::loops(&manifest()));
     let limits = CallLimits { fuel: 1_000_000, ..CallLimits::default() };
-    let error = call_error(&module, &limits);
+    let error = call_error(&guest, &limits);
     assert_eq!(error.failure.reason, reasons::FUEL);
     assert!(!error.failure.retry, "the same fuel is spent every time");
     assert_eq!(error.stats.fuel, Some(1_000_000));
@@ -115,11 +115,11 @@ fn equal_requests_have_equal_answers_and_equal_fuel() {
     let request =
         format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":"{}"}}}}"#, "x".repeat(5000));
     let bytes = fixtures::echoes(&manifest());
-    let first = load(&engine(Meter::Fuel), &bytes).reconcile(&request, &CallLimits::default()).unwrap();
+    let first = load_guest(&engine(Meter::Fuel), &bytes).reconcile(&request, &CallLimits::default()).unwrap();
     let engine = engine(Meter::Fuel);
-    let module = load(&engine, &bytes);
+    let guest = load_guest(&engine, &bytes);
     for _ in 0..100 {
-        let answer = module.reconcile(&request, &CallLimits::default()).unwrap();
+        let answer = guest.reconcile(&request, &CallLimits::default()).unwrap();
         assert_eq!(answer.text, first.text);
         assert_eq!(answer.stats.fuel, first.stats.fuel);
         assert_eq!(answer.stats.peak_memory_bytes, first.stats.peak_memory_bytes);
@@ -130,7 +130,7 @@ fn equal_requests_have_equal_answers_and_equal_fuel() {
 fn a_thousand_failures_leak_nothing() {
     let config = EngineConfig { concurrent_calls: 2, ..config(Meter::Deadline) };
     let engine = Engine::new(config).unwrap();
-    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
     let bad = [
         fixtures::traps(&manifest()),
         fixtures::recurses(&manifest()),
@@ -140,7 +140,7 @@ fn a_thousand_failures_leak_nothing() {
         fixtures::returns_big(&manifest(), 2 << 20),
         fixtures::loops(&manifest()),
     ]
-    .map(|bytes| load(&engine, &bytes));
+    .map(|bytes| load_guest(&engine, &bytes));
     let limits =
         CallLimits { timeout: Duration::from_millis(1), memory_bytes: 8 << 20, ..CallLimits::default() };
     for n in 0..1000 {
@@ -155,8 +155,8 @@ fn a_guest_never_sees_what_another_call_left_in_memory() {
     // One slot, so that all calls share it.
     let config = EngineConfig { concurrent_calls: 1, ..config(Meter::Deadline) };
     let engine = Engine::new(config).unwrap();
-    let writes = load(&engine, &fixtures::echoes(&manifest()));
-    let reads = load(&engine, &fixtures::reads_unwritten(&manifest()));
+    let writes = load_guest(&engine, &fixtures::echoes(&manifest()));
+    let reads = load_guest(&engine, &fixtures::reads_unwritten(&manifest()));
     let secret =
         format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":"{}"}}}}"#, "s".repeat(200_000));
     let own_secret = "s".repeat(400_000);
@@ -180,16 +180,16 @@ fn calls_from_many_threads_wait_their_turn() {
     for (slots, threads) in [(4, 4), (1, 4)] {
         let config = EngineConfig { concurrent_calls: slots, ..config(Meter::Deadline) };
         let engine = Engine::new(config).unwrap();
-        let module = load(&engine, &fixtures::echoes(&manifest()));
-        let traps = load(&engine, &fixtures::traps(&manifest()));
+        let guest = load_guest(&engine, &fixtures::echoes(&manifest()));
+        let traps = load_guest(&engine, &fixtures::traps(&manifest()));
         thread::scope(|scope| {
             for thread in 0..threads {
-                let (engine, module, traps) = (&engine, &module, &traps);
+                let (engine, guest, traps) = (&engine, &guest, &traps);
                 scope.spawn(move || {
                     let request =
                         format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":{thread}}}}}"#);
                     for _ in 0..500 {
-                        let answer = module.reconcile(&request, &CallLimits::default()).unwrap();
+                        let answer = guest.reconcile(&request, &CallLimits::default()).unwrap();
                         assert_eq!(answer.text, request);
                         assert_eq!(call_error(traps, &CallLimits::default()).failure.reason, reasons::TRAP);
                         assert!(engine.calls_in_flight() <= slots);
@@ -204,7 +204,7 @@ fn calls_from_many_threads_wait_their_turn() {
 #[test]
 fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_while() {
     let engine = engine(Meter::Deadline);
-    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
     let started = now();
     assert!(loops.reconcile_at_once("{}", &limits).is_none());
@@ -218,7 +218,7 @@ fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_whi
     assert!(tries.count() <= 16);
     // A deadline that is no longer than the moment is the guest's failure, not a reason to try elsewhere.
     let engine = Engine::new(config(Meter::Deadline)).unwrap();
-    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     let limits = CallLimits { timeout: Duration::from_millis(1), ..CallLimits::default() };
     let error = loops.reconcile_at_once("{}", &limits).unwrap().unwrap_err();
     assert_eq!(error.failure.reason, reasons::DEADLINE);
@@ -227,8 +227,8 @@ fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_whi
 #[test]
 fn a_call_at_once_does_not_wait_for_calls_that_take_long() {
     let engine = Engine::new(EngineConfig { concurrent_calls: 1, ..config(Meter::Deadline) }).unwrap();
-    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     thread::scope(|scope| {
         let limits = CallLimits { timeout: Duration::from_secs(2), ..CallLimits::default() };
         let looping = scope.spawn(move || call_error(&loops, &limits));
@@ -264,13 +264,13 @@ fn a_call_that_takes_much_memory_or_has_a_large_answer_is_not_made_at_once() {
         // An answer that takes much memory when it is parsed.
         large(5_000),
     ] {
-        let module = load(&engine, &bytes);
-        assert!(module.reconcile_at_once("{}", &limits).is_none());
-        assert!(module.reconcile("{}", &limits).is_ok());
+        let guest = load_guest(&engine, &bytes);
+        assert!(guest.reconcile_at_once("{}", &limits).is_none());
+        assert!(guest.reconcile("{}", &limits).is_ok());
     }
     // Where the Reconciler's own limit is as low, it is the guest's failure.
     let low = CallLimits { memory_bytes: 2 << 20, ..limits };
-    let fills = load(&engine, &fixtures::fills(&manifest(), 32 << 20, EMPTY_RESPONSE));
+    let fills = load_guest(&engine, &fixtures::fills(&manifest(), 32 << 20, EMPTY_RESPONSE));
     let error = fills.reconcile_at_once("{}", &low).unwrap().unwrap_err();
     assert_eq!(error.failure.reason, reasons::MEMORY);
 }
@@ -278,15 +278,15 @@ fn a_call_that_takes_much_memory_or_has_a_large_answer_is_not_made_at_once() {
 #[test]
 fn under_fuel_no_call_is_made_at_once() {
     let engine = engine(Meter::Fuel);
-    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
     assert!(healthy.reconcile_at_once("{}", &CallLimits::default()).is_none());
 }
 
 #[test]
 fn a_neighbour_answers_while_a_guest_loops() {
     let engine = engine(Meter::Deadline);
-    let healthy = load(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    let loops = load(&engine, &fixtures::loops(&manifest()));
+    let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     thread::scope(|scope| {
         let limits = CallLimits { timeout: Duration::from_millis(500), ..CallLimits::default() };
         let looping = scope.spawn(move || call_error(&loops, &limits));

@@ -8,12 +8,12 @@ use std::{
 };
 
 use pintle_engine::{
-    Allocation, Compiler, Digest, Engine, EngineConfig, Excess, FUNCTION_BYTES_MAX, Job, LOCALS_MAX, Meter,
-    Module, Precompiler, Target, fixtures,
+    Allocation, Compiler, Digest, Engine, EngineConfig, Excess, FUNCTION_BYTES_MAX, Guest, Job, LOCALS_MAX,
+    Meter, Module, Precompiler, Target, Views, fixtures,
 };
 use pintle_wit::{Failure, reasons};
 
-use crate::support::{EMPTY_RESPONSE, config, engine, load, manifest, refused};
+use crate::support::{EMPTY_RESPONSE, config, engine, load, load_guest, manifest, refused};
 
 #[test]
 fn a_module_says_what_it_is() {
@@ -21,9 +21,12 @@ fn a_module_says_what_it_is() {
     let module = load(&engine(Meter::Deadline), &bytes);
     assert_eq!(module.digest(), Digest::of(&bytes));
     assert_eq!(module.size_bytes(), bytes.len());
-    assert_eq!(module.manifest_text(), manifest());
-    assert_eq!(module.manifest().name, "fixture");
-    assert_eq!(module.manifest().children[1].api_version, "apps/v1");
+    assert_eq!((module.name(), module.version()), ("fixture", "0.1.0"));
+    let guest = module.guest().unwrap();
+    assert_eq!(guest.digest(), module.digest());
+    assert_eq!(guest.manifest_text(), manifest());
+    assert_eq!(guest.manifest().name, "fixture");
+    assert_eq!(guest.manifest().children[1].api_version, "apps/v1");
     assert!(module.compile_duration().as_nanos() > 0);
 }
 
@@ -31,7 +34,9 @@ fn a_module_says_what_it_is() {
 fn an_engine_and_its_modules_can_be_shared_between_threads() {
     fn shared<T: Send + Sync + Clone + 'static>() {}
     shared::<Engine>();
-    shared::<pintle_engine::Module>();
+    shared::<Module>();
+    shared::<Guest>();
+    shared::<Views>();
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn a_missing_export_is_named() {
     let failure = refused(&fixtures::exports_interface(&manifest(), "example:guest/guest@1.0.0"));
     assert_eq!(failure.reason, reasons::MISSING_EXPORT);
     assert!(
-        failure.message.contains("pintle:guest/guest@0.1.0; it exports `example:guest/guest@1.0.0`"),
+        failure.message.contains("neither pintle:guest/guest@0.1.0 nor pintle:guest/views@0.1.0; it exports `example:guest/guest@1.0.0`"),
         "{failure}"
     );
 
@@ -190,15 +195,15 @@ fn a_module_in_use_is_not_compiled_again_and_its_digest_is_still_checked() {
     let bytes = fixtures::answers(&manifest(), EMPTY_RESPONSE);
     let first = load(&engine, &bytes);
     let again = load(&engine, &bytes);
-    assert!(std::ptr::eq(first.manifest(), again.manifest()));
+    assert!(ptr::eq(first.guest().unwrap().manifest(), again.guest().unwrap().manifest()));
     let wrong = Digest::of(b"");
     assert_eq!(engine.load(&bytes, Some(&wrong)).unwrap_err().reason, reasons::DIGEST_MISMATCH);
 }
 
 #[test]
 fn a_module_outlives_the_engine_that_loaded_it() {
-    let module = load(&engine(Meter::Deadline), &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    assert!(module.reconcile("{}", &Default::default()).is_ok());
+    let guest = load_guest(&engine(Meter::Deadline), &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    assert!(guest.reconcile("{}", &Default::default()).is_ok());
 }
 
 #[test]
@@ -231,15 +236,15 @@ fn without_room_for_the_pool_calls_map_their_own_memory() {
     let config = EngineConfig { concurrent_calls: 100_000, ..config(Meter::Deadline) };
     let small = Engine::new(config).unwrap();
     assert_eq!(small.allocation(), Allocation::OnDemand);
-    let module = load(&small, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    assert!(module.reconcile("{}", &Default::default()).is_ok());
+    let guest = load_guest(&small, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
+    assert!(guest.reconcile("{}", &Default::default()).is_ok());
     for (guest, reason) in [
         (fixtures::allocates(&manifest()), reasons::MEMORY),
         (fixtures::out_of_bounds(&manifest()), reasons::OUT_OF_BOUNDS),
         (fixtures::recurses_in_memory(&manifest()), reasons::TRAP),
         (fixtures::loops(&manifest()), reasons::DEADLINE),
     ] {
-        let error = load(&small, &guest).reconcile("{}", &Default::default()).unwrap_err();
+        let error = load_guest(&small, &guest).reconcile("{}", &Default::default()).unwrap_err();
         assert_eq!(error.failure.reason, reason, "{error}");
     }
     assert_eq!(engine(Meter::Deadline).allocation(), Allocation::Pool);
@@ -264,8 +269,9 @@ fn what_is_compiled_elsewhere_fits_an_engine_with_a_pool_and_one_without() {
         let elsewhere = Precompiler::new(&engine.target()).unwrap();
         engine.self_test(Compiler::Elsewhere(&|job| elsewhere.precompile(job.bytes))).unwrap();
         let module = load_compiled_for(&engine, engine.target()).unwrap();
-        assert_eq!(module.manifest_text(), manifest());
-        assert!(module.reconcile("{}", &Default::default()).is_ok());
+        let guest = module.guest().unwrap();
+        assert_eq!(guest.manifest_text(), manifest());
+        assert!(guest.reconcile("{}", &Default::default()).is_ok());
         assert!(module.code_bytes() > 0);
     }
 }
@@ -341,7 +347,7 @@ fn a_module_that_takes_long_to_compile_holds_up_no_other_and_is_compiled_once() 
         let first = first.join().unwrap().unwrap();
         // Where it came late enough to be second at all.
         let second = second.join().unwrap().unwrap();
-        assert!(ptr::eq(first.manifest(), second.manifest()));
+        assert!(ptr::eq(first.guest().unwrap().manifest(), second.guest().unwrap().manifest()));
     });
 }
 

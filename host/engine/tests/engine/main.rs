@@ -9,3 +9,5 @@ mod limits;
 mod load;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod views;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pintle_engine::{
-    CallError, CallLimits, CallStats, Engine, EngineConfig, Meter, Module, Origin, fixtures,
+    CallError, CallLimits, CallStats, Engine, EngineConfig, Guest, Meter, Module, Origin, fixtures,
 };
 use pintle_wit::Failure;
 
@@ -35,6 +35,11 @@ pub(crate) fn load(engine: &Engine, bytes: &[u8]) -> Module {
     engine.load(bytes, None).unwrap()
 }
 
+/// The guest of a module that reconciles.
+pub(crate) fn load_guest(engine: &Engine, bytes: &[u8]) -> Guest {
+    load(engine, bytes).guest().unwrap()
+}
+
 pub(crate) fn refused(bytes: &[u8]) -> Failure {
     let failure = engine(Meter::Deadline).load(bytes, None).unwrap_err();
     assert!(failure.message.len() <= 1024, "{failure}");
@@ -44,7 +49,7 @@ pub(crate) fn refused(bytes: &[u8]) -> Failure {
 /// What the engine says of a guest that cannot be called, under both meters.
 pub(crate) fn fails_with(bytes: &[u8], reason: &str) -> (Failure, CallStats) {
     let [by_time, by_fuel] = [Meter::Deadline, Meter::Fuel].map(|meter| {
-        let error = call_error(&load(&engine(meter), bytes), &CallLimits::default());
+        let error = call_error(&load_guest(&engine(meter), bytes), &CallLimits::default());
         assert_eq!(error.origin, Origin::Engine, "{error}");
         assert_eq!(error.failure.reason, reason, "{error}");
         assert!(error.stats.duration > Duration::ZERO);
@@ -55,6 +60,6 @@ pub(crate) fn fails_with(bytes: &[u8], reason: &str) -> (Failure, CallStats) {
     (*by_fuel.failure, by_fuel.stats)
 }
 
-pub(crate) fn call_error(module: &Module, limits: &CallLimits) -> CallError {
-    module.reconcile("{}", limits).unwrap_err()
+pub(crate) fn call_error(guest: &Guest, limits: &CallLimits) -> CallError {
+    guest.reconcile("{}", limits).unwrap_err()
 }

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use pintle_engine::{Engine, EngineConfig, Meter, fixtures};
+use pintle_engine::{
+    Engine, EngineConfig, Meter, Module,
+    fixtures::{self, views::Outcome},
+};
+use pintle_schema::config_schema::ConfigSchema;
 use pintle_wit::reasons;
 use serde_json::{Value, json};
 
@@ -45,15 +49,19 @@ impl Scene {
         self
     }
 
-    fn decide(&self, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, (String, bool)> {
-        let world = World {
+    fn world(&self) -> World<'_> {
+        World {
             modules: &self.modules,
             loads: &self.loads,
             reconcilers: &self.reconcilers,
             crds: &self.crds,
             configs: &self.configs,
             now: Timestamp::UNIX_EPOCH,
-        };
+        }
+    }
+
+    fn decide(&self, name: &str, before: Option<&api::ActiveModule>) -> Result<InForce, (String, bool)> {
+        let world = self.world();
         if self.checks {
             for due in self.configs.due(&world) {
                 let outcome = due.run();
@@ -98,9 +106,20 @@ fn loaded_with_number() -> Progress {
     with_schema(engine.load(&fixtures::answers(&manifest, answer), None).expect("a module"))
 }
 
+/// A module that serves views and reconciles nothing.
+fn loaded_views() -> Progress {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let bytes = fixtures::views::serves(&fixtures::views::manifest("farm"), Outcome::Trap, Outcome::Trap);
+    with_schema(engine.load(&bytes, None).expect("a module"))
+}
+
 fn with_schema(module: Module) -> Progress {
-    let schema = ConfigSchema::compile(module.manifest()).expect("the schema is taken");
-    Progress::Loaded(module, schema)
+    let loaded = module.guest().map(|guest| {
+        let schema =
+            ConfigSchema::compile(guest.manifest().config_schema.as_ref()).expect("the schema is taken");
+        LoadedGuest { guest, schema }
+    });
+    Progress::Loaded(module, loaded)
 }
 
 fn refused() -> Progress {
@@ -146,6 +165,18 @@ fn what_keeps_a_reconciler_from_working_has_its_reason() {
     let mut scene = spec(json!({"namespaces": ["n"]}));
     scene.crds.insert("toys.x".into(), crd(false, "v1"));
     assert_eq!(scene.reason("r"), "SpecInvalid", "which are in no namespace");
+}
+
+#[test]
+fn a_module_that_only_serves_views_comes_into_force_for_no_reconciler() {
+    let scene = Scene::new().module("one", loaded_views()).reconciler("r", EARLY, json!({}));
+    let Verdict::Rest(failure, _) = decide(&scene.world(), "r", None) else { panic!("it works") };
+    assert_eq!((failure.reason.as_str(), failure.path.as_deref()), ("KindMismatch", Some("spec.module")));
+    assert_eq!(
+        failure.message,
+        "Module one serves views and reconciles nothing; name one that reconciles x/v1 Toy"
+    );
+    assert!(!failure.retry);
 }
 
 #[test]

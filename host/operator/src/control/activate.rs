@@ -109,17 +109,17 @@ fn put_in_force(
     }
     let digest = &in_force.active.digest;
     // A host that just started may have cleaned up without a module until now.
-    let swapped = before.is_some_and(|before| before.module.is_some() && before.binding.digest != *digest);
+    let swapped = before.is_some_and(|before| before.guest.is_some() && before.binding.digest != *digest);
     let recorded_module = object.status.as_ref().and_then(|status| status.active.as_ref());
     let is_news = recorded_module.is_none_or(|active| active.digest != *digest);
     let binding = binding(shared, name, object, in_force, frame);
     // A host that has just started goes on with what the one before has put in force.
-    let is_another = match before.filter(|before| before.module.is_some()) {
+    let is_another = match before.filter(|before| before.guest.is_some()) {
         Some(before) => !before.binding.runs_as(&binding),
         None => recorded_module.is_none_or(|active| !active.is_same(&in_force.active)),
     };
-    let (module, resource) = (Some(in_force.module.clone()), in_force.resource.clone());
-    let active = Active::new(object, binding, module, resource);
+    let (guest, resource) = (Some(in_force.guest.clone()), in_force.resource.clone());
+    let active = Active::new(object, binding, guest, resource);
     if is_another {
         state.roots.swapped(&in_force.resource.kind);
     }
@@ -169,7 +169,7 @@ struct Frame {
 fn frame(state: &State, name: &str, in_force: &InForce) -> Option<Frame> {
     let before = state.bindings.decided(name, &in_force.uid);
     let is_late = |since: Duration| clock::monotonic().saturating_sub(since) >= CLARITY_PATIENCE;
-    let manifest = in_force.module.manifest();
+    let manifest = in_force.guest.manifest();
     let others = kinds::other_kinds(&state.own.reconcilers.get(name)?.spec.grants, manifest);
     // Of a kind that stays unclear nothing is shown, and nobody else waits for it: see `Work::answer`.
     let is_unclear = |kind: &Kind| state.served.unclear_since(kind).is_some_and(|since| !is_late(since));
@@ -218,7 +218,7 @@ fn binding(
         limits: object.spec.limits,
         config: in_force.active.config.clone().into(),
         digest: in_force.active.digest.clone(),
-        manifest: in_force.module.manifest().clone(),
+        manifest: in_force.guest.manifest().clone(),
         kinds: frame.kinds,
         status: in_force.status.clone(),
         key: shared.key.clone(),
@@ -268,7 +268,7 @@ fn is_as(active: &Active, object: &api::Reconciler, in_force: &InForce, frame: &
 /// The same of one without a module.
 fn is_as_remainder(active: &Active, object: &api::Reconciler, remainder: &Remainder) -> bool {
     active.queued_for == Form::of(object)
-        && active.module.is_none()
+        && active.guest.is_none()
         && active.binding.duty == remainder.duty
         && active.binding.status == remainder.status
 }

@@ -30,7 +30,7 @@ const RECORDED_KINDS_MAX: usize = 4 * pintle_wit::manifest_limits::KINDS;
 pub(super) fn kinds_of(state: &State, name: &str, in_force: &InForce) -> BTreeSet<Kind> {
     let Some(object) = state.own.reconcilers.get(name) else { return BTreeSet::new() };
     let recorded = object.status.as_ref().map_or(&[][..], |status| &status.child_kinds);
-    kinds_in_use(&object.spec.grants, in_force.module.manifest(), recorded)
+    kinds_in_use(&object.spec.grants, in_force.guest.manifest(), recorded)
 }
 
 fn kinds_in_use(grants: &Grants, manifest: &Manifest, recorded: &[Kind]) -> BTreeSet<Kind> {
@@ -72,7 +72,7 @@ pub(super) async fn resolve_kinds(shared: &Shared, verdicts: &Verdicts) -> Optio
         let all = working(verdicts).flat_map(|(name, in_force)| {
             let grants = state.own.reconcilers.get(name).map(|object| &object.spec.grants);
             let others =
-                grants.map(|grants| other_kinds(grants, in_force.module.manifest())).unwrap_or_default();
+                grants.map(|grants| other_kinds(grants, in_force.guest.manifest())).unwrap_or_default();
             kinds_of(&state, name, in_force).into_iter().chain(others)
         });
         let wanted: BTreeSet<Kind> = all.collect();
@@ -112,7 +112,7 @@ pub(super) fn child_kinds(shared: &Shared, verdicts: &Verdicts) -> BTreeMap<Stri
         let granted =
             state.own.reconcilers.get(name).is_some_and(|object| object.spec.grants.allows_child(kind));
         let declared =
-            granted && in_force.module.manifest().children.iter().any(|child| child.kind() == *kind);
+            granted && in_force.guest.manifest().children.iter().any(|child| child.kind() == *kind);
         let synced = state.watches.iter().any(|(key, watch)| {
             key.kind == *kind && key.brings_children() && watch.state == WatchState::Synced
         });

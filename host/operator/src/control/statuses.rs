@@ -188,7 +188,7 @@ pub(super) fn reconciler_status(
                 |kind: &&Kind| object.spec.grants.allows_child(kind) && !reconciler::is_watchable(kind);
             findings.unwatched = kinds_of.iter().filter(granted).cloned().collect();
             findings.watched_namespaces = kinds::watched_namespaces(&state, name);
-            let needs = in_force.module.manifest().needs.iter();
+            let needs = in_force.guest.manifest().needs.iter();
             let needs = needs.map(|need| Kind::new(&need.api_version, &need.kind));
             let granted = |kind: &Kind| {
                 let mut grants = object.spec.grants.needs.iter();
@@ -457,8 +457,8 @@ fn holds_roots(state: &State, object: &api::Reconciler, verdict: &Verdict) -> Op
     let is_deleting = object.metadata.deletion_timestamp.is_some();
     match verdict {
         Verdict::Work(in_force)
-            if in_force.module.manifest().finalizer
-                || !in_force.module.manifest().patches.is_empty()
+            if in_force.guest.manifest().finalizer
+                || !in_force.guest.manifest().patches.is_empty()
                 || object.spec.grants.reaches_elsewhere() =>
         {
             Some(true)

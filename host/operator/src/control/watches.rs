@@ -69,12 +69,12 @@ fn rounds_of_needs(
     verdicts: &Verdicts,
 ) -> (BTreeMap<Kind, Wanted>, Option<Duration>) {
     let roots: BTreeSet<Kind> =
-        working(verdicts).map(|(_, in_force)| in_force.module.manifest().reconciles.clone()).collect();
+        working(verdicts).map(|(_, in_force)| in_force.guest.manifest().reconciles.clone()).collect();
     state.needed.keep_kinds_of_roots(&roots);
     // One index serves all who declare it.
     let mut paths: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
     for (name, in_force) in working(verdicts) {
-        let (manifest, Some(object)) = (in_force.module.manifest(), state.own.reconcilers.get(name)) else {
+        let (manifest, Some(object)) = (in_force.guest.manifest(), state.own.reconcilers.get(name)) else {
             continue;
         };
         let grants = &object.spec.grants;
@@ -146,7 +146,7 @@ fn claim_needs(
     namespaces: &[&String],
     rounds: &BTreeMap<Kind, Wanted>,
 ) {
-    let (grants, manifest) = (&object.spec.grants, in_force.module.manifest());
+    let (grants, manifest) = (&object.spec.grants, in_force.guest.manifest());
     let needs = needs_of(grants, manifest).map(|(kind, _)| kind);
     for kind in needs.chain(patches_of(grants, manifest)) {
         let (Some(resource), Some(wanted)) = (state.served.get(&kind), rounds.get(&kind)) else {
@@ -165,7 +165,7 @@ fn claim_needs(
 }
 
 fn observed_kinds(in_force: &InForce) -> impl Iterator<Item = Kind> {
-    let children = in_force.module.manifest().children.iter();
+    let children = in_force.guest.manifest().children.iter();
     children.filter(|child| child.observe).map(pintle_wit::ChildKind::kind)
 }
 

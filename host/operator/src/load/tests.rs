@@ -4,7 +4,14 @@ use std::{collections::BTreeMap, sync::Mutex};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_api as api;
-use pintle_engine::{Engine, EngineConfig, Job, Meter, Precompiler, fixtures};
+use pintle_engine::{
+    Engine, EngineConfig, Job, Meter, Precompiler,
+    fixtures::{self, views::Outcome},
+};
+use pintle_modules::{
+    Budget, Compilers, Report,
+    child::{self, Ended, Limits},
+};
 use pintle_runtime::Spawner;
 use pintle_simulator::{Act, ApiServer, Options};
 use pintle_wit::ObjectRef;
@@ -12,16 +19,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use super::*;
-use crate::{
-    Host,
-    budget::Budget,
-    compile::{
-        Compilers,
-        child::{self, Ended, Limits},
-    },
-    metrics::Metrics,
-    server::Readiness,
-};
+use crate::{Host, metrics::Metrics, server::Readiness};
 
 fn module(name: &str) -> Module {
     let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
@@ -34,8 +32,8 @@ fn module(name: &str) -> Module {
 /// A module that is loaded.
 fn progress() -> Progress {
     let module = module("toy");
-    let schema = config_schema::supports(module.manifest()).expect("it has no schema");
-    Progress::Loaded(module, schema)
+    let guest = supported((module.guest(), module.views())).expect("this host can run it");
+    Progress::Loaded(module, guest)
 }
 
 fn loaded(at: u64) -> Load {
@@ -54,6 +52,31 @@ fn letters(loads: &[Load]) -> String {
             _ => '?',
         })
         .collect()
+}
+
+/// What a host writes about a module is what its guest reconciles, or else which views it serves.
+#[test]
+fn the_manifest_of_a_module_is_its_guests_or_else_that_of_its_views() {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let facts = |bytes: &[u8]| Facts::of(&engine.load(bytes, None).expect("a module"));
+    let (guest, views) = (fixtures::manifest("toy", "x/v1", "Toy", &[]), fixtures::views::manifest("toy"));
+    let both = facts(&fixtures::views::does_both(&guest, "{}", &views, "{}", "{}"));
+    assert_eq!(both.manifest.expect("a manifest")["reconciles"]["kind"], "Toy");
+    assert_eq!(both.interfaces, ["pintle:guest/guest@0.1.0", "pintle:guest/views@0.1.0"]);
+    let views = facts(&fixtures::views::serves(&views, Outcome::Trap, Outcome::Trap));
+    assert_eq!(views.manifest.expect("a manifest")["views"][0]["name"], "things");
+    assert_eq!(views.interfaces, ["pintle:guest/views@0.1.0"]);
+}
+
+#[test]
+fn a_module_whose_views_have_a_config_that_this_host_cannot_check_is_refused() {
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, || Duration::ZERO)).expect("an engine");
+    let schema = r#"{"configSchema":{"$ref":"https://example.com/schema"},"#;
+    let manifest = fixtures::views::manifest("toy").replacen('{', schema, 1);
+    let bytes = fixtures::views::serves(&manifest, Outcome::Trap, Outcome::Trap);
+    let module = engine.load(&bytes, None).expect("a module");
+    let refused = supported((module.guest(), module.views())).err().expect("it is refused");
+    assert_eq!(refused.failure.reason, reasons::CONFIG_SCHEMA_INVALID);
 }
 
 #[test]
@@ -149,7 +172,11 @@ impl Cluster {
             client: kube::Client::new(self.server.service("host"), "default"),
             engine: self.engine.clone(),
             budget: Budget::fixed(512 << 20),
-            compilers: Some(Compilers::new(Limits::default(), Box::new(run), Arc::clone(&metrics))),
+            compilers: Some(Compilers::new(
+                Limits::default(),
+                Box::new(run),
+                Arc::clone(&metrics) as Arc<dyn Report>,
+            )),
             metrics: Arc::clone(&metrics),
             identity: "host".into(),
             namespace: api::NAMESPACE.into(),

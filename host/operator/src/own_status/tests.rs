@@ -25,7 +25,7 @@ fn checked() -> Progress {
         interfaces: vec![pintle_wit::worlds::reconciler::INTERFACE],
         size_bytes: 7,
         compile_duration: Duration::from_millis(40),
-        manifest: Manifest::default(),
+        manifest: api::manifest_value(&Manifest::default()),
     })))
 }
 

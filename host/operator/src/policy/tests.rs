@@ -22,14 +22,18 @@ fn children(namespaces: &[&str]) -> Value {
 }
 
 /// A guest that answers nothing.
-fn module() -> Module {
+fn guest() -> Guest {
     use pintle_engine::{Engine, EngineConfig, Meter, fixtures};
     let engine = Engine::new(EngineConfig::new(Meter::Fuel, || std::time::Duration::ZERO)).unwrap();
     let manifest = fixtures::manifest("toy", "x/v1", "Toy", &[]);
-    engine.load(&fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#), None).unwrap()
+    engine
+        .load(&fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#), None)
+        .unwrap()
+        .guest()
+        .unwrap()
 }
 
-fn active(object: &api::Reconciler, module: Option<Module>) -> Active {
+fn active(object: &api::Reconciler, guest: Option<Guest>) -> Active {
     let kind = Kind::new("x/v1", "Toy");
     let binding = Binding {
         reconciler: "r".into(),
@@ -44,16 +48,16 @@ fn active(object: &api::Reconciler, module: Option<Module>) -> Active {
         kinds: BTreeMap::new(),
         status: StatusSchema::Anything,
         key: SealingKey::new([0; 32]),
-        duty: if module.is_some() { Duty::Full } else { Duty::CleanUp },
+        duty: if guest.is_some() { Duty::Full } else { Duty::CleanUp },
         watched_namespaces: BTreeSet::new(),
     };
-    Active::new(object, binding, module, Resource { kind, plural: "toys".into(), namespaced: true })
+    Active::new(object, binding, guest, Resource { kind, plural: "toys".into(), namespaced: true })
 }
 
 /// What is known once the control loop has looked at this Reconciler, and is somewhere else.
 fn state(object: &api::Reconciler) -> State {
     let mut state = State::new(0, 4, Arc::new(Metrics::default()));
-    state.bindings.put("r", active(object, Some(module())));
+    state.bindings.put("r", active(object, Some(guest())));
     state.own.reconcilers.insert("r".into(), object.clone());
     state
 }

@@ -7,11 +7,12 @@ use http_body_util::BodyExt;
 use pintle_core::SealingKey;
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
+use pintle_modules::Budget;
 use pintle_runtime::{Spawner, heartbeat};
 use tower::ServiceExt;
 
 use super::*;
-use crate::{Host, budget::Budget, metrics::Metrics};
+use crate::{Host, metrics::Metrics};
 
 /// Longer than anything may take.
 const LONG: Duration = Duration::from_millis(31_500);

@@ -6,15 +6,13 @@ use std::{
 };
 
 use pintle_core::{Outcome, Pass, Step, budget::Need, reasons};
-use pintle_engine::{Answer, CallError, CallLimits, CallStats, Module, Origin};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Guest, Origin};
+use pintle_modules::{Purpose, Reservation, TooLarge};
 use pintle_wit::{Failure, Request, Response, Weight};
 use tokio::task::JoinError;
 
 use super::{AnswerMemory, Work};
-use crate::{
-    budget::{Purpose, Reservation, TooLarge},
-    limits::Limit,
-};
+use crate::limits::Limit;
 
 /// An answer with at most this many reserved bytes is judged on the thread of the pass, in one or two milliseconds. Handing it to another
 /// thread and back takes a twentieth of a millisecond.
@@ -65,7 +63,7 @@ impl Work {
         };
         drop(request);
         let text: Arc<str> = text.into();
-        let Some(module) = self.module.clone() else {
+        let Some(guest) = self.guest.clone() else {
             return Err(Failure::transient(reasons::MODULE_MISSING, "no module is in force"));
         };
         let (lane, budget, metrics) = (&self.binding.reconciler, &self.shared.budget, &self.shared.metrics);
@@ -81,7 +79,7 @@ impl Work {
         loop {
             let reservation = self.reserve(&mut grant, too_little, text.len() as u64).await?;
             let (called, reservation) =
-                self.call_within(&module, Arc::clone(&text), limits, grant, reservation).await?;
+                self.call_within(&guest, Arc::clone(&text), limits, grant, reservation).await?;
             let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
             if let Some(more) = called.as_ref().err().and_then(|error| more(error, grant, most)) {
                 // A guest is a pure function, so it is called again. The reservation of the first call is given back before.
@@ -136,7 +134,7 @@ impl Work {
     /// Calls the guest with its grant. The reservation stays with the call, even if nothing waits for the call any more.
     pub(super) async fn call_within(
         &self,
-        module: &Module,
+        guest: &Guest,
         text: Arc<str>,
         limits: CallLimits,
         grant: Need,
@@ -146,14 +144,14 @@ impl Work {
         let mut limits = CallLimits { memory_bytes: bytes(grant.memory_bytes), ..limits };
         limits.response.bytes = bytes(grant.text_bytes);
         limits.response.parsed_bytes = bytes(grant.parsed_bytes);
-        match (&self.shared.guests, module.reconcile_at_once(&text, &limits)) {
-            (Some(call), _) => Ok((call(module, &text, &limits), reservation)),
+        match (&self.shared.guests, guest.reconcile_at_once(&text, &limits)) {
+            (Some(call), _) => Ok((call(guest, &text, &limits), reservation)),
             (None, Some(answer)) => Ok((answer, reservation)),
             // A call computes for up to its deadline. On a thread of the runtime it would hold up the I/O of all tasks for as long.
             (None, None) => {
-                let module = module.clone();
+                let guest = guest.clone();
                 let called =
-                    self.shared.spawner.block(move || (module.reconcile(&text, &limits), reservation));
+                    self.shared.spawner.block(move || (guest.reconcile(&text, &limits), reservation));
                 called.await.map_err(|error| Failure::transient(reasons::ENGINE_FAILED, error.to_string()))
             }
         }

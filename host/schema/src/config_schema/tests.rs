@@ -14,12 +14,13 @@ fn manifest(schema: Value) -> Manifest {
 }
 
 fn compiled(schema: Value) -> ConfigSchema {
-    ConfigSchema::compile(&manifest(schema)).expect("the schema is taken")
+    ConfigSchema::compile(manifest(schema).config_schema.as_ref()).expect("the schema is taken")
 }
 
 /// The path at which a schema is refused, and the limit that it hit.
 fn refused(schema: Value) -> (String, Option<Excess>) {
-    let refused = ConfigSchema::compile(&manifest(schema)).expect_err("the schema is refused");
+    let refused =
+        ConfigSchema::compile(manifest(schema).config_schema.as_ref()).expect_err("the schema is refused");
     assert_eq!(refused.failure.reason, reasons::CONFIG_SCHEMA_INVALID);
     assert!(!refused.failure.retry);
     (refused.failure.path.expect("a path"), refused.excess)
@@ -45,7 +46,7 @@ fn a_config_is_checked_against_the_guests_schema() {
 
 #[test]
 fn a_guest_without_a_schema_takes_no_config() {
-    let schema = ConfigSchema::compile(&Manifest::default()).unwrap();
+    let schema = ConfigSchema::compile(None).unwrap();
     assert!(schema.check(&json!({})).is_ok());
     assert_eq!(schema.check(&json!({"a": 1})).unwrap_err().reason, "ConfigInvalid");
 }
@@ -54,7 +55,7 @@ fn a_guest_without_a_schema_takes_no_config() {
 #[test]
 fn whoever_gives_a_config_to_a_guest_without_one_is_told_what_to_remove() {
     let none = compiled(json!({"type": "object", "additionalProperties": false}));
-    for schema in [ConfigSchema::compile(&Manifest::default()).unwrap(), none] {
+    for schema in [ConfigSchema::compile(None).unwrap(), none] {
         let failure = schema.check(&json!({"image": "nginx"})).unwrap_err();
         assert_eq!(
             failure.to_string(),

@@ -2,18 +2,45 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, Done, target};
-use crate::{Failure, request::Request};
+use super::{Context, Done, options, read, target};
+use crate::{Failure, kinds::Served, request::Request, store::Key, watch::Selection};
+
+fn not_allowed() -> Failure {
+    Failure::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+}
 
 pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
     let (served, key) = target(context.store, request)?;
     if request.path.subresource.is_some() {
-        return Err(Failure::new(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        ));
+        return Err(not_allowed());
     }
+    options::of_write(request)?;
+    delete_one(context, request, &served, key)
+}
+
+/// Deletes every object that a list would show, each as if by itself. The reply is that list.
+pub(super) fn collection(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
+    let selection = Selection::of(context.store, request)?;
+    if selection.served.plural == "namespaces" && !selection.served.custom {
+        return Err(not_allowed());
+    }
+    options::of_write(request)?;
+    let listed = read::list(context.store, request, None)?;
+    let objects = context.store.objects().iter();
+    let selected = objects.filter(|(key, object)| selection.has(key, object));
+    let keys: Vec<Key> = selected.map(|(key, _)| key.clone()).collect();
+    for key in keys {
+        delete_one(context, request, &selection.served, key)?;
+    }
+    Ok(listed)
+}
+
+fn delete_one(
+    context: &mut Context<'_>,
+    request: &Request,
+    served: &Served,
+    key: Key,
+) -> Result<Done, Failure> {
     let resource = served.qualified();
     let live = context.store.get(&key).cloned().ok_or_else(|| Failure::not_found(&resource, &key.name))?;
     let metadata = &live["metadata"];
@@ -53,7 +80,7 @@ pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Don
             && TELL.contains(&served.plural.as_str())
             && let Some(last) = last
         {
-            let body = crate::watch::shown(&served, &last, false);
+            let body = crate::watch::shown(served, &last, false);
             return Ok(Done { code: 200, body, before, after: None });
         }
         let details =
@@ -78,6 +105,6 @@ pub(super) fn delete(context: &mut Context<'_>, request: &Request) -> Result<Don
         next["status"] = json!({"phase": "Terminating"});
     }
     let after = if next == *live { live } else { context.store.put(key, next) };
-    let body = crate::watch::shown(&served, &after, false);
+    let body = crate::watch::shown(served, &after, false);
     Ok(Done { code: 200, body, before, after: Some(after) })
 }

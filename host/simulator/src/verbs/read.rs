@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Done, target};
+use super::{Done, target, too_new};
 use crate::{
     Failure,
     kinds::{self, Served},
     request::Request,
     store::{Key, Store},
-    watch::{Selection, shown},
+    watch::{Selection, invalid_version, shown},
 };
 
 pub(super) fn get(store: &Store, request: &Request, as_of: Option<u64>) -> Result<Done, Failure> {
@@ -26,12 +26,23 @@ pub(super) fn get(store: &Store, request: &Request, as_of: Option<u64>) -> Resul
 pub(super) fn list(store: &Store, request: &Request, as_of: Option<u64>) -> Result<Done, Failure> {
     let selection = Selection::of(store, request)?;
     let token = request.parameter("continue").map(Token::read).transpose()?;
-    let exact = (request.parameter("resourceVersionMatch") == Some("Exact"))
-        .then(|| request.parameter("resourceVersion").and_then(|version| version.parse().ok()))
-        .flatten();
+    let asked = match request.parameter("resourceVersion") {
+        Some(text) => text.parse().map_err(|_| invalid_version(text))?,
+        None => 0,
+    };
+    if token.is_some() && asked > 0 {
+        return Err(Failure::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    if asked > store.version() {
+        return Err(too_new(asked, store.version()));
+    }
+    let exact = (request.parameter("resourceVersionMatch") == Some("Exact")).then_some(asked);
     let version = token.as_ref().map(|token| token.version).or(exact).or(as_of).unwrap_or(store.version());
     if version < store.compacted() && as_of.is_none() {
-        let message = "The provided continue parameter is too old to display a consistent list result.";
+        let message = match token {
+            Some(_) => "The provided continue parameter is too old to display a consistent list result.",
+            None => "The resourceVersion for the provided list is too old.",
+        };
         return Err(Failure::new(410, "Expired", message));
     }
     let objects = store.at(version);
@@ -93,7 +104,8 @@ impl Token {
 
     fn read(text: &str) -> Result<Self, Failure> {
         let parts = text.split_once('_').and_then(|(version, last)| Some((version.parse().ok()?, last)));
-        let (version, last) = parts.ok_or_else(|| Failure::bad_request("continue key is not valid"))?;
+        let (version, last) =
+            parts.ok_or_else(|| Failure::bad_request("invalid continue token: continue key is not valid"))?;
         Ok(Self { version, last: last.into() })
     }
 }
@@ -147,7 +159,10 @@ fn group(all: &[&Served], name: &str) -> Option<Value> {
 }
 
 fn resources(served: &Served) -> Vec<Value> {
-    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    if served.plural == "namespaces" && !served.custom {
+        verbs.retain(|verb| *verb != "deletecollection");
+    }
     let entry = |name: String, verbs: &[&str]| {
         json!({"name": name, "singularName": served.kind.to_lowercase(), "namespaced": served.namespaced,
                "kind": served.kind, "verbs": verbs})

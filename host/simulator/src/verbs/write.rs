@@ -5,13 +5,17 @@ mod rules;
 
 use std::sync::Arc;
 
+use pintle_schema::strict::FieldValidation;
 use serde_json::{Value, json};
 
 use self::{
-    body::{blank, complete, decoded, json_patched, managers_of, patched, plain, resets},
+    body::{
+        Decoded, applied, blank, complete, decoded, json_patched, managers_of, patched, plain, resets,
+        unpatchable, unreadable,
+    },
     rules::{
-        agrees, appliable, applier, becomes, check, invalid, is_finalized, is_new_generation, isolate,
-        keep_metadata, modelled, namespace_takes, precede,
+        acceptable, agrees, appliable, applier, becomes, check, invalid, is_finalized, is_new_generation,
+        isolate, keep_metadata, namespace_takes, precede,
     },
 };
 use super::{Context, Done, target};
@@ -42,8 +46,8 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
     if served.namespaced != path.namespace.is_some() {
         return Err(Failure::unknown_path());
     }
-    modelled(request)?;
-    let mut object = decoded(&served, &request.body)?;
+    acceptable(request)?;
+    let mut object = sent(context, &served, request)?;
     agrees(&served, request, &object, None)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let name = match object["metadata"]["generateName"].as_str() {
@@ -80,6 +84,35 @@ pub(super) fn create(context: &mut Context<'_>, request: &Request) -> Result<Don
     managers.write(&mut object);
     let after = insert(context, &served, key, object)?;
     done(&served, request, 201, None, Some(after))
+}
+
+/// The object in the body of a create or an update. Fields that nobody knows are dealt with as the client wants.
+fn sent(context: &mut Context<'_>, served: &Served, request: &Request) -> Result<Value, Failure> {
+    let Decoded { object, unknown } = decoded(served, &request.body)?;
+    let judged = validation(request).judge(&request.duplicates, &unknown);
+    context.warnings.extend(judged.map_err(|why| unreadable(served, &why))?);
+    Ok(object)
+}
+
+/// The object that a patch leads to.
+fn patch(
+    context: &mut Context<'_>,
+    served: &Served,
+    request: &Request,
+    next: &Value,
+) -> Result<Value, Failure> {
+    let Decoded { object, unknown } = patched(served, next)?;
+    let duplicates: &[String] = match request.patch {
+        Some(PatchForm::Merge) => &request.duplicates,
+        _ => &[],
+    };
+    let judged = validation(request).judge(duplicates, &unknown);
+    context.warnings.extend(judged.map_err(|why| unpatchable(next, &why))?);
+    Ok(object)
+}
+
+fn validation(request: &Request) -> FieldValidation {
+    request.parameter("fieldValidation").and_then(FieldValidation::of).unwrap_or_default()
 }
 
 /// Stores a new object, with the fields that the server sets.
@@ -145,7 +178,7 @@ fn establish(context: &Context<'_>, object: &mut Value) {
 
 pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Done, Failure> {
     let (served, key) = target(context.store, request)?;
-    modelled(request)?;
+    acceptable(request)?;
     let before = context.store.get(&key).cloned();
     let subresource = request.path.subresource.as_deref();
     let (time, resets) = (context.time(), resets(&served, subresource));
@@ -157,28 +190,36 @@ pub(super) fn change(context: &mut Context<'_>, request: &Request) -> Result<Don
     let write =
         Write { shape: served.shape(), manager, api_version: &api_version, time: &time, resets: &resets };
     // An error in the body comes before an error about a missing object.
-    if request.verb == Verb::Update {
-        agrees(&served, request, &decoded(&served, &request.body)?, None)?;
-    }
+    let update = match request.verb {
+        Verb::Update => {
+            let object = sent(context, &served, request)?;
+            agrees(&served, request, &object, None)?;
+            Some(object)
+        }
+        _ => None,
+    };
     let Some(live) = &before else { return absent(context, request, &served, key, &write) };
-    let (sent, plain_live) = (&request.body, plain(live));
-    let (mut next, managers) = match (request.verb, request.patch) {
-        (Verb::Apply, _) => {
+    let (body, plain_live) = (&request.body, plain(live));
+    let (mut next, managers) = match (update, request.patch) {
+        (Some(object), _) => (object, None),
+        (None, Some(PatchForm::Json)) => {
+            let next = json_patched(live, body)?;
+            (patch(context, &served, request, &next)?, None)
+        }
+        (None, Some(PatchForm::Merge)) => {
+            let mut next = Value::clone(live);
+            json_patch::merge(&mut next, body);
+            (patch(context, &served, request, &next)?, None)
+        }
+        (None, None) => {
             appliable(&served, request)?;
             let (merged, managers) = managers_of(&served, live, &write).applied(
                 &write,
                 &plain_live,
-                &plain(sent),
+                &plain(body),
                 request.is_set("force"),
             )?;
-            (decoded(&served, &merged)?, Some(managers))
-        }
-        (Verb::Update, _) => (decoded(&served, sent)?, None),
-        (_, Some(PatchForm::Json)) => (patched(&served, &json_patched(live, sent)?)?, None),
-        _ => {
-            let mut next = Value::clone(live);
-            json_patch::merge(&mut next, sent);
-            (patched(&served, &next)?, None)
+            (applied(&served, &merged)?, Some(managers))
         }
     };
     agrees(&served, request, &next, Some(live))?;
@@ -247,7 +288,7 @@ fn absent(
     let by_status = request.path.subresource.is_some();
     if by_status && request.verb == Verb::Apply && served.plural == "services" && !served.custom {
         // It is treated as a creation, and validated as one.
-        let mut object = decoded(served, &request.body)?;
+        let mut object = decoded(served, &request.body)?.object;
         object["status"] = Value::Null;
         check(served, None, &object)?;
         return Err(Failure::not_modelled("creation by the status"));
@@ -263,7 +304,7 @@ fn absent(
     namespace_takes(context.store, served, &key)?;
     let empty = json!({"apiVersion": served.api_version(), "kind": served.kind});
     let (merged, managers) = Managers::default().applied(write, &empty, &plain(&request.body), false)?;
-    let mut object = decoded(served, &merged)?;
+    let mut object = applied(served, &merged)?;
     agrees(served, request, &object, None)?;
     object["metadata"]["name"] = key.name.as_str().into();
     if served.namespaced {
@@ -289,7 +330,7 @@ fn put(
             "Precondition failed: UID in precondition",
         ));
     }
-    let mut object = decoded(served, &request.body)?;
+    let mut object = decoded(served, &request.body)?.object;
     agrees(served, request, &object, None)?;
     namespace_takes(context.store, served, &key)?;
     object["metadata"]["name"] = key.name.as_str().into();

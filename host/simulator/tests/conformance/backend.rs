@@ -27,7 +27,16 @@ pub(crate) struct Request {
     pub(crate) method: &'static str,
     pub(crate) uri: String,
     pub(crate) content_type: &'static str,
+    /// The body. A text is sent as it is, for instance JSON that has a field twice.
     pub(crate) body: Value,
+}
+
+/// What came back, as it came.
+pub(crate) struct Reply {
+    pub(crate) code: u16,
+    pub(crate) body: Value,
+    /// What the client is warned of.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What came back, as far as it is compared.
@@ -70,7 +79,13 @@ impl Answer {
 }
 
 pub(crate) trait Backend {
-    async fn send(&self, request: &Request) -> anyhow::Result<(u16, Value)>;
+    /// Sends a request that accepts this form of an answer.
+    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply>;
+
+    async fn send(&self, request: &Request) -> anyhow::Result<(u16, Value)> {
+        let Reply { code, body, .. } = self.exchange(request, accept(request)).await?;
+        Ok((code, body))
+    }
 }
 
 /// As the host asks: of what it applies to kinds without a status, the metadata alone.
@@ -83,19 +98,30 @@ fn accept(request: &Request) -> &'static str {
 }
 
 async fn send(client: &Client, request: &Request) -> anyhow::Result<(u16, Value)> {
-    let body = if request.body.is_null() { Vec::new() } else { request.body.to_string().into_bytes() };
+    let Reply { code, body, .. } = exchange(client, request, accept(request)).await?;
+    Ok((code, body))
+}
+
+async fn exchange(client: &Client, request: &Request, accept: &str) -> anyhow::Result<Reply> {
+    let body = match &request.body {
+        Value::Null => Vec::new(),
+        Value::String(text) => text.clone().into_bytes(),
+        body => body.to_string().into_bytes(),
+    };
     let made = http::Request::builder()
         .method(request.method)
         .uri(&request.uri)
         .header("content-type", request.content_type)
-        .header("accept", accept(request))
+        .header("accept", accept)
         .header("user-agent", "conformance/1")
         .body(Body::from(body))?;
     let response = client.send(made).await.with_context(|| format!("{} {}", request.method, request.uri))?;
     let code = response.status().as_u16();
+    let warnings = response.headers().get_all("warning").into_iter();
+    let warnings = warnings.filter_map(|value| Some(value.to_str().ok()?.to_owned())).collect();
     let bytes = response.into_body().collect().await?.to_bytes();
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-    Ok((code, body))
+    Ok(Reply { code, body, warnings })
 }
 
 /// Deletes what holds on to node ports.
@@ -175,8 +201,8 @@ impl Simulated {
 }
 
 impl Backend for Simulated {
-    async fn send(&self, request: &Request) -> anyhow::Result<(u16, Value)> {
-        send(&self.client, request).await
+    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply> {
+        exchange(&self.client, request, accept).await
     }
 }
 
@@ -280,7 +306,7 @@ impl Real {
 }
 
 impl Backend for Real {
-    async fn send(&self, request: &Request) -> anyhow::Result<(u16, Value)> {
-        send(&self.client, request).await
+    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply> {
+        exchange(&self.client, request, accept).await
     }
 }

@@ -397,6 +397,37 @@ fn widget(dice: &mut Dice) -> Value {
     widget
 }
 
+/// What only [`crate::parameters`] sets, to compare the words about it.
+fn exact() -> Value {
+    let above =
+        json!([{"rule": "self >= oldSelf", "messageExpression": "self > 1.2 ? 'not less' : 'much less'"}]);
+    json!({"type": "object", "properties": {
+        "text": {"type": "string", "minLength": 2, "maxLength": 3, "pattern": "^[a-z]+$"},
+        "share": {"type": "number", "minimum": 0.5, "exclusiveMinimum": true, "maximum": 1_000_000.5, "multipleOf": 0.5},
+        "small": {"type": "integer", "format": "int32"},
+        "day": {"type": "string", "format": "date"},
+        "bytes": {"type": "string", "format": "byte"},
+        "address": {"type": "string", "format": "ipv4"},
+        "level": {"type": "integer", "enum": [1, 2]},
+        "nothing": {"type": "string", "nullable": true, "enum": ["a"]},
+        "pair": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer"}},
+        "map": {"type": "object", "minProperties": 1, "maxProperties": 2, "additionalProperties": {
+            "type": "integer", "x-kubernetes-validations": [{"rule": "self > 0"}]}},
+        "parts": {"type": "array", "maxItems": 9, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {
+            "type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string", "maxLength": 9}, "weight": {"type": "number", "x-kubernetes-validations": above}}}},
+        "once": {"type": "string", "maxLength": 9, "x-kubernetes-validations": [
+            {"rule": "oldSelf.hasValue() ? self == oldSelf.value() : self != 'never'", "optionalOldSelf": true}]},
+        "all": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "allOf": [{"properties": {"a": {"minimum": 1}}}, {"properties": {"b": {"maximum": 1}}}],
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "not": {"required": ["a", "b"]}},
+        "lookup": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 9,
+            "x-kubernetes-validations": [{"rule": "self['x'] > 0", "reason": "FieldValueRequired"}]},
+        "template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+            "spec": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+    }})
+}
+
 /// The custom kind.
 pub(crate) fn crd() -> Value {
     let schema = json!({"type": "object", "required": ["spec"], "x-kubernetes-validations": [
@@ -425,6 +456,7 @@ pub(crate) fn crd() -> Value {
             "nested": {"type": "object", "properties": {
                 "on": {"type": "boolean", "default": true}, "level": {"type": "integer", "default": 3}}},
             "either": {"x-kubernetes-int-or-string": true},
+            "exact": exact(),
         }},
         "status": {"type": "object", "properties": {
             "count": {"type": "integer"},

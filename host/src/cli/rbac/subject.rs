@@ -13,7 +13,6 @@ use pintle_core::conditions::READY;
 use pintle_engine::Digest;
 use pintle_kubernetes::{Cluster, connect::Connect};
 use pintle_offline as offline;
-use pintle_operator as operator;
 use pintle_wit::{ChildKind, ConditionStatus, Kind, Manifest, parse_manifest};
 
 use super::{
@@ -64,7 +63,7 @@ impl Subject {
     }
 
     fn in_file(path: &Path, connect: &Connect) -> Result<Self, Problem> {
-        let manifest = module::load(&offline::engine()?, path)?.manifest().clone();
+        let manifest = module::load_guest(&offline::engine()?, path)?.manifest().clone();
         let is_cluster_named = connect.kubeconfig.is_some() || connect.context.is_some();
         let (known, notes) = if is_cluster_named {
             live::block_on(async { served(&Cluster::new(connect.client().await?), &manifest).await })?
@@ -154,11 +153,14 @@ async fn manifest_of(
         Problem::failed(format!("Module {name}, which Reconciler {reconciler} names: {why}"))
             .hint("see its conditions with: kubectl describe modules.pintle.dev; or name the file: pintle rbac FILE")
     };
-    let bytes = operator::module_bytes(cluster, &module.spec.source).await;
+    let bytes = pintle_modules::module_bytes(cluster, &module.spec.source).await;
     let bytes = bytes.map_err(|failure| failed(failure.to_string()))?;
     let digest: Digest = module.spec.digest.parse()?;
     let loaded = offline::engine()?.load(&bytes, Some(&digest));
-    Ok(loaded.map_err(|failure| failed(failure.to_string()))?.manifest().clone())
+    let guest = loaded.map_err(|failure| failed(failure.to_string()))?.guest();
+    guest
+        .map(|guest| guest.manifest().clone())
+        .ok_or_else(|| failed("it serves views and reconciles nothing".into()))
 }
 
 /// The manifest in a Module's status, unless the host has not got as far, or is of another version and writes what this one cannot

@@ -72,6 +72,7 @@ fn the_crds_go_last_and_only_where_that_is_said() {
     assert_eq!(
         last,
         [
+            "customresourcedefinition.apiextensions.k8s.io/views.pintle.dev",
             "customresourcedefinition.apiextensions.k8s.io/reconcilers.pintle.dev",
             "customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev"
         ]

@@ -1,11 +1,12 @@
 //! Reads the object from the body of a request as the API server does, and makes what it is compared with.
 
+use pintle_schema::{builtin, typed};
 use serde_json::{Value, json};
 
 use crate::{
     Failure,
     apply::managed::{Manager, Managers, Write},
-    custom, defaults,
+    defaults,
     failure::cause,
     kinds::Served,
     schema,
@@ -112,18 +113,46 @@ pub(super) fn resets(served: &Served, subresource: Option<&str>) -> crate::apply
     schema::resets(&served.kind, served.custom, served.status, subresource.is_some())
 }
 
-/// The object in a body as the API server reads it, with defaults.
+/// An object as it was read.
+pub(super) struct Decoded {
+    /// The object without unknown fields, and with defaults.
+    pub(super) object: Value,
+    /// The paths of the fields that nobody knows.
+    pub(super) unknown: Vec<String>,
+}
+
+/// The object that an apply leads to. It has no unknown fields, and nulls stay in it.
 ///
 /// # Errors
 /// 400 if it cannot be read.
-pub(super) fn decoded(served: &Served, sent: &Value) -> Result<Value, Failure> {
+pub(super) fn applied(served: &Served, merged: &Value) -> Result<Value, Failure> {
+    if !served.custom {
+        return decoded(served, merged).map(|decoded| decoded.object);
+    }
+    let mut object = merged.clone();
+    object["metadata"] = metadata(merged)?.value;
+    complete(served, &mut object);
+    Ok(object)
+}
+
+/// The metadata of an object of a custom kind.
+fn metadata(object: &Value) -> Result<typed::Read, Failure> {
+    let given = object.get("metadata").unwrap_or(&Value::Null);
+    typed::read(builtin::metadata(), given, "metadata").map_err(Failure::bad_request)
+}
+
+/// The object in a body as the API server reads it.
+///
+/// # Errors
+/// 400 if it cannot be read.
+pub(super) fn decoded(served: &Served, sent: &Value) -> Result<Decoded, Failure> {
     if !sent.is_object() {
         return Err(Failure::bad_request(
             "couldn't get version/kind; json parse error: an object is expected",
         ));
     }
-    let shape = served.shape();
     let mut object = sent.clone();
+    let mut unknown;
     if object.get("metadata").is_none_or(Value::is_null) {
         object["metadata"] = json!({});
     }
@@ -132,31 +161,36 @@ pub(super) fn decoded(served: &Served, sent: &Value) -> Result<Value, Failure> {
             object[field] = value.into();
         }
     }
-    if served.custom {
-        let metadata = schema::normal(shape.field("metadata").unwrap_or(shape), &object["metadata"])
-            .map_err(Failure::bad_request)?;
-        object = custom::pruned(shape, &object);
-        object["metadata"] = metadata;
+    if let Some(structural) = &served.structural {
+        let metadata = metadata(&object)?;
+        unknown = metadata.unknown;
+        unknown.extend(structural.prune(&mut object));
+        object["metadata"] = metadata.value;
     } else {
-        object = schema::normal(shape, &object).map_err(|why| {
-            Failure::bad_request(format!(
-                "{} in version {:?} cannot be handled as a {}: json: {why}",
-                served.kind, served.version, served.kind
-            ))
-        })?;
+        let read = typed::read(served.shape(), &object, "")
+            .map_err(|why| unreadable(served, &format!("json: {why}")))?;
+        unknown = read.unknown;
+        object = read.value;
     }
     if object.get("metadata").is_none() {
         object["metadata"] = json!({});
     }
     complete(served, &mut object);
-    Ok(object)
+    Ok(Decoded { object, unknown })
+}
+
+/// A body that is not an object of its kind.
+pub(super) fn unreadable(served: &Served, why: &str) -> Failure {
+    Failure::bad_request(format!(
+        "{} in version {:?} cannot be handled as a {}: {why}",
+        served.kind, served.version, served.kind
+    ))
 }
 
 pub(super) fn complete(served: &Served, object: &mut Value) {
-    if served.custom {
-        defaults::by_schema(served.shape(), object);
-    } else {
-        defaults::builtin(&served.kind, object);
+    match &served.structural {
+        Some(structural) => structural.default(object),
+        None => defaults::builtin(&served.kind, object),
     }
 }
 
@@ -184,9 +218,13 @@ pub(super) fn json_patched(live: &Value, operations: &Value) -> Result<Value, Fa
 }
 
 /// A patched object, read again. If it cannot be read, the patch is at fault.
-pub(super) fn patched(served: &Served, next: &Value) -> Result<Value, Failure> {
-    decoded(served, next).map_err(|failure| {
-        let causes = vec![cause("patch", "FieldValueInvalid", failure.message)];
-        Failure::invalid("", "", causes)
-    })
+pub(super) fn patched(served: &Served, next: &Value) -> Result<Decoded, Failure> {
+    decoded(served, next).map_err(|failure| unpatchable(next, &failure.message))
+}
+
+/// A patch that does not lead to an object of its kind.
+pub(super) fn unpatchable(next: &Value, why: &str) -> Failure {
+    let shown = Value::from(next.to_string());
+    let causes = vec![cause("patch", "FieldValueInvalid", format!("Invalid value: {shown}: {why}"))];
+    Failure::invalid("", "", causes)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::OBJECT_BYTES_MAX;
+use super::{super::options, OBJECT_BYTES_MAX};
 use crate::{
     Failure,
     apply::walk,
@@ -19,13 +19,9 @@ pub(super) fn invalid(served: &Served, name: &str, causes: Vec<pintle_wit::Cause
     Failure::invalid(&served.qualified_kind(), name, causes)
 }
 
-/// Refuses requests that the simulator does not model, or that are too large.
-pub(super) fn modelled(request: &Request) -> Result<(), Failure> {
-    match request.parameter("fieldValidation") {
-        Some("Strict") => return Err(Failure::not_modelled("strict field validation")),
-        _ if request.parameter("dryRun").is_some() => return Err(Failure::not_modelled("dry runs")),
-        _ => {}
-    }
+/// Refuses requests with invalid parameters, or that are too large.
+pub(super) fn acceptable(request: &Request) -> Result<(), Failure> {
+    options::of_write(request)?;
     let bytes = request.body.to_string().len();
     if bytes > OBJECT_BYTES_MAX {
         return Err(Failure::new(413, "RequestEntityTooLarge", "etcdserver: request is too large"));
@@ -194,18 +190,6 @@ pub(super) fn keep_metadata(served: &Served, live: &Value, next: &mut Value) {
     }
 }
 
-/// After one of these errors, the API server does not evaluate the rules.
-pub(super) const BLOCKING: [&str; 5] = [
-    "FieldValueNotSupported",
-    "FieldValueRequired",
-    "FieldValueTooLong",
-    "FieldValueTooMany",
-    "FieldValueTypeInvalid",
-];
-
-pub(super) const NOT_CHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the \
-                           existing errors to complete validation";
-
 /// Refuses objects that would change what the API server does, but not what the simulator does.
 pub(super) fn not_modelled(kind: &str, next: &Value) -> Result<(), Failure> {
     match kind {
@@ -227,13 +211,8 @@ pub(super) fn not_modelled(kind: &str, next: &Value) -> Result<(), Failure> {
 
 pub(super) fn check(served: &Served, live: Option<&Value>, next: &Value) -> Result<(), Failure> {
     let mut causes = validate::findings(&served.kind, served.custom, live, next);
-    if served.custom {
-        causes.extend(custom::misfits(served.shape(), next));
-        match causes.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
-            true if served.rules.are_any() => causes.push(cause("<nil>", "FieldValueInvalid", NOT_CHECKED)),
-            true => {}
-            false => causes.extend(served.rules.broken(live, next)?),
-        }
+    if let Some(structural) = &served.structural {
+        causes = structural.validate_after(causes, next, live);
     } else if live.is_none_or(|live| {
         live["spec"] != next["spec"] || live["metadata"]["labels"] != next["metadata"]["labels"]
     }) {

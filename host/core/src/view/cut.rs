@@ -1,0 +1,357 @@
+//! [`Cut`]: reads objects of a backing kind, and keeps only what a view needs of them.
+//!
+//! A Pod has some hundred fields, and a view reads a few. What it does not read is skipped while it is parsed and never takes memory.
+
+use std::{collections::BTreeMap, fmt};
+
+use pintle_wit::Kind;
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value};
+
+use super::{Lens, metadata::LAST_APPLIED};
+use crate::request;
+
+/// The fields of a backing kind that a view needs.
+#[derive(Clone, Debug)]
+pub struct Cut(Node);
+
+/// What is kept of a value.
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    /// All of it.
+    Whole,
+    /// These fields.
+    Fields(BTreeMap<String, Node>),
+}
+
+/// An object of a backing kind, as far as a view needs it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BackingObject {
+    /// Its metadata, without managed fields and kubectl's copy.
+    pub metadata: Map<String, Value>,
+    /// Its other fields that the view reads or writes.
+    pub fields: Map<String, Value>,
+}
+
+impl Cut {
+    /// What a view needs that reads and writes the fields at these paths.
+    pub fn new<'a>(paths: impl IntoIterator<Item = &'a String>) -> Self {
+        let mut root = Node::Fields(BTreeMap::new());
+        for path in paths {
+            root.keep(path.split('.'));
+        }
+        Self(root)
+    }
+
+    /// Metadata alone.
+    pub fn metadata_alone() -> Self {
+        Self(Node::Fields(BTreeMap::new()))
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// When it is no JSON object, or its metadata are none.
+    pub fn read(&self, json: &[u8]) -> Result<BackingObject, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_slice(json);
+        let object = Object(&self.0).deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(object)
+    }
+
+    /// The same of an object that was read already.
+    pub fn of(&self, object: &Value) -> BackingObject {
+        let mut cut = BackingObject::default();
+        let Some(fields) = object.as_object() else { return cut };
+        for (key, value) in fields {
+            match key.as_str() {
+                "apiVersion" | "kind" => {}
+                "metadata" => {
+                    cut.metadata = value.as_object().cloned().unwrap_or_default();
+                    cut.metadata.remove("managedFields");
+                    if let Some(annotations) =
+                        cut.metadata.get_mut("annotations").and_then(Value::as_object_mut)
+                    {
+                        annotations.remove(LAST_APPLIED);
+                    }
+                }
+                _ => {
+                    if let Some(kept) = self.0.field(key).and_then(|node| node.of(value)) {
+                        cut.fields.insert(key.clone(), kept);
+                    }
+                }
+            }
+        }
+        cut
+    }
+}
+
+impl BackingObject {
+    /// The object as its guest sees it.
+    pub fn for_guest(&self, lens: &Lens) -> Value {
+        let Kind { api_version, kind } = lens.served.backing.kind();
+        let mut object = self.fields.clone();
+        object.insert("apiVersion".into(), api_version.into());
+        object.insert("kind".into(), kind.into());
+        object.insert("metadata".into(), request::metadata(&self.metadata));
+        Value::Object(object)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.text("name")
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        self.text("uid")
+    }
+
+    /// Its version.
+    pub fn version(&self) -> &str {
+        self.text("resourceVersion")
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.metadata.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+impl Node {
+    fn keep<'a>(&mut self, mut path: impl Iterator<Item = &'a str>) {
+        let Self::Fields(fields) = self else { return };
+        match path.next() {
+            Some(step) => {
+                let nothing = || Self::Fields(BTreeMap::new());
+                fields.entry(step.to_owned()).or_insert_with(nothing).keep(path);
+            }
+            None => *self = Self::Whole,
+        }
+    }
+
+    fn field(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Whole => Some(self),
+            Self::Fields(fields) => fields.get(key),
+        }
+    }
+
+    /// What is kept of a value. Of a list it is the same in each item.
+    fn of(&self, value: &Value) -> Option<Value> {
+        match (self, value) {
+            (Self::Whole, _) => Some(value.clone()),
+            (Self::Fields(_), Value::Object(fields)) => {
+                let kept =
+                    fields.iter().filter_map(|(key, value)| Some((key.clone(), self.field(key)?.of(value)?)));
+                Some(Value::Object(kept.collect()))
+            }
+            (Self::Fields(_), Value::Array(items)) => {
+                Some(items.iter().filter_map(|item| self.of(item)).collect())
+            }
+            // What has no fields cannot have the one that is read.
+            (Self::Fields(_), _) => Some(value.clone()),
+        }
+    }
+}
+
+/// Reads an object.
+struct Object<'a>(&'a Node);
+
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = BackingObject;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<BackingObject, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = BackingObject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<BackingObject, A::Error> {
+        let mut object = BackingObject::default();
+        while let Some(key) = access.next_key::<String>()? {
+            match (key.as_str(), self.0.field(&key)) {
+                ("metadata", _) => object.metadata = access.next_value_seed(Metadata::Fields)?,
+                ("apiVersion" | "kind", _) | (_, None) => {
+                    access.next_value::<IgnoredAny>()?;
+                }
+                (_, Some(node)) => {
+                    let value = access.next_value_seed(Kept(node))?;
+                    object.fields.insert(key, value);
+                }
+            }
+        }
+        Ok(object)
+    }
+}
+
+/// Reads metadata: its fields, or its annotations.
+#[derive(Clone, Copy, PartialEq)]
+enum Metadata {
+    Fields,
+    Annotations,
+}
+
+impl<'de> DeserializeSeed<'de> for Metadata {
+    type Value = Map<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Metadata {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut metadata = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = match (self, key.as_str()) {
+                (Self::Fields, "managedFields") | (Self::Annotations, LAST_APPLIED) => {
+                    access.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                (Self::Fields, "annotations") => access.next_value_seed(Self::Annotations)?.into(),
+                _ => access.next_value()?,
+            };
+            metadata.insert(key, value);
+        }
+        Ok(metadata)
+    }
+}
+
+/// Reads what is kept of a value.
+struct Kept<'a>(&'a Node);
+
+impl<'de> DeserializeSeed<'de> for Kept<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.0 {
+            Node::Whole => serde::Deserialize::deserialize(deserializer),
+            Node::Fields(_) => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Kept<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut kept = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            match self.0.field(&key) {
+                Some(node) => {
+                    let value = access.next_value_seed(Kept(node))?;
+                    kept.insert(key, value);
+                }
+                None => {
+                    access.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(kept.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut kept = Vec::new();
+        while let Some(item) = access.next_element_seed(Kept(self.0))? {
+            kept.push(item);
+        }
+        Ok(kept.into())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cut(paths: &[&str]) -> Cut {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        Cut::new(&paths)
+    }
+
+    fn pod() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web", "managedFields": [{}], "annotations": {LAST_APPLIED: "{}", "a": "b"}},
+            "spec": {"containers": [{"name": "a", "image": "i", "ports": [{"name": "p", "port": 1}]}, 7], "nodeName": null, "hostNetwork": true},
+            "status": {"phase": "Running"},
+        })
+    }
+
+    #[test]
+    fn only_the_fields_that_are_read_are_kept_also_within_lists() {
+        let object = cut(&["spec.containers.ports.port", "spec.nodeName", "status.message"]);
+        let kept = object.of(&pod());
+        assert_eq!(Value::Object(kept.metadata), json!({"name": "web", "annotations": {"a": "b"}}));
+        let fields =
+            json!({"spec": {"containers": [{"ports": [{"port": 1}]}, 7], "nodeName": null}, "status": {}});
+        assert_eq!(Value::Object(kept.fields), fields);
+    }
+
+    #[test]
+    fn a_path_within_another_that_is_read_adds_nothing() {
+        for paths in [["spec", "spec.containers"], ["spec.containers", "spec"]] {
+            assert_eq!(cut(&paths).of(&pod()).fields["spec"], pod()["spec"], "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_cut_alike_while_it_is_parsed_and_afterwards() {
+        let text = pod().to_string();
+        for paths in [
+            &["spec.containers.ports.port", "status"][..],
+            &["spec"],
+            &[],
+            &["metadata.name"],
+            &["spec.hostNetwork.x"],
+        ] {
+            assert_eq!(cut(paths).read(text.as_bytes()).unwrap(), cut(paths).of(&pod()), "{paths:?}");
+        }
+        assert!(cut(&[]).read(b"[]").is_err());
+        assert!(cut(&[]).read(b"{} x").is_err());
+    }
+}

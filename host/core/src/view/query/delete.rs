@@ -1,0 +1,235 @@
+//! Options of a delete. They stand in the body, or without one in the query.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Query, version_of_epoch, write::wrong_dry_run};
+use crate::view::{
+    served::{Lens, Served},
+    status::{Status, fault},
+    version::Sent,
+};
+
+/// The options of a delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    uid: Option<String>,
+    version: Option<String>,
+    propagation_policy: Option<String>,
+    orphan_dependents: Option<bool>,
+    grace_period_seconds: Option<i64>,
+    /// Whether nothing is to be deleted.
+    pub dry_run: bool,
+}
+
+/// The body, as clients write it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Written {
+    api_version: Option<String>,
+    kind: Option<String>,
+    grace_period_seconds: Option<i64>,
+    preconditions: Option<Preconditions>,
+    orphan_dependents: Option<bool>,
+    propagation_policy: Option<String>,
+    dry_run: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// Reads the options: those of the body, or of the query if there is none.
+    ///
+    /// # Errors
+    /// 400 for a body that is no DeleteOptions of `v1`, `meta.k8s.io/v1` or the view's own group; 422 for options that do not go together.
+    pub fn read(query: &Query, body: Option<&Value>, served: &Served) -> Result<Self, Status> {
+        let written = match body {
+            Some(body) => Written::of_body(body, served)?,
+            None => Written::of_query(query)?,
+        };
+        let mut faults = Vec::new();
+        if let Some(policy) = &written.propagation_policy {
+            if written.orphan_dependents.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                faults.push(fault::invalid("propagationPolicy", policy, why));
+            }
+            let supported = ["Foreground", "Background", "Orphan"];
+            if !supported.contains(&policy.as_str()) {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                faults.push(fault::not_supported("propagationPolicy", &format!("{policy:?}"), &supported));
+            }
+        }
+        let dry_run = written.dry_run.unwrap_or_default();
+        faults.extend(wrong_dry_run(&dry_run.iter().map(String::as_str).collect::<Vec<_>>()));
+        if !faults.is_empty() {
+            return Err(Status::invalid_options("DeleteOptions", faults));
+        }
+        let preconditions = written.preconditions.unwrap_or_default();
+        Ok(Self {
+            uid: preconditions.uid,
+            version: preconditions.resource_version,
+            propagation_policy: written.propagation_policy,
+            orphan_dependents: written.orphan_dependents,
+            grace_period_seconds: written.grace_period_seconds,
+            dry_run: !dry_run.is_empty(),
+        })
+    }
+
+    /// The same for the backing kind, as the body of a delete of the object that is shown under this name. For a collection, the name is
+    /// empty.
+    ///
+    /// # Errors
+    /// 409 for a version that this epoch did not show: the object, as it is shown now, has another one.
+    pub fn backing(&self, lens: &Lens, name: &str) -> Result<Value, Status> {
+        let mut preconditions = Map::new();
+        if let Some(uid) = &self.uid {
+            preconditions.insert("uid".into(), lens.mask.map(uid).into());
+        }
+        if let Some(version) = &self.version {
+            let sent = Sent::read(version).unwrap_or(Sent::Foreign);
+            let Some(version) = version_of_epoch(lens, &sent) else {
+                return Err(Status::modified(&lens.served, name));
+            };
+            preconditions.insert("resourceVersion".into(), version.into());
+        }
+        let fields = [
+            ("preconditions", (!preconditions.is_empty()).then(|| preconditions.into())),
+            ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
+            ("orphanDependents", self.orphan_dependents.map(Value::from)),
+            ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
+            ("dryRun", self.dry_run.then(|| json!(["All"]))),
+        ];
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if let Some(body) = body.as_object_mut() {
+            body.extend(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        }
+        Ok(body)
+    }
+}
+
+impl Written {
+    fn of_body(body: &Value, served: &Served) -> Result<Self, Status> {
+        let written: Self = serde_json::from_value(body.clone())
+            .map_err(|error| Status::bad_request(format!("the body is no DeleteOptions: {error}")))?;
+        let api_version = written.api_version.as_deref().filter(|of| !of.is_empty()).unwrap_or("v1");
+        let kind = written.kind.as_deref().filter(|kind| !kind.is_empty()).unwrap_or("DeleteOptions");
+        let is_known = ["v1", "meta.k8s.io/v1", served.api_version.as_str()].contains(&api_version);
+        if !is_known || kind != "DeleteOptions" {
+            let message = format!("no kind {kind:?} is registered for version {api_version:?}");
+            return Err(Status::bad_request(message));
+        }
+        Ok(written)
+    }
+
+    fn of_query(query: &Query) -> Result<Self, Status> {
+        let text = |name: &str| query.first(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let dry_run: Vec<String> = query.all("dryRun").map(str::to_owned).collect();
+        Ok(Self {
+            grace_period_seconds: query.number("gracePeriodSeconds")?,
+            preconditions: Some(Preconditions {
+                uid: text("uid"),
+                resource_version: text("resourceVersion"),
+            }),
+            orphan_dependents: query.flag("orphanDependents"),
+            propagation_policy: query.first("propagationPolicy").map(str::to_owned),
+            dry_run: Some(dry_run),
+            ..Self::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{query::tests::query, served::Access, version::Epoch};
+
+    const UID: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+
+    fn lens() -> Lens {
+        let served = Served {
+            api_version: "farm.example.com/v1alpha".into(),
+            plural: "llamas".into(),
+            ..Served::default()
+        };
+        Lens::new("llamas", served, Access::View, Vec::new(), Epoch::default())
+    }
+
+    fn asked(text: &str, body: Option<&Value>) -> Result<Value, Status> {
+        DeleteOptions::read(&query(text), body, &lens().served)?.backing(&lens(), "x")
+    }
+
+    #[test]
+    fn options_of_the_body_and_of_the_query_are_the_same() {
+        let body = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "propagationPolicy": "Orphan",
+            "preconditions": {"uid": lens().mask.map(UID), "resourceVersion": "77000000"}, "dryRun": ["All"],
+            "ignoreStoreReadErrorWithClusterBreakingPotential": true, "unknown": 1,
+        });
+        let expected = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "propagationPolicy": "Orphan",
+            "preconditions": {"uid": UID, "resourceVersion": "77"}, "dryRun": ["All"],
+        });
+        assert_eq!(asked("", Some(&body)), Ok(expected.clone()));
+        let uid = lens().mask.map(UID);
+        let text = format!(
+            "gracePeriodSeconds=5&propagationPolicy=Orphan&uid={uid}&resourceVersion=77000000&dryRun=All&x=y"
+        );
+        assert_eq!(asked(&text, None), Ok(expected));
+        let plain = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
+        assert_eq!(asked("", None), Ok(plain.clone()));
+        assert_eq!(asked("propagationPolicy=Orphan", Some(&json!({}))), Ok(plain), "a body counts alone");
+        assert_eq!(
+            asked("orphanDependents=false", None).map(|body| body["orphanDependents"].clone()),
+            Ok(json!(false))
+        );
+    }
+
+    #[test]
+    fn options_may_be_of_each_group_that_has_them() {
+        let of =
+            |api_version: &str| asked("", Some(&json!({"apiVersion": api_version, "kind": "DeleteOptions"})));
+        for known in ["v1", "meta.k8s.io/v1", "farm.example.com/v1alpha", ""] {
+            assert!(of(known).is_ok(), "{known}");
+        }
+        let refused = of("apps/v1").expect_err("another group");
+        assert_eq!(
+            (refused.code, refused.message.as_str()),
+            (400, "no kind \"DeleteOptions\" is registered for version \"apps/v1\"")
+        );
+        assert_eq!(asked("", Some(&json!({"kind": "Pod"}))).expect_err("no options").code, 400);
+        assert_eq!(asked("", Some(&json!({"dryRun": "All"}))).expect_err("no list").code, 400);
+    }
+
+    #[test]
+    fn a_version_that_this_epoch_did_not_show_is_a_conflict() {
+        for version in ["77000001", "77", "0", "", "x"] {
+            let body = json!({"preconditions": {"resourceVersion": version}});
+            assert_eq!(asked("", Some(&body)), Err(Status::modified(&lens().served, "x")), "{version:?}");
+        }
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_422_in_the_api_servers_words() {
+        let begin = "DeleteOptions.meta.k8s.io \"\" is invalid: ";
+        for (text, why) in [
+            (
+                "propagationPolicy=Orphan&orphanDependents=true",
+                "propagationPolicy: Invalid value: \"Orphan\": orphanDependents and deletionPropagation cannot be both set",
+            ),
+            (
+                "propagationPolicy=Later",
+                "propagationPolicy: Unsupported value: \"Later\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+            ),
+            ("dryRun=Some", "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""),
+        ] {
+            let refused = asked(text, None).expect_err(text);
+            assert_eq!((refused.code, refused.message), (422, format!("{begin}{why}")));
+        }
+        assert_eq!(asked("gracePeriodSeconds=x", None).expect_err("no number").code, 400);
+    }
+}

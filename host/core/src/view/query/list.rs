@@ -1,0 +1,442 @@
+//! Options of lists, of watches, and of what is deleted as a collection.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+
+use super::{
+    Pairs, Query,
+    fields::{self, Field, Term},
+    labels, pair, version_of_epoch, version_of_state,
+};
+use crate::view::{
+    served::Lens,
+    status::{CONTINUE_EXPIRED, Status, WATCH_EXPIRED, fault},
+    version::{Epoch, Sent},
+};
+
+const EXACT: &str = "Exact";
+const NOT_OLDER: &str = "NotOlderThan";
+
+/// The options of a list or a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListOptions {
+    /// Whether changes are followed.
+    pub watch: bool,
+    /// The version that the client knows, or wants at least.
+    pub version: Sent,
+    /// Whether a watch begins with the objects that there are. None: as the version says.
+    pub send_initial_events: Option<bool>,
+    /// Whether a watch also says how far it is.
+    pub allow_bookmarks: bool,
+    /// The seconds after which a watch ends.
+    pub timeout_seconds: Option<u64>,
+    labels: String,
+    fields: Vec<Term>,
+    matching: Match,
+    limit: u64,
+    page: String,
+}
+
+/// How a version is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Match {
+    Unset,
+    Exact,
+    NotOlder,
+}
+
+/// A name that no object has, but that can be asked for.
+const NO_NAME: &str = "metadata.name=-";
+
+impl ListOptions {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// 400 for a selector, number or token that cannot be read; 422 for options that do not go together.
+    pub fn read(query: &Query) -> Result<Self, Status> {
+        let labels = query.text("labelSelector");
+        labels::check(&labels).map_err(Status::bad_request)?;
+        let fields = query.text("fieldSelector");
+        let limit = query.number("limit")?.unwrap_or_default();
+        let timeout = query.number("timeoutSeconds")?;
+        let matching = Self::matching(query)?;
+        let options = Self {
+            watch: query.is_watch(),
+            version: query.version()?,
+            send_initial_events: query.flag("sendInitialEvents"),
+            allow_bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
+            timeout_seconds: timeout
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .filter(|seconds| *seconds > 0),
+            labels: labels.trim().to_owned(),
+            fields: fields::read(&fields).map_err(Status::bad_request)?,
+            matching,
+            limit: u64::try_from(limit).unwrap_or(0),
+            page: query.text("continue"),
+        };
+        // As the API server: a page is of the list that it continues, and has no version of its own.
+        if !options.watch && !options.page.is_empty() && !matches!(options.version, Sent::Unset | Sent::Any) {
+            return Err(Status::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        Ok(options)
+    }
+
+    /// How the version is meant, if that goes together with the other options.
+    fn matching(query: &Query) -> Result<Match, Status> {
+        const FIELD: &str = "resourceVersionMatch";
+        let matching = query.first(FIELD).unwrap_or_default();
+        let is_initial = query.flag("sendInitialEvents").is_some();
+        let version = query.first("resourceVersion").unwrap_or_default();
+        let is_page = query.first("continue").is_some_and(|page| !page.is_empty());
+        let mut faults = Vec::new();
+        let mut forbid = |is_wrong: bool, field: &str, why: &str| {
+            if is_wrong {
+                faults.push(fault::forbidden(field, why));
+            }
+        };
+        let is_set = !matching.is_empty();
+        let continues = "resourceVersionMatch is forbidden when continue is provided";
+        if query.is_watch() {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            forbid(is_initial && matching != NOT_OLDER, FIELD, why);
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            forbid(is_set && !is_initial, FIELD, why);
+            if is_set && matching != NOT_OLDER {
+                faults.push(fault::not_supported(FIELD, &format!("{matching:?}"), &[NOT_OLDER]));
+            }
+            if is_set && is_page {
+                faults.push(fault::forbidden(FIELD, continues));
+            }
+        } else {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            forbid(is_set && version.is_empty(), FIELD, why);
+            forbid(is_set && is_page, FIELD, continues);
+            if is_set && ![EXACT, NOT_OLDER].contains(&matching) {
+                faults.push(fault::not_supported(FIELD, &format!("{matching:?}"), &[EXACT, NOT_OLDER, ""]));
+            }
+            if matching == EXACT && version == "0" {
+                let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                faults.push(fault::forbidden(FIELD, why));
+            }
+            if is_initial {
+                let why = "sendInitialEvents is forbidden for list";
+                faults.push(fault::forbidden("sendInitialEvents", why));
+            }
+        }
+        match matching {
+            _ if !faults.is_empty() => Err(Status::invalid_options("ListOptions", faults)),
+            EXACT => Ok(Match::Exact),
+            NOT_OLDER => Ok(Match::NotOlder),
+            _ => Ok(Match::Unset),
+        }
+    }
+
+    /// The one name that can match, if the options name one: the review of the request is about it.
+    pub fn name(&self) -> Option<&str> {
+        let mut names = self.fields.iter().filter(|term| term.field == Field::Name && term.is_equal);
+        names.next().map(|term| term.value.as_str())
+    }
+
+    /// Whether objects are chosen by what they are. What remains of such a list is not counted.
+    pub fn is_selective(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    /// The same for the backing kind.
+    ///
+    /// # Errors
+    /// 410 for a version or page of another epoch, where it matters; 400 for what is no page.
+    pub fn backing(&self, lens: &Lens) -> Result<Pairs, Status> {
+        let mut pairs = Vec::new();
+        if let Some(version) = self.backing_version(lens)? {
+            pairs.push(pair("resourceVersion", version));
+        }
+        match self.matching {
+            Match::Unset => {}
+            Match::Exact => pairs.push(pair("resourceVersionMatch", EXACT)),
+            Match::NotOlder => pairs.push(pair("resourceVersionMatch", NOT_OLDER)),
+        }
+        if self.watch {
+            pairs.push(pair("watch", "true"));
+            if self.allow_bookmarks {
+                pairs.push(pair("allowWatchBookmarks", "true"));
+            }
+            if let Some(is_sent) = self.send_initial_events {
+                pairs.push(pair("sendInitialEvents", is_sent.to_string()));
+            }
+            if let Some(seconds) = self.timeout_seconds {
+                pairs.push(pair("timeoutSeconds", seconds.to_string()));
+            }
+        } else {
+            if self.limit > 0 {
+                pairs.push(pair("limit", self.limit.to_string()));
+            }
+            if !self.page.is_empty() {
+                pairs.push(pair("continue", backing_continue(lens.epoch, &self.page)?));
+            }
+        }
+        let labels = self.backing_labels(lens);
+        if !labels.is_empty() {
+            pairs.push(pair("labelSelector", labels));
+        }
+        // If no object can match, the API server is asked all the same: the list has its version, and the watch its bookmarks.
+        let fields = self.backing_fields(lens).unwrap_or_else(|| NO_NAME.to_owned());
+        if !fields.is_empty() {
+            pairs.push(pair("fieldSelector", fields));
+        }
+        Ok(pairs)
+    }
+
+    fn backing_version(&self, lens: &Lens) -> Result<Option<&str>, Status> {
+        let version = &self.version;
+        let is_here = version_of_epoch(lens, version).is_some() || matches!(version, Sent::Unset | Sent::Any);
+        if self.watch {
+            return if is_here { Ok(version_of_state(version)) } else { Err(Status::expired(WATCH_EXPIRED)) };
+        }
+        // A limit without a match is exact, for the sake of clients that are older than the match.
+        let is_exact = match self.matching {
+            Match::Exact => true,
+            Match::NotOlder => false,
+            Match::Unset => self.limit > 0,
+        };
+        if is_exact && !is_here {
+            return Err(Status::expired(CONTINUE_EXPIRED));
+        }
+        Ok(version_of_state(version))
+    }
+
+    /// What the client selects, of what the view selects.
+    fn backing_labels(&self, lens: &Lens) -> String {
+        let own = lens.served.selector.iter().map(|(key, value)| format!("{key}={value}"));
+        let client = Some(self.labels.clone()).filter(|labels| !labels.is_empty());
+        client.into_iter().chain(own).collect::<Vec<_>>().join(",")
+    }
+
+    /// The terms for the backing kind. None if no object can match.
+    fn backing_fields(&self, lens: &Lens) -> Option<String> {
+        let mut written = Vec::new();
+        for term in &self.fields {
+            let value = match term.field {
+                Field::Namespace => Some(term.value.as_str()),
+                Field::Name => lens.names.backing(&term.value),
+            };
+            match value {
+                Some(value) => written.push(term.written(value)),
+                None if term.is_equal => return None,
+                // No object has that name, so that every one has another.
+                None => {}
+            }
+        }
+        Some(written.join(","))
+    }
+}
+
+/// The token of the next page that is shown for one of the backing kind. It is void in another epoch, since one list would then show
+/// objects in two ways.
+pub fn shown_continue(epoch: Epoch, backing: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(format!("{epoch}:{backing}"))
+}
+
+/// The token of the backing kind.
+fn backing_continue(epoch: Epoch, shown: &str) -> Result<String, Status> {
+    let invalid = || Status::bad_request("invalid continue token: continue key is not valid");
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(shown).map_err(|_| invalid())?;
+    let text = String::from_utf8(bytes).map_err(|_| invalid())?;
+    let (of, backing) = text.split_once(':').ok_or_else(invalid)?;
+    if of.is_empty() || !of.bytes().all(|byte| byte.is_ascii_digit()) || backing.is_empty() {
+        return Err(invalid());
+    }
+    if of == epoch.to_string() { Ok(backing.to_owned()) } else { Err(Status::expired(CONTINUE_EXPIRED)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{
+        query::tests::query,
+        served::{Access, Served},
+    };
+
+    fn lens() -> Lens {
+        let served = Served {
+            api_version: "farm.example.com/v1alpha".into(),
+            plural: "farmpods".into(),
+            prefix: "farm-".into(),
+            ..Served::default()
+        };
+        Lens::new("farmpods", served, Access::View, Vec::new(), Epoch::default().next())
+    }
+
+    fn read(text: &str) -> Result<ListOptions, Status> {
+        ListOptions::read(&query(text))
+    }
+
+    fn asked(text: &str) -> String {
+        let pairs = read(text).expect(text).backing(&lens()).expect(text);
+        pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+    }
+
+    fn refused(text: &str) -> (u16, String) {
+        let refused = read(text).and_then(|options| options.backing(&lens())).expect_err(text);
+        (refused.code, refused.message)
+    }
+
+    #[test]
+    fn no_parameter_that_is_not_known_passes() {
+        assert_eq!(asked("pretty=1&timeout=5s&shardSelector=x&resourceversion=1"), "");
+        assert_eq!(asked("watch&limit=5&continue=x&x=y"), "watch=true");
+        assert_eq!(asked("allowWatchBookmarks=1&timeoutSeconds=5"), "");
+    }
+
+    #[test]
+    fn a_watch_is_asked_for_with_all_its_options() {
+        assert_eq!(
+            asked("watch=1&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=77000001"),
+            "resourceVersion=77&watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
+        );
+        assert_eq!(
+            asked("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
+            "resourceVersionMatch=NotOlderThan&watch=true&sendInitialEvents=true"
+        );
+        assert_eq!(asked("watch=1&resourceVersion=0&timeoutSeconds=0"), "resourceVersion=0&watch=true");
+    }
+
+    #[test]
+    fn the_clients_labels_are_of_those_that_the_view_selects() {
+        assert_eq!(asked("labelSelector= a in (b,c) "), "labelSelector=a in (b,c)");
+        let mut lens = lens();
+        lens.served.selector =
+            [("own".to_owned(), "x".to_owned()), ("too".to_owned(), "y".to_owned())].into();
+        let labels = |text: &str| read(text).expect(text).backing_labels(&lens);
+        assert_eq!(labels("labelSelector=a!=b"), "a!=b,own=x,too=y");
+        assert_eq!(labels("labelSelector= "), "own=x,too=y");
+        let (code, message) = refused("labelSelector=a b");
+        assert_eq!(code, 400);
+        assert_eq!(message, "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
+    }
+
+    #[test]
+    fn a_name_is_asked_for_without_its_prefix_and_one_that_cannot_match_is_nothing() {
+        assert_eq!(asked("fieldSelector=metadata.name=farm-x"), "fieldSelector=metadata.name=x");
+        assert_eq!(
+            asked("fieldSelector=metadata.name!=farm-x,metadata.namespace==a"),
+            "fieldSelector=metadata.name!=x,metadata.namespace=a"
+        );
+        assert_eq!(asked("fieldSelector=metadata.name=x"), "fieldSelector=metadata.name=-");
+        assert_eq!(
+            asked("watch=1&fieldSelector=metadata.name=farm-"),
+            "watch=true&fieldSelector=metadata.name=-"
+        );
+        assert_eq!(asked("fieldSelector=metadata.name!=x"), "");
+        assert_eq!(
+            refused("fieldSelector=spec.x=1"),
+            (
+                400,
+                "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            read("fieldSelector=metadata.name=farm-x").map(|options| options.name().map(str::to_owned)),
+            Ok(Some("farm-x".into()))
+        );
+        assert_eq!(
+            read("fieldSelector=metadata.name!=farm-x").map(|options| options.name().is_some()),
+            Ok(false)
+        );
+    }
+
+    #[test]
+    fn a_version_of_another_epoch_is_expired_where_the_state_must_be_that_one() {
+        let (watch, list) = ((410, WATCH_EXPIRED.to_owned()), (410, CONTINUE_EXPIRED.to_owned()));
+        for version in ["77000002", "77"] {
+            assert_eq!(refused(&format!("watch=1&resourceVersion={version}")), watch);
+            assert_eq!(refused(&format!("resourceVersion={version}&resourceVersionMatch=Exact")), list);
+            assert_eq!(refused(&format!("resourceVersion={version}&limit=5")), list);
+        }
+        assert_eq!(asked("resourceVersion=77000002"), "resourceVersion=77");
+        assert_eq!(
+            asked("resourceVersion=77000002&resourceVersionMatch=NotOlderThan&limit=5"),
+            "resourceVersion=77&resourceVersionMatch=NotOlderThan&limit=5"
+        );
+        assert_eq!(asked("resourceVersion=77"), "resourceVersion=0");
+        assert_eq!(asked("resourceVersion=77000001&limit=5"), "resourceVersion=77&limit=5");
+    }
+
+    #[test]
+    fn a_page_continues_in_its_own_epoch_alone() {
+        let token = shown_continue(lens().epoch, "eyJ2Ijoi:x");
+        assert_eq!(asked(&format!("limit=500&continue={token}")), "limit=500&continue=eyJ2Ijoi:x");
+        assert_eq!(
+            refused(&format!("continue={}", shown_continue(Epoch::default(), "x"))),
+            (410, CONTINUE_EXPIRED.to_owned())
+        );
+        for wrong in ["!", "eyJ2Ijoi", &shown_continue(lens().epoch, "")] {
+            assert_eq!(
+                refused(&format!("continue={wrong}")),
+                (400, "invalid continue token: continue key is not valid".to_owned())
+            );
+        }
+        assert_eq!(
+            refused(&format!("continue={token}&resourceVersion=77000001")),
+            (400, "specifying resource version is not allowed when using continue".to_owned())
+        );
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_422_in_the_api_servers_words() {
+        let begin = "ListOptions.meta.k8s.io \"\" is invalid: ";
+        let field = "resourceVersionMatch: Forbidden: ";
+        for (text, why) in [
+            (
+                "resourceVersionMatch=Exact",
+                format!("{field}resourceVersionMatch is forbidden unless resourceVersion is provided"),
+            ),
+            (
+                "resourceVersion=0&resourceVersionMatch=Exact",
+                format!("{field}resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""),
+            ),
+            (
+                "resourceVersion=0&resourceVersionMatch=NotOlderThan&continue=x",
+                format!("{field}resourceVersionMatch is forbidden when continue is provided"),
+            ),
+            (
+                "resourceVersion=0&resourceVersionMatch=x",
+                "resourceVersionMatch: Unsupported value: \"x\": supported values: \"Exact\", \"NotOlderThan\", \"\"".to_owned(),
+            ),
+            (
+                "sendInitialEvents=false",
+                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list".to_owned(),
+            ),
+            (
+                "watch=1&sendInitialEvents=true",
+                format!("{field}sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+            ),
+            (
+                "watch=1&resourceVersionMatch=NotOlderThan",
+                format!("{field}resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"),
+            ),
+            (
+                "watch=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&continue=x",
+                format!("{field}resourceVersionMatch is forbidden when continue is provided"),
+            ),
+            (
+                "watch=1&sendInitialEvents=1&resourceVersionMatch=Exact",
+                format!("[{field}sendInitialEvents requires setting resourceVersionMatch to NotOlderThan, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]"),
+            ),
+        ] {
+            assert_eq!(refused(text), (422, format!("{begin}{why}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_400() {
+        assert_eq!(refused("limit=x"), (400, "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()));
+        assert_eq!(
+            refused("timeoutSeconds=99999999999999999999"),
+            (400, "strconv.ParseInt: parsing \"99999999999999999999\": value out of range".to_owned())
+        );
+        assert_eq!(asked("limit=-1"), "");
+    }
+}

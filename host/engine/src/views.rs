@@ -1,0 +1,112 @@
+//! [`Views`]: the part of a module that serves views, and the ways to call it.
+
+use std::{fmt, sync::Arc};
+
+use pintle_wit::{
+    Failure,
+    views::{ShowItem, ShowResponse, StoreResponse, ViewsManifest},
+};
+
+use crate::{
+    call::{self, Answer, CallError, CallStats},
+    digest::Digest,
+    limits::CallLimits,
+    loaded::{self, Loaded, Part},
+    worlds::Viewer,
+};
+
+/// What a guest shows of some objects.
+pub type ShowAnswer = Answer<ShowResponse>;
+
+/// What a guest stores.
+pub type StoreAnswer = Answer<StoreResponse>;
+
+/// The part of a module that serves views. It is cheap to clone, and keeps its module.
+#[derive(Clone)]
+pub struct Views {
+    loaded: Arc<Loaded>,
+    part: Arc<Part<Viewer>>,
+}
+
+impl Views {
+    pub(crate) fn of(loaded: &Arc<Loaded>) -> Option<Self> {
+        let part = loaded.parts.views()?;
+        Some(Self { part: Arc::clone(part), loaded: Arc::clone(loaded) })
+    }
+
+    /// Asks the guest what a view shows of some objects. The request is a [`pintle_wit::views::ShowRequest`] in JSON with this many
+    /// `objects`; the answer has one item for each, in order.
+    ///
+    /// The call runs on this thread. If as many calls run already as the engine allows, it first waits for its turn. The thread must have a
+    /// stack of at least 1 MiB.
+    ///
+    /// # Errors
+    /// The guest's own failure of the whole call, or the engine's for a guest that broke a limit or the contract.
+    pub fn show(
+        &self,
+        request_json: &str,
+        objects: usize,
+        limits: &CallLimits,
+    ) -> Result<ShowAnswer, CallError> {
+        let callee = &self.loaded.callee;
+        callee.ask(callee.enter(), &self.part.world.show, request_json, limits, |text| {
+            let (weight, read) = pintle_wit::weigh_and_parse_show_response(text, objects, limits.response);
+            (weight, read.and_then(with_checked_failures))
+        })
+    }
+
+    /// Asks the guest what becomes of an object of the backing kind. The request is a [`pintle_wit::views::StoreRequest`] in JSON.
+    ///
+    /// # Errors
+    /// The guest's own failure, which refuses the write, or the engine's as in [`Self::show`].
+    pub fn store(&self, request_json: &str, limits: &CallLimits) -> Result<StoreAnswer, CallError> {
+        let callee = &self.loaded.callee;
+        let read = |text: &str| pintle_wit::weigh_and_parse_store_response(text, limits.response);
+        callee.ask(callee.enter(), &self.part.world.store, request_json, limits, read)
+    }
+
+    /// Asks the guest for its manifest again, and returns the text with the cost of the call. The manifest in force is [`Self::manifest`].
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub fn describe(&self, limits: &CallLimits) -> Result<(String, CallStats), CallError> {
+        let (text, _, stats) = loaded::describe(&self.loaded.callee, &self.part.world, limits)?;
+        Ok((text, stats))
+    }
+
+    /// The digest of the module's bytes.
+    pub fn digest(&self) -> Digest {
+        self.loaded.digest
+    }
+
+    /// The manifest that the guest declared when its module was loaded.
+    pub fn manifest(&self) -> &ViewsManifest {
+        &self.part.manifest
+    }
+
+    /// The same as the guest wrote it.
+    pub fn manifest_text(&self) -> &str {
+        &self.part.manifest_text
+    }
+}
+
+/// The failure of an item is held to what a failure of a call is held to: people read both.
+fn with_checked_failures(mut response: ShowResponse) -> Result<ShowResponse, Failure> {
+    for (index, item) in response.items.iter_mut().enumerate() {
+        if let ShowItem::Failure(failure) = item {
+            *failure = call::checked(std::mem::take(failure))
+                .map_err(|wrong| wrong.at(format!("items[{index}].failure.reason")))?;
+        }
+    }
+    Ok(response)
+}
+
+impl fmt::Debug for Views {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Views")
+            .field("digest", &self.loaded.digest)
+            .field("name", &self.part.manifest.name)
+            .field("version", &self.part.manifest.version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,396 @@
+//! [`Gateway`]: answers a request. Who asks is found out first, then whether they may, and only then what it is about.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use pintle_core::view::{
+    Status, Verb,
+    accept::{self, Discovery},
+    discovery,
+    etag::Etag,
+    openapi,
+    query::{ListOptions, Query},
+    target::{GroupVersion, Objects, Target},
+};
+use pintle_runtime::{Spawner, clock};
+use rustls::pki_types::CertificateDer;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tracing::{debug, error};
+
+use crate::{
+    admission::{Admission, Admitted, OF_ONE, TOGETHER, WATCHES, WATCHES_OF_ONE},
+    authorize::{Asked, authorize},
+    body::BODY_BYTES_MAX,
+    directory::{Directory, RETRY_SECONDS, Resource},
+    identity::{Authentication, Presented, User},
+    metrics::Metrics,
+    reply::{self, Reply},
+    reviews::{Reviewer, Reviews},
+    show::Guests,
+    upstream::Upstream,
+};
+
+/// The form of texts.
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The form of metrics.
+pub(crate) const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What answers requests.
+pub struct Gateway<R> {
+    reviewer: Reviewer<R>,
+    parts: Arc<Parts>,
+    /// Which resources are served. None: the Views have not been read yet.
+    directory: watch::Receiver<Option<Arc<Directory>>>,
+    /// How the cluster authenticates. None: that has not been read yet.
+    authentication: watch::Receiver<Option<Arc<Authentication>>>,
+    requests: Admission,
+    metrics: Arc<Metrics>,
+}
+
+/// What requests are carried out with.
+pub(crate) struct Parts {
+    pub(crate) upstream: Upstream,
+    pub(crate) guests: Guests,
+    pub(crate) spawner: Spawner,
+    watches: Admission,
+}
+
+/// A request about objects, of somebody who may make it.
+pub(crate) struct Call<'a> {
+    pub(crate) resource: &'a Arc<Resource>,
+    pub(crate) directory: &'a Directory,
+    pub(crate) user: &'a User,
+    pub(crate) query: Query,
+    pub(crate) body: Bytes,
+    headers: &'a HeaderMap,
+    watch: std::sync::Mutex<Option<Admitted>>,
+}
+
+impl Call<'_> {
+    fn header(&self, name: &header::HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The forms that the client reads.
+    pub(crate) fn accept(&self) -> Option<&str> {
+        self.header(&header::ACCEPT)
+    }
+
+    /// The form of the body.
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.header(&header::CONTENT_TYPE)
+    }
+
+    /// What the client calls itself.
+    pub(crate) fn user_agent(&self) -> Option<&str> {
+        self.header(&header::USER_AGENT)
+    }
+
+    /// The id of the request in audit logs.
+    pub(crate) fn audit_id(&self) -> Option<HeaderValue> {
+        self.headers.get("audit-id").cloned()
+    }
+
+    /// The body, if there is one.
+    ///
+    /// # Errors
+    /// 400 for one that is no object, 415 for one in another form.
+    pub(crate) fn json_body(&self) -> Result<Option<Value>, Status> {
+        if self.body.is_empty() {
+            return Ok(None);
+        }
+        let form = accept::Body::read(self.content_type())?;
+        let ignored = pintle_core::view::query::FieldValidation::Ignore;
+        crate::body::object(form, &self.body, ignored, &mut Vec::new()).map(Some)
+    }
+
+    /// The place that a watch has until it ends.
+    pub(crate) fn long_running(&self) -> Option<Admitted> {
+        self.watch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    }
+}
+
+impl<R: Reviews> Gateway<R> {
+    /// A gateway that serves what the directory has, to whom the reviews allow it.
+    pub fn new(
+        reviews: R,
+        upstream: Upstream,
+        spawner: Spawner,
+        metrics: Arc<Metrics>,
+        directory: watch::Receiver<Option<Arc<Directory>>>,
+        authentication: watch::Receiver<Option<Arc<Authentication>>>,
+    ) -> Self {
+        let guests = Guests::new(spawner.clone());
+        let parts = Parts { upstream, guests, spawner, watches: Admission::new(WATCHES, WATCHES_OF_ONE) };
+        Self {
+            reviewer: Reviewer::new(reviews),
+            parts: Arc::new(parts),
+            directory,
+            authentication,
+            requests: Admission::new(TOGETHER, OF_ONE),
+            metrics,
+        }
+    }
+
+    /// What is missing until it can answer, in a word or two; nothing when it can.
+    pub fn waits_for(&self) -> Option<&'static str> {
+        if self.authentication.borrow().is_none() {
+            return Some("authentication");
+        }
+        self.directory.borrow().is_none().then_some("views")
+    }
+
+    /// Answers a request that came over a connection with these client certificates.
+    pub async fn answer<B>(&self, certificates: &[CertificateDer<'_>], request: Request<B>) -> Reply
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let answered = AssertUnwindSafe(self.answered(certificates, &head, body)).catch_unwind().await;
+        let answered = answered.unwrap_or_else(|_| {
+            error!(method = %head.method, path = head.uri.path(), "A request panicked");
+            Err(Status::internal_error("this request made the gateway panic"))
+        });
+        answered.unwrap_or_else(|refused| {
+            debug!(method = %head.method, path = head.uri.path(), code = refused.code, message = refused.message, "A request is refused");
+            reply::status(&refused)
+        })
+    }
+
+    async fn answered<B>(
+        &self,
+        certificates: &[CertificateDer<'_>],
+        head: &request::Parts,
+        body: B,
+    ) -> Result<Reply, Status>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = head.uri.path();
+        let target = Target::read(path)?;
+        if target == Target::Health {
+            return Ok(self.health(path));
+        }
+        let not_yet = || {
+            Status::unavailable("the gateway has not read yet how this cluster authenticates", RETRY_SECONDS)
+        };
+        let authentication = self.authentication.borrow().clone().ok_or_else(not_yet)?;
+        let presented = Presented { certificates, headers: &head.headers };
+        let user = self.reviewer.authenticate(presented, &authentication, clock::now()).await?;
+        let too_many = || Status::too_many_requests(1);
+        let query = Query::new(pairs(head.uri.query().unwrap_or_default()));
+        let is_watch = head.method == Method::GET && query.is_watch();
+        let admitted =
+            if is_watch { self.parts.watches.admit(&user.name) } else { self.requests.admit(&user.name) };
+        let admitted = admitted.ok_or_else(too_many)?;
+        let not_read = || Status::unavailable("the gateway has not read the Views yet", RETRY_SECONDS);
+        let directory = self.directory.borrow().clone();
+        if let Target::Objects(objects) = &target {
+            let directory = directory.ok_or_else(not_read)?;
+            let body = read(&head.headers, body).await?;
+            let asker = Asker { user: &user, head, query, body, admitted };
+            let began = clock::monotonic();
+            let answered = self.about_objects(&directory, objects, asker).await;
+            let code = answered.as_ref().map_or_else(|refused| refused.code, |reply| reply.status().as_u16());
+            let verb = verb(&head.method, objects.name.is_some(), is_watch).map_or("other", Verb::name);
+            let took = (!is_watch).then(|| clock::monotonic().saturating_sub(began));
+            // A resource that nobody serves is whatever somebody wrote.
+            let of = &objects.group_version;
+            if directory.resource(of, &objects.resource).is_ok() {
+                self.metrics.answered(verb, &of.group, &objects.resource, code, took);
+            }
+            return answered;
+        }
+        let verb = head.method.as_str().to_ascii_lowercase();
+        authorize(&self.reviewer, &user, Asked::Path { verb: &verb, path }).await?;
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return Err(Status::read_only_path());
+        }
+        match target {
+            Target::Build => Ok(reply::json(StatusCode::OK, build().to_string())),
+            Target::Metrics => Ok(reply::text(StatusCode::OK, METRICS, self.metrics_text())),
+            Target::Nothing => Err(Status::no_such_path()),
+            target => described(&target, directory.ok_or_else(not_read)?.as_ref(), &head.headers),
+        }
+    }
+
+    async fn about_objects(
+        &self,
+        directory: &Directory,
+        objects: &Objects,
+        asker: Asker<'_>,
+    ) -> Result<Reply, Status> {
+        let Asker { user, head, query, body, admitted } = asker;
+        let resource = directory.resource(&objects.group_version, &objects.resource)?;
+        let served = &resource.lens.served;
+        let (verb, is_named) =
+            (verb(&head.method, objects.name.is_some(), query.is_watch()), objects.name.is_some());
+        let verb = verb
+            .ok_or_else(|| Status::method_not_allowed(served, &head.method.as_str().to_ascii_lowercase()))?;
+        let options = match verb {
+            Verb::List | Verb::Watch | Verb::DeleteCollection => Some(ListOptions::read(&query)?),
+            _ => None,
+        };
+        let chosen = options.as_ref().and_then(ListOptions::name);
+        let name = objects.name.as_deref().or(chosen).unwrap_or_default().to_owned();
+        let name = name.as_str();
+        let asked =
+            Asked::Resource { served, verb: verb.name(), namespace: objects.namespace.as_deref(), name };
+        authorize(&self.reviewer, user, asked).await?;
+        resource.open()?;
+        if !served.allows(verb) {
+            return Err(Status::method_not_allowed(served, verb.name()));
+        }
+        let needs_namespace = served.backing.namespaced && (is_named || verb == Verb::Create);
+        match objects.namespace.is_some() {
+            false if needs_namespace => return Err(Status::bad_request("the path names no namespace")),
+            true if !served.backing.namespaced => {
+                return Err(Status::bad_request(
+                    "the path names a namespace, and the resource is of cluster scope",
+                ));
+            }
+            _ => {}
+        }
+        let watch = std::sync::Mutex::new(Some(admitted));
+        let call = Call { resource, directory, user, query, body, headers: &head.headers, watch };
+        let parts = &self.parts;
+        match (verb, options) {
+            (Verb::Get, _) => parts.get(&call, objects, name).await,
+            (Verb::Create, _) => parts.create(&call, objects).await,
+            (Verb::Update, _) => parts.update(&call, objects, name).await,
+            (Verb::Patch, _) => parts.patch(&call, objects, name).await,
+            (Verb::Delete, _) => parts.delete(&call, objects, name).await,
+            (Verb::List, Some(options)) => parts.list(&call, objects, &options).await,
+            (Verb::Watch, Some(options)) => parts.watch(&call, objects, &options).await,
+            (Verb::DeleteCollection, Some(options)) => {
+                parts.delete_collection(&call, objects, &options).await
+            }
+            _ => Err(Status::method_not_allowed(served, verb.name())),
+        }
+    }
+
+    /// What a probe is told, if not that all is well.
+    pub(crate) fn unhealthy(&self, path: &str) -> Option<String> {
+        let missing = if path.starts_with("/readyz") { self.waits_for() } else { None };
+        let said = |missing| {
+            format!("[-]{missing} failed: reason withheld\n{} check failed\n", path.trim_matches('/'))
+        };
+        missing.map(said)
+    }
+
+    fn health(&self, path: &str) -> Reply {
+        match self.unhealthy(path) {
+            None => reply::text(StatusCode::OK, TEXT, "ok"),
+            Some(text) => reply::text(StatusCode::INTERNAL_SERVER_ERROR, TEXT, text),
+        }
+    }
+
+    /// What `/metrics` shows.
+    pub(crate) fn metrics_text(&self) -> String {
+        self.metrics.text(self.requests.in_flight(), self.parts.watches.in_flight())
+    }
+}
+
+/// Somebody who is known, and what they ask for.
+struct Asker<'a> {
+    user: &'a User,
+    head: &'a request::Parts,
+    query: Query,
+    body: Bytes,
+    admitted: Admitted,
+}
+
+/// What a method means.
+fn verb(method: &Method, is_named: bool, is_watch: bool) -> Option<Verb> {
+    Some(match (method, is_named) {
+        (&Method::GET, true) => Verb::Get,
+        (&Method::GET, false) if is_watch => Verb::Watch,
+        (&Method::GET, false) => Verb::List,
+        (&Method::POST, false) => Verb::Create,
+        (&Method::PUT, true) => Verb::Update,
+        (&Method::PATCH, true) => Verb::Patch,
+        (&Method::DELETE, true) => Verb::Delete,
+        (&Method::DELETE, false) => Verb::DeleteCollection,
+        _ => return None,
+    })
+}
+
+/// Discovery and OpenAPI.
+fn described(target: &Target, directory: &Directory, headers: &HeaderMap) -> Result<Reply, Status> {
+    let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let served = directory.served(None);
+    let missing =
+        |what: &str| Status::unavailable(format!("no View serves {what} at present"), RETRY_SECONDS);
+    let at = |of: &GroupVersion| of.api_version();
+    let (content_type, document) = match target {
+        Target::Groups => match Discovery::negotiate(accepted)? {
+            form @ Discovery::Aggregated(version) => {
+                (form.content_type(), discovery::aggregated(version, &served))
+            }
+            form @ Discovery::Plain => (form.content_type(), discovery::group_list(&served)),
+        },
+        Target::Group(group) => {
+            accept::json(accepted)?;
+            (accept::JSON, discovery::group(&served, group).ok_or_else(|| missing(group))?)
+        }
+        Target::Version(of) => {
+            accept::json(accepted)?;
+            (accept::JSON, discovery::resource_list(&served, &at(of)).ok_or_else(|| missing(&at(of)))?)
+        }
+        Target::OpenApi => {
+            accept::json(accepted)?;
+            (accept::JSON, openapi::root(&served))
+        }
+        Target::OpenApiOf(of) => {
+            accept::json(accepted)?;
+            (accept::JSON, openapi::document(&served, &at(of)).ok_or_else(|| missing(&at(of)))?)
+        }
+        Target::OtherOf(of) => return Err(missing(&format!("this path of {}", at(of)))),
+        _ => return Err(missing("this path")),
+    };
+    let etag = Etag::of(&document);
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    let mut reply = match etag.is_in(known) {
+        true => reply::json(StatusCode::NOT_MODIFIED, Bytes::new()),
+        false => reply::text(StatusCode::OK, content_type, document.to_string()),
+    };
+    if let Ok(tag) = HeaderValue::from_str(&etag.quoted()) {
+        reply.headers_mut().insert(header::ETAG, tag);
+    }
+    reply.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    Ok(reply)
+}
+
+fn build() -> Value {
+    json!({"gitVersion": format!("v{}", env!("CARGO_PKG_VERSION")), "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH)})
+}
+
+/// Parameters, decoded.
+fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
+    form_urlencoded::parse(query.as_bytes()).into_owned()
+}
+
+/// Reads a body.
+async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Status>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let announced =
+        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
+        return Err(Status::too_large(BODY_BYTES_MAX));
+    }
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(BODY_BYTES_MAX)),
+        Err(_) => Err(Status::bad_request("the body is not complete")),
+    }
+}

@@ -1,0 +1,301 @@
+//! The control loop: it turns Views, Modules and APIServices into what is served, and writes what it finds out into the Views.
+//!
+//! It is level-triggered: it looks at everything whenever anything has changed. Every gateway runs it. What is in force stands in the status
+//! of a View, written over the version that was read, so that gateways agree on it without a leader.
+
+pub(crate) mod bind;
+mod loads;
+mod objects;
+mod registration;
+mod serving;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use pintle_api::{View, ViewStatus};
+use pintle_core::{conditions::READY, view::Backing};
+use pintle_kubernetes::Cluster;
+use pintle_modules::Loader;
+use pintle_runtime::{Spawner, clock};
+use pintle_schema::config_schema;
+use pintle_wit::Kind;
+use serde_json::json;
+use tokio::sync::{Notify, watch};
+use tracing::{debug, info, warn};
+
+use crate::directory::Directory;
+use bind::{Decision, KindState, World, decide};
+use loads::Loads;
+use objects::Objects;
+use registration::Registration;
+use serving::Table;
+
+/// How long an answer about a kind holds. CRDs come and go rarely, and a View says when its own is missing.
+const KIND_HOLDS: Duration = Duration::from_secs(60);
+
+/// The same of a kind that is missing.
+const MISSING_HOLDS: Duration = Duration::from_secs(5);
+
+/// How often everything is looked at although nothing has changed.
+const RESYNC: Duration = Duration::from_secs(30);
+
+/// How long after a failed write everything is looked at again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What the control loop works with.
+pub(crate) struct Control {
+    client: Client,
+    cluster: Cluster,
+    spawner: Spawner,
+    objects: Objects,
+    loads: Loads,
+    kinds: BTreeMap<Kind, (KindState, Duration)>,
+    world: World,
+    table: Table,
+    directory: watch::Sender<Option<Arc<Directory>>>,
+    registration: Registration,
+    recorder: Recorder,
+}
+
+/// Tells people in Events.
+type Recorder = kube::runtime::events::Recorder;
+
+/// What a control loop is made of.
+pub(crate) struct Setup {
+    pub(crate) client: Client,
+    pub(crate) spawner: Spawner,
+    pub(crate) loader: Arc<Loader>,
+    pub(crate) identity: String,
+    /// The gateway's own Service: its namespace and name.
+    pub(crate) own: (String, String),
+    pub(crate) directory: watch::Sender<Option<Arc<Directory>>>,
+    pub(crate) bundle: watch::Receiver<String>,
+    pub(crate) carried: watch::Sender<Option<Vec<String>>>,
+}
+
+impl Control {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let Setup { client, spawner, loader, identity, own, directory, bundle, carried } = setup;
+        let woken = Arc::new(Notify::new());
+        let cluster = Cluster::new(client.clone());
+        let reporter =
+            kube::runtime::events::Reporter { controller: "pintle-gateway".into(), instance: Some(identity) };
+        Self {
+            recorder: Recorder::new(client.clone(), reporter),
+            objects: Objects::follow(&client, &spawner, &woken),
+            loads: Loads::new(loader, spawner.clone(), woken),
+            registration: Registration::new(client.clone(), own.clone(), bundle, carried),
+            world: World { own, ..World::default() },
+            client,
+            cluster,
+            spawner,
+            kinds: BTreeMap::new(),
+            table: Table::default(),
+            directory,
+        }
+    }
+
+    /// Works. Does not end.
+    pub(crate) async fn run(mut self) {
+        self.objects.listed().await;
+        let mut pause = Duration::ZERO;
+        loop {
+            tokio::select! {
+                () = self.loads.woken() => {}
+                () = self.registration.bundle_changed() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = match self.round().await {
+                true => RESYNC.min(self.loads.retry_in()).min(self.kinds_hold_for()),
+                false => RETRY,
+            };
+        }
+    }
+
+    /// Looks at everything once. Returns whether everything that was to be written was.
+    async fn round(&mut self) -> bool {
+        self.world.views = self.objects.views();
+        self.world.services = self.objects.services();
+        let wanted = bind::wanted_modules(&self.world.views);
+        self.world.modules = self.loads.look(&wanted, &self.objects.modules());
+        self.ask_for_kinds().await;
+        self.check_configs().await;
+        let now = clock::now();
+        let decisions: Vec<(String, Decision)> =
+            self.world.views.keys().map(|name| (name.clone(), decide(&self.world, name, now))).collect();
+        let mut is_written = true;
+        let mut servings = Vec::new();
+        for (name, Decision { status, serving }) in decisions {
+            let Some(view) = self.world.views.get(&name) else { continue };
+            let is_known = match status {
+                Some(status) if view.status.as_ref() != Some(&status) => self.write(view, &status).await,
+                _ => true,
+            };
+            is_written &= is_known;
+            match (is_known, serving) {
+                (true, Some(serving)) => servings.push((view.clone(), serving)),
+                // What others have not been told is not served: the epoch must be the same everywhere.
+                (false, _) => servings.extend(self.table.kept(&name)),
+                (true, None) => {}
+            }
+        }
+        let all_loaded = self.loads.is_settled();
+        let directory = self.table.renewed(servings);
+        if all_loaded || self.directory.borrow().is_some() {
+            self.registration.keep(&self.world, &directory).await;
+            self.directory.send_replace(Some(directory));
+        }
+        is_written
+    }
+
+    /// Asks the API server how it serves the backing kinds.
+    async fn ask_for_kinds(&mut self) {
+        let wanted = bind::wanted_kinds(&self.world);
+        let now = clock::monotonic();
+        self.kinds.retain(|kind, (state, at)| {
+            let holds = if matches!(state, KindState::Found(_)) { KIND_HOLDS } else { MISSING_HOLDS };
+            wanted.contains(kind) && *at + holds > now
+        });
+        for kind in wanted {
+            if self.kinds.contains_key(&kind) {
+                continue;
+            }
+            let state = match self.cluster.discover(&kind).await {
+                Ok(Some(resource)) => KindState::Found(Backing {
+                    api_version: kind.api_version.clone(),
+                    kind: kind.kind.clone(),
+                    plural: resource.plural,
+                    namespaced: resource.namespaced,
+                }),
+                Ok(None) => KindState::Missing,
+                Err(error) => KindState::Unknown(error.to_string()),
+            };
+            self.kinds.insert(kind, (state, now));
+        }
+        self.world.kinds =
+            self.kinds.iter().map(|(kind, (state, _))| (kind.clone(), state.clone())).collect();
+    }
+
+    fn kinds_hold_for(&self) -> Duration {
+        let missing = self.kinds.values().any(|(state, _)| !matches!(state, KindState::Found(_)));
+        if missing { MISSING_HOLDS } else { KIND_HOLDS }
+    }
+
+    /// Checks the configs of Views. A schema comes from a guest, so a check may take long, and runs where that holds up nobody.
+    async fn check_configs(&mut self) {
+        for (views, config) in bind::wanted_configs(&self.world) {
+            let key = (views.digest().to_string(), config.to_string());
+            let check = move || match config_schema::supports_views(views.manifest()) {
+                Ok(schema) => schema.check(&config),
+                Err(refused) => Err(refused.failure),
+            };
+            match self.spawner.block(check).await {
+                Ok(outcome) => {
+                    self.world.configs.insert(key, outcome);
+                }
+                Err(error) => warn!(%error, "A check of a config panicked"),
+            }
+        }
+        let digests: Vec<String> = self.loads.digests();
+        self.world.configs.retain(|(digest, _), _| digests.contains(digest));
+    }
+
+    /// Writes the status of a View over the version that was read.
+    async fn write(&self, view: &View, status: &ViewStatus) -> bool {
+        let name = view.name_any();
+        let patch = json!({
+            "apiVersion": "pintle.dev/v1alpha1", "kind": "View",
+            "metadata": {"resourceVersion": view.metadata.resource_version, "uid": view.metadata.uid},
+            "status": with_nulls(view.status.as_ref(), status),
+        });
+        let api: Api<View> = Api::all(self.client.clone());
+        match api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(written) => {
+                self.objects.wrote(written);
+                self.tell(view, status).await;
+                true
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                debug!(view = name, "Another gateway wrote the View");
+                false
+            }
+            Err(error) => {
+                warn!(view = name, %error, "The status of a View cannot be written");
+                false
+            }
+        }
+    }
+
+    /// Logs what has become of a View, and publishes an Event.
+    async fn tell(&self, view: &View, status: &ViewStatus) {
+        use kube::{
+            Resource,
+            runtime::events::{Event, EventType},
+        };
+        let ready = |status: Option<&ViewStatus>| {
+            let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+            conditions.iter().find(|condition| condition.r#type == READY).cloned()
+        };
+        let (before, Some(after)) = (ready(view.status.as_ref()), ready(Some(status))) else { return };
+        let (was, is) =
+            (view.status.as_ref().and_then(|status| status.active.as_ref()), status.active.as_ref());
+        let is_swapped = was.map(|active| active.epoch) != is.map(|active| active.epoch);
+        if before
+            .as_ref()
+            .is_some_and(|before| before.status == after.status && before.reason == after.reason)
+            && !is_swapped
+        {
+            return;
+        }
+        let (r#type, note) = match after.status.as_str() {
+            "True" => (
+                EventType::Normal,
+                match is {
+                    Some(active) if is_swapped => {
+                        format!("Module {} is in force, in epoch {}", active.module, active.epoch)
+                    }
+                    _ => after.message.clone(),
+                },
+            ),
+            _ => (EventType::Warning, after.message.clone()),
+        };
+        info!(view = view.name_any(), reason = after.reason, message = note, "A View has changed");
+        let reason = if is_swapped && is.is_some() {
+            pintle_core::reasons::MODULE_IN_FORCE.to_owned()
+        } else {
+            after.reason
+        };
+        let event =
+            Event { type_: r#type, reason, note: Some(note), action: "Serve".into(), secondary: None };
+        if let Err(error) = self.recorder.publish(&event, &view.object_ref(&())).await {
+            debug!(%error, "An Event was not published");
+        }
+    }
+}
+
+/// A status in which fields that are gone are null, as a merge patch removes them.
+fn with_nulls(before: Option<&ViewStatus>, after: &ViewStatus) -> serde_json::Value {
+    let value = |status: &ViewStatus| serde_json::to_value(status).unwrap_or_default();
+    let before = before.map(value).unwrap_or_default();
+    let mut after = value(after);
+    nulled(&before, &mut after);
+    after
+}
+
+fn nulled(before: &serde_json::Value, after: &mut serde_json::Value) {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) else { return };
+    for (key, old) in before {
+        match after.get_mut(key) {
+            Some(new) => nulled(old, new),
+            None => {
+                after.insert(key.clone(), serde_json::Value::Null);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

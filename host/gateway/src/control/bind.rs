@@ -1,0 +1,525 @@
+//! Decides, without I/O, what each View serves, and what its status says.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
+use pintle_core::{
+    conditions::{self, Blocker, READY},
+    reasons,
+    view::{Backing, Epoch, Served, Verb, table::Columns},
+};
+use pintle_engine::{Module, Views};
+use pintle_schema::structural::Structural;
+use pintle_wit::{Condition, ConditionStatus, Failure, Kind, names, views::ViewManifest};
+use serde_json::Value;
+
+use crate::show::InForce;
+
+/// What the decision is made from.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) views: BTreeMap<String, View>,
+    /// The Modules that Views name, by name.
+    pub(crate) modules: BTreeMap<String, ModuleState>,
+    /// The backing kinds, as far as the API server was asked.
+    pub(crate) kinds: BTreeMap<Kind, KindState>,
+    /// The APIServices, by name.
+    pub(crate) services: BTreeMap<String, ApiService>,
+    /// Whether configs fit, by the digest of a module and the config as text.
+    pub(crate) configs: BTreeMap<(String, String), Result<(), Failure>>,
+    /// The gateway's own Service: its namespace and name.
+    pub(crate) own: (String, String),
+}
+
+/// How far a Module is.
+#[derive(Clone, Debug)]
+pub(crate) enum ModuleState {
+    Loading,
+    NotYet(Failure),
+    Refused(Failure),
+    Loaded(Module),
+}
+
+/// How the API server serves a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum KindState {
+    Missing,
+    Unknown(String),
+    Found(Backing),
+}
+
+/// What matters of an APIService.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ApiService {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// The Service that it leads to: namespace and name. None: the API server serves it itself.
+    pub(crate) service: Option<(String, String)>,
+    /// Why it is not available, if it is not.
+    pub(crate) unavailable: Option<String>,
+}
+
+/// What is decided about a View.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    /// What its status should be. None: it stays as it is, since this gateway knows too little yet.
+    pub(crate) status: Option<ViewStatus>,
+    /// What is served.
+    pub(crate) serving: Option<Serving>,
+}
+
+/// What a View serves.
+#[derive(Clone, Debug)]
+pub(crate) struct Serving {
+    pub(crate) served: Served,
+    pub(crate) active: ActiveView,
+    /// What is called; or why nothing is.
+    pub(crate) in_force: Result<InForce, String>,
+    /// Why nothing is answered at all.
+    pub(crate) closed: Option<String>,
+}
+
+/// A module that can come into force.
+struct Candidate {
+    views: Views,
+    served: Served,
+}
+
+/// Decides about a View.
+pub(crate) fn decide(world: &World, name: &str, now: Timestamp) -> Decision {
+    let Some(view) = world.views.get(name) else { return Decision { status: None, serving: None } };
+    let before = view.status.clone().unwrap_or_default();
+    if view.spec.suspend {
+        let failure =
+            Failure::terminal(reasons::SUSPENDED, "spec.suspend is set: every request is answered with 503");
+        return rests(world, view, before, failure, now);
+    }
+    if view.spec.serve.aggregated.is_none() {
+        let failure = Failure::terminal(reasons::SPEC_INVALID, "this gateway serves aggregated APIs alone")
+            .at("spec.serve.rest");
+        return rests(world, view, before, failure, now);
+    }
+    match candidate(world, view) {
+        Ok(candidate) => comes_into_force(world, view, before, candidate, now),
+        Err(failure) => keeps(world, view, before, failure, now),
+    }
+}
+
+/// The wanted module is in force from now on, if it was not.
+fn comes_into_force(
+    world: &World,
+    view: &View,
+    before: ViewStatus,
+    candidate: Candidate,
+    now: Timestamp,
+) -> Decision {
+    let Candidate { views, served } = candidate;
+    let (spec, digest) = (&view.spec, views.digest().to_string());
+    let is_same = |active: &ActiveView| {
+        active.digest == digest
+            && active.config == spec.config
+            && before.served.as_ref().is_some_and(|known| is_shown_alike(known, &served))
+    };
+    let (epoch, since) = match &before.active {
+        Some(active) if is_same(active) => (active.epoch, active.since.clone()),
+        Some(active) => (active.epoch.next(), conditions::time(now)),
+        None => (Epoch::first(view.metadata.uid.as_deref().unwrap_or_default()), conditions::time(now)),
+    };
+    let active =
+        ActiveView { module: spec.module.clone(), digest, config: spec.config.clone(), epoch, since };
+    let in_force = InForce { views, view: spec.view.clone(), config: spec.config.clone() };
+    let status = ViewStatus {
+        observed_generation: view.metadata.generation,
+        active: Some(active.clone()),
+        candidate: None,
+        conditions: all_conditions(world, &served, None, view.metadata.generation, &before.conditions, now),
+        served: Some(served.clone()),
+    };
+    Decision {
+        status: Some(status),
+        serving: Some(Serving { served, active, in_force: Ok(in_force), closed: None }),
+    }
+}
+
+/// The wanted module cannot come into force: what was in force stays.
+fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: Timestamp) -> Decision {
+    let (Some(active), Some(served)) = (before.active.clone(), before.served.clone()) else {
+        return rests(world, view, before, failure, now);
+    };
+    let is_what_is_wanted = active.module == view.spec.module && active.config == view.spec.config;
+    let (in_force, is_loading) = match world.modules.get(&active.module) {
+        Some(ModuleState::Loaded(module)) if module.digest().to_string() == active.digest => {
+            let views = module.views().filter(|views| views.manifest().view(&view.spec.view).is_some());
+            let gone = || format!("Module {} has no view {}", active.module, view.spec.view);
+            let config = active.config.clone();
+            (
+                views.map(|views| InForce { views, view: view.spec.view.clone(), config }).ok_or_else(gone),
+                false,
+            )
+        }
+        Some(ModuleState::Loading) => (Err(format!("Module {} is being loaded", active.module)), true),
+        Some(ModuleState::NotYet(failure) | ModuleState::Refused(failure)) => {
+            (Err(format!("Module {} cannot be loaded: {}", active.module, failure.message)), false)
+        }
+        Some(ModuleState::Loaded(_)) => {
+            (Err(format!("Module {} has other bytes than were in force", active.module)), false)
+        }
+        None => (Err(format!("there is no Module {}", active.module)), false),
+    };
+    let works = in_force.is_ok();
+    let serving = Serving { served: served.clone(), active: active.clone(), in_force, closed: None };
+    // That this gateway is still loading, or alone cannot load, what others have put into force, is nothing to tell of the View.
+    if is_loading || is_what_is_wanted && failure.retry && works {
+        return Decision { status: None, serving: Some(serving) };
+    }
+    let candidate = CandidateModule {
+        module: view.spec.module.clone(),
+        reason: failure.reason.clone(),
+        message: said(&failure),
+    };
+    let status = ViewStatus {
+        observed_generation: view.metadata.generation,
+        candidate: Some(candidate),
+        conditions: all_conditions(
+            world,
+            &served,
+            Some(&failure),
+            view.metadata.generation,
+            &before.conditions,
+            now,
+        ),
+        ..before
+    };
+    Decision { status: Some(status), serving: Some(serving) }
+}
+
+/// Nothing is answered. What is known of the resource is still served to discovery, so that nothing disappears from it.
+fn rests(world: &World, view: &View, before: ViewStatus, failure: Failure, now: Timestamp) -> Decision {
+    let serving = before.served.clone().zip(before.active.clone()).map(|(served, active)| Serving {
+        served,
+        active,
+        in_force: Err(said(&failure)),
+        closed: Some(said(&failure)),
+    });
+    if failure.reason == reasons::MODULE_LOADING {
+        return Decision { status: None, serving };
+    }
+    let served = before.served.clone().unwrap_or_default();
+    let status = ViewStatus {
+        observed_generation: view.metadata.generation,
+        conditions: all_conditions(
+            world,
+            &served,
+            Some(&failure),
+            view.metadata.generation,
+            &before.conditions,
+            now,
+        ),
+        ..before
+    };
+    Decision { status: Some(status), serving }
+}
+
+fn said(failure: &Failure) -> String {
+    match &failure.path {
+        Some(path) => format!("{path}: {}", failure.message),
+        None => failure.message.clone(),
+    }
+}
+
+/// Whether equal stored objects are shown alike, apart from what the guest computes.
+fn is_shown_alike(a: &Served, b: &Served) -> bool {
+    Served { verbs: Vec::new(), ..a.clone() } == Served { verbs: Vec::new(), ..b.clone() }
+}
+
+/// The wanted module, if it can come into force.
+fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
+    let spec = &view.spec;
+    let views = loaded_views(world, spec)?;
+    let manifest = views.manifest().view(&spec.view).ok_or_else(|| {
+        let names: Vec<&str> = views.manifest().views.iter().map(|view| view.name.as_str()).collect();
+        let message =
+            format!("Module {} has no view {}; it has: {}", spec.module, spec.view, names.join(", "));
+        Failure::terminal(reasons::VIEW_MISSING, message).at("spec.view")
+    })?;
+    let key = (views.digest().to_string(), spec.config.to_string());
+    match world.configs.get(&key) {
+        Some(outcome) => outcome.clone()?,
+        None => {
+            let message = "the config is being checked against the schema of the module";
+            return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.config"));
+        }
+    }
+    let verbs = verbs(spec, manifest)?;
+    may_be_shown(manifest)?;
+    is_group_free(world, manifest)?;
+    let backing = match world.kinds.get(&manifest.backing) {
+        Some(KindState::Found(backing)) => backing.clone(),
+        Some(KindState::Missing) => {
+            let message = format!(
+                "the API server does not serve {}, which the view shows; apply its CRD",
+                manifest.backing
+            );
+            return Err(Failure::transient(reasons::BACKING_KIND_MISSING, message).at("spec.view"));
+        }
+        Some(KindState::Unknown(why)) => {
+            let message = format!("it is not known how the API server serves {}: {why}", manifest.backing);
+            return Err(Failure::transient(reasons::BACKING_KIND_MISSING, message).at("spec.view"));
+        }
+        None => {
+            let message = format!("the API server is being asked how it serves {}", manifest.backing);
+            return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.view"));
+        }
+    };
+    let served = Served::of(manifest, backing, verbs);
+    is_first(world, view, &served)?;
+    let invalid = |message: String| Failure::terminal(reasons::VIEW_INVALID, message).at("spec.view");
+    Structural::compile(&served.schema)
+        .map_err(|error| invalid(format!("the schema cannot be evaluated: {error}")))?;
+    Columns::new(&served.columns).map_err(|bad| invalid(format!("column {}: {}", bad.index, bad.message)))?;
+    Ok(Candidate { views, served })
+}
+
+fn loaded_views(world: &World, spec: &ViewSpec) -> Result<Views, Failure> {
+    let name = &spec.module;
+    let failure = match world.modules.get(name) {
+        Some(ModuleState::Loaded(module)) => {
+            return module.views().ok_or_else(|| {
+                let message = format!("Module {name} serves no views");
+                Failure::terminal(reasons::VIEW_MISSING, message).at("spec.module")
+            });
+        }
+        Some(ModuleState::Loading) => {
+            Failure::transient(reasons::MODULE_LOADING, format!("Module {name} is being loaded"))
+        }
+        Some(ModuleState::NotYet(failure)) => Failure::transient(
+            reasons::MODULE_NOT_READY,
+            format!("Module {name} cannot be loaded yet: {failure}"),
+        ),
+        Some(ModuleState::Refused(failure)) => {
+            Failure::terminal(reasons::MODULE_NOT_READY, format!("Module {name} cannot be loaded: {failure}"))
+        }
+        None => {
+            let message = format!("there is no Module {name}; push it with: pintle push {name} FILE");
+            Failure::transient(reasons::MODULE_MISSING, message)
+        }
+    };
+    Err(failure.at("spec.module"))
+}
+
+/// What may be done: what the View names, or all that the view can do.
+fn verbs(spec: &ViewSpec, manifest: &ViewManifest) -> Result<Vec<Verb>, Failure> {
+    // What is not written by a view is not deleted through it either, unless the View says so.
+    let default =
+        |verb: &Verb| manifest.is_writable() || matches!(verb, Verb::Get | Verb::List | Verb::Watch);
+    let mut verbs: Vec<Verb> = match spec.verbs.is_empty() {
+        true => Verb::ALL.into_iter().filter(default).collect(),
+        false => spec.verbs.clone(),
+    };
+    verbs.sort_unstable();
+    verbs.dedup();
+    match verbs.iter().find(|verb| verb.needs_store() && !manifest.is_writable()) {
+        None => Ok(verbs),
+        Some(verb) => {
+            let message = format!("view {} is read-only, so that it has no {verb}", spec.view);
+            Err(Failure::terminal(reasons::VERB_UNSUPPORTED, message).at("spec.verbs"))
+        }
+    }
+}
+
+/// Kinds that nobody is shown by a view, or that nobody writes through one: whoever writes a Pod's template decides what runs, and what a
+/// guest stores there is not judged yet.
+fn may_be_shown(manifest: &ViewManifest) -> Result<(), Failure> {
+    const OF_THE_CORE: [&str; 5] =
+        ["Pod", "PodTemplate", "ReplicationController", "Service", "PersistentVolumeClaim"];
+    let kind = &manifest.backing;
+    let why = match (kind.group(), kind.kind.as_str()) {
+        ("", "Secret") => "a view does not show Secrets",
+        ("rbac.authorization.k8s.io", _) => "a view does not show kinds that give rights",
+        _ if !manifest.is_writable() => return Ok(()),
+        (names::DOMAIN, _) => "a view does not write kinds of Pintle itself",
+        ("", name) if OF_THE_CORE.contains(&name) => "a view does not write kinds that make Pods or Services",
+        ("apps" | "batch" | "networking.k8s.io", _) => {
+            "a view does not write kinds that make Pods or Services"
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::terminal(reasons::BACKING_FORBIDDEN, format!("the backing kind is {kind}: {why}"))
+        .at("spec.view"))
+}
+
+/// Nobody else serves the group, and the backing kind is the API server's own.
+fn is_group_free(world: &World, manifest: &ViewManifest) -> Result<(), Failure> {
+    let is_ours = |service: &ApiService| service.service.as_ref() == Some(&world.own);
+    let (shown, backing) = (manifest.shown.kind(), &manifest.backing);
+    if let Some((name, taken)) =
+        world.services.iter().find(|(_, service)| service.group == shown.group() && !is_ours(service))
+    {
+        let by = match &taken.service {
+            Some((namespace, service)) => format!("Service {namespace}/{service}"),
+            None => "the API server or a CRD".to_owned(),
+        };
+        let message = format!("group {} is served by {by} (APIService {name})", shown.group());
+        return Err(Failure::terminal(reasons::GROUP_TAKEN, message).at("spec.view"));
+    }
+    let of_backing = world
+        .services
+        .values()
+        .find(|service| service.group == backing.group() && service.version == backing.version());
+    if let Some((namespace, service)) = of_backing.and_then(|service| service.service.as_ref()) {
+        let message = format!(
+            "the backing kind {backing} is one of an aggregated API: Service {namespace}/{service} serves it"
+        );
+        return Err(Failure::terminal(reasons::BACKING_FORBIDDEN, message).at("spec.view"));
+    }
+    Ok(())
+}
+
+/// Of two Views of one resource the older serves it. Two versions of a resource show the same objects.
+fn is_first(world: &World, view: &View, served: &Served) -> Result<(), Failure> {
+    let age = |view: &View| {
+        (view.metadata.creation_timestamp.clone().map(|time| time.0), view.metadata.name.clone())
+    };
+    let older = world.views.values().filter(|other| {
+        other.metadata.name != view.metadata.name
+            && other.metadata.deletion_timestamp.is_none()
+            && age(other) < age(view)
+    });
+    for other in older {
+        let Some(theirs) = other.status.as_ref().and_then(|status| status.served.as_ref()) else { continue };
+        if theirs.group() != served.group() || theirs.plural != served.plural {
+            continue;
+        }
+        let name = other.metadata.name.as_deref().unwrap_or_default();
+        if theirs.version() == served.version() {
+            let message = format!(
+                "View {name} is older and serves {} {} already",
+                served.qualified(),
+                served.version()
+            );
+            return Err(Failure::terminal(reasons::RESOURCE_TAKEN, message).at("spec.view"));
+        }
+        if theirs.backing.kind != served.backing.kind
+            || theirs.selector != served.selector
+            || theirs.prefix != served.prefix
+        {
+            let message = format!(
+                "View {name} serves version {} of {} over another backing kind, selector or prefix",
+                theirs.version(),
+                served.qualified()
+            );
+            return Err(Failure::terminal(reasons::VERSIONS_DIFFER, message).at("spec.view"));
+        }
+    }
+    Ok(())
+}
+
+/// Ready and its companions, and whether the API server sends requests.
+fn all_conditions(
+    world: &World,
+    served: &Served,
+    failure: Option<&Failure>,
+    generation: Option<i64>,
+    before: &[Condition],
+    now: Timestamp,
+) -> Vec<Condition> {
+    let blockers: Vec<Blocker> = failure
+        .into_iter()
+        .map(|failure| Blocker {
+            reason: failure.reason.clone(),
+            message: conditions::message(&said(failure)),
+            terminal: !failure.retry,
+        })
+        .collect();
+    let mut all = conditions::compute(&blockers, &[], generation, before, now);
+    if let Some(ready) = all
+        .iter_mut()
+        .find(|condition| condition.r#type == READY && condition.status == ConditionStatus::True)
+    {
+        ready.reason = reasons::SERVING.into();
+        ready.message =
+            format!("{} {} is served over {}", served.qualified(), served.version(), served.backing.kind());
+    }
+    if !served.api_version.is_empty() {
+        let (status, reason, message) = registered(world, served);
+        let old = before.iter().find(|old| old.r#type == reasons::REGISTERED && old.status == status);
+        let since = old.map_or_else(|| conditions::time(now), |old| old.last_transition_time.clone());
+        all.push(Condition {
+            r#type: reasons::REGISTERED.into(),
+            status,
+            observed_generation: generation,
+            last_transition_time: since,
+            reason: reason.into(),
+            message,
+        });
+        all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
+    }
+    all
+}
+
+fn registered(world: &World, served: &Served) -> (ConditionStatus, &'static str, String) {
+    let name = format!("{}.{}", served.version(), served.group());
+    match world.services.get(&name) {
+        None => {
+            let message =
+                format!("there is no APIService {name}; apply what pintle rbac prints for this View");
+            (ConditionStatus::False, reasons::API_SERVICE_MISSING, message)
+        }
+        Some(service) if service.service.as_ref() != Some(&world.own) => {
+            let message =
+                format!("APIService {name} does not lead to Service {}/{}", world.own.0, world.own.1);
+            (ConditionStatus::False, reasons::API_SERVICE_ELSEWHERE, message)
+        }
+        Some(ApiService { unavailable: Some(why), .. }) => {
+            let message = format!("APIService {name} is not available: {why}");
+            (ConditionStatus::False, reasons::API_SERVICE_UNAVAILABLE, conditions::message(&message))
+        }
+        Some(_) => {
+            let message = format!("APIService {name} leads to the gateway");
+            (ConditionStatus::True, reasons::REGISTERED_AND_AVAILABLE, message)
+        }
+    }
+}
+
+/// The backing kinds that the Views' modules declare, so far as those are loaded.
+pub(crate) fn wanted_kinds(world: &World) -> Vec<Kind> {
+    let views = world.views.values().filter_map(|view| {
+        let ModuleState::Loaded(module) = world.modules.get(&view.spec.module)? else { return None };
+        Some(module.views()?.manifest().view(&view.spec.view)?.backing.clone())
+    });
+    let mut kinds: Vec<Kind> = views.collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+/// The Modules that Views want or have in force.
+pub(crate) fn wanted_modules(views: &BTreeMap<String, View>) -> Vec<String> {
+    let wanted = views.values().flat_map(|view| {
+        let active = view
+            .status
+            .as_ref()
+            .and_then(|status| status.active.as_ref())
+            .map(|active| active.module.clone());
+        [Some(view.spec.module.clone()), active].into_iter().flatten()
+    });
+    let mut wanted: Vec<String> = wanted.collect();
+    wanted.sort();
+    wanted.dedup();
+    wanted
+}
+
+/// The configs that are to be checked, with the views that they are for.
+pub(crate) fn wanted_configs(world: &World) -> Vec<(Views, Value)> {
+    let views = world.views.values().filter_map(|view| {
+        let ModuleState::Loaded(module) = world.modules.get(&view.spec.module)? else { return None };
+        let views = module.views()?;
+        let key = (views.digest().to_string(), view.spec.config.to_string());
+        (!world.configs.contains_key(&key)).then(|| (views, view.spec.config.clone()))
+    });
+    views.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+use pintle_core::conditions::{RECONCILING, STALLED};
+use pintle_wit::views::Shown;
+use serde_json::json;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn view(value: Value) -> View {
+    let mut view = json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "View",
+        "metadata": {"name": "llamas", "uid": "u", "generation": 3, "creationTimestamp": "2026-01-02T00:00:00Z"},
+        "spec": {"module": "farm", "view": "llamas", "serve": {"aggregated": {}}},
+    });
+    json_patch::merge(&mut view, &value);
+    serde_json::from_value(view).unwrap()
+}
+
+fn served() -> Served {
+    Served {
+        api_version: "farm.example.com/v1alpha".into(),
+        kind: "Llama".into(),
+        plural: "llamas".into(),
+        schema: json!({"type": "object"}),
+        backing: Backing {
+            api_version: "store.example.com/v1".into(),
+            kind: "Record".into(),
+            ..Backing::default()
+        },
+        ..Served::default()
+    }
+}
+
+fn status() -> Value {
+    json!({
+        "active": {"module": "old", "digest": "sha256:0", "epoch": 7, "since": "1970-01-01T00:00:00Z"},
+        "served": served(),
+    })
+}
+
+fn world(views: Vec<View>) -> World {
+    let views = views.into_iter().map(|view| (view.metadata.name.clone().unwrap(), view)).collect();
+    World { views, own: ("pintle-system".into(), "pintle-gateway".into()), ..World::default() }
+}
+
+fn manifest(backing: &str, kind: &str, writes: &[&str]) -> ViewManifest {
+    let shown = Shown::new("farm.example.com/v1alpha", "Llama", "llamas");
+    ViewManifest::new(Kind::new(backing, kind), &["spec"], shown).writing(writes)
+}
+
+fn seen(status: &ViewStatus) -> Vec<(&str, &str, &str)> {
+    let conditions = status.conditions.iter();
+    conditions.map(|one| (one.r#type.as_str(), one.status.as_str(), one.reason.as_str())).collect()
+}
+
+#[test]
+fn a_view_without_its_module_says_so_and_serves_nothing() {
+    let Decision { status: Some(status), serving: None } =
+        decide(&world(vec![view(json!({}))]), "llamas", NOW)
+    else {
+        panic!("it decides otherwise");
+    };
+    assert_eq!(
+        seen(&status),
+        [(READY, "False", reasons::MODULE_MISSING), (RECONCILING, "True", reasons::MODULE_MISSING)]
+    );
+    assert_eq!(status.observed_generation, Some(3));
+}
+
+#[test]
+fn what_was_in_force_stays_in_discovery_when_its_module_is_gone() {
+    let world = world(vec![view(json!({"status": status()}))]);
+    let Decision { status: Some(said), serving: Some(serving) } = decide(&world, "llamas", NOW) else {
+        panic!("it decides otherwise");
+    };
+    assert_eq!(serving.served, served());
+    assert_eq!(serving.in_force.unwrap_err(), "there is no Module old");
+    assert!(serving.closed.is_none(), "what needs no guest is answered");
+    assert_eq!(said.candidate.unwrap().reason, reasons::MODULE_MISSING);
+    assert_eq!(said.active.unwrap().epoch, serving.active.epoch);
+}
+
+#[test]
+fn a_gateway_that_is_still_loading_says_nothing_of_what_others_have_put_into_force() {
+    let mut world = world(vec![view(json!({"spec": {"module": "old"}, "status": status()}))]);
+    world.modules.insert("old".into(), ModuleState::Loading);
+    let Decision { status: None, serving: Some(serving) } = decide(&world, "llamas", NOW) else {
+        panic!("it decides otherwise");
+    };
+    assert_eq!(serving.in_force.unwrap_err(), "Module old is being loaded");
+}
+
+#[test]
+fn a_suspended_view_and_one_for_another_door_answer_nothing_and_say_why() {
+    for (spec, reason) in [
+        (json!({"suspend": true}), reasons::SUSPENDED),
+        (json!({"serve": {"aggregated": null, "rest": {"path": "llamas"}}}), reasons::SPEC_INVALID),
+    ] {
+        let decision = decide(&world(vec![view(json!({"spec": spec, "status": status()}))]), "llamas", NOW);
+        let said = decision.status.unwrap();
+        assert!(seen(&said).contains(&(STALLED, "True", reason)), "{:?}", seen(&said));
+        assert!(decision.serving.unwrap().closed.is_some());
+    }
+}
+
+#[test]
+fn some_kinds_are_never_shown_and_some_never_written() {
+    let reason = |backing: &str, kind: &str, writes: &[&str]| {
+        may_be_shown(&manifest(backing, kind, writes)).err().map(|failure| failure.reason)
+    };
+    let forbidden = Some(reasons::BACKING_FORBIDDEN.to_owned());
+    assert_eq!(reason("v1", "Secret", &[]), forbidden);
+    assert_eq!(reason("rbac.authorization.k8s.io/v1", "Role", &[]), forbidden);
+    for (backing, kind) in
+        [("v1", "Pod"), ("v1", "Service"), ("apps/v1", "Deployment"), ("pintle.dev/v1alpha1", "Module")]
+    {
+        assert_eq!(reason(backing, kind, &[]), None, "{kind}");
+        assert_eq!(reason(backing, kind, &["spec"]), forbidden, "{kind}");
+    }
+    assert_eq!(reason("store.example.com/v1", "Record", &["spec"]), None);
+}
+
+#[test]
+fn a_group_of_somebody_else_is_taken_and_an_aggregated_kind_is_no_backing_kind() {
+    let service = |group: &str, version: &str, service: Option<(&str, &str)>| ApiService {
+        group: group.into(),
+        version: version.into(),
+        service: service.map(|(namespace, name)| (namespace.into(), name.into())),
+        unavailable: None,
+    };
+    let ours = Some(("pintle-system", "pintle-gateway"));
+    let reason = |services: Vec<ApiService>| {
+        let mut world = world(vec![]);
+        world.services =
+            services.into_iter().enumerate().map(|(at, service)| (at.to_string(), service)).collect();
+        is_group_free(&world, &manifest("store.example.com/v1", "Record", &[]))
+            .err()
+            .map(|failure| failure.reason)
+    };
+    let own_store = service("store.example.com", "v1", None);
+    assert_eq!(reason(vec![own_store.clone(), service("farm.example.com", "v1alpha", ours)]), None);
+    assert_eq!(reason(vec![service("farm.example.com", "v9", None)]), Some(reasons::GROUP_TAKEN.into()));
+    assert_eq!(
+        reason(vec![service("farm.example.com", "v1alpha", Some(("a", "b")))]),
+        Some(reasons::GROUP_TAKEN.into())
+    );
+    assert_eq!(
+        reason(vec![service("store.example.com", "v1", Some(("a", "b")))]),
+        Some(reasons::BACKING_FORBIDDEN.into())
+    );
+}
+
+#[test]
+fn of_two_views_of_a_resource_the_older_serves_it_and_two_versions_show_the_same_objects() {
+    let older = |change: Value| {
+        let mut served = serde_json::to_value(served()).unwrap();
+        json_patch::merge(&mut served, &change);
+        view(
+            json!({"metadata": {"name": "older", "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"served": served}}),
+        )
+    };
+    let reason = |change: Value| {
+        let own = view(json!({}));
+        is_first(&world(vec![older(change), own.clone()]), &own, &served())
+            .err()
+            .map(|failure| failure.reason)
+    };
+    assert_eq!(reason(json!({})), Some(reasons::RESOURCE_TAKEN.into()));
+    assert_eq!(reason(json!({"plural": "sheep"})), None);
+    assert_eq!(reason(json!({"apiVersion": "farm.example.com/v1"})), None);
+    for change in
+        [json!({"prefix": "x-"}), json!({"selector": {"a": "b"}}), json!({"backing": {"kind": "Other"}})]
+    {
+        let mut change = change;
+        change["apiVersion"] = "farm.example.com/v1".into();
+        assert_eq!(reason(change.clone()), Some(reasons::VERSIONS_DIFFER.into()), "{change}");
+    }
+}
+
+#[test]
+fn a_read_only_view_has_no_verb_that_writes() {
+    let spec = |verbs: Value| view(json!({"spec": {"verbs": verbs}})).spec;
+    let read_only = manifest("v1", "Pod", &[]);
+    assert_eq!(verbs(&spec(json!([])), &read_only), Ok(vec![Verb::Get, Verb::List, Verb::Watch]));
+    assert_eq!(verbs(&spec(json!([])), &manifest("a/v1", "A", &["spec"])), Ok(Verb::ALL.to_vec()));
+    assert_eq!(verbs(&spec(json!(["watch", "get", "get"])), &read_only), Ok(vec![Verb::Get, Verb::Watch]));
+    let refused = verbs(&spec(json!(["get", "patch"])), &read_only).unwrap_err();
+    assert_eq!(
+        (refused.reason.as_str(), refused.path.as_deref()),
+        (reasons::VERB_UNSUPPORTED, Some("spec.verbs"))
+    );
+}
+
+#[test]
+fn a_view_says_whether_the_api_server_sends_requests() {
+    let service = |service: (&str, &str), unavailable: Option<&str>| ApiService {
+        service: Some((service.0.into(), service.1.into())),
+        unavailable: unavailable.map(Into::into),
+        ..ApiService::default()
+    };
+    let reason = |service: Option<ApiService>| {
+        let mut world = world(vec![]);
+        world.services.extend(service.map(|service| ("v1alpha.farm.example.com".to_owned(), service)));
+        registered(&world, &served()).1
+    };
+    let own = ("pintle-system", "pintle-gateway");
+    assert_eq!(reason(None), reasons::API_SERVICE_MISSING);
+    assert_eq!(reason(Some(service(("a", "b"), None))), reasons::API_SERVICE_ELSEWHERE);
+    assert_eq!(reason(Some(service(own, Some("no route")))), reasons::API_SERVICE_UNAVAILABLE);
+    assert_eq!(reason(Some(service(own, None))), reasons::REGISTERED_AND_AVAILABLE);
+}

@@ -1,0 +1,91 @@
+//! [`Table`]: the resources that are served. One stays the same object as long as it shows the same, so that watches go on.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube::ResourceExt;
+use pintle_api::View;
+use pintle_core::view::{Cut, Lens, table::Columns};
+use pintle_schema::structural::Structural;
+use tokio::sync::watch;
+use tracing::error;
+
+use super::bind::Serving;
+use crate::directory::{Directory, Resource};
+
+/// The resources that are served, by the names of their Views.
+#[derive(Default)]
+pub(crate) struct Table(BTreeMap<String, Kept>);
+
+struct Kept {
+    view: View,
+    serving: Serving,
+    resource: Arc<Resource>,
+    over: watch::Sender<bool>,
+}
+
+impl Table {
+    /// What a View has served until now.
+    pub(crate) fn kept(&self, name: &str) -> Option<(View, Serving)> {
+        self.0.get(name).map(|kept| (kept.view.clone(), kept.serving.clone()))
+    }
+
+    /// The directory of what is served from now on. Watches of what is shown differently end.
+    pub(crate) fn renewed(&mut self, servings: Vec<(View, Serving)>) -> Arc<Directory> {
+        let mut table = BTreeMap::new();
+        for (view, serving) in servings {
+            let name = view.name_any();
+            let before = self.0.remove(&name);
+            match renewed(before, view, serving) {
+                Some(kept) => {
+                    table.insert(name, kept);
+                }
+                None => {
+                    error!(view = name, "What a View serves cannot be evaluated, although it could be before")
+                }
+            }
+        }
+        for (_, gone) in std::mem::replace(&mut self.0, table) {
+            gone.over.send_replace(true);
+        }
+        Arc::new(Directory::new(self.0.values().map(|kept| Arc::clone(&kept.resource))))
+    }
+}
+
+fn renewed(before: Option<Kept>, view: View, serving: Serving) -> Option<Kept> {
+    let is_alike = |kept: &Kept| {
+        kept.serving.served == serving.served
+            && kept.serving.active.epoch == serving.active.epoch
+            && kept.serving.closed == serving.closed
+            && kept.view.spec.access == view.spec.access
+            && kept.view.spec.annotations == view.spec.annotations
+    };
+    let over = match before {
+        Some(kept) if is_alike(&kept) && kept.serving.in_force.is_ok() == serving.in_force.is_ok() => {
+            return Some(Kept { view, serving, ..kept });
+        }
+        // Only whether the module can be called has changed: watches go on.
+        Some(kept) if is_alike(&kept) => kept.over,
+        Some(kept) => {
+            kept.over.send_replace(true);
+            watch::Sender::new(false)
+        }
+        None => watch::Sender::new(false),
+    };
+    let served = serving.served.clone();
+    let resource = Resource {
+        cut: Cut::new(served.reads.iter().chain(&served.writes)),
+        schema: Structural::compile(&served.schema).ok()?,
+        columns: Columns::new(&served.columns).ok()?,
+        lens: Lens::new(
+            &view.name_any(),
+            served,
+            view.spec.access,
+            view.spec.annotations.clone(),
+            serving.active.epoch,
+        ),
+        in_force: serving.in_force.clone(),
+        closed: serving.closed.clone(),
+        over: over.subscribe(),
+    };
+    Some(Kept { view, serving, resource: Arc::new(resource), over })
+}

@@ -1,0 +1,98 @@
+//! [`Directory`]: which resources are served at present, and with what.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_core::view::{Cut, Epoch, Lens, Served, Status, table::Columns, target::GroupVersion};
+use pintle_schema::structural::Structural;
+use tokio::sync::watch;
+
+use crate::show::InForce;
+
+/// How long clients should wait before they ask again for what cannot be answered at present, in seconds.
+pub const RETRY_SECONDS: u32 = 2;
+
+/// A resource that a View serves.
+#[derive(Debug)]
+pub struct Resource {
+    /// How it is seen.
+    pub lens: Lens,
+    /// What is read of the backing kind.
+    pub cut: Cut,
+    /// The schema of what is written.
+    pub schema: Structural,
+    /// The columns of its tables.
+    pub columns: Columns,
+    /// What is called; or why nothing is, for a person.
+    pub in_force: Result<InForce, String>,
+    /// Why the View answers nothing at all, for a person.
+    pub closed: Option<String>,
+    /// Ends what shows objects as this resource does: it changes when another takes its place.
+    pub over: watch::Receiver<bool>,
+}
+
+/// The resources that are served at present.
+#[derive(Debug, Default)]
+pub struct Directory {
+    resources: BTreeMap<GroupVersion, BTreeMap<String, Arc<Resource>>>,
+}
+
+impl Directory {
+    /// These resources.
+    pub fn new(resources: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+        let mut directory = Self::default();
+        for resource in resources {
+            let served = &resource.lens.served;
+            let of = GroupVersion { group: served.group().into(), version: served.version().into() };
+            directory.resources.entry(of).or_default().insert(served.plural.clone(), resource);
+        }
+        directory
+    }
+
+    /// A resource.
+    ///
+    /// # Errors
+    /// 503 for one that no View serves: that there is no View proves nothing about objects.
+    pub fn resource(&self, of: &GroupVersion, plural: &str) -> Result<&Arc<Resource>, Status> {
+        self.resources.get(of).and_then(|resources| resources.get(plural)).ok_or_else(|| {
+            let resource = format!("{plural}.{}/{}", of.group, of.version);
+            Status::unavailable(format!("no View serves {resource} at present"), RETRY_SECONDS)
+        })
+    }
+
+    /// What is served, of all groups or of one.
+    pub fn served(&self, group: Option<&str>) -> Vec<&Served> {
+        let of_group = self.resources.iter().filter(|(of, _)| group.is_none_or(|group| of.group == group));
+        of_group.flat_map(|(_, resources)| resources.values()).map(|resource| &resource.lens.served).collect()
+    }
+
+    /// The epochs in which a resource is shown at present: one for each of its versions.
+    pub fn epochs<'a>(&'a self, lens: &'a Lens) -> impl Iterator<Item = Epoch> + use<'a> {
+        let (group, plural) = (lens.served.group(), &lens.served.plural);
+        let versions = self.resources.iter().filter(move |(of, _)| of.group == group);
+        versions.filter_map(move |(_, resources)| Some(resources.get(plural)?.lens.epoch))
+    }
+
+    /// Every resource.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().flat_map(BTreeMap::values)
+    }
+}
+
+impl Resource {
+    /// What is called for it.
+    ///
+    /// # Errors
+    /// 503 while its module cannot be called.
+    pub fn in_force(&self) -> Result<&InForce, Status> {
+        self.in_force.as_ref().map_err(|why| Status::unavailable(why, RETRY_SECONDS))
+    }
+
+    /// # Errors
+    /// 503 while the View is suspended, or not valid.
+    pub fn open(&self) -> Result<(), Status> {
+        match &self.closed {
+            Some(why) => Err(Status::unavailable(why, RETRY_SECONDS)),
+            None => Ok(()),
+        }
+    }
+}

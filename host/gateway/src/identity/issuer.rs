@@ -1,0 +1,83 @@
+//! A certificate authority for tests.
+
+use jiff::{Timestamp, ToSpan};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use rustls::pki_types::CertificateDer;
+
+/// A certificate authority.
+pub(crate) struct TestIssuer {
+    pub(crate) pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// When the tests are.
+pub(crate) fn now() -> Timestamp {
+    "2026-06-01T12:00:00Z".parse().unwrap()
+}
+
+/// Sets from when until when a certificate is valid, in hours from [`now`].
+fn set_valid(params: &mut CertificateParams, from_hours: i64, until_hours: i64) {
+    let at = |hours: i64| {
+        let seconds = (now() + hours.hours()).as_second();
+        date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(seconds.try_into().unwrap())
+    };
+    (params.not_before, params.not_after) = (at(from_hours), at(until_hours));
+}
+
+impl TestIssuer {
+    pub(crate) fn new(name: &str) -> Self {
+        Self::valid(name, -10, 10)
+    }
+
+    /// An authority whose own certificate is valid from then until then, in hours from [`now`].
+    pub(crate) fn valid(name: &str, from_hours: i64, until_hours: i64) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        set_valid(&mut params, from_hours, until_hours);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { pem, issuer: Issuer::new(params, key) }
+    }
+
+    /// A client's certificate.
+    pub(crate) fn client(&self, name: &str, organizations: &[&str]) -> CertificateDer<'static> {
+        self.certificate(name, organizations, ExtendedKeyUsagePurpose::ClientAuth, 1)
+    }
+
+    /// A client's certificate that ended an hour ago.
+    pub(crate) fn expired(&self, name: &str) -> CertificateDer<'static> {
+        self.certificate(name, &[], ExtendedKeyUsagePurpose::ClientAuth, -1)
+    }
+
+    /// A server's certificate.
+    pub(crate) fn server(&self, name: &str) -> CertificateDer<'static> {
+        self.certificate(name, &[], ExtendedKeyUsagePurpose::ServerAuth, 1)
+    }
+
+    fn certificate(
+        &self,
+        name: &str,
+        organizations: &[&str],
+        usage: ExtendedKeyUsagePurpose,
+        until_hours: i64,
+    ) -> CertificateDer<'static> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        if !name.is_empty() {
+            params.distinguished_name.push(DnType::CommonName, name);
+        }
+        // rcgen keeps one name of each type, so a second organization has its type as a number.
+        let types = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
+        for (r#type, organization) in types.into_iter().zip(organizations) {
+            params.distinguished_name.push(r#type, *organization);
+        }
+        params.extended_key_usages = vec![usage];
+        set_valid(&mut params, -2, until_hours);
+        params.signed_by(&KeyPair::generate().unwrap(), &self.issuer).unwrap().into()
+    }
+}

@@ -1,0 +1,38 @@
+//! The gateway: serves what guests show of other objects as an API of their own.
+//!
+//! It keeps no objects: a request is mapped, sent on to the API server, and its answer mapped back. What is decided about that stands in
+//! [`pintle_core::view`]; here it is carried out.
+//!
+//! - [`run()`]: the gateway as a process; [`server`]: its connections.
+//! - [`tls`]: the certificate of the server, and what the handshake checks of a client.
+//! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
+//!   what it asks for. [`admission`]: whether there is room for it.
+//! - [`answer`]: the way of a request. `read`, `watch`, `write` and `delete` are the verbs, [`upstream`] asks the API server, and [`show`]
+//!   asks guests.
+//! - [`directory`]: what is served; `control` keeps it.
+
+pub mod admission;
+pub mod answer;
+pub mod authorize;
+mod body;
+mod control;
+mod delete;
+pub mod directory;
+mod flags;
+mod health;
+pub mod identity;
+pub mod items;
+pub mod metrics;
+mod read;
+pub mod reply;
+pub mod reviews;
+mod run;
+pub mod server;
+pub mod show;
+pub mod tls;
+pub mod upstream;
+mod watch;
+mod write;
+
+pub use flags::Flags;
+pub use run::run;

@@ -1,0 +1,123 @@
+//! What the gateway counts, for Prometheus. Requests are counted under the names that the API server has for its own.
+
+use std::{
+    sync::atomic::{AtomicI64, AtomicU64},
+    time::Duration,
+};
+
+use pintle_kubernetes::observer::Observer;
+use pintle_modules::{Limit, Report};
+use prometheus_client::{
+    encoding::text,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+/// The bounds of durations, in seconds: from a request that is answered from what is known to one that times out.
+const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
+type Labels<const N: usize> = [(&'static str, String); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter<u64, AtomicU64>>;
+type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+
+/// What the gateway counts.
+pub struct Metrics {
+    registry: Registry,
+    requests: Counters<4>,
+    request_seconds: Histograms<3>,
+    in_flight: Family<Labels<1>, Gauge<i64, AtomicI64>>,
+    upstream: Counters<2>,
+    compiles: Counters<1>,
+    limits: Counters<1>,
+}
+
+fn histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let requests = Counters::default();
+        let request_seconds = Histograms::new_with_constructor(histogram as fn() -> Histogram);
+        let in_flight = Family::default();
+        let upstream = Counters::default();
+        let compiles = Counters::default();
+        let limits = Counters::default();
+        registry.register(
+            "apiserver_request",
+            "Requests by verb, group, resource and code",
+            requests.clone(),
+        );
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "How long requests take besides watches, by verb, group and resource",
+            request_seconds.clone(),
+        );
+        registry.register(
+            "apiserver_current_inflight_requests",
+            "Requests in flight, by kind",
+            in_flight.clone(),
+        );
+        registry.register(
+            "rest_client_requests",
+            "Requests to the API server, by method and code",
+            upstream.clone(),
+        );
+        registry.register("pintle_compiles", "Compiled modules, by outcome", compiles.clone());
+        registry.register("pintle_limits_hit", "Limits that modules ran into", limits.clone());
+        Self { registry, requests, request_seconds, in_flight, upstream, compiles, limits }
+    }
+}
+
+impl Metrics {
+    /// A request about objects was answered.
+    pub(crate) fn answered(
+        &self,
+        verb: &str,
+        group: &str,
+        resource: &str,
+        code: u16,
+        took: Option<Duration>,
+    ) {
+        let labels = || {
+            [("verb", verb.to_uppercase()), ("group", group.to_owned()), ("resource", resource.to_owned())]
+        };
+        let [verb, group, resource] = labels();
+        self.requests.get_or_create(&[verb, group, resource, ("code", code.to_string())]).inc();
+        if let Some(took) = took {
+            self.request_seconds.get_or_create(&labels()).observe(took.as_secs_f64());
+        }
+    }
+
+    /// What `/metrics` shows.
+    pub(crate) fn text(&self, requests: usize, watches: usize) -> String {
+        for (kind, count) in [("requests", requests), ("watches", watches)] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.in_flight.get_or_create(&[("request_kind", kind.to_owned())]).set(count);
+        }
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl Observer for Metrics {
+    fn requested(&self, method: &str, _host: &str, code: Option<u16>, _took: Duration) {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        self.upstream.get_or_create(&[("method", method.to_owned()), ("code", code)]).inc();
+    }
+}
+
+impl Report for Metrics {
+    fn compiles(&self, _running: usize, _waiting: usize) {}
+
+    fn compiled(&self, outcome: &'static str, _took: Duration) {
+        self.compiles.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+    }
+
+    fn limit_hit(&self, _counted_for: &str, limit: Limit) {
+        self.limits.get_or_create(&[("limit", format!("{limit:?}"))]).inc();
+    }
+}

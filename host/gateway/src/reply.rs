@@ -1,0 +1,58 @@
+//! Answers to clients.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use pintle_core::view::{Status, accept::JSON};
+use serde_json::Value;
+
+/// The body of an answer.
+pub type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer.
+pub type Reply = Response<ReplyBody>;
+
+/// An answer in JSON.
+pub fn json(code: StatusCode, body: impl Into<Bytes>) -> Reply {
+    text(code, JSON, body)
+}
+
+/// An answer in a form of its own.
+pub fn text(code: StatusCode, content_type: &str, body: impl Into<Bytes>) -> Reply {
+    with_body(code, content_type, Full::new(body.into()).boxed_unsync())
+}
+
+/// An answer with this body.
+pub fn with_body(code: StatusCode, content_type: &str, body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = code;
+    let headers = reply.headers_mut();
+    if let Ok(content_type) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, content_type);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    reply
+}
+
+/// A Status, with the header that says when to ask again.
+pub fn status(status: &Status) -> Reply {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut reply = json(code, status.to_value().to_string());
+    if let Some(seconds) = status.details.retry_after_seconds {
+        reply.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    reply
+}
+
+/// Adds warnings: those of the API server, and texts of ours.
+pub fn warn(reply: &mut Reply, theirs: Vec<HeaderValue>, ours: &[String]) {
+    let ours = ours
+        .iter()
+        .filter_map(|text| HeaderValue::from_str(&format!("299 - {}", Value::from(text.as_str()))).ok());
+    for warning in theirs.into_iter().chain(ours) {
+        reply.headers_mut().append(header::WARNING, warning);
+    }
+}

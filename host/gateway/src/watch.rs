@@ -1,0 +1,264 @@
+//! Watches: each is a watch of the backing kind, mapped event by event.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use http::StatusCode;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use kube::client::Body;
+use pintle_core::view::{
+    BackingObject, Status,
+    accept::{Asked, Form, JSON},
+    item::{INITIAL_EVENTS_END, event_json},
+    query::ListOptions,
+    status::WATCH_EXPIRED,
+    table::Row,
+    target::Objects,
+};
+use pintle_runtime::clock;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::{debug, warn};
+
+use crate::{
+    answer::{Call, Parts},
+    directory::Resource,
+    read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
+    reply::{self, Reply},
+    show::Shown,
+    upstream::{self, Sent},
+};
+
+/// How many events wait for a client that does not read them. The connection has buffers besides.
+const WAITING: usize = 16;
+
+/// How long the events of a watch may wait for a client that does not read them. The API server waits about as long.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest event, in bytes: one object, and its managed fields.
+const EVENT_BYTES_MAX: usize = 8 << 20;
+
+impl Parts {
+    /// A watch. What is wrong with it at its beginning is the answer; what is wrong later is its last event.
+    pub(crate) async fn watch(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        target: &Objects,
+        options: &ListOptions,
+    ) -> Result<Reply, Status> {
+        let form = Form::negotiate(call.accept(), Asked::Watch, call.query.first("includeObject"))?;
+        let (resource, lens) = (Arc::clone(call.resource), &call.resource.lens);
+        let accept = if matches!(form, Form::Metadata(_)) { METADATA } else { OBJECT };
+        let path = lens.served.backing.path(target.namespace.as_deref(), None);
+        let query = match options.backing(lens) {
+            Ok(query) => query,
+            // A client that follows changes knows what to do when the stream says so.
+            Err(expired) if expired.code == 410 => return Ok(only(&expired)),
+            Err(refused) => return Err(refused),
+        };
+        let sent = Sent {
+            query,
+            audit_id: call.audit_id(),
+            ..Sent::get(upstream::whom(lens, call.user), path, accept)
+        };
+        let response = self.upstream.begin(sent).await?;
+        if !response.status().is_success() {
+            return Err(upstream::refusal(lens, &upstream::whole(response).await?));
+        }
+        let (events, stream) = mpsc::channel(WAITING);
+        let over = resource.over.clone();
+        let watch = Watch { parts: Arc::clone(self), resource, form, events, has_columns: false };
+        let permit = call.long_running();
+        self.spawner.spawn(async move {
+            watch.follow(response.into_body(), over).await;
+            drop(permit);
+        });
+        let stream = ReceiverStream::new(stream).map(|event: Bytes| Ok::<_, Infallible>(Frame::data(event)));
+        Ok(reply::with_body(StatusCode::OK, JSON, StreamBody::new(stream).boxed_unsync()))
+    }
+}
+
+/// A watch that ends with its first event.
+fn only(status: &Status) -> Reply {
+    reply::json(StatusCode::OK, event_json("ERROR", &status.to_value().to_string()))
+}
+
+/// A watch that is being followed.
+struct Watch {
+    parts: Arc<Parts>,
+    resource: Arc<Resource>,
+    form: Form,
+    events: mpsc::Sender<Bytes>,
+    /// Whether a table has said what its columns are. Only its first event does.
+    has_columns: bool,
+}
+
+/// Why a watch ends.
+#[derive(Debug)]
+enum End {
+    /// The client has gone, or does not read.
+    Unread,
+    /// The client is told.
+    Told(Box<Status>),
+}
+
+impl From<Status> for End {
+    fn from(status: Status) -> Self {
+        Self::Told(Box::new(status))
+    }
+}
+
+/// An event as the API server sends it.
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl Watch {
+    async fn follow(mut self, body: Body, mut over: tokio::sync::watch::Receiver<bool>) {
+        let ended = tokio::select! {
+            biased;
+            // It is shown differently from now on, so that what the client knows is void.
+            () = is_over(&mut over) => Err(Status::expired(WATCH_EXPIRED).into()),
+            ended = self.events(body) => ended,
+        };
+        match ended {
+            Ok(()) => {}
+            Err(End::Unread) => debug!(view = self.resource.lens.view, "A watch ends: nobody reads it"),
+            Err(End::Told(status)) => {
+                debug!(
+                    view = self.resource.lens.view,
+                    code = status.code,
+                    message = status.message,
+                    "A watch ends"
+                );
+                let event = event_json("ERROR", &status.to_value().to_string());
+                let _ = self.send(event).await;
+            }
+        }
+    }
+
+    async fn events(&mut self, mut body: Body) -> Result<(), End> {
+        let mut waiting = BytesMut::new();
+        loop {
+            let frame = tokio::select! {
+                () = self.events.closed() => return Err(End::Unread),
+                frame = body.frame() => frame,
+            };
+            let Some(frame) = frame else { return Ok(()) };
+            let Ok(data) = frame.map(Frame::into_data) else {
+                // The connection to the API server ended. The client begins again where it is.
+                return Ok(());
+            };
+            let Ok(chunk) = data else { continue };
+            waiting.extend_from_slice(&chunk);
+            while let Some(at) = waiting.iter().position(|byte| *byte == b'\n') {
+                let line = waiting.split_to(at + 1).freeze();
+                if let Some(event) = self.mapped(&line).await? {
+                    self.send(event).await?;
+                }
+            }
+            if waiting.len() > EVENT_BYTES_MAX {
+                return Err(Status::internal_error("an event of the API server is too large").into());
+            }
+        }
+    }
+
+    /// An event of the view, if there is one, for an event of the backing kind.
+    async fn mapped(&mut self, line: &Bytes) -> Result<Option<String>, End> {
+        if line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let event: Event<'_> = serde_json::from_slice(line).map_err(|error| {
+            warn!(%error, "An event of the API server cannot be read");
+            Status::unavailable("an event of the API server cannot be read", 1)
+        })?;
+        let json = line.slice_ref(event.object.get().as_bytes());
+        match event.r#type {
+            "ADDED" | "MODIFIED" | "DELETED" => {
+                let object = read_object(&self.resource, &json)?;
+                let shown = self.shown(&object, event.r#type == "DELETED").await?;
+                Ok(Some(event_json(event.r#type, &shown)))
+            }
+            "BOOKMARK" => {
+                Ok(Some(event_json("BOOKMARK", &self.bookmark(&read_object(&self.resource, &json)?))))
+            }
+            "ERROR" => {
+                let status: Value = serde_json::from_slice(&json).unwrap_or_default();
+                let code =
+                    status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+                Err(Status::translate(&self.resource.lens, code.unwrap_or(500), &status).into())
+            }
+            other => {
+                warn!(r#type = other, "The API server sent an event of an unknown type");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn shown(&mut self, object: &BackingObject, is_deleted: bool) -> Result<String, End> {
+        let lens = &self.resource.lens;
+        if let Form::Metadata(version) = self.form {
+            return Ok(lens.metadata_json(object, version));
+        }
+        let shown = match self.resource.in_force() {
+            Ok(in_force) => self.parts.guests.show_one(lens, in_force, object).await,
+            Err(unavailable) => Err(unavailable),
+        };
+        let shown = match shown {
+            // That an object is gone is told whether or not a guest can still show it.
+            Ok(Shown::Failed(_)) | Err(_) if is_deleted => Shown::Fields("{}".into()),
+            shown => shown?,
+        };
+        match (self.form, &shown) {
+            (Form::Table(version, include), shown) => {
+                let with_columns = !std::mem::replace(&mut self.has_columns, true);
+                let row = TableRow::of(lens, object, shown);
+                Ok(self
+                    .resource
+                    .columns
+                    .one(version, include, with_columns, row.as_row(), clock::now())
+                    .to_string())
+            }
+            (_, Shown::Fields(fields)) => Ok(lens.object_json(object, fields)),
+            (_, Shown::Failed(failure)) => Err(cannot_be_shown(lens, object, failure).into()),
+        }
+    }
+
+    fn bookmark(&self, object: &BackingObject) -> String {
+        let lens = &self.resource.lens;
+        let marks = object.metadata.get("annotations");
+        let is_initial_end = marks.and_then(|marks| marks.get(INITIAL_EVENTS_END)).is_some();
+        let metadata = lens.bookmark(object.version(), is_initial_end);
+        let (api_version, kind) = match self.form {
+            Form::Metadata(version) => (version.api_version(), "PartialObjectMetadata"),
+            Form::Object | Form::Table(..) => (lens.served.api_version.as_str(), lens.served.kind.as_str()),
+        };
+        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        match self.form {
+            Form::Table(version, include) => self
+                .resource
+                .columns
+                .one(version, include, false, Row::Shown(&object), clock::now())
+                .to_string(),
+            Form::Object | Form::Metadata(_) => object.to_string(),
+        }
+    }
+
+    async fn send(&self, event: String) -> Result<(), End> {
+        let sent = tokio::time::timeout(READ_TIMEOUT, self.events.send(event.into())).await;
+        sent.map_err(|_| End::Unread)?.map_err(|_| End::Unread)
+    }
+}
+
+/// Ends when another resource takes the place of this one.
+async fn is_over(over: &mut tokio::sync::watch::Receiver<bool>) {
+    // The sender goes with the directory's entry, which is the same.
+    let _ = over.wait_for(|over| *over).await;
+}

@@ -1,0 +1,22 @@
+//! Gets a Module ready to be called, for every process that calls guests: fetches its bytes, verifies them against the digest, and
+//! compiles them in a process of its own.
+//!
+//! - [`Loader`]: the way from a Module to a [`pintle_engine::Module`].
+//! - [`module_bytes`]: the bytes alone, for whoever does not compile them.
+//! - [`Compilers`]: whose turn it is to be compiled, and what is not tried again. [`child`] is one compiler.
+//! - [`Budget`]: the memory that compilers and the calls of guests may take together. [`memory_limit`]: how much the process has.
+//! - [`Report`] and [`Owner`]: what a process gives to be told what happens, and to be asked.
+
+mod budget;
+pub mod child;
+mod compilers;
+mod fetch;
+mod loader;
+pub mod memory_limit;
+mod report;
+
+pub use budget::{Budget, Purpose, Reservation, Standing, TooLarge};
+pub use compilers::{Compilers, Run, retry_after};
+pub use fetch::module_bytes;
+pub use loader::{Loader, Order};
+pub use report::{Limit, Owner, Report};

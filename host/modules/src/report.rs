@@ -1,0 +1,58 @@
+//! What a process gives to those who get Modules ready for it: where they report, and whom they ask.
+
+use std::time::Duration;
+
+use pintle_engine::Excess;
+
+/// A limit that a module can hit before it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// The size of the module.
+    ModuleBytes,
+    /// Its number of functions.
+    ModuleFunctions,
+    /// The size of one function.
+    FunctionBytes,
+    /// The number of locals of one function.
+    FunctionLocals,
+    /// The processor time of its compiler.
+    CompileCpu,
+    /// The elapsed time of its compiler.
+    CompileTime,
+    /// The memory of its compiler.
+    CompileMemory,
+    /// The size of what it was compiled to.
+    CompiledBytes,
+}
+
+impl From<Excess> for Limit {
+    fn from(excess: Excess) -> Self {
+        match excess {
+            Excess::Bytes => Self::ModuleBytes,
+            Excess::Functions => Self::ModuleFunctions,
+            Excess::FunctionBytes => Self::FunctionBytes,
+            Excess::Locals => Self::FunctionLocals,
+        }
+    }
+}
+
+/// Is told what happens while Modules are made ready, for the metrics of the process.
+pub trait Report: Send + Sync {
+    /// So many modules are being compiled now, and so many wait for it.
+    fn compiles(&self, running: usize, waiting: usize);
+
+    /// A compiler ended like this: `made`, `invalid`, `too-expensive`, `failed` (it is tried again), or `stopped` for others to come first.
+    fn compiled(&self, outcome: &'static str, took: Duration);
+
+    /// A module hit a limit. It is counted for whoever [`Owner::counted_for`] names, or for nobody if that is empty.
+    fn limit_hit(&self, counted_for: &str, limit: Limit);
+}
+
+/// Whoever wants a Module, and may stop wanting it while it waits.
+pub trait Owner: Sync {
+    /// Whether the Module is still there.
+    fn has_module(&self) -> bool;
+
+    /// Whom the limits that the module hits are counted for; empty for nobody.
+    fn counted_for(&self) -> String;
+}

@@ -1,0 +1,183 @@
+//! A view of a module with the schemas of its kinds, and its calls.
+
+use std::{cell::RefCell, time::Duration};
+
+use pintle_core::{reasons, request};
+use pintle_engine::{CallError, CallLimits, CallStats, Origin, Views};
+use pintle_schema::config_schema::{self, ConfigSchema};
+use pintle_wit::{
+    Failure,
+    views::{SHOW_BYTES, SHOW_OBJECTS_MAX, ShowRequest, StoreRequest},
+};
+use serde_json::{Map, Value};
+
+use super::{
+    laws::{Functions, Shown, Unanswered},
+    view::View,
+};
+use crate::{
+    documents::Document,
+    run::{Blame, Trapped},
+};
+
+/// A view of a module under test.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// The view, with the schemas that its laws need.
+    pub view: View<'a>,
+    module: &'a Views,
+    config: Value,
+    trapped: RefCell<Option<Trapped>>,
+}
+
+/// What the calls for some objects cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// The time of all calls.
+    pub duration: Duration,
+    /// Their fuel, where it is counted.
+    pub fuel: u64,
+    /// The most memory of any call, in bytes.
+    pub peak_memory_bytes: usize,
+}
+
+impl Cost {
+    fn add(&mut self, stats: &CallStats) {
+        self.duration += stats.duration;
+        self.fuel += stats.fuel.unwrap_or_default();
+        self.peak_memory_bytes = self.peak_memory_bytes.max(stats.peak_memory_bytes);
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// The view of this name. `config` is that of its View; null has the guest take its defaults. Documents that are no CRD of the backing
+    /// kind play no part.
+    ///
+    /// # Errors
+    /// When the module has no such view, the schema of the view is none, or the config does not fit.
+    pub fn new(module: &'a Views, name: &str, config: Value, crds: &[Document]) -> Result<Self, Failure> {
+        let manifest = module.manifest().view(name).ok_or_else(|| {
+            let names: Vec<&str> = module.manifest().views.iter().map(|view| view.name.as_str()).collect();
+            let message = format!("the module has no view {name}; it has: {}", names.join(", "));
+            Failure::terminal(reasons::INVALID, message).at("view")
+        })?;
+        checked_config(module)?.check(&config)?;
+        let view = View::new(manifest, crds)?;
+        Ok(Self { view, module, config, trapped: RefCell::default() })
+    }
+
+    /// The first request at which the guest trapped so far.
+    pub fn trapped(&self) -> Option<Trapped> {
+        self.trapped.borrow().clone()
+    }
+
+    /// What it costs to show objects, by this module: it may be loaded otherwise than the one under test.
+    ///
+    /// # Errors
+    /// When there is no answer about any of them.
+    pub fn cost(&self, module: &Views, objects: &[Value]) -> Result<Cost, Unanswered> {
+        let mut cost = Cost::default();
+        for batch in batches(&self.seen(objects)) {
+            let request = self.request(batch);
+            let answer = module.show(&request, batch.len(), &CallLimits::default());
+            cost.add(&answer.map_err(|error| self.unanswered("show", &request, error))?.stats);
+        }
+        Ok(cost)
+    }
+
+    /// Objects as the guest sees them: without what is the host's, and cut to what the view declares.
+    fn seen(&self, objects: &[Value]) -> Vec<Value> {
+        objects.iter().map(|object| self.view.seen(object)).collect()
+    }
+
+    fn request(&self, objects: &[Value]) -> String {
+        text(&ShowRequest {
+            view: self.view.manifest.name.clone(),
+            config: self.config.clone(),
+            objects: objects.to_vec(),
+            ..ShowRequest::default()
+        })
+    }
+
+    fn unanswered(&self, function: &'static str, request: &str, error: CallError) -> Unanswered {
+        let blame = match error.origin {
+            Origin::Guest => Blame::Guest,
+            Origin::Engine => Blame::Engine,
+        };
+        if blame == Blame::Engine && error.failure.reason == reasons::TRAP {
+            let trapped = || Trapped { function, request: request.to_owned() };
+            self.trapped.borrow_mut().get_or_insert_with(trapped);
+        }
+        Unanswered { blame, failure: *error.failure }
+    }
+}
+
+fn checked_config(module: &Views) -> Result<ConfigSchema, Failure> {
+    config_schema::supports_views(module.manifest()).map_err(Failure::from)
+}
+
+impl Functions for Subject<'_> {
+    fn show(&self, objects: &[Value]) -> Result<Shown, Unanswered> {
+        let mut shown = Shown { items: Vec::new(), text: String::new() };
+        for batch in batches(&self.seen(objects)) {
+            let request = self.request(batch);
+            let answer = self.module.show(&request, batch.len(), &CallLimits::default());
+            let answer = answer.map_err(|error| self.unanswered("show", &request, error))?;
+            shown.items.extend(answer.response.items);
+            shown.text.push_str(&answer.text);
+        }
+        Ok(shown)
+    }
+
+    fn store(&self, written: &Value, current: Option<&Value>) -> Result<Map<String, Value>, Unanswered> {
+        let request = text(&StoreRequest {
+            view: self.view.manifest.name.clone(),
+            config: self.config.clone(),
+            object: request::project(written),
+            current: current.map(|current| self.view.seen(current)),
+            ..StoreRequest::default()
+        });
+        match self.module.store(&request, &CallLimits::default()) {
+            Ok(answer) => Ok(answer.response.object),
+            Err(error) => Err(self.unanswered("store", &request, error)),
+        }
+    }
+}
+
+fn text(request: &impl serde::Serialize) -> String {
+    // A request is plain data with string keys, so that writing it as JSON cannot fail.
+    serde_json::to_string(request).unwrap_or_default()
+}
+
+/// The objects in parts that each fit into a request.
+fn batches(objects: &[Value]) -> Vec<&[Value]> {
+    let (mut parts, mut rest) = (Vec::new(), objects);
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fitting = rest.iter().take(SHOW_OBJECTS_MAX).take_while(|object| {
+            bytes += object.to_string().len();
+            bytes <= SHOW_BYTES
+        });
+        let (part, others) = rest.split_at(fitting.count().max(1));
+        parts.push(part);
+        rest = others;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_ends_at_64_objects_and_at_256_kib_and_has_one_object_at_least() {
+        let lengths = |objects: &[Value]| batches(objects).iter().map(|part| part.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(&vec![json!({}); 130]), [64, 64, 2]);
+        let large = json!("x".repeat(100 << 10));
+        assert_eq!(lengths(&[large.clone(), large.clone(), large]), [2, 1]);
+        assert_eq!(lengths(&vec![json!("x".repeat(300 << 10)); 2]), [1, 1]);
+        assert!(lengths(&[]).is_empty());
+    }
+}

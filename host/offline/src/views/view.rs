@@ -1,0 +1,219 @@
+//! A view with the schemas of its kinds.
+
+use pintle_core::{
+    object, reasons,
+    view::{Access, Backing, Cut, Epoch, Lens, Served, Verb, write::Refusal},
+};
+use pintle_schema::{builtin, openapi::CrdVersion, shape::Shape, structural::Structural};
+use pintle_wit::{Cause, Failure, views::ViewManifest};
+use serde_json::{Map, Value, json};
+
+use super::fields;
+use crate::{documents::Document, setting};
+
+/// A view: what it declares, and the schemas of its kinds.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// What it declares.
+    pub manifest: &'a ViewManifest,
+    /// The schema of what it shows.
+    pub shown: Structural,
+    /// What is known of the backing kind.
+    pub backing: BackingKind,
+    /// How a gateway maps its objects.
+    pub lens: Lens,
+    /// What a gateway keeps of backing objects.
+    cut: Cut,
+}
+
+/// What is known of a backing kind.
+#[derive(Debug)]
+pub enum BackingKind {
+    /// A custom kind whose CRD is known.
+    Custom {
+        /// The schema of its objects.
+        schema: Value,
+        /// The same, compiled.
+        structural: Structural,
+        /// Whether they live in namespaces.
+        is_namespaced: bool,
+    },
+    /// A kind of Kubernetes.
+    BuiltIn {
+        /// The schema of its objects.
+        schema: Value,
+        /// Whether they live in namespaces.
+        is_namespaced: bool,
+    },
+    /// Nothing.
+    Unknown,
+}
+
+impl<'a> View<'a> {
+    /// A view, with the schema of its backing kind: the kind's own if it is one of Kubernetes, or from its CRD. Other documents play no
+    /// part.
+    ///
+    /// # Errors
+    /// When a schema is none.
+    pub fn new(manifest: &'a ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
+        let shown = structural(&manifest.shown.schema, "the schema of the view")?;
+        let backing = BackingKind::of(manifest, crds)?;
+        let kind = &manifest.backing;
+        let backing_of_lens = Backing {
+            api_version: kind.api_version.clone(),
+            kind: kind.kind.clone(),
+            // Nobody is asked for it without a cluster.
+            plural: String::new(),
+            namespaced: backing.is_namespaced(),
+        };
+        let served = Served::of(manifest, backing_of_lens, Verb::ALL.to_vec());
+        let lens = Lens::new(&manifest.name, served, Access::default(), Vec::new(), Epoch::default());
+        let cut = Cut::new(manifest.reads.iter().chain(&manifest.writes));
+        Ok(Self { manifest, shown, backing, lens, cut })
+    }
+}
+
+fn structural(schema: &Value, whose: &str) -> Result<Structural, Failure> {
+    Structural::compile(schema)
+        .map_err(|unsupported| Failure::terminal(reasons::INVALID, format!("{whose}: {unsupported}")))
+}
+
+impl BackingKind {
+    fn of(manifest: &ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
+        let kind = &manifest.backing;
+        let is_of =
+            |crd: &&Document| object::text(&crd.value, &["spec", "names", "kind"]) == Some(&kind.kind);
+        let version = crds.iter().filter(is_of).find_map(|crd| CrdVersion::of(&crd.value, &kind.api_version));
+        if let Some(version) = version {
+            let schema = version.version.pointer("/schema/openAPIV3Schema").cloned();
+            let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
+            let structural = structural(&schema, "the CRD of the backing kind")?;
+            return Ok(Self::Custom { schema, structural, is_namespaced: version.namespaced });
+        }
+        Ok(match builtin::schema(kind) {
+            Some(schema) => Self::BuiltIn { schema, is_namespaced: !setting::is_cluster_scoped(kind) },
+            None => Self::Unknown,
+        })
+    }
+
+    fn is_namespaced(&self) -> bool {
+        match self {
+            Self::Custom { is_namespaced, .. } | Self::BuiltIn { is_namespaced, .. } => *is_namespaced,
+            Self::Unknown => true,
+        }
+    }
+
+    /// The schema, with the fields that are there although it does not require them, and whether the objects live in namespaces.
+    pub(super) fn shape(&self) -> Option<(Shape<'_>, &'static [&'static str], bool)> {
+        match self {
+            Self::Custom { schema, is_namespaced, .. } => {
+                Some((Shape::new(&Value::Null, schema), &[], *is_namespaced))
+            }
+            // The API server always writes the spec and the status of its own kinds.
+            Self::BuiltIn { schema, is_namespaced } => {
+                Some((Shape::new(builtin::definitions(), schema), &["spec", "status"], *is_namespaced))
+            }
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl View<'_> {
+    /// Sets the defaults that the CRD of the backing kind has.
+    pub(super) fn fill_in_backing(&self, object: &mut Value) {
+        if let BackingKind::Custom { structural, .. } = &self.backing {
+            structural.default(object);
+        }
+    }
+
+    /// Whether the CRD of the backing kind allows an object. Fields that it does not declare count for nothing.
+    pub(super) fn is_backing(&self, object: &Value) -> bool {
+        match &self.backing {
+            BackingKind::Custom { structural, .. } => structural.validate(object, None).is_empty(),
+            BackingKind::BuiltIn { .. } | BackingKind::Unknown => true,
+        }
+    }
+
+    /// Whether an object is one of the view: it has no field that the schema does not have, and every value is allowed.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, by its field.
+    pub(super) fn fits(&self, object: &Value) -> Result<(), Cause> {
+        if let Some(field) = self.shown.prune(&mut object.clone()).into_iter().next() {
+            let message = "the schema has no such field".to_owned();
+            return Err(Cause { field, message, ..Cause::default() });
+        }
+        self.shown.validate(object, None).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// An object of the backing kind as its guest sees it.
+    pub(super) fn seen(&self, object: &Value) -> Value {
+        self.cut.of(object).for_guest(&self.lens)
+    }
+
+    /// An object of the view: what is shown of a backing object, with the parts that are the host's.
+    pub fn whole(&self, backing: &Value, fields: &Map<String, Value>) -> Value {
+        let none = Map::new();
+        let metadata = backing.get("metadata").and_then(Value::as_object).unwrap_or(&none);
+        let mut whole = fields.clone();
+        whole.insert("apiVersion".into(), self.manifest.shown.api_version.as_str().into());
+        whole.insert("kind".into(), self.manifest.shown.kind.as_str().into());
+        whole.insert("metadata".into(), self.lens.shown_metadata(metadata).into());
+        Value::Object(whole)
+    }
+
+    /// The object of the backing kind after a write of which the guest stores this, as an API server would then have it.
+    ///
+    /// # Errors
+    /// What the gateway refuses.
+    pub(super) fn after(
+        &self,
+        written: &Value,
+        current: Option<&Value>,
+        stored: &Map<String, Value>,
+    ) -> Result<Value, Refusal> {
+        let mut object = match current {
+            None => self.lens.create(written, stored)?.body,
+            Some(current) => {
+                let none = Map::new();
+                let metadata = written.get("metadata").and_then(Value::as_object).unwrap_or(&none);
+                let write = self.lens.update(&self.cut.of(current), metadata, Some(stored))?;
+                let mut object = current.clone();
+                json_patch::merge(&mut object, &write.body);
+                object
+            }
+        };
+        self.fill_in_backing(&mut object);
+        Ok(object)
+    }
+
+    /// What is taken of what a guest stores.
+    ///
+    /// # Errors
+    /// What the gateway refuses.
+    pub(super) fn taken(&self, stored: &Map<String, Value>) -> Result<Value, Refusal> {
+        let mut taken = self.lens.create(&json!({}), stored)?.body;
+        without_host_parts(&mut taken);
+        Ok(taken)
+    }
+
+    /// The fields of an object of the view that are written, in the form in which they are compared: after defaults, and without fields
+    /// that are marked `writeOnly`.
+    pub(super) fn comparable(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        self.shown.default(&mut object);
+        fields::without_write_only(&mut object, &self.manifest.shown.schema);
+        without_host_parts(&mut object);
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        fields::normal(&object)
+    }
+}
+
+/// Takes out of an object what is the host's.
+pub(super) fn without_host_parts(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|name, _| !["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    }
+}

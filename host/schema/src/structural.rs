@@ -1,0 +1,139 @@
+//! Structural schemas: what the API server does with an object of a custom kind by the schema of its CRD.
+//!
+//! A write takes these steps, in this order:
+//!
+//! 1. [`prune`](Structural::prune) removes the fields that the schema does not have, and nulls where none may be;
+//! 2. [`default`](Structural::default) sets the defaults;
+//! 3. [`validate`](Structural::validate) checks types, bounds, formats, lists and embedded objects, and evaluates the CEL rules.
+//!
+//! The schema may be that of a whole object, as in a CRD, or leave out apiVersion, kind and metadata, as that of a view does: these
+//! fields are those of every object, so they are never pruned.
+//!
+//! The reasons and messages are the API server's own. These differ from it:
+//!
+//! * Rules see fields with the formats `date-time`, `byte` and `duration` as text.
+//! * The cost of rules is estimated before they are evaluated, so a rule can be refused that would have turned out cheap.
+//! * Of several combined schemas (`anyOf`, `oneOf`) that do not fit, the errors of the first are told.
+//! * Embedded objects whose metadata cannot be read are refused when they are validated, and not when they are decoded. Their metadata is
+//!   checked for its types alone.
+//! * A bound of whole numbers that has a fraction is cut to a whole number, and is not an error.
+
+mod cost;
+mod defaults;
+mod embedded;
+mod format;
+mod lists;
+mod node;
+mod prune;
+mod rule;
+mod rules;
+mod values;
+
+use std::{fmt, sync::Arc};
+
+use pintle_wit::Cause;
+use serde_json::Value;
+
+use self::node::Node;
+use crate::cause::invalid_null;
+
+/// A compiled schema. A clone is the same schema.
+#[derive(Clone, Debug)]
+pub struct Structural {
+    root: Arc<Node>,
+}
+
+/// Something in a schema that the API server observes and this program does not, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported(pub String);
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+/// After an error of one of these reasons, the API server does not evaluate the rules.
+const BLOCKING: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+
+const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
+                           validation";
+
+impl Structural {
+    /// Compiles an `openAPIV3Schema`.
+    ///
+    /// # Errors
+    /// The schema has a keyword, a format, a pattern or a rule that is not evaluated here.
+    pub fn compile(schema: &Value) -> Result<Self, Unsupported> {
+        let mut root = Node::compile(schema, "")?;
+        prune_defaults(&mut root);
+        Ok(Self { root: Arc::new(root) })
+    }
+
+    /// Removes the fields that the schema does not have, and returns their paths, sorted: `spec.ports[0].nmae`. Those in the
+    /// metadata of embedded objects come last. A field that is null
+    /// although it is not nullable is removed as well, unless it has a default. The object's own metadata stays as it is.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::root(&self.root, object)
+    }
+
+    /// Sets the defaults of the fields that the object leaves out, also within defaults.
+    pub fn default(&self, object: &mut Value) {
+        defaults::set(&self.root, object);
+    }
+
+    /// Everything in an object that its schema forbids, compared with the object as it was before, if it was. What has not changed is not
+    /// held against an object, except by rules about the change.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        self.validate_after(Vec::new(), object, old)
+    }
+
+    /// The same for an object in which other errors were found, for instance in its metadata. They come first in the result. If the values
+    /// of an object do not fit, its rules are not evaluated.
+    pub fn validate_after(&self, mut found: Vec<Cause>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        found.extend(values::misfits(&self.root, object, old));
+        found.extend(embedded::misfits(&self.root, object));
+        if old.is_none_or(|old| lists::duplicates(&self.root, old).is_empty()) {
+            found.extend(lists::duplicates(&self.root, object));
+        }
+        if self.root.has_rules {
+            match found.iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
+                true => found.push(invalid_null(NOT_CHECKED)),
+                false => found.extend(rules::broken(&self.root, object, old)),
+            }
+        }
+        let mut once: Vec<Cause> = Vec::with_capacity(found.len());
+        for cause in found {
+            if !once.contains(&cause) {
+                once.push(cause);
+            }
+        }
+        once
+    }
+}
+
+/// Defaults have no unknown fields either.
+fn prune_defaults(node: &mut Node) {
+    if let Some(mut default) = node.default.take() {
+        prune::value(node, &mut default);
+        node.default = Some(default);
+    }
+    node.properties.values_mut().for_each(prune_defaults);
+    if let Some(node::Additional::Of(member)) = &mut node.additional {
+        prune_defaults(member);
+    }
+    if let Some(member) = &mut node.items {
+        prune_defaults(member);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! What the evaluation of a CEL rule may cost at most.
+//!
+//! The API server counts while it evaluates, and stops. The evaluator here cannot be stopped, so the cost is estimated before, from the
+//! rule and the sizes of the values at hand. The units and the limits are the API server's: about one for a step, and one for ten
+//! characters that are read.
+
+use kube_cel::cel::{
+    IdedExpr, Program,
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
+};
+use serde_json::Value;
+
+/// What one rule may cost at one place.
+pub(super) const CALL_MAX: u64 = 1_000_000;
+/// What the rules of an object may cost together.
+pub(super) const BUDGET: u64 = 10_000_000;
+
+/// The most that an evaluation costs with these values of `self` and `oldSelf`.
+pub(super) fn most(program: &Program, value: &Value, old: Option<&Value>) -> u64 {
+    let mut scope =
+        vec![("self", Seen::Values(vec![value])), ("oldSelf", Seen::Values(old.into_iter().collect()))];
+    estimate(program.expression(), &mut scope).0
+}
+
+/// What is known of a value before it is there.
+#[derive(Clone, Debug)]
+enum Seen<'a> {
+    /// It is one of these.
+    Values(Vec<&'a Value>),
+    /// It is not larger than this.
+    Within(Size),
+}
+
+/// An upper bound of a value.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    /// The items of its longest list or map, at any depth.
+    items: u64,
+    /// The bytes of its longest text.
+    text: u64,
+    /// The bytes of all of it.
+    bytes: u64,
+}
+
+impl Size {
+    fn of(value: &Value) -> Self {
+        let whole = |sizes: &mut dyn Iterator<Item = Self>, items: usize| {
+            let sum = sizes.fold(Self::default(), Self::beside);
+            Self { items: sum.items.max(items as u64), ..sum }
+        };
+        match value {
+            Value::String(text) => Self { items: 0, text: text.len() as u64, bytes: text.len() as u64 },
+            Value::Array(items) => whole(&mut items.iter().map(Self::of), items.len()),
+            Value::Object(fields) => {
+                let key = |key: &String| Self { items: 0, text: key.len() as u64, bytes: key.len() as u64 };
+                whole(&mut fields.iter().map(|(name, value)| key(name).beside(Self::of(value))), fields.len())
+            }
+            _ => Self { items: 0, text: 0, bytes: 1 },
+        }
+    }
+
+    /// Either of two values.
+    fn or(self, other: Self) -> Self {
+        Self {
+            items: self.items.max(other.items),
+            text: self.text.max(other.text),
+            bytes: self.bytes.max(other.bytes),
+        }
+    }
+
+    /// Two values in one.
+    fn beside(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), ..self.or(other) }
+    }
+
+    /// What it costs to read it.
+    fn reading(self) -> u64 {
+        self.bytes / 10 + 1
+    }
+}
+
+impl<'a> Seen<'a> {
+    fn size(&self) -> Size {
+        match self {
+            Self::Values(values) => {
+                values.iter().map(|value| Size::of(value)).fold(Size::default(), Size::or)
+            }
+            Self::Within(size) => *size,
+        }
+    }
+
+    fn field(&self, name: &str) -> Self {
+        match self {
+            // The name may be an escaped one; then nothing is known but that it is within.
+            Self::Values(values) if values.iter().any(|value| value.get(name).is_some()) => {
+                Self::Values(values.iter().filter_map(|value| value.get(name)).collect())
+            }
+            other => Self::Within(other.size()),
+        }
+    }
+
+    /// The number of turns of a loop over it, and what the loop sees.
+    fn turns(&self) -> (u64, Self) {
+        let Self::Values(values) = self else { return (self.size().items, self.clone()) };
+        let longest = values.iter().map(|value| value.as_array().map_or(0, Vec::len)).max().unwrap_or(0);
+        if values.iter().all(|value| value.is_array()) {
+            let items = values.iter().filter_map(|value| value.as_array()).flatten();
+            return (longest as u64, Self::Values(items.collect()));
+        }
+        (self.size().items, Self::Within(self.size()))
+    }
+}
+
+type Scope<'s, 'a> = Vec<(&'s str, Seen<'a>)>;
+
+/// The cost of an expression, and what it comes to.
+fn estimate<'s, 'a>(expression: &'s IdedExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
+    match &expression.expr {
+        Expr::Unspecified => (0, Seen::Within(Size::default())),
+        Expr::Ident(name) => {
+            let known = scope.iter().rev().find(|(known, _)| known == name);
+            (1, known.map_or(Seen::Within(Size::default()), |(_, seen)| seen.clone()))
+        }
+        Expr::Literal(LiteralValue::String(text)) => {
+            let bytes = text.inner().len() as u64;
+            (0, Seen::Within(Size { items: 0, text: bytes, bytes }))
+        }
+        Expr::Literal(_) => (0, Seen::Within(Size { items: 0, text: 0, bytes: 1 })),
+        Expr::Select(select) => {
+            let (cost, operand) = estimate(&select.operand, scope);
+            (cost.saturating_add(1), operand.field(&select.field))
+        }
+        Expr::List(list) => all(list.elements.iter(), scope),
+        Expr::Map(map) => all(map.entries.iter().flat_map(|entry| entry_parts(&entry.expr)), scope),
+        Expr::Struct(made) => all(made.entries.iter().flat_map(|entry| entry_parts(&entry.expr)), scope),
+        Expr::Call(call) => called(call, scope),
+        Expr::Comprehension(turns) => comprehension(turns, scope),
+    }
+}
+
+fn entry_parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+    }
+}
+
+/// A list or map of these parts.
+fn all<'s, 'a>(parts: impl Iterator<Item = &'s IdedExpr>, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
+    let (mut cost, mut size, mut items) = (1_u64, Size::default(), 0);
+    for part in parts {
+        let (part_cost, seen) = estimate(part, scope);
+        cost = cost.saturating_add(part_cost);
+        size = size.beside(seen.size());
+        items += 1;
+    }
+    (cost, Seen::Within(Size { items: size.items.max(items), ..size }))
+}
+
+fn called<'s, 'a>(call: &'s CallExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
+    let mut cost = 1_u64;
+    let mut seen = Vec::new();
+    for part in call.target.as_deref().into_iter().chain(&call.args) {
+        let (part_cost, part) = estimate(part, scope);
+        cost = cost.saturating_add(part_cost);
+        seen.push(part);
+    }
+    if call.func_name == operators::INDEX {
+        let (_, within) = seen.first().map_or((0, Seen::Within(Size::default())), Seen::turns);
+        return (cost, within);
+    }
+    let sizes: Vec<Size> = seen.iter().map(Seen::size).collect();
+    let either = sizes.iter().copied().fold(Size::default(), Size::or);
+    let both = sizes.iter().copied().fold(Size::default(), Size::beside);
+    let first = sizes.first().copied().unwrap_or_default();
+    let other = sizes.get(1).copied().unwrap_or_default();
+    let reading = both.reading();
+    let (own, size) = match call.func_name.as_str() {
+        operators::LOGICAL_AND
+        | operators::LOGICAL_OR
+        | operators::LOGICAL_NOT
+        | operators::CONDITIONAL
+        | operators::NOT_STRICTLY_FALSE
+        | "size"
+        | "has" => (0, either),
+        operators::EQUALS
+        | operators::NOT_EQUALS
+        | operators::LESS
+        | operators::LESS_EQUALS
+        | operators::GREATER
+        | operators::GREATER_EQUALS => (first.bytes.min(other.bytes) / 10, Size::default()),
+        operators::IN => (other.items, Size::default()),
+        operators::ADD => {
+            let sum = Size {
+                items: first.items.saturating_add(other.items),
+                text: first.text.saturating_add(other.text),
+                ..both
+            };
+            (sum.text / 10, sum)
+        }
+        "matches" | "find" | "findAll" => {
+            let size = Size { items: first.text, ..first };
+            ((first.text / 10 + 1).saturating_mul(other.text / 4 + 1), size)
+        }
+        "split" => (reading, Size { items: first.text.max(first.items), ..first }),
+        "replace" => {
+            let bytes = first.text.saturating_add(1).saturating_mul(either.text.saturating_add(1));
+            (bytes / 10 + 1, Size { items: 0, text: bytes, bytes })
+        }
+        "join" | "format" => {
+            let bytes = both.bytes.saturating_add(first.items.saturating_mul(other.text));
+            (bytes / 10 + 1, Size { items: 0, text: bytes, bytes })
+        }
+        "flatten" => (reading, Size { items: first.bytes, ..first }),
+        name if name.starts_with("sets.") || ["contains", "intersects", "equivalent"].contains(&name) => {
+            let pairs = first.items.max(1).saturating_mul(other.items.max(1));
+            (pairs.saturating_add(both.text / 10), Size::default())
+        }
+        _ => (reading.saturating_add(either.items), both),
+    };
+    (cost.saturating_add(own), Seen::Within(size))
+}
+
+fn comprehension<'s, 'a>(loops: &'s ComprehensionExpr, scope: &mut Scope<'s, 'a>) -> (u64, Seen<'a>) {
+    let (range_cost, range) = estimate(&loops.iter_range, scope);
+    let (turns, item) = range.turns();
+    let (init_cost, init) = estimate(&loops.accu_init, scope);
+    let depth = scope.len();
+    scope.push((&loops.accu_var, init));
+    scope.push((&loops.iter_var, item.clone()));
+    if let Some(second) = &loops.iter_var2 {
+        scope.push((second, item));
+    }
+    let (_, once) = estimate(&loops.loop_step, scope);
+    // What grows with each turn is at its largest in the last one.
+    let once = once.size();
+    let last = Size { items: once.items.max(turns), bytes: once.bytes.saturating_mul(turns.max(1)), ..once };
+    if let Some((_, accumulated)) = scope.get_mut(depth) {
+        *accumulated = Seen::Within(last);
+    }
+    let (step_cost, _) = estimate(&loops.loop_step, scope);
+    let (condition_cost, _) = estimate(&loops.loop_cond, scope);
+    let (result_cost, result) = estimate(&loops.result, scope);
+    scope.truncate(depth);
+    let turning = turns.saturating_mul(step_cost.saturating_add(condition_cost));
+    (range_cost.saturating_add(init_cost).saturating_add(turning).saturating_add(result_cost), result)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cost(rule: &str, value: &Value) -> u64 {
+        most(&Program::compile(rule).expect("it compiles"), value, None)
+    }
+
+    #[test]
+    fn a_loop_costs_as_much_as_its_own_list_is_long() {
+        let long: Vec<String> = (0..2_000).map(|number| format!("name-{number}")).collect();
+        let value = json!({"few": ["a", "b"], "many": long});
+        let few = cost("self.few.all(x, x != 'c')", &value);
+        let many = cost("self.many.all(x, x != 'c')", &value);
+        assert!(few < 50 && many > 5_000 && many < 50_000, "{few} {many}");
+        let pairs = cost("self.few.all(x, self.many.exists(y, y == x))", &value);
+        assert!(pairs < CALL_MAX, "{pairs}");
+        assert!(cost("self.many.all(x, self.many.exists_one(y, y == x))", &value) > CALL_MAX);
+    }
+
+    #[test]
+    fn what_grows_step_by_step_is_counted_with_what_it_has_become() {
+        let value = json!("a".repeat(2_000));
+        assert!(cost("self.replace('a', 'b').size() > 0", &value) < CALL_MAX);
+        assert!(cost("self.replace('a', self).replace('a', self).size() > 0", &value) > CALL_MAX);
+        let list = json!((0..300).collect::<Vec<u32>>());
+        let cubed = "self.map(x, self).flatten().map(x, self).flatten().all(x, x > 0)";
+        assert!(cost("self.all(x, x > 0)", &list) < CALL_MAX);
+        assert!(cost(cubed, &list) > CALL_MAX, "{}", cost(cubed, &list));
+    }
+}

@@ -1,0 +1,237 @@
+//! A compiled schema: a tree with a node for each place of an object.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Unsupported, format::Format, rule::Rule};
+
+/// The keywords of one place, as they stand in the schema.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Keywords {
+    #[serde(rename = "type")]
+    pub(super) type_name: Option<String>,
+    format: Option<String>,
+    pub(super) nullable: bool,
+    pub(super) required: Vec<String>,
+    #[serde(rename = "enum")]
+    pub(super) allowed: Option<Vec<Value>>,
+    pub(super) minimum: Option<f64>,
+    pub(super) maximum: Option<f64>,
+    pub(super) exclusive_minimum: bool,
+    pub(super) exclusive_maximum: bool,
+    pub(super) multiple_of: Option<f64>,
+    pub(super) min_length: Option<u64>,
+    pub(super) max_length: Option<u64>,
+    pub(super) min_items: Option<u64>,
+    pub(super) max_items: Option<u64>,
+    pub(super) min_properties: Option<u64>,
+    pub(super) max_properties: Option<u64>,
+    pattern: Option<String>,
+    default: Option<Value>,
+    properties: BTreeMap<String, Value>,
+    additional_properties: Option<Value>,
+    items: Option<Value>,
+    all_of: Vec<Value>,
+    any_of: Vec<Value>,
+    one_of: Vec<Value>,
+    not: Option<Value>,
+    #[serde(rename = "x-kubernetes-int-or-string")]
+    pub(super) int_or_string: bool,
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
+    pub(super) preserves_unknown: bool,
+    #[serde(rename = "x-kubernetes-embedded-resource")]
+    pub(super) is_embedded: bool,
+    #[serde(rename = "x-kubernetes-list-type")]
+    list_type: Option<String>,
+    #[serde(rename = "x-kubernetes-list-map-keys")]
+    list_keys: Vec<String>,
+    #[serde(rename = "x-kubernetes-validations")]
+    rules: Vec<Value>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+/// Keywords that do not affect what the API server does with an object.
+const WITHOUT_EFFECT: [&str; 10] = [
+    "deprecated",
+    "description",
+    "example",
+    "examples",
+    "externalDocs",
+    "readOnly",
+    "title",
+    "writeOnly",
+    "x-kubernetes-map-type",
+    "$schema",
+];
+
+/// The fields of a map that `properties` does not name.
+#[derive(Debug)]
+pub(super) enum Additional {
+    Any,
+    Of(Box<Node>),
+}
+
+/// What the items of a list have in common.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum List {
+    Atomic,
+    Set,
+    /// Items are told apart by these fields.
+    Map(Vec<String>),
+}
+
+/// The schema of one place.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) words: Keywords,
+    pub(super) format: Option<Format>,
+    pub(super) pattern: Option<(String, Regex)>,
+    pub(super) default: Option<Value>,
+    pub(super) properties: BTreeMap<String, Node>,
+    pub(super) additional: Option<Additional>,
+    pub(super) items: Option<Box<Node>>,
+    pub(super) list: List,
+    pub(super) all_of: Vec<Node>,
+    pub(super) any_of: Vec<Node>,
+    pub(super) one_of: Vec<Node>,
+    pub(super) not: Option<Box<Node>>,
+    pub(super) rules: Vec<Rule>,
+    /// Whether this place or one below it has rules.
+    pub(super) has_rules: bool,
+    /// Whether this place or one below it has rules about the old value.
+    pub(super) has_transitions: bool,
+}
+
+impl Node {
+    /// Compiles the schema of the place at `path`.
+    pub(super) fn compile(schema: &Value, path: &str) -> Result<Self, Unsupported> {
+        let mut words = keywords(schema, path)?;
+        let place = Place(path);
+        let format = match words.format.as_deref() {
+            Some(name) => Format::of(name, words.type_name.as_deref())
+                .map_err(|()| place.unsupported(&format!("the format {name}")))?,
+            None => None,
+        };
+        let pattern = match words.pattern.take() {
+            Some(text) => {
+                let read = Regex::new(&text);
+                let read = read.map_err(|_| place.unsupported(&format!("the pattern {text:?}")))?;
+                Some((text, read))
+            }
+            None => None,
+        };
+        let properties = std::mem::take(&mut words.properties).into_iter();
+        let properties: Result<BTreeMap<_, _>, _> = properties
+            .map(|(name, schema)| Self::compile(&schema, &below(path, &name)).map(|node| (name, node)))
+            .collect();
+        let additional = match words.additional_properties.take() {
+            None | Some(Value::Bool(false)) => None,
+            Some(Value::Bool(true)) => Some(Additional::Any),
+            Some(schema) => Some(Additional::Of(Box::new(Self::compile(&schema, &format!("{path}.*"))?))),
+        };
+        let one = |schema: Option<Value>, path: &str| {
+            schema.map(|schema| Self::compile(&schema, path).map(Box::new)).transpose()
+        };
+        let several = |schemas: Vec<Value>| -> Result<Vec<Self>, Unsupported> {
+            schemas.iter().map(|schema| Self::compile(schema, path)).collect()
+        };
+        let list = match words.list_type.as_deref() {
+            Some("set") => List::Set,
+            Some("map") => List::Map(std::mem::take(&mut words.list_keys)),
+            _ => List::Atomic,
+        };
+        let rules: Result<Vec<Rule>, _> = words.rules.iter().map(Rule::compile).collect();
+        let mut node = Self {
+            format,
+            pattern,
+            default: words.default.take(),
+            properties: properties?,
+            additional,
+            items: one(words.items.take(), &format!("{path}[]"))?,
+            list,
+            all_of: several(std::mem::take(&mut words.all_of))?,
+            any_of: several(std::mem::take(&mut words.any_of))?,
+            one_of: several(std::mem::take(&mut words.one_of))?,
+            not: one(words.not.take(), path)?,
+            rules: rules.map_err(|why| place.unsupported(&why))?,
+            has_rules: false,
+            has_transitions: false,
+            words,
+        };
+        node.has_rules = !node.rules.is_empty() || node.below().any(|node| node.has_rules);
+        node.has_transitions =
+            node.rules.iter().any(|rule| rule.is_transition) || node.below().any(|node| node.has_transitions);
+        Ok(node)
+    }
+
+    /// The schemas whose rules apply within values of this one.
+    fn below(&self) -> impl Iterator<Item = &Self> {
+        let additional = match &self.additional {
+            Some(Additional::Of(node)) => Some(node),
+            _ => None,
+        };
+        let boxed = additional.into_iter().chain(&self.items).map(|node| &**node);
+        self.properties.values().chain(&self.all_of).chain(boxed)
+    }
+
+    /// The schema of a field, declared or not.
+    pub(super) fn field(&self, name: &str) -> Option<&Self> {
+        self.properties.get(name).or(match &self.additional {
+            Some(Additional::Of(node)) => Some(node),
+            _ => None,
+        })
+    }
+
+    /// The types that a value may have; none if any will do.
+    pub(super) fn types(&self) -> Vec<&str> {
+        match self.words.int_or_string {
+            true => vec!["integer", "string"],
+            false => self.words.type_name.as_deref().into_iter().collect(),
+        }
+    }
+
+    /// The item of an older list that is the same item as this one.
+    pub(super) fn old_item<'a>(&self, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
+        let List::Map(keys) = &self.list else { return None };
+        let is_same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));
+        old?.as_array()?.iter().find(is_same)
+    }
+}
+
+/// The keywords of one place. Null counts as absent, as when the API server reads a CRD.
+fn keywords(schema: &Value, path: &str) -> Result<Keywords, Unsupported> {
+    let place = Place(path);
+    let given: Map<String, Value> = match schema {
+        Value::Null => Map::new(),
+        Value::Object(given) => given.clone().into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => return Err(place.unsupported("a schema that is not an object")),
+    };
+    let words: Keywords = serde_json::from_value(Value::Object(given))
+        .map_err(|error| place.unsupported(&format!("a keyword that cannot be read ({error})")))?;
+    // A keyword that is false has no effect.
+    let mut others = words.others.iter().filter(|(_, value)| **value != Value::Bool(false));
+    match others.find(|(keyword, _)| !WITHOUT_EFFECT.contains(&keyword.as_str())) {
+        Some((keyword, _)) => Err(place.unsupported(keyword)),
+        None => Ok(words),
+    }
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.into() } else { format!("{path}.{name}") }
+}
+
+struct Place<'a>(&'a str);
+
+impl Place<'_> {
+    fn unsupported(&self, what: &str) -> Unsupported {
+        match self.0 {
+            "" => Unsupported(format!("{what} in the schema")),
+            path => Unsupported(format!("{what} in {path} of the schema")),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One CEL rule of a schema: how it is compiled, and what one evaluation says.
+
+use std::sync::Arc;
+
+use http::Uri;
+use kube_cel::{
+    CompilationError, CompilationResult, KubeCelExt,
+    cel::{Context, ExecutionError, Program, Value as Cel, extractors::This},
+};
+use serde_json::{Value, json};
+
+const KEYWORD: &str = "x-kubernetes-validations";
+
+/// The longest message that an expression may come to, in bytes.
+const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+
+/// A compiled rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) compiled: CompilationResult,
+    /// Whether it is about the old value.
+    pub(super) is_transition: bool,
+    /// Whether it is also evaluated without an old value.
+    pub(super) is_old_optional: bool,
+}
+
+impl Rule {
+    /// Compiles an item of `x-kubernetes-validations`.
+    ///
+    /// # Errors
+    /// Why the rule cannot be evaluated here.
+    pub(super) fn compile(rule: &Value) -> Result<Self, String> {
+        let mut compiled = kube_cel::compile_schema(&json!({KEYWORD: [rule]})).validations;
+        let compiled = match compiled.pop() {
+            Some(Ok(compiled)) => compiled,
+            Some(Err(CompilationError::InvalidRule(error))) => {
+                return Err(format!("a rule that is none: {error}"));
+            }
+            Some(Err(error)) => return Err(error.to_string()),
+            None => return Err("a rule that is none".into()),
+        };
+        for program in [Some(&compiled.program), compiled.message_program.as_ref()].into_iter().flatten() {
+            if let Some(name) = unknown_function(program) {
+                return Err(format!("the function {name} of the rule {:?}", compiled.rule.rule));
+            }
+        }
+        Ok(Self {
+            is_transition: compiled.is_transition_rule,
+            is_old_optional: compiled.rule.optional_old_self == Some(true),
+            compiled,
+        })
+    }
+
+    /// Evaluates the rule.
+    ///
+    /// # Errors
+    /// Why it has no result, in the words of the API server.
+    pub(super) fn holds(&self, scope: &Context<'_>) -> Result<bool, String> {
+        let why = match self.compiled.program.execute(scope) {
+            Ok(Cel::Bool(holds)) => return Ok(holds),
+            Ok(_) => "the rule does not come to true or false".into(),
+            Err(ExecutionError::NoSuchKey(key)) => format!("no such key: {key}"),
+            Err(ExecutionError::NoSuchOverload) => {
+                return Err(format!(
+                    "'no such overload': call arguments did not match a supported operator, function or macro \
+                     signature for rule: {}",
+                    self.name()
+                ));
+            }
+            Err(ExecutionError::IndexOutOfBounds(_)) => "index out of bounds".into(),
+            Err(ExecutionError::DivisionByZero(_)) => "division by zero".into(),
+            Err(ExecutionError::RemainderByZero(_)) => "modulus by zero".into(),
+            Err(ExecutionError::Overflow(..)) => "integer overflow".into(),
+            Err(other) => other.to_string(),
+        };
+        Err(format!("{why} evaluating rule: {}", self.name()))
+    }
+
+    /// The rule as messages name it.
+    pub(super) fn name(&self) -> &str {
+        let rule = &self.compiled.rule;
+        rule.message.as_deref().filter(|message| !message.is_empty()).unwrap_or(&rule.rule).trim()
+    }
+
+    /// What a violation says.
+    pub(super) fn message(&self, scope: &Context<'_>) -> String {
+        let told = match self.compiled.message_program.as_ref().map(|program| program.execute(scope)) {
+            Some(Ok(Cel::String(told))) => Some(told.trim().to_owned()),
+            _ => None,
+        };
+        let is_fit =
+            |told: &String| !told.is_empty() && told.len() <= MESSAGE_BYTES_MAX && !told.contains('\n');
+        told.filter(is_fit).unwrap_or_else(|| match self.compiled.rule.message.as_deref() {
+            Some(message) if !message.is_empty() => message.trim().to_owned(),
+            _ => format!("failed rule: {}", self.name()),
+        })
+    }
+}
+
+/// The first function of an expression that nobody knows.
+fn unknown_function(program: &Program) -> Option<String> {
+    let references = program.references();
+    let mut names = references.functions();
+    names.sort_unstable();
+    let is_name =
+        |name: &&str| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '.');
+    let is_word = |name: &&str| is_name(name) && name.starts_with(char::is_alphabetic);
+    let is_unknown = |name: &&str| {
+        // Called without arguments, a function that exists complains about them.
+        let outcome =
+            CONTEXT.with(|context| Program::compile(&format!("{name}()")).map(|call| call.execute(context)));
+        matches!(outcome, Ok(Err(ExecutionError::UndeclaredReference(_))))
+    };
+    names.into_iter().filter(is_word).find(is_unknown).map(Into::into)
+}
+
+thread_local! {
+    /// The functions that rules may call.
+    pub(super) static CONTEXT: Context<'static> = context();
+}
+
+/// Of Kubernetes' own libraries, that for URLs is written anew: the available one would bring a second implementation of Unicode.
+fn context() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("isURL", |text: Arc<String>| -> Result<Cel, ExecutionError> {
+        Ok(Cel::Bool(url(&text).is_some()))
+    });
+    context.add_function("url", |text: Arc<String>| match url(&text) {
+        Some(_) => Ok(Cel::String(text)),
+        None => Err(ExecutionError::function_error("url", format!("{text:?} is no URL"))),
+    });
+    let text = |text: &str| Ok(Cel::String(Arc::new(text.to_owned())));
+    context.add_function("getScheme", move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
+        text(url(&of).as_ref().and_then(Uri::scheme_str).unwrap_or_default())
+    });
+    context.add_function("getHostname", move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
+        let url = url(&of);
+        let host = url.as_ref().and_then(Uri::host).unwrap_or_default();
+        text(host.trim_start_matches('[').trim_end_matches(']'))
+    });
+    context.add_function("getHost", move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
+        let url = url(&of);
+        let authority = url.as_ref().and_then(Uri::authority).map(http::uri::Authority::as_str);
+        text(authority.map_or("", |authority| authority.rsplit('@').next().unwrap_or_default()))
+    });
+    context.add_function(
+        "getEscapedPath",
+        move |This(of): This<Arc<String>>| -> Result<Cel, ExecutionError> {
+            text(url(&of).as_ref().map_or("", Uri::path))
+        },
+    );
+    context
+}
+
+/// An absolute URI, or an absolute path.
+fn url(text: &str) -> Option<Uri> {
+    let url: Uri = text.parse().ok()?;
+    (url.scheme().is_some() || text.starts_with('/')).then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_cannot_be_evaluated_is_found_when_it_is_compiled() {
+        let why = |rule: &str| Rule::compile(&json!({"rule": rule})).err().unwrap_or_default();
+        assert_eq!(
+            why("self.a.size() > 0 && self.b.all(x, x.matches('a')) && sets.contains(self.c, [1])"),
+            ""
+        );
+        assert!(why("self ==").contains("self =="));
+        assert_eq!(why("self.unheardOf()"), r#"the function unheardOf of the rule "self.unheardOf()""#);
+        assert_eq!(
+            why("quantity(self).isInteger()"),
+            r#"the function isInteger of the rule "quantity(self).isInteger()""#
+        );
+        assert!(Rule::compile(&json!("x")).err().unwrap_or_default().starts_with("a rule that is none"));
+    }
+}

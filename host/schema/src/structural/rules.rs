@@ -1,0 +1,240 @@
+//! Evaluates the CEL rules of a schema (`x-kubernetes-validations`).
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::cel::{
+    Context, Value as Cel,
+    objects::{self, OptionalValue},
+};
+use pintle_wit::Cause;
+use serde_json::Value;
+
+use super::{
+    cost::{self, BUDGET, CALL_MAX},
+    node::{Additional, Node},
+    rule::{CONTEXT, Rule},
+};
+use crate::cause::{duplicate, duplicate_unseen, forbidden, invalid, invalid_unseen, required};
+
+/// The rules that a value violates, compared with what it was if it was anything.
+pub(super) fn broken(node: &Node, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut run = Run { found: Vec::new(), budget: BUDGET, is_over: false };
+    CONTEXT.with(|context| run.walk(context, node, value, old, false, ""));
+    run.found
+}
+
+struct Run {
+    found: Vec<Cause>,
+    /// What is left to spend.
+    budget: u64,
+    /// Whether no further rules are evaluated.
+    is_over: bool,
+}
+
+impl Run {
+    /// Evaluates the rules at one place, and those below. If `is_same`, what is around this value has not changed.
+    fn walk(
+        &mut self,
+        context: &Context<'_>,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        is_same: bool,
+        path: &str,
+    ) {
+        let is_same = is_same || old == Some(value);
+        let is_nothing_to_do = !node.has_rules || is_same && !node.has_transitions;
+        if is_nothing_to_do || value.is_null() || self.is_over {
+            return;
+        }
+        self.here(context, node, value, old, is_same, path);
+        for branch in &node.all_of {
+            self.walk(context, branch, value, old, false, path);
+        }
+        match value {
+            Value::Object(fields) => {
+                let old = |name: &str| old.and_then(|old| old.get(name));
+                for (name, within) in fields {
+                    if let Some(Additional::Of(member)) = &node.additional {
+                        self.walk(context, member, within, old(name), is_same, &format!("{path}[{name}]"));
+                    }
+                    if let Some(member) = node.properties.get(name) {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        self.walk(context, member, within, old(name), is_same, &path);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if let Some(member) = &node.items {
+                        let path = format!("{path}[{index}]");
+                        self.walk(context, member, item, node.old_item(old, item), is_same, &path);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn here(
+        &mut self,
+        context: &Context<'_>,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        is_same: bool,
+        path: &str,
+    ) {
+        if node.rules.is_empty() {
+            return;
+        }
+        let mut scope = context.new_inner_scope();
+        scope.add_variable_from_value("self", cel(node, value));
+        let old = old.filter(|old| !old.is_null());
+        for rule in &node.rules {
+            // A rule about the old value does not apply to a new one, and a violation that was there before is forgiven.
+            let is_due = match rule.is_transition {
+                true => old.is_some() || rule.is_old_optional,
+                false => !is_same,
+            };
+            if !is_due || !self.may_cost(node, rule, value, old, path) {
+                continue;
+            }
+            let before = old.map(|old| cel(node, old));
+            match (rule.is_old_optional, before) {
+                (true, before) => {
+                    let before = before.map_or_else(OptionalValue::none, OptionalValue::of);
+                    scope.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(before)));
+                }
+                (false, Some(before)) => scope.add_variable_from_value("oldSelf", before),
+                (false, None) => {}
+            }
+            match rule.holds(&scope) {
+                Ok(true) => {}
+                Ok(false) => self.found.push(violation(rule, &rule.message(&scope), value, path)),
+                Err(why) => self.found.push(invalid(path, &type_name(node), &why)),
+            }
+        }
+    }
+
+    /// Whether a rule is cheap enough to be evaluated. If not, no further rule is, as with the API server.
+    fn may_cost(&mut self, node: &Node, rule: &Rule, value: &Value, old: Option<&Value>, path: &str) -> bool {
+        if self.is_over {
+            return false;
+        }
+        let compiled = &rule.compiled;
+        let programs = [Some(&compiled.program), compiled.message_program.as_ref()];
+        let cost = |program| cost::most(program, value, old);
+        let cost = programs.into_iter().flatten().map(cost).fold(0, u64::saturating_add);
+        let why = if cost > CALL_MAX {
+            format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
+                 cost exceeds limit for rule: {}",
+                rule.name()
+            )
+        } else if cost > self.budget {
+            "validation failed due to running out of cost budget, no further validation rules will be run"
+                .into()
+        } else {
+            self.budget -= cost;
+            return true;
+        };
+        self.is_over = true;
+        self.found.push(invalid(path, &type_name(node), &why));
+        false
+    }
+}
+
+/// Errors of a rule itself show the type of the value instead of the value.
+fn type_name(node: &Node) -> Value {
+    node.words.type_name.clone().unwrap_or_default().into()
+}
+
+fn violation(rule: &Rule, told: &str, value: &Value, path: &str) -> Cause {
+    let below = rule.compiled.rule.field_path.as_deref().unwrap_or_default();
+    let field = format!("{path}{below}");
+    let field = field.strip_prefix('.').unwrap_or(&field);
+    let is_large = value.is_object() || value.is_array();
+    match rule.compiled.rule.reason.as_deref() {
+        Some("FieldValueRequired") => required(field, told),
+        Some("FieldValueForbidden") => forbidden(field, told),
+        Some("FieldValueDuplicate") if is_large => duplicate_unseen(field),
+        Some("FieldValueDuplicate") => duplicate(field, value),
+        _ if is_large => invalid_unseen(field, told),
+        _ => invalid(field, value, told),
+    }
+}
+
+/// A value as rules see it: numbers are of the schema's type, and the names of declared fields are escaped.
+fn cel(node: &Node, value: &Value) -> Cel {
+    let is_double = node.words.type_name.as_deref() == Some("number") && !node.words.int_or_string;
+    match value {
+        Value::Number(number) if is_double => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Array(items) => {
+            let item = |item| node.items.as_ref().map_or_else(|| plain(item), |node| cel(node, item));
+            Cel::List(Arc::new(items.iter().map(item).collect()))
+        }
+        Value::Object(fields) => map(fields.iter().map(|(name, value)| match node.properties.get(name) {
+            Some(node) => (escaped(name), cel(node, value)),
+            None => (name.clone(), node.field(name).map_or_else(|| plain(value), |node| cel(node, value))),
+        })),
+        other => plain(other),
+    }
+}
+
+/// A value of which the schema says nothing.
+fn plain(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(is) => Cel::Bool(*is),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => Cel::Int(number),
+            None => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(plain).collect())),
+        Value::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), plain(value)))),
+    }
+}
+
+fn map(fields: impl Iterator<Item = (String, Cel)>) -> Cel {
+    let key = |name: String| objects::Key::String(Arc::new(name));
+    let map: HashMap<objects::Key, Cel> = fields.map(|(name, value)| (key(name), value)).collect();
+    Cel::Map(objects::Map { map: Arc::new(map) })
+}
+
+/// Words of CEL that cannot be the name of a field.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// The name of a field as rules write it.
+fn escaped(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
+}

@@ -1,0 +1,401 @@
+//! Views, as people and controllers meet them: the farm, served by two gateways behind the API server.
+
+use std::{
+    fs::OpenOptions,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use kube::core::{ApiResource, GroupVersionKind};
+use pintle_testbed::{ControlPlane, Relay};
+use serde_json::Value;
+
+use crate::{informers::Informers, modules::guests, repository};
+
+pub(crate) const NAME: &str = "the farm is an API like any other, to people and to controllers";
+
+const NAMESPACE: &str = "farm";
+
+/// How long the API server may take to notice a change: it asks the gateway once a minute when nobody tells it.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How soon an informer must be in step.
+const IN_STEP: Duration = Duration::from_secs(60);
+
+/// A gateway, as a process of its own. Dropping it ends it.
+struct Gateway {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Gateway {
+    fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        Self::start_at(address, kubeconfig, log)
+    }
+
+    fn start_at(address: SocketAddr, kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .args(["gateway", "--aggregated-bind", &address.to_string(), "--kubeconfig"])
+            .arg(kubeconfig)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("starting the gateway")?;
+        Ok(Self { child, address })
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What kubectl does, and what it says. A `!` stands before what must fail.
+const KUBECTL: &[(&str, &str)] = &[
+    (
+        "api-resources --api-group=farm.example.com --no-headers",
+        "llamas     ll    farm.example.com/v1alpha   true   Llama",
+    ),
+    ("api-versions", "farm.example.com/v1alpha"),
+    ("explain llama.spec", "The weight in kilograms."),
+    ("explain llama --recursive", "weight\t<number> -required-"),
+    (
+        "create --filename=deploy/samples/farm/dolly.yaml --namespace=default --dry-run=server",
+        "dolly created (server dry run)",
+    ),
+    ("get llamas", "No resources found in farm namespace."),
+    ("apply --filename=-", "llama.farm.example.com/dolly created"),
+    ("apply --filename=-", "llama.farm.example.com/dolly unchanged"),
+    ("get llamas", "NAME    WEIGHT   HEIGHT   AGE\ndolly   31.4     0.5"),
+    ("get ll dolly --output=jsonpath={.spec}", "{\"height\":0.5,\"weight\":31.4}"),
+    ("get llamas --all-namespaces", "farm        dolly"),
+    ("get llamas --output=name", "llama.farm.example.com/dolly"),
+    ("get llamas --chunk-size=1 --sort-by=.metadata.name", "dolly"),
+    ("get llamas --field-selector=metadata.name=dolly", "dolly"),
+    ("get llamas --field-selector=metadata.name!=dolly", "No resources found"),
+    (
+        "!get llamas --field-selector=spec.weight=1",
+        "\"spec.weight\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+    ),
+    ("patch llama dolly --type=merge --patch={\"spec\":{\"weight\":32}}", "patched"),
+    (
+        "patch llama dolly --type=json --patch=[{\"op\":\"replace\",\"path\":\"/spec/weight\",\"value\":33}]",
+        "patched",
+    ),
+    (
+        "!patch llama dolly --type=strategic --patch={\"spec\":{\"weight\":34}}",
+        "is not supported by farm.example.com/v1alpha, Kind=Llama",
+    ),
+    (
+        "!patch llama dolly --type=merge --patch={\"spec\":{\"weight\":0}}",
+        "spec.weight: Invalid value: 0: spec.weight in body should be greater than 0",
+    ),
+    ("label llama dolly breed=lama", "labeled"),
+    ("get llamas --selector=breed=lama --output=name", "llama.farm.example.com/dolly"),
+    ("get llamas --selector=breed!=lama", "No resources found"),
+    ("annotate llama dolly note=hello", "the View does not let the annotation note through"),
+    ("edit llama dolly", "edited"),
+    ("get llama dolly --output=jsonpath={.spec.weight}", "35"),
+    ("wait --for=jsonpath={.spec.weight}=35 llama/dolly --timeout=10s", "condition met"),
+    ("describe llama dolly", "Kind:         Llama"),
+    ("!create --filename=-", "llamas.farm.example.com \"dolly\" already exists"),
+    ("!apply --server-side --force-conflicts --filename=-", "unknown format"),
+    ("!get llama nobody", "llamas.farm.example.com \"nobody\" not found"),
+    ("delete llama dolly --dry-run=server", "deleted"),
+    ("get farmpods --all-namespaces", "NAMESPACE"),
+    (
+        "!delete farmpods --all --all-namespaces",
+        "delete is not supported on resources of kind \"farmpods.farm.example.com\"",
+    ),
+    (
+        "!get llamas --as=jane",
+        "llamas.farm.example.com is forbidden: User \"jane\" cannot list resource \"llamas\" in API group \"farm.example.com\" in the namespace \"farm\"",
+    ),
+    ("!auth can-i list llamas --as=jane", "no"),
+    ("auth can-i list llamas --as=ann", "yes"),
+    ("get llamas --as=ann", "dolly"),
+    ("!get llamarecords --as=ann", "cannot list resource \"llamarecords\""),
+    ("get farmpods --as=ann", "No resources found"),
+    ("!get farmpods --as=eve", "cannot list resource \"pods\""),
+    ("get --raw /apis/farm.example.com/v1alpha/namespaces/farm/llamas/dolly", "\"kind\":\"Llama\""),
+    ("!get --raw /apis/farm.example.com/v1alpha/namespaces/farm/llamas/a%3Fwatch=1", "is no DNS subdomain"),
+    (
+        "!get --raw /apis/farm.example.com/v1alpha/sheep",
+        "no View serves sheep.farm.example.com/v1alpha at present",
+    ),
+];
+
+const DOLLY: &str = r#"{"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": {"name": "dolly"}, "spec": {"height": 0.5, "weight": 31.4}}"#;
+
+struct Farm<'a> {
+    plane: &'a ControlPlane,
+    log: PathBuf,
+    kubeconfig: PathBuf,
+    gateways: Vec<Option<Gateway>>,
+    _relay: Relay,
+}
+
+pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
+    let mut farm = Farm::start(plane)?;
+    let outcome = farm.check().await;
+    // The API server asks a group that leads nowhere with everything that it does for a namespace.
+    plane.run_kubectl(&["delete", "apiservice", "v1alpha.farm.example.com"], None)?;
+    outcome.map_err(|error| {
+        let log = std::fs::read_to_string(&farm.log).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(20).collect();
+        error.context(last.into_iter().rev().collect::<Vec<_>>().join("\n"))
+    })
+}
+
+impl<'a> Farm<'a> {
+    fn start(plane: &'a ControlPlane) -> anyhow::Result<Self> {
+        for file in ["gateway.yaml", "samples/farm/crd.yaml", "samples/farm/rbac.yaml"] {
+            plane.run_kubectl(&["apply", "--server-side", "--filename", &in_deploy(file)], None)?;
+        }
+        let wait = [
+            "wait",
+            "--for=condition=Established",
+            "--timeout=30s",
+            "crd/llamarecords.store.farm.example.com",
+        ];
+        plane.run_kubectl(&wait, None)?;
+        let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle-gateway")?;
+        let log = plane.directory().join("gateway.log");
+        let gateways = [Gateway::start(&kubeconfig, &log)?, Gateway::start(&kubeconfig, &log)?];
+        let relay = Relay::start(&gateways.each_ref().map(|gateway| gateway.address))?;
+        let file = in_deploy("samples/farm/apiservice.yaml");
+        let read = ["create", "--dry-run=client", "--output=json", "--filename", &file];
+        let service: Value = serde_json::from_str(&plane.run_kubectl(&read, None)?)?;
+        plane.serve_api_on_loopback(&service, relay.address().port())?;
+        plane.run_kubectl(
+            &["apply", "--server-side", "--filename", &in_deploy("samples/farm/views.yaml")],
+            None,
+        )?;
+        let gateways = gateways.into_iter().map(Some).collect();
+        Ok(Self { plane, log, kubeconfig, gateways, _relay: relay })
+    }
+
+    async fn check(&mut self) -> anyhow::Result<()> {
+        self.a_view_says_what_is_missing()?;
+        self.push("farm-0.1.0")?;
+        self.plane.run_kubectl(
+            &["wait", "--for=condition=Available", "--timeout=90s", "apiservice/v1alpha.farm.example.com"],
+            None,
+        )?;
+        self.plane
+            .run_kubectl(&["wait", "--for=condition=Registered", "--timeout=30s", "views", "--all"], None)?;
+        self.people()?;
+        self.kubectl_is_answered()?;
+        self.garbage_is_collected()?;
+        self.informers_stay_in_step().await
+    }
+
+    fn a_view_says_what_is_missing(&self) -> anyhow::Result<()> {
+        let missing = [
+            "wait",
+            "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=ModuleMissing",
+            "--timeout=60s",
+            "view/llamas",
+        ];
+        self.plane.run_kubectl(&missing, None).map(drop)
+    }
+
+    fn push(&self, name: &str) -> anyhow::Result<()> {
+        let pushed = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .args(["push", name])
+            .arg(guests().join("farm.wasm"))
+            .env("KUBECONFIG", self.plane.kubeconfig())
+            .output()?;
+        ensure!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
+        Ok(())
+    }
+
+    /// Ann may edit the namespace; Eve may see the farm, and no Pods; Jane may do nothing.
+    fn people(&self) -> anyhow::Result<()> {
+        self.plane.run_kubectl(&["create", "namespace", NAMESPACE], None)?;
+        for (name, binding) in [("ann", "--clusterrole=edit"), ("eve", "--clusterrole=farm-viewer")] {
+            let user = format!("--user={name}");
+            self.plane.run_kubectl(
+                &["create", "rolebinding", name, binding, &user, "--namespace", NAMESPACE],
+                None,
+            )?;
+        }
+        // The roles are aggregated by a controller.
+        self.until("ann may list llamas", || Ok(self.kubectl("auth can-i list llamas --as=ann")?.0))
+    }
+
+    fn kubectl_is_answered(&self) -> anyhow::Result<()> {
+        // The API server reads the OpenAPI document of a new API when it gets to it.
+        self.until("the API server has the OpenAPI document", || Ok(self.kubectl("explain llama")?.0))?;
+        for (words, wanted) in KUBECTL {
+            let (words, must_fail) = words.strip_prefix('!').map_or((*words, false), |words| (words, true));
+            let (succeeds, said) = self.kubectl(words)?;
+            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let is_said = squeezed(&said).contains(&squeezed(wanted));
+            ensure!(succeeds != must_fail && is_said, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
+        }
+        self.the_audit_log_names_the_person()
+    }
+
+    /// What kubectl says, and whether it succeeds.
+    fn kubectl(&self, words: &str) -> anyhow::Result<(bool, String)> {
+        let mut command = self.plane.kubectl_command();
+        command
+            .current_dir(repository())
+            .args(words.split(' '))
+            .env("KUBE_EDITOR", "sed -i s/33/35/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if !words.contains("amespace") && !words.starts_with("get --raw") {
+            command.args(["--namespace", NAMESPACE]);
+        }
+        let mut child = command.spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            use std::io::Write as _;
+            // kubectl reads it only where it is told to.
+            let _ = stdin.write_all(DOLLY.as_bytes());
+        }
+        let output = child.wait_with_output()?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    }
+
+    fn the_audit_log_names_the_person(&self) -> anyhow::Result<()> {
+        let Some(log) = self.plane.audit_log() else { return Ok(()) };
+        let log = std::fs::read_to_string(log)?;
+        let is_anns = |line: &&str| {
+            let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
+            event["impersonatedUser"]["username"] == "ann" && event["objectRef"]["resource"] == "pods"
+        };
+        ensure!(log.lines().any(|line| is_anns(&line)), "the audit log does not say that Ann listed Pods");
+        Ok(())
+    }
+
+    /// The garbage collector sees viewed objects as it sees others.
+    fn garbage_is_collected(&self) -> anyhow::Result<()> {
+        let uid = self.plane.run_kubectl(
+            &["get", "llama", "dolly", "--namespace", NAMESPACE, "--output=jsonpath={.metadata.uid}"],
+            None,
+        )?;
+        let owned = |kind: &str,
+                     name: &str,
+                     owner_kind: &str,
+                     owner_version: &str,
+                     owner: &str,
+                     uid: &str,
+                     rest: &str| {
+            format!(
+                "{{apiVersion: {kind}, metadata: {{name: {name}, namespace: {NAMESPACE}, ownerReferences: [{{apiVersion: {owner_version}, \
+                 kind: {owner_kind}, name: {owner}, uid: {uid}, blockOwnerDeletion: true}}]}}{rest}}}"
+            )
+        };
+        let straw =
+            owned("v1, kind: ConfigMap", "straw", "Llama", "farm.example.com/v1alpha", "dolly", &uid, "");
+        self.plane.run_kubectl(&["apply", "--filename=-"], Some(&straw))?;
+        self.plane.run_kubectl(&["create", "configmap", "shepherd", "--namespace", NAMESPACE], None)?;
+        let uid = self.plane.run_kubectl(
+            &["get", "configmap", "shepherd", "--namespace", NAMESPACE, "--output=jsonpath={.metadata.uid}"],
+            None,
+        )?;
+        let polly = owned(
+            "farm.example.com/v1alpha, kind: Llama",
+            "polly",
+            "ConfigMap",
+            "v1",
+            "shepherd",
+            &uid,
+            ", spec: {weight: 1, height: 1}",
+        );
+        self.plane.run_kubectl(&["apply", "--filename=-"], Some(&polly))?;
+        // Long enough for a collector that is wrong about an owner to act.
+        std::thread::sleep(Duration::from_secs(5));
+        for there in ["configmap/straw", "llama/polly", "llama/dolly"] {
+            ensure!(self.is_there(there)?, "{there} is gone although its owner is there");
+        }
+        self.plane.run_kubectl(
+            &["delete", "configmap", "shepherd", "--namespace", NAMESPACE, "--cascade=foreground"],
+            None,
+        )?;
+        self.plane.run_kubectl(&["delete", "llama", "dolly", "--namespace", NAMESPACE], None)?;
+        self.until("what the two owned is gone", || {
+            Ok(!self.is_there("configmap/straw")? && !self.is_there("llama/polly")?)
+        })?;
+        // A whole namespace, with a llama in it.
+        self.plane.run_kubectl(&["create", "namespace", "farm-2"], None)?;
+        self.plane.run_kubectl(&["apply", "--namespace=farm-2", "--filename=-"], Some(DOLLY))?;
+        self.plane.run_kubectl(&["delete", "namespace", "farm-2", "--timeout=60s"], None).map(drop)
+    }
+
+    fn is_there(&self, object: &str) -> anyhow::Result<bool> {
+        let get = ["get", object, "--namespace", NAMESPACE, "--ignore-not-found", "--output=name"];
+        Ok(!self.plane.run_kubectl(&get, None)?.trim().is_empty())
+    }
+
+    /// Informers believe what is shown, through a swap, the loss of a gateway, and its return.
+    async fn informers_stay_in_step(&mut self) -> anyhow::Result<()> {
+        let llamas = ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("farm.example.com", "v1alpha", "Llama"),
+            "llamas",
+        );
+        let mut informers = Informers::start(self.plane.kubeconfig(), &llamas, Some(NAMESPACE)).await?;
+        self.write_llamas(0..10)?;
+        informers.wait_until_in_step(IN_STEP).await.context("after ten llamas were made")?;
+        self.push("farm-again")?;
+        self.plane.run_kubectl(
+            &["patch", "view", "llamas", "--type=merge", "--patch", r#"{"spec":{"module":"farm-again"}}"#],
+            None,
+        )?;
+        self.plane.run_kubectl(
+            &["wait", "--for=jsonpath={.status.active.module}=farm-again", "--timeout=60s", "view/llamas"],
+            None,
+        )?;
+        self.write_llamas(5..15)?;
+        informers.wait_until_in_step(IN_STEP).await.context("after a swap")?;
+        let lost = self.gateways.first_mut().and_then(Option::take).context("two gateways")?;
+        let address = lost.address;
+        drop(lost);
+        self.write_llamas(10..20)?;
+        informers.wait_until_in_step(IN_STEP).await.context("after a gateway was lost")?;
+        self.gateways.push(Some(Gateway::start_at(address, &self.kubeconfig, &self.log)?));
+        self.write_llamas(0..5)?;
+        self.plane
+            .run_kubectl(&["delete", "llamas", "--namespace", NAMESPACE, "llama-7", "llama-8"], None)?;
+        informers.wait_until_in_step(IN_STEP).await.context("after the gateway came back")
+    }
+
+    fn write_llamas(&self, range: std::ops::Range<u32>) -> anyhow::Result<()> {
+        let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.subsec_nanos();
+        let llamas: Vec<String> = range
+            .map(|number| {
+                let weight = nanos % 1_000 + number + 1;
+                format!("{{apiVersion: farm.example.com/v1alpha, kind: Llama, metadata: {{name: llama-{number}, namespace: {NAMESPACE}}}, spec: {{weight: {weight}, height: 1}}}}")
+            })
+            .collect();
+        self.until("llamas can be written", || {
+            Ok(self.plane.run_kubectl(&["apply", "--filename=-"], Some(&llamas.join("\n---\n"))).is_ok())
+        })
+    }
+
+    fn until(&self, what: &str, mut is_so: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while !is_so()? {
+            ensure!(Instant::now() < until, "not within {} s: {what}", PATIENCE.as_secs());
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        Ok(())
+    }
+}
+
+fn in_deploy(file: &str) -> String {
+    repository().join("deploy").join(file).to_string_lossy().into_owned()
+}

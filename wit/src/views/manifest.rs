@@ -1,0 +1,384 @@
+//! [`ViewsManifest`]: what a guest declares about its views, and how much it may declare.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    ApiVersion, Failure, Kind,
+    manifest::{at_most, check_guest, check_kind, cut, paths},
+    reasons, syntax,
+};
+
+/// How much a manifest of views may declare, besides the limits that all manifests have.
+pub mod limits {
+    /// The most views of a guest.
+    pub const VIEWS: usize = 16;
+    /// The most columns of a view. A terminal shows some ten.
+    pub const COLUMNS: usize = 32;
+    /// The most fields that a view reads, and likewise that it writes.
+    pub const FIELDS: usize = 64;
+    /// The most labels of a view's selector, and likewise its short names and categories.
+    pub const NAMES: usize = 16;
+    /// The longest prefix of names, in bytes. A name of a Kubernetes object has at most 253.
+    pub const PREFIX_BYTES: usize = 63;
+}
+
+/// What a guest declares about its views, in answer to `describe-views`.
+///
+/// A manifest declares; it serves nothing. A View says what is served, and to whom.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ViewsManifest {
+    /// `guest.pintle.dev/v1`.
+    pub api_version: ApiVersion,
+    /// The guest's name: a DNS label, for instance `farm`.
+    pub name: String,
+    /// The guest's own version, for instance `0.1.0`.
+    pub version: String,
+    /// JSON Schema of the `config` that a View may have. Without it, no config is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Value>,
+    /// The views. Each has another name.
+    pub views: Vec<ViewManifest>,
+}
+
+/// One view of a guest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ViewManifest {
+    /// The view's name: a DNS label, unique within the guest.
+    pub name: String,
+    /// The kind of the objects that are shown, as the API server stores them.
+    pub backing: Kind,
+    /// Labels that an object of the backing kind must have to be shown. They are set when an object of the view is created, and cannot be
+    /// taken away through the view.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub selector: BTreeMap<String, String>,
+    /// The paths of the fields that `show` reads: `spec.containers`. Objects are cut to them, besides `apiVersion`, `kind` and `metadata`.
+    pub reads: Vec<String>,
+    /// The paths of the fields that `store` may set: `spec`. None is within another. Without any, the view is read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// What stands before the backing object's name in the name that is shown: `farm-`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+    /// What is shown.
+    pub shown: Shown,
+}
+
+/// The kind of the objects that a view shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Shown {
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The resource: the kind's plural in lower case.
+    pub plural: String,
+    /// The kind in lower case, for the command line.
+    pub singular: String,
+    /// The kind of a list; `<kind>List` when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_kind: Option<String>,
+    /// Short names for the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub short_names: Vec<String>,
+    /// Groups of resources that it belongs to: `all`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
+    /// The structural schema of the shown object, as a CRD has it, without `apiVersion`, `kind` and `metadata`.
+    pub schema: Value,
+    /// The columns that `kubectl get` shows between name and age.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+}
+
+/// A column that `kubectl get` shows, as `additionalPrinterColumns` of a CRD.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Column {
+    /// The head of the column.
+    pub name: String,
+    /// The type of its cells.
+    pub r#type: ColumnType,
+    /// The path of the field that it shows: `.spec.weight`.
+    pub json_path: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Above 0, the column is shown by `-o wide` alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: u32,
+}
+
+fn is_zero(priority: &u32) -> bool {
+    *priority == 0
+}
+
+/// The type of a column's cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum ColumnType {
+    /// Text.
+    #[default]
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// True or false.
+    Boolean,
+    /// A time in RFC 3339, shown as an age.
+    Date,
+}
+
+impl Shown {
+    /// A kind with this plural. Its singular is the kind in lower case, and its schema is left out.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, plural: impl Into<String>) -> Self {
+        let kind = kind.into();
+        let (singular, plural) = (kind.to_ascii_lowercase(), plural.into());
+        Self { api_version: api_version.into(), kind, plural, singular, ..Self::default() }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        Kind::new(&self.api_version, &self.kind)
+    }
+
+    /// The kind of a list.
+    pub fn list_kind(&self) -> String {
+        self.list_kind.clone().unwrap_or_else(|| format!("{}List", self.kind))
+    }
+}
+
+impl Column {
+    /// A column of this type that shows the field at this path: `.spec.weight`.
+    pub fn new(name: impl Into<String>, r#type: ColumnType, json_path: impl Into<String>) -> Self {
+        Self { name: name.into(), r#type, json_path: json_path.into(), ..Self::default() }
+    }
+}
+
+impl ViewManifest {
+    /// A read-only view of this backing kind, which reads these fields.
+    pub fn new(backing: Kind, reads: &[&str], shown: Shown) -> Self {
+        let reads = reads.iter().map(|path| (*path).to_owned()).collect();
+        Self { backing, reads, shown, ..Self::default() }
+    }
+
+    /// The same view, writable: `store` may set these fields of the backing kind.
+    #[must_use]
+    pub fn writing(mut self, writes: &[&str]) -> Self {
+        self.writes = writes.iter().map(|path| (*path).to_owned()).collect();
+        self
+    }
+
+    /// Whether objects of the view can be written.
+    pub fn is_writable(&self) -> bool {
+        !self.writes.is_empty()
+    }
+}
+
+impl ViewsManifest {
+    /// The view of this name.
+    pub fn view(&self, name: &str) -> Option<&ViewManifest> {
+        self.views.iter().find(|view| view.name == name)
+    }
+
+    /// Checks that the manifest declares no more than a host accepts, and that its names are valid.
+    ///
+    /// # Errors
+    /// `ManifestTooLarge` or `InvalidDocument`, with the path of the field.
+    pub fn check(&self) -> Result<(), Failure> {
+        check_guest(&self.name, &self.version)?;
+        at_most(limits::VIEWS, self.views.len(), "views", "views")?;
+        if self.views.is_empty() {
+            return Err(invalid("a guest of views has at least one".into(), "views"));
+        }
+        for (index, view) in self.views.iter().enumerate() {
+            if self.views.iter().take(index).any(|other| other.name == view.name) {
+                let message = format!("two views have the name {}", cut(&view.name));
+                return Err(invalid(message, &format!("views[{index}].name")));
+            }
+            view.check(&format!("views[{index}]"))?;
+        }
+        Ok(())
+    }
+}
+
+fn invalid(message: String, at: &str) -> Failure {
+    Failure::terminal(reasons::INVALID_DOCUMENT, message).at(at)
+}
+
+impl ViewManifest {
+    fn check(&self, at: &str) -> Result<(), Failure> {
+        if !syntax::is_label(&self.name) {
+            return Err(invalid(format!("{} is no DNS label", cut(&self.name)), &format!("{at}.name")));
+        }
+        check_kind(&self.backing.api_version, &self.backing.kind, &format!("{at}.backing"))?;
+        at_most(limits::NAMES, self.selector.len(), "labels", &format!("{at}.selector"))?;
+        at_most(limits::FIELDS, self.reads.len(), "fields", &format!("{at}.reads"))?;
+        at_most(limits::FIELDS, self.writes.len(), "fields", &format!("{at}.writes"))?;
+        paths(&self.reads, false, &format!("{at}.reads"))?;
+        paths(&self.writes, false, &format!("{at}.writes"))?;
+        for (list, name) in [(&self.reads, "reads"), (&self.writes, "writes")] {
+            let reserved = |path: &String| {
+                path.split('.')
+                    .next()
+                    .is_some_and(|first| ["apiVersion", "kind", "metadata"].contains(&first))
+            };
+            if let Some(index) = list.iter().position(reserved) {
+                let message = "apiVersion, kind and metadata are the host's".to_owned();
+                return Err(invalid(message, &format!("{at}.{name}[{index}]")));
+            }
+        }
+        distinct(&self.writes, &format!("{at}.writes"))?;
+        // What follows the prefix is a name of its own, so that the prefix begins as a name does.
+        let is_prefix = self.prefix.is_empty() || syntax::is_subdomain(&format!("{}a", self.prefix));
+        if !is_prefix || self.prefix.len() > limits::PREFIX_BYTES {
+            let most = limits::PREFIX_BYTES;
+            let message = format!("{} is no beginning of a name, of at most {most} bytes", cut(&self.prefix));
+            return Err(invalid(message, &format!("{at}.prefix")));
+        }
+        self.shown.check(&format!("{at}.shown"))
+    }
+}
+
+/// Checks that no path leads to or into the field of another: what is taken at both would have two meanings.
+fn distinct(paths: &[String], at: &str) -> Result<(), Failure> {
+    let is_within = |path: &str, other: &str| {
+        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    for (index, path) in paths.iter().enumerate() {
+        let others = paths.iter().take(index);
+        if let Some(other) = others.clone().find(|other| is_within(path, other) || is_within(other, path)) {
+            let message = format!("{} and {} overlap", cut(path), cut(other));
+            return Err(invalid(message, &format!("{at}[{index}]")));
+        }
+    }
+    Ok(())
+}
+
+impl Shown {
+    fn check(&self, at: &str) -> Result<(), Failure> {
+        check_kind(&self.api_version, &self.kind, at)?;
+        if self.kind().group().is_empty() {
+            let message = "a view has a group of its own: the core group is the API server's".to_owned();
+            return Err(invalid(message, &format!("{at}.apiVersion")));
+        }
+        let name = |name: &str, at: String| match syntax::is_rfc_1035_label(name) {
+            true => Ok(()),
+            false => Err(invalid(format!("{} is no lower-case DNS label", cut(name)), &at)),
+        };
+        name(&self.plural, format!("{at}.plural"))?;
+        name(&self.singular, format!("{at}.singular"))?;
+        for (names, field) in [(&self.short_names, "shortNames"), (&self.categories, "categories")] {
+            at_most(limits::NAMES, names.len(), "names", &format!("{at}.{field}"))?;
+            for (index, one) in names.iter().enumerate() {
+                name(one, format!("{at}.{field}[{index}]"))?;
+            }
+        }
+        if self.schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(invalid("the schema is that of an object".into(), &format!("{at}.schema")));
+        }
+        at_most(limits::COLUMNS, self.columns.len(), "columns", &format!("{at}.columns"))?;
+        for (index, column) in self.columns.iter().enumerate() {
+            if column.name.is_empty() || !column.json_path.starts_with('.') {
+                let message = "a column has a name, and a path that begins with '.'".to_owned();
+                return Err(invalid(message, &format!("{at}.columns[{index}]")));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn farm() -> ViewsManifest {
+        ViewsManifest {
+            name: "farm".into(),
+            version: "0.1.0".into(),
+            views: vec![ViewManifest {
+                name: "farmpods".into(),
+                backing: Kind::new("v1", "Pod"),
+                reads: vec!["spec.containers".into()],
+                prefix: "farm-".into(),
+                shown: Shown {
+                    api_version: "farm.example.com/v1alpha".into(),
+                    kind: "FarmPod".into(),
+                    plural: "farmpods".into(),
+                    singular: "farmpod".into(),
+                    schema: json!({"type": "object"}),
+                    ..Shown::default()
+                },
+                ..ViewManifest::default()
+            }],
+            ..ViewsManifest::default()
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_no_path_or_too_much_is_refused_with_its_place() {
+        assert_eq!(farm().check(), Ok(()));
+        let refused = |change: &dyn Fn(&mut ViewManifest)| {
+            let mut manifest = farm();
+            change(&mut manifest.views[0]);
+            let failure = manifest.check().expect_err("refused");
+            (failure.reason, failure.path.unwrap_or_default())
+        };
+        let invalid = |at: &str| (reasons::INVALID_DOCUMENT.to_owned(), at.to_owned());
+        assert_eq!(refused(&|view| view.name = "Farm Pods".into()), invalid("views[0].name"));
+        assert_eq!(refused(&|view| view.prefix = "Farm".into()), invalid("views[0].prefix"));
+        assert_eq!(refused(&|view| view.reads = vec!["metadata.uid".into()]), invalid("views[0].reads[0]"));
+        assert_eq!(refused(&|view| view.writes = vec!["kind".into()]), invalid("views[0].writes[0]"));
+        let writes = |paths: &'static [&str]| {
+            move |view: &mut ViewManifest| view.writes = paths.iter().map(|&path| path.to_owned()).collect()
+        };
+        assert_eq!(refused(&writes(&["spec", "spec.a"])), invalid("views[0].writes[1]"));
+        assert_eq!(refused(&writes(&["data", "spec.a.b", "spec.a"])), invalid("views[0].writes[2]"));
+        assert_eq!(refused(&writes(&["data", "data"])), invalid("views[0].writes[1]"));
+        let mut neighbours = farm();
+        writes(&["spec.a", "spec.ab", "data"])(&mut neighbours.views[0]);
+        assert_eq!(neighbours.check(), Ok(()));
+        assert_eq!(
+            refused(&|view| view.shown.api_version = "v1".into()),
+            invalid("views[0].shown.apiVersion")
+        );
+        assert_eq!(refused(&|view| view.shown.plural = "FarmPods".into()), invalid("views[0].shown.plural"));
+        assert_eq!(refused(&|view| view.shown.schema = json!({})), invalid("views[0].shown.schema"));
+        assert_eq!(
+            refused(&|view| view.shown.columns = vec![Column::default()]),
+            invalid("views[0].shown.columns[0]")
+        );
+        let too_large = (reasons::MANIFEST_TOO_LARGE.to_owned(), "views[0].reads".to_owned());
+        assert_eq!(refused(&|view| view.reads = vec!["spec".into(); 65]), too_large);
+    }
+
+    #[test]
+    fn two_views_have_two_names_and_there_is_at_least_one() {
+        let mut manifest = farm();
+        manifest.views.push(manifest.views[0].clone());
+        assert_eq!(manifest.check().expect_err("refused").path.as_deref(), Some("views[1].name"));
+        manifest.views.clear();
+        assert_eq!(manifest.check().expect_err("refused").path.as_deref(), Some("views"));
+    }
+
+    #[test]
+    fn a_list_is_called_after_its_kind_unless_the_view_says_otherwise() {
+        let mut shown = farm().views.remove(0).shown;
+        assert_eq!(shown.list_kind(), "FarmPodList");
+        shown.list_kind = Some("FarmPods".into());
+        assert_eq!(shown.list_kind(), "FarmPods");
+    }
+}

@@ -45,6 +45,9 @@ pub(crate) fn build(board: &Board) -> Result<Guests> {
         }
         board.show(&format!("    guest {name}: {bytes} bytes"));
     }
+    // Serves two versions of one resource, for the tests.
+    build_command(&pintle, &root().join("host/tests/tickets"), &guests.path("tickets"), &["--locked"])
+        .output()?;
     board.is_at("guest", "darkroom-next, a changed copy of darkroom");
     // Its schemas change, so the copied ones are stale.
     build_command(&pintle, &changed_darkroom()?, &guests.path("darkroom-next"), &[]).output()?;

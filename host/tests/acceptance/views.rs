@@ -1,5 +1,12 @@
 //! Views, as people and controllers meet them: the farm, served by two gateways behind the API server.
 
+#[path = "views/garbage.rs"]
+mod garbage;
+#[path = "views/identity.rs"]
+mod identity;
+#[path = "views/tickets.rs"]
+mod tickets;
+
 use std::{
     fs::OpenOptions,
     net::{SocketAddr, TcpListener},
@@ -141,14 +148,15 @@ struct Farm<'a> {
     log: PathBuf,
     kubeconfig: PathBuf,
     gateways: Vec<Option<Gateway>>,
-    _relay: Relay,
+    relay: Relay,
 }
 
 pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let mut farm = Farm::start(plane)?;
     let outcome = farm.check().await;
     // The API server asks a group that leads nowhere with everything that it does for a namespace.
-    plane.run_kubectl(&["delete", "apiservice", "v1alpha.farm.example.com"], None)?;
+    let services = ["v1alpha.farm.example.com", "v1.tickets.example.com", "v2.tickets.example.com"];
+    plane.run_kubectl(&[&["delete", "apiservice", "--ignore-not-found"], &services[..]].concat(), None)?;
     outcome.map_err(|error| {
         let log = std::fs::read_to_string(&farm.log).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(20).collect();
@@ -172,31 +180,42 @@ impl<'a> Farm<'a> {
         let log = plane.directory().join("gateway.log");
         let gateways = [Gateway::start(&kubeconfig, &log)?, Gateway::start(&kubeconfig, &log)?];
         let relay = Relay::start(&gateways.each_ref().map(|gateway| gateway.address))?;
-        let file = in_deploy("samples/farm/apiservice.yaml");
-        let read = ["create", "--dry-run=client", "--output=json", "--filename", &file];
-        let service: Value = serde_json::from_str(&plane.run_kubectl(&read, None)?)?;
-        plane.serve_api_on_loopback(&service, relay.address().port())?;
-        plane.run_kubectl(
-            &["apply", "--server-side", "--filename", &in_deploy("samples/farm/views.yaml")],
-            None,
-        )?;
         let gateways = gateways.into_iter().map(Some).collect();
-        Ok(Self { plane, log, kubeconfig, gateways, _relay: relay })
+        let farm = Self { plane, log, kubeconfig, gateways, relay };
+        farm.serve(&in_deploy("samples/farm/apiservice.yaml"))?;
+        farm.run(&format!("apply --server-side --filename={}", in_deploy("samples/farm/views.yaml")), None)?;
+        Ok(farm)
     }
 
     async fn check(&mut self) -> anyhow::Result<()> {
         self.a_view_says_what_is_missing()?;
-        self.push("farm-0.1.0")?;
-        self.plane.run_kubectl(
-            &["wait", "--for=condition=Available", "--timeout=90s", "apiservice/v1alpha.farm.example.com"],
-            None,
-        )?;
-        self.plane
-            .run_kubectl(&["wait", "--for=condition=Registered", "--timeout=30s", "views", "--all"], None)?;
+        self.push("farm-0.1.0", "farm")?;
+        self.run("wait --for=condition=Available --timeout=90s apiservice/v1alpha.farm.example.com", None)?;
+        self.run("wait --for=condition=Registered --timeout=30s views --all", None)?;
         self.people()?;
         self.kubectl_is_answered()?;
-        self.garbage_is_collected()?;
-        self.informers_stay_in_step().await
+        self.callers_are_who_they_prove_to_be().await.context("identity")?;
+        self.garbage_is_collected().context("garbage collection")?;
+        self.two_versions_of_one_resource_are_served().await.context("two versions")?;
+        self.informers_stay_in_step().await?;
+        self.a_namespace_waits_for_the_gateway().context("a namespace deleted without a gateway")?;
+        self.what_is_stored_outlives_the_view().context("the view taken away")
+    }
+
+    /// Sends the requests for the API of this file with an APIService to the gateways.
+    fn serve(&self, file: &str) -> anyhow::Result<()> {
+        let read = self.run(&format!("create --dry-run=client --output=json --filename={file}"), None)?;
+        self.plane.serve_api_on_loopback(&serde_json::from_str(&read)?, self.relay.address().port())
+    }
+
+    /// What kubectl prints, which must succeed.
+    fn run(&self, words: &str, stdin: Option<&str>) -> anyhow::Result<String> {
+        self.plane.run_kubectl(&words.split(' ').collect::<Vec<_>>(), stdin)
+    }
+
+    /// A field of an object.
+    fn field(&self, object: &str, path: &str) -> anyhow::Result<String> {
+        self.run(&format!("get {object} --output=jsonpath={{{path}}}"), None)
     }
 
     fn a_view_says_what_is_missing(&self) -> anyhow::Result<()> {
@@ -209,10 +228,10 @@ impl<'a> Farm<'a> {
         self.plane.run_kubectl(&missing, None).map(drop)
     }
 
-    fn push(&self, name: &str) -> anyhow::Result<()> {
+    fn push(&self, name: &str, guest: &str) -> anyhow::Result<()> {
         let pushed = Command::new(env!("CARGO_BIN_EXE_pintle"))
             .args(["push", name])
-            .arg(guests().join("farm.wasm"))
+            .arg(guests().join(format!("{guest}.wasm")))
             .env("KUBECONFIG", self.plane.kubeconfig())
             .output()?;
         ensure!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
@@ -246,8 +265,16 @@ impl<'a> Farm<'a> {
         self.the_audit_log_names_the_person()
     }
 
-    /// What kubectl says, and whether it succeeds.
+    /// What kubectl says in the namespace of the farm, and whether it succeeds. Dolly is what it reads.
     fn kubectl(&self, words: &str) -> anyhow::Result<(bool, String)> {
+        match words.contains("amespace") || words.starts_with("get --raw") {
+            true => self.asked(words, DOLLY),
+            false => self.asked(&format!("{words} --namespace={NAMESPACE}"), DOLLY),
+        }
+    }
+
+    /// What kubectl says, and whether it succeeds.
+    fn asked(&self, words: &str, stdin: &str) -> anyhow::Result<(bool, String)> {
         let mut command = self.plane.kubectl_command();
         command
             .current_dir(repository())
@@ -256,14 +283,11 @@ impl<'a> Farm<'a> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if !words.contains("amespace") && !words.starts_with("get --raw") {
-            command.args(["--namespace", NAMESPACE]);
-        }
         let mut child = command.spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
+        if let Some(mut pipe) = child.stdin.take() {
             use std::io::Write as _;
             // kubectl reads it only where it is told to.
-            let _ = stdin.write_all(DOLLY.as_bytes());
+            let _ = pipe.write_all(stdin.as_bytes());
         }
         let output = child.wait_with_output()?;
         let said = [output.stdout, output.stderr].concat();
@@ -281,66 +305,6 @@ impl<'a> Farm<'a> {
         Ok(())
     }
 
-    /// The garbage collector sees viewed objects as it sees others.
-    fn garbage_is_collected(&self) -> anyhow::Result<()> {
-        let uid = self.plane.run_kubectl(
-            &["get", "llama", "dolly", "--namespace", NAMESPACE, "--output=jsonpath={.metadata.uid}"],
-            None,
-        )?;
-        let owned = |kind: &str,
-                     name: &str,
-                     owner_kind: &str,
-                     owner_version: &str,
-                     owner: &str,
-                     uid: &str,
-                     rest: &str| {
-            format!(
-                "{{apiVersion: {kind}, metadata: {{name: {name}, namespace: {NAMESPACE}, ownerReferences: [{{apiVersion: {owner_version}, \
-                 kind: {owner_kind}, name: {owner}, uid: {uid}, blockOwnerDeletion: true}}]}}{rest}}}"
-            )
-        };
-        let straw =
-            owned("v1, kind: ConfigMap", "straw", "Llama", "farm.example.com/v1alpha", "dolly", &uid, "");
-        self.plane.run_kubectl(&["apply", "--filename=-"], Some(&straw))?;
-        self.plane.run_kubectl(&["create", "configmap", "shepherd", "--namespace", NAMESPACE], None)?;
-        let uid = self.plane.run_kubectl(
-            &["get", "configmap", "shepherd", "--namespace", NAMESPACE, "--output=jsonpath={.metadata.uid}"],
-            None,
-        )?;
-        let polly = owned(
-            "farm.example.com/v1alpha, kind: Llama",
-            "polly",
-            "ConfigMap",
-            "v1",
-            "shepherd",
-            &uid,
-            ", spec: {weight: 1, height: 1}",
-        );
-        self.plane.run_kubectl(&["apply", "--filename=-"], Some(&polly))?;
-        // Long enough for a collector that is wrong about an owner to act.
-        std::thread::sleep(Duration::from_secs(5));
-        for there in ["configmap/straw", "llama/polly", "llama/dolly"] {
-            ensure!(self.is_there(there)?, "{there} is gone although its owner is there");
-        }
-        self.plane.run_kubectl(
-            &["delete", "configmap", "shepherd", "--namespace", NAMESPACE, "--cascade=foreground"],
-            None,
-        )?;
-        self.plane.run_kubectl(&["delete", "llama", "dolly", "--namespace", NAMESPACE], None)?;
-        self.until("what the two owned is gone", || {
-            Ok(!self.is_there("configmap/straw")? && !self.is_there("llama/polly")?)
-        })?;
-        // A whole namespace, with a llama in it.
-        self.plane.run_kubectl(&["create", "namespace", "farm-2"], None)?;
-        self.plane.run_kubectl(&["apply", "--namespace=farm-2", "--filename=-"], Some(DOLLY))?;
-        self.plane.run_kubectl(&["delete", "namespace", "farm-2", "--timeout=60s"], None).map(drop)
-    }
-
-    fn is_there(&self, object: &str) -> anyhow::Result<bool> {
-        let get = ["get", object, "--namespace", NAMESPACE, "--ignore-not-found", "--output=name"];
-        Ok(!self.plane.run_kubectl(&get, None)?.trim().is_empty())
-    }
-
     /// Informers believe what is shown, through a swap, the loss of a gateway, and its return.
     async fn informers_stay_in_step(&mut self) -> anyhow::Result<()> {
         let llamas = ApiResource::from_gvk_with_plural(
@@ -350,7 +314,7 @@ impl<'a> Farm<'a> {
         let mut informers = Informers::start(self.plane.kubeconfig(), &llamas, Some(NAMESPACE)).await?;
         self.write_llamas(0..10)?;
         informers.wait_until_in_step(IN_STEP).await.context("after ten llamas were made")?;
-        self.push("farm-again")?;
+        self.push("farm-again", "farm")?;
         self.plane.run_kubectl(
             &["patch", "view", "llamas", "--type=merge", "--patch", r#"{"spec":{"module":"farm-again"}}"#],
             None,

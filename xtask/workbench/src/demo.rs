@@ -1,5 +1,7 @@
 //! Shows the main job on a real control plane. Every step is checked, and the demo fails if a step did not really happen.
 
+mod farm;
+
 use std::{
     fs::File,
     path::{Path, PathBuf},
@@ -26,13 +28,15 @@ pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool) 
     let demo = Demo { plane: &plane, workspace: workspace.to_owned(), pintle: pintle.to_owned(), guests };
     let host = demo.install()?;
     demo.show()?;
+    let gateway = demo.farm()?;
     say(format_args!("every step happened ({:.0} s)", started.elapsed().as_secs_f64()));
     if exit {
+        gateway.stop()?;
         host.stop()?;
         return plane.stop();
     }
     println!();
-    println!("  The control plane and the host stay up. In another terminal:");
+    println!("  The control plane, the host and the gateway stay up. In another terminal:");
     println!();
     println!("    export KUBECONFIG={}", plane.kubeconfig().display());
     println!(
@@ -41,8 +45,10 @@ pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool) 
         folder(&demo.pintle)
     );
     println!("    kubectl get modules,reconcilers,darkrooms,webservers,configmonitors");
+    println!("    kubectl get views,llamas,farmpods");
     println!();
     println!("  The host's log: {}", host.log.display());
+    println!("  The gateway's log: {}", gateway.log.display());
     println!("  Ctrl-C ends it all.");
     loop {
         thread::park();
@@ -53,25 +59,26 @@ fn folder(path: &Path) -> std::path::Display<'_> {
     path.parent().unwrap_or(path).display()
 }
 
-/// The running host.
-struct Host {
+/// The running host or gateway.
+struct Server {
+    name: &'static str,
     process: Child,
     log: PathBuf,
 }
 
-impl Host {
+impl Server {
     fn stop(mut self) -> Result<()> {
         let id = self.process.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status()?;
         let status = self.process.wait()?;
-        ensure!(status.success(), "the host ended with {status}; its log is {}", self.log.display());
+        ensure!(status.success(), "the {} ended with {status}; its log is {}", self.name, self.log.display());
         Ok(())
     }
 }
 
-impl Drop for Host {
+impl Drop for Server {
     fn drop(&mut self) {
-        // The process has already ended if `stop` ran. Otherwise a step failed, and nothing of the host may stay.
+        // The process has already ended if `stop` ran. Otherwise a step failed, and nothing of the server may stay.
         let _ = self.process.kill();
     }
 }
@@ -84,23 +91,30 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
-    fn install(&self) -> Result<Host> {
+    fn install(&self) -> Result<Server> {
         say("installing: deploy/install.yaml, the guests' CRDs and roles");
         self.kubectl("apply --server-side -f deploy/install.yaml")?;
         // The Deployment's image is not built here. The host runs beside the control plane, with the same account and roles.
         self.quiet("scale deployment pintle -n pintle-system --replicas=0")?;
         self.kubectl("apply -f deploy/crds -f deploy/rbac")?;
-        say("starting the host as system:serviceaccount:pintle-system:pintle");
-        let kubeconfig = self.plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
-        let log = self.plane.directory().join("logs").join("pintle.log");
-        let mut host = Command::new(&self.pintle);
-        host.args(["operator", "--bind", "127.0.0.1:0", "--log-format", "text", "--kubeconfig"])
+        self.start("host", "pintle", &["operator", "--bind", "127.0.0.1:0"])
+    }
+
+    /// Starts a server of Pintle with the rights of its account.
+    fn start(&self, name: &'static str, account: &str, arguments: &[&str]) -> Result<Server> {
+        say(format_args!("starting the {name} as system:serviceaccount:pintle-system:{account}"));
+        let kubeconfig = self.plane.kubeconfig_for_service_account("pintle-system", account)?;
+        let log = self.plane.directory().join("logs").join(format!("{account}.log"));
+        let mut server = Command::new(&self.pintle);
+        server
+            .args(arguments)
+            .args(["--log-format", "text", "--kubeconfig"])
             .arg(&kubeconfig)
             .stdin(Stdio::null())
             .stderr(File::create(&log)?);
-        self.plane.takes_in(&mut host)?;
-        let process = host.spawn().context("cannot start the host")?;
-        Ok(Host { process, log })
+        self.plane.takes_in(&mut server)?;
+        let process = server.spawn().with_context(|| format!("cannot start the {name}"))?;
+        Ok(Server { name, process, log })
     }
 
     fn show(&self) -> Result<()> {

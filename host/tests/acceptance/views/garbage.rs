@@ -1,0 +1,140 @@
+//! The garbage collector and the namespace controller see viewed objects as they see others, and never take an object for gone that
+//! cannot be asked for.
+
+use std::{thread, time::Duration};
+
+use anyhow::ensure;
+use serde_json::json;
+
+use super::{DOLLY, Farm, Gateway, NAMESPACE, PATIENCE};
+
+/// Long enough for a collector that is wrong about an owner to act.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+/// An owner, as its dependents name it.
+struct Owner<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    name: &'a str,
+    uid: String,
+}
+
+impl Farm<'_> {
+    pub(super) fn garbage_is_collected(&self) -> anyhow::Result<()> {
+        self.owners_and_dependents()?;
+        self.the_ways_to_delete()?;
+        // A whole namespace, with a llama in it.
+        self.run("create namespace farm-2", None)?;
+        self.run("apply --namespace=farm-2 --filename=-", Some(DOLLY))?;
+        self.run("delete namespace farm-2 --timeout=60s", None).map(drop)
+    }
+
+    /// A Llama owns something, and something owns a Llama.
+    fn owners_and_dependents(&self) -> anyhow::Result<()> {
+        self.owned(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "straw", &self.llama("dolly")?)?;
+        self.run(&format!("create configmap shepherd --namespace={NAMESPACE}"), None)?;
+        let uid = self.field(&format!("configmap shepherd --namespace={NAMESPACE}"), ".metadata.uid")?;
+        let shepherd = Owner { api_version: "v1", kind: "ConfigMap", name: "shepherd", uid };
+        let polly = json!({
+            "apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "spec": {"weight": 1, "height": 1},
+        });
+        self.owned(polly, "polly", &shepherd)?;
+        thread::sleep(A_WHILE);
+        for there in ["configmap/straw", "llama/polly", "llama/dolly"] {
+            ensure!(self.is_there(there)?, "{there} is gone although its owner is there");
+        }
+        self.run(&format!("delete configmap shepherd --namespace={NAMESPACE} --cascade=foreground"), None)?;
+        self.run(&format!("delete llama dolly --namespace={NAMESPACE}"), None)?;
+        self.until("what the two owned is gone", || {
+            Ok(!self.is_there("configmap/straw")? && !self.is_there("llama/polly")?)
+        })
+    }
+
+    /// What a Llama is stored as is deleted in the way that was asked for, and what the Llama owns goes with it.
+    fn the_ways_to_delete(&self) -> anyhow::Result<()> {
+        for way in ["background", "foreground", "orphan"] {
+            self.run(&format!("apply --namespace={NAMESPACE} --filename=-"), Some(DOLLY))?;
+            let config_map = || json!({"apiVersion": "v1", "kind": "ConfigMap"});
+            self.owned(config_map(), "of-the-llama", &self.llama("dolly")?)?;
+            let uid = self.field(&format!("llamarecord dolly --namespace={NAMESPACE}"), ".metadata.uid")?;
+            let record = Owner {
+                api_version: "store.farm.example.com/v1",
+                kind: "LlamaRecord",
+                name: "dolly",
+                uid: uid.clone(),
+            };
+            ensure!(uid != self.llama("dolly")?.uid, "two kinds with one uid");
+            self.owned(config_map(), "of-the-record", &record)?;
+            self.run(&format!("delete llama dolly --namespace={NAMESPACE} --cascade={way} --timeout=60s"), None)?;
+            ensure!(!self.is_there("llamarecord/dolly")?, "{way}: the record is left");
+            self.until("what the Llama owned is gone", || Ok(!self.is_there("configmap/of-the-llama")?))?;
+            if way == "orphan" {
+                let left = format!("configmap of-the-record --namespace={NAMESPACE}");
+                let owners = self.field(&left, ".metadata.ownerReferences")?;
+                ensure!(owners.is_empty(), "{way}: it still names {owners}");
+                self.run(&format!("delete {left}"), None)?;
+            } else {
+                // Foreground deletion ends with the dependents.
+                let is_over = || Ok(!self.is_there("configmap/of-the-record")?);
+                ensure!(way == "background" || is_over()?, "{way}: a dependent outlives the record");
+                self.until("what the record owned is gone", is_over)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// While nobody can be asked, a namespace stays, and so does what a Llama owns.
+    pub(super) fn a_namespace_waits_for_the_gateway(&mut self) -> anyhow::Result<()> {
+        self.run("create namespace farm-3", None)?;
+        self.run("apply --namespace=farm-3 --filename=-", Some(DOLLY))?;
+        self.run(&format!("apply --namespace={NAMESPACE} --filename=-"), Some(DOLLY))?;
+        self.owned(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "straw", &self.llama("dolly")?)?;
+        let addresses: Vec<_> = self.gateways.drain(..).flatten().map(|gateway| gateway.address).collect();
+        self.run("wait --for=condition=Available=false --timeout=90s apiservice/v1alpha.farm.example.com", None)?;
+        self.run("delete namespace farm-3 --wait=false", None)?;
+        self.until("the namespace says what it waits for", || {
+            let conditions = self.field("namespace farm-3", ".status.conditions[*].reason")?;
+            Ok(conditions.contains("DiscoveryFailed"))
+        })?;
+        thread::sleep(A_WHILE);
+        ensure!(self.is_there("configmap/straw")?, "the collector took what a Llama owns while no Llama could be asked for");
+        for address in addresses {
+            self.gateways.push(Some(Gateway::start_at(address, &self.kubeconfig, &self.log)?));
+        }
+        self.run(&format!("wait --for=delete namespace/farm-3 --timeout={}s", PATIENCE.as_secs()), None)?;
+        thread::sleep(A_WHILE);
+        ensure!(self.is_there("configmap/straw")?, "the collector took what a Llama owns when the gateway came back");
+        Ok(())
+    }
+
+    /// Uninstalling a view loses nothing: first the APIService goes, then the View.
+    pub(super) fn what_is_stored_outlives_the_view(&self) -> anyhow::Result<()> {
+        self.run("delete apiservice v1alpha.farm.example.com", None)?;
+        self.run("delete view llamas", None)?;
+        thread::sleep(A_WHILE);
+        for there in ["llamarecord/dolly", "configmap/straw"] {
+            ensure!(self.is_there(there)?, "{there} went with the view");
+        }
+        self.run(&format!("delete namespace {NAMESPACE} --timeout=60s"), None).map(drop)
+    }
+
+    fn llama(&self, name: &'static str) -> anyhow::Result<Owner<'static>> {
+        let uid = self.field(&format!("llama {name} --namespace={NAMESPACE}"), ".metadata.uid")?;
+        Ok(Owner { api_version: "farm.example.com/v1alpha", kind: "Llama", name, uid })
+    }
+
+    /// Makes an object with an owner.
+    fn owned(&self, mut object: serde_json::Value, name: &str, owner: &Owner<'_>) -> anyhow::Result<()> {
+        let Owner { api_version, kind, name: owner, uid } = owner;
+        object["metadata"] = json!({"name": name, "namespace": NAMESPACE, "ownerReferences": [
+            {"apiVersion": api_version, "kind": kind, "name": owner, "uid": uid, "blockOwnerDeletion": true},
+        ]});
+        self.run("apply --filename=-", Some(&object.to_string())).map(drop)
+    }
+
+    fn is_there(&self, object: &str) -> anyhow::Result<bool> {
+        let found =
+            self.run(&format!("get {object} --namespace={NAMESPACE} --ignore-not-found --output=name"), None)?;
+        Ok(!found.trim().is_empty())
+    }
+}

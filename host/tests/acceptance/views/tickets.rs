@@ -1,0 +1,117 @@
+//! A view that is no farm: version 2 of a resource over what version 1 stores, with defaults, a label selector, and objects that cannot be
+//! shown.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use kube::core::{ApiResource, GroupVersionKind};
+
+use super::{Farm, IN_STEP};
+use crate::{informers::Informers, repository};
+
+const NAMESPACE: &str = "tickets";
+
+/// What kubectl does, and what it says. A `!` stands before what must fail.
+const KUBECTL: &[(&str, &str, &str)] = &[
+    (
+        "create --filename=-",
+        r#"{"apiVersion": "tickets.example.com/v2", "kind": "Ticket", "metadata": {"name": "a"}, "spec": {"title": "mow"}}"#,
+        "ticket.tickets.example.com/a created",
+    ),
+    ("get tickets.v1.tickets.example.com a --output=jsonpath={.spec}", "", r#"{"minutes":60,"title":"mow"}"#),
+    (
+        "get tickets.v2.tickets.example.com a --output=jsonpath={.spec}",
+        "",
+        r#"{"effort":{"hours":1,"minutes":0},"title":"mow"}"#,
+    ),
+    ("get ticketrecord a --output=jsonpath={.metadata.labels}", "", r#"{"tickets.example.com/open":"true"}"#),
+    // A field that neither version knows stays, whoever writes.
+    (r#"patch ticketrecord a --type=merge --patch={"spec":{"assignee":"ann"}}"#, "", "patched"),
+    (
+        r#"patch tickets.v2.tickets.example.com a --type=merge --patch={"spec":{"effort":{"hours":2,"minutes":5}}}"#,
+        "",
+        "patched",
+    ),
+    (
+        "get ticketrecord a --output=jsonpath={.spec}",
+        "",
+        r#"{"assignee":"ann","minutes":125,"title":"mow"}"#,
+    ),
+    (
+        r#"patch tickets.v1.tickets.example.com a --type=merge --patch={"spec":{"minutes":59}}"#,
+        "",
+        "patched",
+    ),
+    ("get tickets.v2.tickets.example.com a --output=jsonpath={.spec.effort.minutes}", "", "59"),
+    (
+        r#"!patch tickets.v2.tickets.example.com a --type=merge --patch={"spec":{"effort":{"minutes":60}}}"#,
+        "",
+        "spec.effort.minutes in body should be less than or equal to 59",
+    ),
+    ("explain ticket.spec.effort --api-version=tickets.example.com/v2", "", "Minutes of the next hour."),
+    ("!label ticket a tickets.example.com/open-", "", "tickets.example.com/open"),
+    // One that is not open is no ticket, and whoever wants to see it is told so.
+    ("label ticketrecord a tickets.example.com/open-", "", "unlabeled"),
+    ("!get ticket a", "", "\"a\" not found"),
+    ("get tickets", "", "No resources found"),
+    ("label ticketrecord a tickets.example.com/open=true", "", "labeled"),
+    ("get ticket a --output=name", "", "ticket.tickets.example.com/a"),
+];
+
+/// A record that no version can show.
+const BROKEN: &str = r#"{"apiVersion": "store.tickets.example.com/v1", "kind": "TicketRecord", "metadata": {"name": "broken",
+    "labels": {"tickets.example.com/open": "true"}}, "spec": {"title": "what", "minutes": -1}}"#;
+
+impl Farm<'_> {
+    pub(super) async fn two_versions_of_one_resource_are_served(&self) -> anyhow::Result<()> {
+        let folder = repository().join("host/tests/tickets/deploy");
+        let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        self.run(&format!("apply --server-side --filename={}", file("crd.yaml")), None)?;
+        self.run("wait --for=condition=Established --timeout=30s crd/ticketrecords.store.tickets.example.com", None)?;
+        self.run(&format!("apply --filename={}", file("rbac.yaml")), None)?;
+        for version in ["v1", "v2"] {
+            self.serve(&file(&format!("apiservice-{version}.yaml")))?;
+        }
+        self.push("tickets-0.1.0", "tickets")?;
+        self.run(&format!("apply --filename={}", file("views.yaml")), None)?;
+        let views = "view/tickets-v1 view/tickets-v2";
+        self.run(&format!("wait --for=condition=Ready --timeout=60s {views}"), None)?;
+        let services = "apiservice/v1.tickets.example.com apiservice/v2.tickets.example.com";
+        self.run(&format!("wait --for=condition=Available --timeout=90s {services}"), None)?;
+        self.run(&format!("create namespace {NAMESPACE}"), None)?;
+        self.until("both versions are discovered", || {
+            let resources = self.run("api-versions", None)?;
+            Ok(["v1", "v2"].iter().all(|version| resources.contains(&format!("tickets.example.com/{version}"))))
+        })?;
+
+        let resource = ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("tickets.example.com", "v2", "Ticket"),
+            "tickets",
+        );
+        let mut informers = Informers::start(self.plane.kubeconfig(), &resource, Some(NAMESPACE)).await?;
+        for (words, stdin, wanted) in KUBECTL {
+            let (words, must_fail) = words.strip_prefix('!').map_or((*words, false), |words| (words, true));
+            let (succeeds, said) = self.asked(&format!("--namespace={NAMESPACE} {words}"), stdin)?;
+            let is_as_wanted = succeeds != must_fail && said.contains(wanted);
+            ensure!(is_as_wanted, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
+        }
+        informers.wait_until_in_step(IN_STEP).await.context("after a label went and came")?;
+        for told in informers.told(&format!("{NAMESPACE}/a")) {
+            ensure!(told.iter().any(|event| event == "delete"), "nobody was told that it was not shown: {told:?}");
+        }
+        drop(informers);
+        self.what_cannot_be_shown_holds_up_nothing()
+    }
+
+    /// An object that its lens fails on is named, and its namespace can be deleted.
+    fn what_cannot_be_shown_holds_up_nothing(&self) -> anyhow::Result<()> {
+        self.run(&format!("create --namespace={NAMESPACE} --filename=-"), Some(BROKEN))?;
+        let (succeeds, said) = self.asked(&format!("--namespace={NAMESPACE} get tickets.v2.tickets.example.com"), "")?;
+        ensure!(succeeds && said.contains("broken") && said.contains("mow"), "a table has a row for each: {said}");
+        let (succeeds, said) =
+            self.asked(&format!("--namespace={NAMESPACE} get ticket broken --output=yaml"), "")?;
+        ensure!(!succeeds && said.contains("InternalError"), "what cannot be shown is not shown: {said}");
+        let within = Duration::from_secs(60).as_secs();
+        self.run(&format!("delete namespace {NAMESPACE} --timeout={within}s"), None).map(drop)
+    }
+}

@@ -68,7 +68,6 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Query,
     pub(crate) body: Bytes,
     headers: &'a HeaderMap,
-    watch: std::sync::Mutex<Option<Admitted>>,
 }
 
 impl Call<'_> {
@@ -107,11 +106,6 @@ impl Call<'_> {
         let form = accept::Body::read(self.content_type())?;
         let ignored = pintle_core::view::query::FieldValidation::Ignore;
         crate::body::object(form, &self.body, ignored, &mut Vec::new()).map(Some)
-    }
-
-    /// The place that a watch has until it ends.
-    pub(crate) fn long_running(&self) -> Option<Admitted> {
-        self.watch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
     }
 }
 
@@ -195,11 +189,12 @@ impl<R: Reviews> Gateway<R> {
         if let Target::Objects(objects) = &target {
             let directory = directory.ok_or_else(not_read)?;
             let body = read(&head.headers, body).await?;
-            let asker = Asker { user: &user, head, query, body, admitted };
+            let verb = verb(&head.method, objects.name.is_some(), is_watch);
+            let asker = Asker { user: &user, head, verb, query, body, admitted };
             let began = clock::monotonic();
             let answered = self.about_objects(&directory, objects, asker).await;
             let code = answered.as_ref().map_or_else(|refused| refused.code, |reply| reply.status().as_u16());
-            let verb = verb(&head.method, objects.name.is_some(), is_watch).map_or("other", Verb::name);
+            let verb = verb.map_or("other", Verb::name);
             let took = (!is_watch).then(|| clock::monotonic().saturating_sub(began));
             // A resource that nobody serves is whatever somebody wrote.
             let of = &objects.group_version;
@@ -227,11 +222,9 @@ impl<R: Reviews> Gateway<R> {
         objects: &Objects,
         asker: Asker<'_>,
     ) -> Result<Reply, Status> {
-        let Asker { user, head, query, body, admitted } = asker;
+        let Asker { user, head, verb, query, body, admitted } = asker;
         let resource = directory.resource(&objects.group_version, &objects.resource)?;
         let served = &resource.lens.served;
-        let (verb, is_named) =
-            (verb(&head.method, objects.name.is_some(), query.is_watch()), objects.name.is_some());
         let verb = verb
             .ok_or_else(|| Status::method_not_allowed(served, &head.method.as_str().to_ascii_lowercase()))?;
         let options = match verb {
@@ -248,7 +241,7 @@ impl<R: Reviews> Gateway<R> {
         if !served.allows(verb) {
             return Err(Status::method_not_allowed(served, verb.name()));
         }
-        let needs_namespace = served.backing.namespaced && (is_named || verb == Verb::Create);
+        let needs_namespace = served.backing.namespaced && (objects.name.is_some() || verb == Verb::Create);
         match objects.namespace.is_some() {
             false if needs_namespace => return Err(Status::bad_request("the path names no namespace")),
             true if !served.backing.namespaced => {
@@ -258,8 +251,7 @@ impl<R: Reviews> Gateway<R> {
             }
             _ => {}
         }
-        let watch = std::sync::Mutex::new(Some(admitted));
-        let call = Call { resource, directory, user, query, body, headers: &head.headers, watch };
+        let call = Call { resource, directory, user, query, body, headers: &head.headers };
         let parts = &self.parts;
         match (verb, options) {
             (Verb::Get, _) => parts.get(&call, objects, name).await,
@@ -268,7 +260,8 @@ impl<R: Reviews> Gateway<R> {
             (Verb::Patch, _) => parts.patch(&call, objects, name).await,
             (Verb::Delete, _) => parts.delete(&call, objects, name).await,
             (Verb::List, Some(options)) => parts.list(&call, objects, &options).await,
-            (Verb::Watch, Some(options)) => parts.watch(&call, objects, &options).await,
+            // Its place is taken until it ends, and not until it is answered.
+            (Verb::Watch, Some(options)) => parts.watch(&call, objects, &options, admitted).await,
             (Verb::DeleteCollection, Some(options)) => {
                 parts.delete_collection(&call, objects, &options).await
             }
@@ -302,6 +295,8 @@ impl<R: Reviews> Gateway<R> {
 struct Asker<'a> {
     user: &'a User,
     head: &'a request::Parts,
+    /// None: the method means nothing here.
+    verb: Option<Verb>,
     query: Query,
     body: Bytes,
     admitted: Admitted,

@@ -11,18 +11,14 @@ mod serving;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Client, ResourceExt};
 use pintle_api::{View, ViewStatus};
 use pintle_core::{conditions::READY, view::Backing};
-use pintle_kubernetes::Cluster;
+use pintle_kubernetes::{Cluster, Resource, builtin};
 use pintle_modules::Loader;
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
 use pintle_wit::Kind;
-use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
@@ -47,8 +43,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What the control loop works with.
 pub(crate) struct Control {
-    client: Client,
     cluster: Cluster,
+    /// The resource of Views.
+    resource: Resource,
     spawner: Spawner,
     objects: Objects,
     loads: Loads,
@@ -80,7 +77,6 @@ impl Control {
     pub(crate) fn new(setup: Setup) -> Self {
         let Setup { client, spawner, loader, identity, own, directory, bundle, carried } = setup;
         let woken = Arc::new(Notify::new());
-        let cluster = Cluster::new(client.clone());
         let reporter =
             kube::runtime::events::Reporter { controller: "pintle-gateway".into(), instance: Some(identity) };
         Self {
@@ -89,8 +85,8 @@ impl Control {
             loads: Loads::new(loader, spawner.clone(), woken),
             registration: Registration::new(client.clone(), own.clone(), bundle, carried),
             world: World { own, ..World::default() },
-            client,
-            cluster,
+            cluster: Cluster::new(client),
+            resource: builtin("pintle.dev/v1alpha1", "View", "views", false),
             spawner,
             kinds: BTreeMap::new(),
             table: Table::default(),
@@ -206,19 +202,18 @@ impl Control {
     /// Writes the status of a View over the version that was read.
     async fn write(&self, view: &View, status: &ViewStatus) -> bool {
         let name = view.name_any();
-        let patch = json!({
-            "apiVersion": "pintle.dev/v1alpha1", "kind": "View",
-            "metadata": {"resourceVersion": view.metadata.resource_version, "uid": view.metadata.uid},
-            "status": with_nulls(view.status.as_ref(), status),
-        });
-        let api: Api<View> = Api::all(self.client.clone());
-        match api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-            Ok(written) => {
+        let read = view.resource_version().unwrap_or_default();
+        let value = serde_json::to_value(status).unwrap_or_default();
+        match self.cluster.write_own_status(&self.resource, &name, &read, &value).await {
+            Ok(version) => {
+                let mut written = view.clone();
+                written.metadata.resource_version = Some(version);
+                written.status = Some(status.clone());
                 self.objects.wrote(written);
                 self.tell(view, status).await;
                 true
             }
-            Err(kube::Error::Api(status)) if status.code == 409 => {
+            Err(error) if error.code == 409 => {
                 debug!(view = name, "Another gateway wrote the View");
                 false
             }
@@ -275,27 +270,3 @@ impl Control {
         }
     }
 }
-
-/// A status in which fields that are gone are null, as a merge patch removes them.
-fn with_nulls(before: Option<&ViewStatus>, after: &ViewStatus) -> serde_json::Value {
-    let value = |status: &ViewStatus| serde_json::to_value(status).unwrap_or_default();
-    let before = before.map(value).unwrap_or_default();
-    let mut after = value(after);
-    nulled(&before, &mut after);
-    after
-}
-
-fn nulled(before: &serde_json::Value, after: &mut serde_json::Value) {
-    let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) else { return };
-    for (key, old) in before {
-        match after.get_mut(key) {
-            Some(new) => nulled(old, new),
-            None => {
-                after.insert(key.clone(), serde_json::Value::Null);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

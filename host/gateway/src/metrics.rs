@@ -46,26 +46,30 @@ impl Default for Metrics {
         let limits = Counters::default();
         registry.register(
             "apiserver_request",
-            "Requests by verb, group, resource and code",
+            "Requests about objects of views, by how they ended",
             requests.clone(),
         );
         registry.register(
             "apiserver_request_duration_seconds",
-            "How long requests take besides watches, by verb, group and resource",
+            "How long requests about objects of views took; watches are not counted",
             request_seconds.clone(),
         );
         registry.register(
             "apiserver_current_inflight_requests",
-            "Requests in flight, by kind",
+            "Requests that are being answered: watches, and the others (requests)",
             in_flight.clone(),
         );
         registry.register(
             "rest_client_requests",
-            "Requests to the API server, by method and code",
+            "Requests to the API server, watches included, by status code (<error>: no reply)",
             upstream.clone(),
         );
-        registry.register("pintle_compiles", "Compiled modules, by outcome", compiles.clone());
-        registry.register("pintle_limits_hit", "Limits that modules ran into", limits.clone());
+        registry.register("pintle_compiles", "Compilers that ended: made, invalid, too-expensive, failed (tried again), or stopped for others to come first", compiles.clone());
+        registry.register(
+            "pintle_limits_hit",
+            "Times that a module hit a limit; docs/operators.md has the limits",
+            limits.clone(),
+        );
         Self { registry, requests, request_seconds, in_flight, upstream, compiles, limits }
     }
 }
@@ -121,3 +125,6 @@ impl Report for Metrics {
         self.limits.get_or_create(&[("limit", format!("{limit:?}"))]).inc();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tracing::{debug, warn};
 
 use crate::{
+    admission::Admitted,
     answer::{Call, Parts},
     directory::Resource,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
@@ -49,6 +50,7 @@ impl Parts {
         call: &Call<'_>,
         target: &Objects,
         options: &ListOptions,
+        admitted: Admitted,
     ) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::Watch, call.query.first("includeObject"))?;
         let (resource, lens) = (Arc::clone(call.resource), &call.resource.lens);
@@ -72,10 +74,9 @@ impl Parts {
         let (events, stream) = mpsc::channel(WAITING);
         let over = resource.over.clone();
         let watch = Watch { parts: Arc::clone(self), resource, form, events, has_columns: false };
-        let permit = call.long_running();
         self.spawner.spawn(async move {
             watch.follow(response.into_body(), over).await;
-            drop(permit);
+            drop(admitted);
         });
         let stream = ReceiverStream::new(stream).map(|event: Bytes| Ok::<_, Infallible>(Frame::data(event)));
         Ok(reply::with_body(StatusCode::OK, JSON, StreamBody::new(stream).boxed_unsync()))

@@ -116,8 +116,14 @@ impl Parts {
                 true => lens.head(&current),
                 false => self.shown_value(resource, &current).await?,
             };
-            let written = patch.apply(&lens.served, name, old.clone())?;
+            let mut written = patch.apply(&lens.served, name, old.clone())?;
+            // What is patched has a kind. A patch may have taken it away, or given it another.
+            has_kind(resource, &mut written)?;
             same_place(resource, target, Some(name), &written)?;
+            let mut warnings = Warnings::new();
+            if !is_of_metadata {
+                prune(resource, &mut written, &options, &mut warnings)?;
+            }
             let names_version = patch.names_version();
             if names_version && known_version(call, &written)?.is_none_or(|known| known != current.version())
             {
@@ -130,10 +136,11 @@ impl Parts {
                 written,
                 form,
                 options: &options,
-                warnings: Warnings::new(),
+                warnings,
             };
             let done = match is_of_metadata {
-                true => self.replace_metadata(call, target, replaced).await,
+                // Without a guest.
+                true => self.send_update(call, target, replaced, None).await,
                 false => self.replace(call, target, replaced).await,
             };
             match done {
@@ -143,6 +150,7 @@ impl Parts {
         }
     }
 
+    /// Stores an object that is pruned, if it is valid.
     async fn replace(
         &self,
         call: &Call<'_>,
@@ -150,22 +158,9 @@ impl Parts {
         mut replaced: Replaced<'_>,
     ) -> Result<Reply, Status> {
         let resource = call.resource;
-        if !prune(resource, &mut replaced.written, replaced.options, &mut replaced.warnings)? {
-            return Err(Status::bad_request("the object has no fields"));
-        }
         judge(resource, &mut replaced.written, replaced.old)?;
         let stored = self.stored(resource, &replaced.written, Some(replaced.current)).await?;
         self.send_update(call, target, replaced, Some(&stored)).await
-    }
-
-    /// Changes metadata alone, without a guest.
-    async fn replace_metadata(
-        &self,
-        call: &Call<'_>,
-        target: &Objects,
-        replaced: Replaced<'_>,
-    ) -> Result<Reply, Status> {
-        self.send_update(call, target, replaced, None).await
     }
 
     async fn send_update(
@@ -281,10 +276,9 @@ fn prune(
     written: &mut Value,
     options: &WriteOptions,
     warnings: &mut Warnings,
-) -> Result<bool, Status> {
+) -> Result<(), Status> {
     let unknown = resource.schema.prune(written);
-    body::unknown_fields(&unknown, options.field_validation, warnings)?;
-    Ok(written.is_object())
+    body::unknown_fields(&unknown, options.field_validation, warnings)
 }
 
 /// Sets defaults and validates.

@@ -58,6 +58,12 @@ pub(crate) struct ApiService {
     pub(crate) service: Option<(String, String)>,
     /// Why it is not available, if it is not.
     pub(crate) unavailable: Option<String>,
+    /// The certificates that it trusts, in PEM.
+    pub(crate) trusts: String,
+    /// The hash of what its group served when a gateway touched it last.
+    pub(crate) discovery: Option<String>,
+    /// The version that was read.
+    pub(crate) resource_version: Option<String>,
 }
 
 /// What is decided about a View.

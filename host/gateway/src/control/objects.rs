@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tracing::warn;
 
-use super::bind::ApiService;
+use super::{bind::ApiService, registration::DISCOVERY};
 
 /// What the control loop decides from.
 pub(crate) struct Objects {
@@ -103,6 +103,13 @@ fn facts(service: &APIService) -> ApiService {
             (service.namespace.clone().unwrap_or_default(), service.name.clone().unwrap_or_default())
         }),
         unavailable,
+        trusts: spec
+            .ca_bundle
+            .as_ref()
+            .map(|pem| String::from_utf8_lossy(&pem.0).into_owned())
+            .unwrap_or_default(),
+        discovery: service.annotations().get(DISCOVERY).cloned(),
+        resource_version: service.resource_version(),
     }
 }
 

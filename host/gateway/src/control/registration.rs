@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client,
     api::{Patch, PatchParams},
 };
 use pintle_core::view::{accept::DiscoveryVersion, discovery, etag::Etag};
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::bind::World;
+use super::bind::{ApiService, World};
 use crate::{directory::Directory, tls::rotation};
 
 /// The annotation by which an APIService is touched: the hash of what its group serves.
-const DISCOVERY: &str = "pintle.dev/discovery";
+pub(super) const DISCOVERY: &str = "pintle.dev/discovery";
 
 /// Keeps the APIServices that lead to the gateway.
 pub(crate) struct Registration {
@@ -54,7 +54,7 @@ impl Registration {
         let mut carried = Vec::new();
         let ours = world.services.iter().filter(|(_, service)| service.service.as_ref() == Some(&self.own));
         for (name, facts) in ours {
-            match self.keep_one(name, &facts.group, directory).await {
+            match self.keep_one(name, facts, directory).await {
                 Ok(bundle) => carried.push(bundle),
                 // Another gateway was first. The watch brings what it wrote.
                 Err(kube::Error::Api(status)) if status.code == 409 => return,
@@ -72,22 +72,24 @@ impl Registration {
     }
 
     /// Returns the certificates that it trusts afterwards, in PEM.
-    async fn keep_one(&self, name: &str, group: &str, directory: &Directory) -> Result<String, kube::Error> {
-        let service = self.api.get(name).await?;
-        let spec = service.spec.clone().unwrap_or_default();
-        let present =
-            spec.ca_bundle.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default();
+    async fn keep_one(
+        &self,
+        name: &str,
+        service: &ApiService,
+        directory: &Directory,
+    ) -> Result<String, kube::Error> {
+        let present = service.trusts.clone();
         let wanted = self.bundle.borrow().clone();
         let changed =
             (!wanted.is_empty()).then(|| rotation::ca_bundle(&wanted, &present, clock::now())).flatten();
-        let tag = Etag::of(&discovery::aggregated(DiscoveryVersion::V2, &directory.served(Some(group))));
+        let served = directory.served(Some(&service.group));
+        let tag = Etag::of(&discovery::aggregated(DiscoveryVersion::V2, &served));
         let hash = tag.hash().chars().take(16).collect::<String>();
-        let is_touched = service.annotations().get(DISCOVERY) == Some(&hash);
-        if changed.is_none() && is_touched {
+        if changed.is_none() && service.discovery.as_ref() == Some(&hash) {
             return Ok(present);
         }
         let mut patch = json!({
-            "metadata": {"resourceVersion": service.resource_version(), "annotations": {DISCOVERY: hash}},
+            "metadata": {"resourceVersion": service.resource_version, "annotations": {DISCOVERY: hash}},
         });
         if let Some(bundle) = &changed {
             // Verified from now on: whoever has set it did not know the certificate yet.

@@ -65,7 +65,10 @@ impl Farm<'_> {
             };
             ensure!(uid != self.llama("dolly")?.uid, "two kinds with one uid");
             self.owned(config_map(), "of-the-record", &record)?;
-            self.run(&format!("delete llama dolly --namespace={NAMESPACE} --cascade={way} --timeout=60s"), None)?;
+            self.run(
+                &format!("delete llama dolly --namespace={NAMESPACE} --cascade={way} --timeout=60s"),
+                None,
+            )?;
             ensure!(!self.is_there("llamarecord/dolly")?, "{way}: the record is left");
             self.until("what the Llama owned is gone", || Ok(!self.is_there("configmap/of-the-llama")?))?;
             if way == "orphan" {
@@ -90,20 +93,29 @@ impl Farm<'_> {
         self.run(&format!("apply --namespace={NAMESPACE} --filename=-"), Some(DOLLY))?;
         self.owned(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "straw", &self.llama("dolly")?)?;
         let addresses: Vec<_> = self.gateways.drain(..).flatten().map(|gateway| gateway.address).collect();
-        self.run("wait --for=condition=Available=false --timeout=90s apiservice/v1alpha.farm.example.com", None)?;
+        self.run(
+            "wait --for=condition=Available=false --timeout=90s apiservice/v1alpha.farm.example.com",
+            None,
+        )?;
         self.run("delete namespace farm-3 --wait=false", None)?;
         self.until("the namespace says what it waits for", || {
             let conditions = self.field("namespace farm-3", ".status.conditions[*].reason")?;
             Ok(conditions.contains("DiscoveryFailed"))
         })?;
         thread::sleep(A_WHILE);
-        ensure!(self.is_there("configmap/straw")?, "the collector took what a Llama owns while no Llama could be asked for");
+        ensure!(
+            self.is_there("configmap/straw")?,
+            "the collector took what a Llama owns while no Llama could be asked for"
+        );
         for address in addresses {
             self.gateways.push(Some(Gateway::start_at(address, &self.kubeconfig, &self.log)?));
         }
         self.run(&format!("wait --for=delete namespace/farm-3 --timeout={}s", PATIENCE.as_secs()), None)?;
         thread::sleep(A_WHILE);
-        ensure!(self.is_there("configmap/straw")?, "the collector took what a Llama owns when the gateway came back");
+        ensure!(
+            self.is_there("configmap/straw")?,
+            "the collector took what a Llama owns when the gateway came back"
+        );
         Ok(())
     }
 
@@ -133,8 +145,8 @@ impl Farm<'_> {
     }
 
     fn is_there(&self, object: &str) -> anyhow::Result<bool> {
-        let found =
-            self.run(&format!("get {object} --namespace={NAMESPACE} --ignore-not-found --output=name"), None)?;
+        let found = self
+            .run(&format!("get {object} --namespace={NAMESPACE} --ignore-not-found --output=name"), None)?;
         Ok(!found.trim().is_empty())
     }
 }

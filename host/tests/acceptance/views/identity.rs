@@ -132,9 +132,7 @@ impl Farm<'_> {
         }
         self.run(&format!("apply --server-side --filename={}", super::in_deploy("gateway.yaml")), None)?;
         self.serve(&super::in_deploy("samples/farm/apiservice.yaml"))?;
-        self.until("reviews are answered again", || {
-            Ok(self.kubectl("get llamas --as=ann")?.0)
-        })?;
+        self.until("reviews are answered again", || Ok(self.kubectl("get llamas --as=ann")?.0))?;
         refused
     }
 

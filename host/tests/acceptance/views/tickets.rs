@@ -32,16 +32,8 @@ const KUBECTL: &[(&str, &str, &str)] = &[
         "",
         "patched",
     ),
-    (
-        "get ticketrecord a --output=jsonpath={.spec}",
-        "",
-        r#"{"assignee":"ann","minutes":125,"title":"mow"}"#,
-    ),
-    (
-        r#"patch tickets.v1.tickets.example.com a --type=merge --patch={"spec":{"minutes":59}}"#,
-        "",
-        "patched",
-    ),
+    ("get ticketrecord a --output=jsonpath={.spec}", "", r#"{"assignee":"ann","minutes":125,"title":"mow"}"#),
+    (r#"patch tickets.v1.tickets.example.com a --type=merge --patch={"spec":{"minutes":59}}"#, "", "patched"),
     ("get tickets.v2.tickets.example.com a --output=jsonpath={.spec.effort.minutes}", "", "59"),
     (
         r#"!patch tickets.v2.tickets.example.com a --type=merge --patch={"spec":{"effort":{"minutes":60}}}"#,
@@ -67,7 +59,10 @@ impl Farm<'_> {
         let folder = repository().join("host/tests/tickets/deploy");
         let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
         self.run(&format!("apply --server-side --filename={}", file("crd.yaml")), None)?;
-        self.run("wait --for=condition=Established --timeout=30s crd/ticketrecords.store.tickets.example.com", None)?;
+        self.run(
+            "wait --for=condition=Established --timeout=30s crd/ticketrecords.store.tickets.example.com",
+            None,
+        )?;
         self.run(&format!("apply --filename={}", file("rbac.yaml")), None)?;
         for version in ["v1", "v2"] {
             self.serve(&file(&format!("apiservice-{version}.yaml")))?;
@@ -81,7 +76,9 @@ impl Farm<'_> {
         self.run(&format!("create namespace {NAMESPACE}"), None)?;
         self.until("both versions are discovered", || {
             let resources = self.run("api-versions", None)?;
-            Ok(["v1", "v2"].iter().all(|version| resources.contains(&format!("tickets.example.com/{version}"))))
+            Ok(["v1", "v2"]
+                .iter()
+                .all(|version| resources.contains(&format!("tickets.example.com/{version}"))))
         })?;
 
         let resource = ApiResource::from_gvk_with_plural(
@@ -97,7 +94,10 @@ impl Farm<'_> {
         }
         informers.wait_until_in_step(IN_STEP).await.context("after a label went and came")?;
         for told in informers.told(&format!("{NAMESPACE}/a")) {
-            ensure!(told.iter().any(|event| event == "delete"), "nobody was told that it was not shown: {told:?}");
+            ensure!(
+                told.iter().any(|event| event == "delete"),
+                "nobody was told that it was not shown: {told:?}"
+            );
         }
         drop(informers);
         self.what_cannot_be_shown_holds_up_nothing()
@@ -106,8 +106,12 @@ impl Farm<'_> {
     /// An object that its lens fails on is named, and its namespace can be deleted.
     fn what_cannot_be_shown_holds_up_nothing(&self) -> anyhow::Result<()> {
         self.run(&format!("create --namespace={NAMESPACE} --filename=-"), Some(BROKEN))?;
-        let (succeeds, said) = self.asked(&format!("--namespace={NAMESPACE} get tickets.v2.tickets.example.com"), "")?;
-        ensure!(succeeds && said.contains("broken") && said.contains("mow"), "a table has a row for each: {said}");
+        let (succeeds, said) =
+            self.asked(&format!("--namespace={NAMESPACE} get tickets.v2.tickets.example.com"), "")?;
+        ensure!(
+            succeeds && said.contains("broken") && said.contains("mow"),
+            "a table has a row for each: {said}"
+        );
         let (succeeds, said) =
             self.asked(&format!("--namespace={NAMESPACE} get ticket broken --output=yaml"), "")?;
         ensure!(!succeeds && said.contains("InternalError"), "what cannot be shown is not shown: {said}");

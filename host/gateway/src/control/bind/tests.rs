@@ -126,7 +126,7 @@ fn a_group_of_somebody_else_is_taken_and_an_aggregated_kind_is_no_backing_kind()
         group: group.into(),
         version: version.into(),
         service: service.map(|(namespace, name)| (namespace.into(), name.into())),
-        unavailable: None,
+        ..ApiService::default()
     };
     let ours = Some(("pintle-system", "pintle-gateway"));
     let reason = |services: Vec<ApiService>| {

@@ -81,9 +81,10 @@ impl Breaker {
         }
     }
 
-    /// Whether, after spending this much, too little is left for another pass that changes children.
+    /// Whether, after spending this much, too little is left for another pass that costs as much. A cheap pass does not open it for the
+    /// costly ones before it: the message would blame what is no trouble.
     fn would_open(&self, now: Timestamp, cost: SignedDuration) -> bool {
-        self.debt(now) + cost + CHILD_COST > BURST
+        self.debt(now) + cost + cost > BURST
     }
 
     /// Takes the cost of a pass. Returns whether the root is slowed from now on.

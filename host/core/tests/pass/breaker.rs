@@ -52,6 +52,24 @@ fn a_root_over_which_two_controllers_fight_is_slowed_and_said_to_be() {
 }
 
 #[test]
+fn a_status_that_changes_amid_a_fight_is_not_blamed_for_it() {
+    let mut world = World::new();
+    world.settle(&page());
+    for _ in 0..19 {
+        edit(&mut world);
+        assert!(!world.pass_after(5, &page()).done.throttled);
+    }
+    let status = json!({"turn": 1}).as_object().unwrap().clone();
+    let other = Response { status, ..page() };
+    let run = world.pass_after(5, &other);
+    assert!(!run.done.throttled && !run.statuses.is_empty(), "{:?}", run.steps);
+    edit(&mut world);
+    assert!(world.pass_after(5, &other).done.throttled);
+    let ready = world.condition("Ready").unwrap();
+    assert!(ready["message"].as_str().unwrap().contains("\"their-controller\" keeps changing data.key"), "{ready}");
+}
+
+#[test]
 fn a_slowed_root_is_tried_every_ten_seconds_and_never_dropped() {
     let mut world = World::new();
     world.settle(&page());

@@ -71,6 +71,7 @@ fn answered<T>(status: Result<Option<T>, kube::Error>) -> Result<T, ReviewError>
     match status {
         Ok(Some(status)) => Ok(status),
         Ok(None) => Err(ReviewError("the API server answered a review without a status".into())),
+        Err(kube::Error::Api(status)) => Err(ReviewError(status.message)),
         Err(error) => Err(ReviewError(error.to_string())),
     }
 }

@@ -279,7 +279,7 @@ impl<'a> Farm<'a> {
         command
             .current_dir(repository())
             .args(words.split(' '))
-            .env("KUBE_EDITOR", "sed -i s/33/35/")
+            .env("KUBE_EDITOR", "sed -i /weight:/s/33/35/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -41,10 +41,19 @@ const CALM: SignedDuration = SignedDuration::from_secs(30);
 pub(super) struct Breaker {
     /// When the bucket will be full again.
     paid: Option<Timestamp>,
-    /// Why the root is slowed, and to which pace; none while it is not.
-    open: Option<String>,
+    /// Why the root is slowed; none while it is not.
+    open: Option<Slowed>,
     /// The last stage that was reached since the last edit.
     stage: Option<u32>,
+}
+
+/// Why a root is slowed, and how much.
+#[derive(Clone, Debug)]
+struct Slowed {
+    /// For people: what keeps changing, and to which pace it is slowed.
+    message: String,
+    /// What a pass of this sort costs. So much must be in the bucket for the next one.
+    cost: SignedDuration,
 }
 
 impl Breaker {
@@ -65,8 +74,8 @@ impl Breaker {
 
     /// How long a root that is slowed waits for its next pass.
     fn wait(&self, now: Timestamp) -> Option<Duration> {
-        let until = self.debt(now) + CHILD_COST - BURST;
-        Duration::try_from(until).ok().filter(|wait| self.is_open() && !wait.is_zero())
+        let until = self.debt(now) + self.open.as_ref()?.cost - BURST;
+        Duration::try_from(until).ok().filter(|wait| !wait.is_zero())
     }
 
     /// How long until a slowed root counts as calm, if it needs no repair until then.
@@ -92,7 +101,7 @@ impl Breaker {
         let opens = self.would_open(now, cost);
         let was_open = self.is_open();
         if opens {
-            self.open = Some(why());
+            self.open = Some(Slowed { message: why(), cost });
         }
         self.paid = now.checked_add((self.debt(now) + cost).min(BURST)).ok();
         opens && !was_open
@@ -196,7 +205,7 @@ impl Pass {
 
     /// The message of the condition of a slowed root.
     pub(super) fn slowed(&self) -> Option<String> {
-        self.memory.breaker.open.clone()
+        self.memory.breaker.open.as_ref().map(|slowed| slowed.message.clone())
     }
 
     /// The event that a root is slowed from now on.

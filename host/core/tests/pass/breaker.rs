@@ -60,13 +60,18 @@ fn a_status_that_changes_amid_a_fight_is_not_blamed_for_it() {
         assert!(!world.pass_after(5, &page()).done.throttled);
     }
     let status = json!({"turn": 1}).as_object().unwrap().clone();
-    let other = Response { status, ..page() };
-    let run = world.pass_after(5, &other);
+    // No edit of what is wanted: the guest is called, and nothing else.
+    let root = world.root.clone();
+    world.api.edit(&root, "metadata.labels.a", json!("b"));
+    let run = world.pass_after(5, &Response { status, ..page() });
     assert!(!run.done.throttled && !run.statuses.is_empty(), "{:?}", run.steps);
     edit(&mut world);
-    assert!(world.pass_after(5, &other).done.throttled);
+    assert!(world.pass_after(5, &page()).done.throttled);
     let ready = world.condition("Ready").unwrap();
-    assert!(ready["message"].as_str().unwrap().contains("\"their-controller\" keeps changing data.key"), "{ready}");
+    assert!(
+        ready["message"].as_str().unwrap().contains("\"their-controller\" keeps changing data.key"),
+        "{ready}"
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Demo<'_> {
         say("editing a Llama while somebody watches");
         let watch = Watch::start(self, "get llamas --watch")?;
         self.wait("the watch to show her", || Ok(watch.said()?.contains("31.4")))?;
-        self.edit("llama dolly", "s/31.4/32/")?;
+        self.edit("llama dolly", "/^..weight:/s/31.4/32/")?;
         self.wait("the watch to show the new weight", || Ok(watch.said()?.contains("32")))?;
         print!("{}", watch.said()?);
         let stored = self.output("get llamarecord dolly -o jsonpath={.spec.weight}")?;

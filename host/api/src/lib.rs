@@ -3,9 +3,11 @@
 #![allow(unreachable_pub, reason = "KubeSchema writes each struct once more, inside a block of its own")]
 
 mod layout;
+mod user;
 mod view;
 
 pub use layout::{ModuleObjects, module_objects};
+pub use user::ModuleUser;
 pub use view::{ActiveView, Aggregated, Rest, Serve, View, ViewSpec, ViewStatus};
 
 use kube::{CustomResource, KubeSchema};
@@ -116,7 +118,8 @@ pub struct ModuleStatus {
     /// The version of the host that compiled the module and asked it for its manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_by: Option<String>,
-    /// The Reconcilers that want the module or have it in force. While there are any, the Module cannot go.
+    /// The Reconcilers and Views that want the module or have it in force; a View as `view/` and its name. While there are any, the
+    /// Module cannot go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_by: Vec<String>,
     /// Fetched, Verified, Compiled and Ready.

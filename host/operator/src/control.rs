@@ -1,4 +1,4 @@
-//! The control loop: from Modules, Reconcilers and CRDs to watches, bindings and their statuses. It looks at everything and makes it
+//! The control loop: from Modules, Reconcilers, Views and CRDs to watches, bindings and their statuses. It looks at everything and makes it
 //! so, whenever something changed; which event it was does not matter.
 
 pub(crate) mod activate;
@@ -6,6 +6,7 @@ mod follow;
 mod kinds;
 mod pace;
 mod statuses;
+mod users;
 mod watches;
 
 use std::{
@@ -24,12 +25,13 @@ use super::{
     configs::Configs,
     load::{self, Load, Need},
     own_status,
-    state::{OwnObjects, Shared, State},
+    state::{Shared, State},
 };
 use activate::activate;
 use follow::{follow, follow_crds, put};
 use kinds::{child_kinds, keep_what_is_left, resolve_kinds};
 use statuses::{hold_reconcilers, write_statuses, write_widened};
+use users::Users;
 use watches::claim_watches;
 
 /// Events come in bursts; the loop looks once for all that arrive within this time.
@@ -75,6 +77,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         },
         |listed| &mut listed.reconcilers,
     ));
+    let views = shared.spawner.spawn(follow::<api::View>(
+        Arc::clone(&shared),
+        |state, name, object| {
+            let modules = object.map(|object| object.modules().into_iter().map(Into::into).collect());
+            put(&mut state.own.views, name, modules);
+        },
+        |listed| &mut listed.views,
+    ));
     let crds = shared.spawner.spawn(follow_crds(Arc::clone(&shared)));
     let mut memory = Loop::default();
     while !shared.is_stopping() {
@@ -88,7 +98,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         tokio::time::sleep(GATHER).await;
     }
-    for task in [modules, reconcilers, crds] {
+    for task in [modules, reconcilers, views, crds] {
         task.abort();
     }
 }
@@ -205,31 +215,32 @@ fn decide(shared: &Shared, memory: &mut Loop) -> Option<Verdicts> {
 /// Begins to load what is not as far as it should be, what somebody uses first, and lets go of what nobody does.
 fn begin_loads(shared: &Arc<Shared>, memory: &Loop, now: Duration) -> Option<Duration> {
     let mut state = shared.state();
-    let State { own: OwnObjects { modules, reconcilers, .. }, loads, .. } = &mut *state;
+    let State { own, loads, .. } = &mut *state;
+    let users = Users::of(own, &memory.in_force);
+    let modules = &own.modules;
     loads.retain(|name, _| modules.contains_key(name));
-    let users = statuses::users(reconcilers, &memory.in_force);
     let need = |name: &String, module: &api::Module| match () {
-        () if users.contains_key(name) => Need::Loaded,
+        () if users.calls(name) => Need::Loaded,
         () if own_status::was_checked(module) => Need::Verified,
         () => Need::Checked,
     };
-    let mut due: Vec<(Need, String, String, api::ModuleSpec)> = modules
+    let mut due: Vec<(Need, bool, String, String, api::ModuleSpec)> = modules
         .iter()
         .map(|(name, module)| {
             (need(name, module), name, module.metadata.uid.clone().unwrap_or_default(), module)
         })
         .filter(|(need, name, uid, _)| Load::is_due(loads.get(*name), uid, *need, now))
-        .map(|(need, name, uid, module)| (need, name.clone(), uid, module.spec.clone()))
+        .map(|(need, name, uid, module)| (need, users.has(name), name.clone(), uid, module.spec.clone()))
         .collect();
-    due.sort_by_key(|(need, ..)| std::cmp::Reverse(*need));
+    due.sort_by_key(|(need, is_used, ..)| std::cmp::Reverse((*need, *is_used)));
     let with_need = loads.iter_mut().filter_map(|(name, load)| Some((load, need(name, modules.get(name)?))));
     let gone = load::let_go(with_need, now);
     let retry = loads.values().filter_map(Load::retries_at).min();
-    let digest = |name: &&String| modules.get(*name)?.spec.digest.parse().ok();
-    shared.loader.uses(|| users.keys().filter_map(digest).collect());
+    let digest = |name: &String| modules.get(name)?.spec.digest.parse().ok();
+    shared.loader.uses(|| users.modules().filter_map(digest).collect());
     drop(state);
     drop(gone);
-    for (need, name, uid, spec) in due {
+    for (need, _, name, uid, spec) in due {
         load::begin(shared, &name, &uid, spec, need);
     }
     retry.map(|at| at.saturating_sub(now))

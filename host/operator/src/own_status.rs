@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use pintle_api::{self as api, ModuleStatus, ReconcilerStatus, RootCounts};
+use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCounts};
 use pintle_core::{
     StatusSchema,
     conditions::{self, Blocker},
@@ -27,16 +27,16 @@ fn apply_the_role(reconciler: &str) -> String {
     format!("apply the guest's role: pintle rbac {reconciler} | kubectl apply -f -")
 }
 
-/// The status of a Module. `users` are the Reconcilers that want it or have it in force.
+/// The status of a Module. `users` are the Reconcilers and Views that want it or have it in force.
 pub(crate) fn of_module(
     object: &api::Module,
     progress: Option<&Progress>,
-    users: &[String],
+    users: &BTreeSet<ModuleUser>,
     now: Timestamp,
 ) -> ModuleStatus {
     let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
-    let used_by = users.to_vec();
+    let used_by: Vec<String> = users.iter().map(ToString::to_string).collect();
     let mut status = ModuleStatus { observed_generation: generation, used_by, ..ModuleStatus::default() };
     // How many steps were completed, and why the next one was not.
     let (taken, failure) = match progress {
@@ -75,12 +75,19 @@ pub(crate) fn of_module(
         _ => condition(name, ConditionStatus::Unknown, reasons::WAITING, "an earlier step is not done"),
     };
     let mut steps: Vec<GuestCondition> = STEPS.iter().enumerate().map(step).collect();
-    if object.metadata.deletion_timestamp.is_some() && !users.is_empty() {
+    if object.metadata.deletion_timestamp.is_some()
+        && let Some(first) = users.first()
+    {
         let message = format!(
-            "the Module goes when no Reconciler uses it any more: swap {} to another module",
-            users.join(", ")
+            "the Module goes when no Reconciler or View uses it any more: swap {} to another module",
+            status.used_by.join(", ")
         );
-        steps.push(condition(reasons::IN_USE, ConditionStatus::True, reasons::USED_BY_RECONCILER, &message));
+        // Reconcilers come first.
+        let reason = match first {
+            ModuleUser::Reconciler(_) => reasons::USED_BY_RECONCILER,
+            ModuleUser::View(_) => reasons::USED_BY_VIEW,
+        };
+        steps.push(condition(reasons::IN_USE, ConditionStatus::True, reason, &message));
     }
     let blockers: Vec<Blocker> = failure.iter().map(blocker).collect();
     status.conditions = conditions::compute(&blockers, &steps, generation, &before.conditions, now);

@@ -66,17 +66,11 @@ impl Readiness {
     fn check(&self) -> Result<String, Unready> {
         let Some(shared) = self.0.get() else { return Err(Unready::Starting) };
         let state = shared.state();
-        if let Some(error) = &state.own.error {
-            return Err(Unready::Unwatched(error.clone()));
+        if let Some(error) = state.own.error() {
+            return Err(Unready::Unwatched(error.into()));
         }
-        for (seen, what) in [
-            (state.own.listed.modules, "Modules"),
-            (state.own.listed.reconcilers, "Reconcilers"),
-            (state.own.listed.crds, "CRDs"),
-        ] {
-            if !seen {
-                return Err(Unready::Unlisted(what));
-            }
+        if let Some(what) = state.own.unlisted() {
+            return Err(Unready::Unlisted(what));
         }
         drop(state);
         Ok(match (&shared.leader, shared.cluster.hold().term()) {

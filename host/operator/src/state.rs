@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use kube::{CustomResourceExt, Resource};
 use pintle_api as api;
 use pintle_core::{Priority, SealingKey, StatusSchema, Uid};
 use pintle_engine::{Answer, CallError, CallLimits, Engine, Guest};
@@ -102,10 +103,12 @@ pub(crate) struct Reading {
 pub(crate) struct OwnObjects {
     pub(crate) modules: BTreeMap<String, api::Module>,
     pub(crate) reconcilers: BTreeMap<String, api::Reconciler>,
+    /// The Modules that each View uses. Everything else about Views is the gateway's.
+    pub(crate) views: BTreeMap<String, BTreeSet<String>>,
     pub(crate) crds: BTreeMap<String, CrdInfo>,
     pub(crate) listed: Listed,
-    /// Why they cannot be watched.
-    pub(crate) error: Option<String>,
+    /// Why those of a kind cannot be watched, by kind.
+    pub(crate) errors: BTreeMap<String, String>,
 }
 
 /// Which of them a watch has listed.
@@ -113,7 +116,36 @@ pub(crate) struct OwnObjects {
 pub(crate) struct Listed {
     pub(crate) modules: bool,
     pub(crate) reconcilers: bool,
+    pub(crate) views: bool,
     pub(crate) crds: bool,
+}
+
+impl OwnObjects {
+    /// Whether the API server does not have the kind View, as a cluster whose CRDs are older than the host.
+    fn lacks_views(&self) -> bool {
+        self.listed.crds && !self.crds.contains_key(api::View::crd_name())
+    }
+
+    /// The Modules that each View uses, by its name; none while that is not known. A cluster without the kind has no Views.
+    pub(crate) fn views(&self) -> Option<impl Iterator<Item = (&String, &BTreeSet<String>)>> {
+        let lacks_views = self.lacks_views();
+        (self.listed.views || lacks_views).then(|| self.views.iter().filter(move |_| !lacks_views))
+    }
+
+    /// Why one of the kinds cannot be watched. Views that do not exist hold nobody up.
+    pub(crate) fn error(&self) -> Option<&str> {
+        let (view, lacks_views) = (api::View::kind(&()), self.lacks_views());
+        let mut errors = self.errors.iter().filter(|(kind, _)| **kind != view || !lacks_views);
+        errors.next().map(|(_, message)| message.as_str())
+    }
+
+    /// What has not been listed yet.
+    pub(crate) fn unlisted(&self) -> Option<&'static str> {
+        let Listed { modules, reconcilers, crds, .. } = self.listed;
+        let views = self.views().is_some();
+        let all = [(modules, "Modules"), (reconcilers, "Reconcilers"), (crds, "CRDs"), (views, "Views")];
+        all.into_iter().find_map(|(is_listed, what)| (!is_listed).then_some(what))
+    }
 }
 
 /// What the operator keeps of a CRD.

@@ -65,8 +65,8 @@ pub const CONDITION_TYPES: &[ConditionType] = &[
         name: IN_USE,
         on: Object::Module,
         is_good: false,
-        means: "The Module was deleted while a Reconciler uses it. It goes when none does any more.",
-        remedy: "Swap the Reconcilers that the message names to another module.",
+        means: "The Module was deleted while a Reconciler or a View uses it. It goes when none does any more.",
+        remedy: "Swap the Reconcilers and Views that the message names to another module.",
     },
     ConditionType {
         name: ROOTS_READY,

@@ -102,6 +102,9 @@ registry! {
     USED_BY_RECONCILER = "UsedByReconciler", [Module], Other,
         "It is the reason of `InUse`: the Module was deleted while a Reconciler uses it.",
         "Swap that Reconciler to another module: `pintle swap RECONCILER ANOTHER-MODULE`.";
+    USED_BY_VIEW = "UsedByView", [Module], Other,
+        "It is the reason of `InUse`: the Module was deleted while a View uses it, and no Reconciler does.",
+        "Swap that View to another module: `pintle swap view/NAME ANOTHER-MODULE`.";
     WAITING = "Waiting", [Module], Other,
         "It is the reason of a step (`Fetched`, `Verified`, `Compiled`) while an earlier one is not done.",
         "Look at the step that is False.";

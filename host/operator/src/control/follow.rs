@@ -1,4 +1,4 @@
-//! Watches Modules, Reconcilers and CRDs, and keeps the host's cache of them up to date.
+//! Watches Modules, Reconcilers, Views and CRDs, and keeps the host's cache of them up to date.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,6 +40,7 @@ pub(super) async fn follow<K>(
     let mut listed: BTreeMap<String, K> = BTreeMap::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
     let name = |object: &K| object.meta().name.clone().unwrap_or_default();
+    let kind = K::kind(&());
     while let Some(event) = stream.next().await {
         let mut state = shared.state();
         match event {
@@ -56,7 +57,7 @@ pub(super) async fn follow<K>(
                     put(&mut state, &name, Some(object));
                 }
                 *seen(&mut state.own.listed) = true;
-                state.own.error = None;
+                state.own.errors.remove(&*kind);
             }
             Ok(watcher::Event::Apply(object)) => {
                 known.insert(name(&object));
@@ -67,7 +68,6 @@ pub(super) async fn follow<K>(
                 put(&mut state, &name(&object), None);
             }
             Err(failed) => {
-                let kind = K::kind(&());
                 let message = match &failed {
                     watcher::Error::InitialListFailed(kube::Error::Api(status)) => match status.code {
                         404 => format!(
@@ -81,10 +81,10 @@ pub(super) async fn follow<K>(
                     },
                     other => other.to_string(),
                 };
-                if state.own.error.as_ref() != Some(&message) {
+                if state.own.errors.get(&*kind) != Some(&message) {
                     error!(kind = %kind, error = message, "The host's own resources cannot be watched");
                 }
-                state.own.error = Some(message);
+                state.own.errors.insert(kind.to_string(), message);
                 continue;
             }
         }

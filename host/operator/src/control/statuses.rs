@@ -6,14 +6,14 @@ use std::{
 };
 
 use kube::api::ObjectMeta;
-use pintle_api as api;
+use pintle_api::{self as api, ModuleUser};
 use pintle_core::{ApiError, reasons, reconciler};
 use pintle_kubernetes::{Resource, builtin};
 use pintle_runtime::clock;
 use pintle_wit::{Condition, ConditionStatus, Event, EventType, Kind, names};
 use tracing::warn;
 
-use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace};
+use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace, users::Users};
 use crate::{
     bind::{self, Verdict},
     load::Progress,
@@ -245,12 +245,18 @@ pub(super) fn reconciler_status(
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     version: Option<String>,
-    users: Vec<String>,
+    users: BTreeSet<ModuleUser>,
+    in_use: Option<bool>,
     progress: String,
 }
 
 impl Settled {
-    fn of(object: &api::Module, progress: Option<&Progress>, users: &[String]) -> Self {
+    fn of(
+        object: &api::Module,
+        progress: Option<&Progress>,
+        users: &BTreeSet<ModuleUser>,
+        in_use: Option<bool>,
+    ) -> Self {
         let progress = match progress {
             Some(Progress::Loaded(module, _)) => module.digest().to_string(),
             Some(Progress::Checked(Some(facts))) => facts.digest.to_string(),
@@ -259,7 +265,7 @@ impl Settled {
             Some(Progress::Loading) => "Loading".into(),
             None => String::new(),
         };
-        Self { version: object.metadata.resource_version.clone(), users: users.to_vec(), progress }
+        Self { version: object.metadata.resource_version.clone(), users: users.clone(), in_use, progress }
     }
 }
 
@@ -271,38 +277,25 @@ struct PendingWrite {
     finalizers: Option<Vec<String>>,
 }
 
-/// The Reconcilers that want a Module or have it in force, by its name.
-pub(super) fn users<'a>(
-    reconcilers: &'a BTreeMap<String, api::Reconciler>,
-    in_force: &'a BTreeMap<String, api::ActiveModule>,
-) -> BTreeMap<&'a String, BTreeSet<&'a String>> {
-    let wanted = reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
-    let in_force = in_force.iter().map(|(name, active)| (&active.module, name));
-    let mut users: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
-    for (module, name) in wanted.chain(in_force) {
-        users.entry(module).or_default().insert(name);
-    }
-    users
-}
-
 /// The Modules for which something has to be written. A cluster has many of them, with long manifests, and nearly all stay unchanged.
 fn due_modules(shared: &Shared, memory: &mut Loop) -> Vec<PendingWrite> {
     let state = shared.state();
-    let users = users(&state.own.reconcilers, &memory.in_force);
+    let users = Users::of(&state.own, &memory.in_force);
     memory.settled.retain(|name, _| state.own.modules.contains_key(name));
     let mut due = Vec::new();
     for (name, object) in &state.own.modules {
-        let users: Vec<String> = users.get(name).into_iter().flatten().map(|name| (*name).clone()).collect();
+        let of_module = users.of_module(name, object);
+        let in_use = users.is_in_use(&of_module);
         let load = state.loads.get(name);
         let load = load.filter(|load| object.metadata.uid.as_deref() == Some(load.uid.as_str()));
         let progress = load.map(|load| &load.progress);
-        let now = Settled::of(object, progress, &users);
+        let now = Settled::of(object, progress, &of_module, in_use);
         if memory.settled.get(name) == Some(&now) {
             continue;
         }
-        let status = own_status::of_module(object, progress, &users, clock::now());
+        let status = own_status::of_module(object, progress, &of_module, clock::now());
         let status = (object.status.as_ref() != Some(&status)).then_some(status);
-        let finalizers = finalizers(object, !users.is_empty());
+        let finalizers = finalizers(object, in_use);
         if status.is_none() && finalizers.is_none() {
             memory.settled.insert(name.clone(), now);
         } else {
@@ -362,7 +355,7 @@ pub(super) async fn write_modules(shared: &Shared, memory: &mut Loop) -> Option<
     again
 }
 
-/// Publishes an Event about a Module that somebody deletes while Reconcilers use it.
+/// Publishes an Event about a Module that somebody deletes while Reconcilers or Views use it.
 async fn tell_in_use(
     shared: &Shared,
     name: &str,
@@ -378,20 +371,16 @@ async fn tell_in_use(
     else {
         return;
     };
-    let event = Event {
-        r#type: EventType::Warning,
-        reason: reasons::USED_BY_RECONCILER.into(),
-        message: condition.message,
-    };
+    let event = Event { r#type: EventType::Warning, reason: condition.reason, message: condition.message };
     shared.recorder.emit(&own("Module", name), uid.unwrap_or_default(), None, &[event]).await;
 }
 
-/// The finalizers that a Module should have, if they differ from those that it has. Ours is set while a Reconciler uses the Module, so
-/// that a module in force cannot be deleted.
-pub(super) fn finalizers(object: &api::Module, used: bool) -> Option<Vec<String>> {
+/// The finalizers that a Module should have, if they differ from those that it has. Ours is set while somebody uses the Module, so that a
+/// module in force cannot be deleted; while it is not known whether somebody does, it stays as it is.
+pub(super) fn finalizers(object: &api::Module, in_use: Option<bool>) -> Option<Vec<String>> {
     let now = object.metadata.finalizers.clone().unwrap_or_default();
     let has = now.iter().any(|name| name == names::FINALIZER_IN_USE);
-    match (has, used, object.metadata.deletion_timestamp.is_some()) {
+    match (has, in_use?, object.metadata.deletion_timestamp.is_some()) {
         (false, true, false) => Some(now.into_iter().chain([names::FINALIZER_IN_USE.to_owned()]).collect()),
         (true, false, _) => Some(now.into_iter().filter(|name| name != names::FINALIZER_IN_USE).collect()),
         _ => None,

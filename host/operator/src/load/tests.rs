@@ -13,7 +13,7 @@ use pintle_modules::{
     child::{self, Ended, Limits},
 };
 use pintle_runtime::Spawner;
-use pintle_simulator::{Act, ApiServer, Options};
+use pintle_simulator::{Act, ApiServer, Cascade, Options};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle};
@@ -153,10 +153,14 @@ impl Cluster {
         let bytes = fixtures::answers(&manifest, r#"{"apiVersion":"guest.pintle.dev/v1"}"#);
         let digest = Digest::of(&bytes);
         self.ends.lock().unwrap().insert(digest, ends);
-        for object in pintle_api::module_objects(name, &bytes, &digest.to_string()) {
+        self.push_bytes(name, &bytes);
+        digest
+    }
+
+    fn push_bytes(&self, name: &str, bytes: &[u8]) {
+        for object in pintle_api::module_objects(name, bytes, &Digest::of(bytes).to_string()) {
             self.create(object);
         }
-        digest
     }
 
     fn start(&self) -> Running {
@@ -201,21 +205,38 @@ impl Cluster {
         self.server.object(&crate::state::own("Module", name))
     }
 
+    /// The reason of a condition of a Module.
+    fn reason(&self, name: &str, condition: &str) -> Option<String> {
+        let module = self.module(name)?;
+        let conditions = module.pointer("/status/conditions")?.as_array()?.clone();
+        let found = conditions.into_iter().find(|found| found["type"] == condition)?;
+        Some(found["reason"].as_str()?.to_owned())
+    }
+
     /// Waits until a Module's Ready says this.
     async fn says(&self, name: &str, reason: &str) {
-        let says = || {
-            let module = self.module(name)?;
-            let conditions = module.pointer("/status/conditions")?.as_array()?.clone();
-            let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready")?;
-            Some(ready["reason"].as_str()?.to_owned())
-        };
+        self.until(name, |cluster| cluster.reason(name, "Ready").as_deref() == Some(reason)).await;
+    }
+
+    /// Waits until something is so of a Module.
+    async fn until(&self, name: &str, is_met: impl Fn(&Self) -> bool) {
         let met = async {
-            while says().as_deref() != Some(reason) {
+            while !is_met(self) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         let within = tokio::time::timeout(Duration::from_secs(30), met).await;
-        assert!(within.is_ok(), "{name}: {:?}, not {reason}", says());
+        assert!(within.is_ok(), "{name}: {:?}", self.module(name));
+    }
+
+    /// Who uses a Module, as its status says.
+    fn used_by(&self, name: &str) -> Value {
+        self.module(name).map(|module| module["status"]["usedBy"].clone()).unwrap_or_default()
+    }
+
+    fn delete(&self, kind: &str, name: &str) {
+        let act = Act::Delete { target: crate::state::own(kind, name), cascade: Cascade::Background };
+        self.server.act("test", &act).expect("it is deleted");
     }
 }
 
@@ -304,4 +325,47 @@ fn bytes_of(cluster: &Cluster, name: &str) -> Vec<u8> {
     };
     let object = cluster.server.object(&reference).expect("it was pushed");
     BASE64_STANDARD.decode(object["binaryData"]["module.wasm"].as_str().expect("bytes")).expect("base64")
+}
+
+/// What serves views alone is no worse a module than what reconciles; the operator keeps it, and calls nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_a_view_uses_is_checked_and_stays_until_the_view_is_gone() {
+    let cluster = Cluster::new();
+    let manifest = fixtures::views::manifest("toy");
+    let bytes = fixtures::views::serves(&manifest, Outcome::Trap, Outcome::Trap);
+    cluster.push_bytes("toy", &bytes);
+    let host = cluster.start();
+    cluster.says("toy", "Succeeded").await;
+    let before = cluster.module("toy").unwrap();
+    assert_eq!(before["status"]["contract"], "pintle:guest/views@0.1.0");
+    assert!(before["metadata"]["finalizers"].is_null() && before["status"]["usedBy"].is_null(), "{before}");
+
+    for name in ["toy", "other"] {
+        cluster
+            .create(json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": name},
+            "spec": {"module": "toy", "view": "things", "serve": {"aggregated": {}}}}));
+    }
+    cluster
+        .until("toy", |cluster| {
+            let module = cluster.module("toy").unwrap();
+            module["metadata"]["finalizers"] == json!(["pintle.dev/in-use"])
+                && module["status"]["usedBy"] == json!(["view/other", "view/toy"])
+        })
+        .await;
+    cluster.delete("Module", "toy");
+    cluster.until("toy", |cluster| cluster.reason("toy", "InUse").as_deref() == Some("UsedByView")).await;
+    cluster.delete("View", "other");
+    cluster.until("toy", |cluster| cluster.used_by("toy") == json!(["view/toy"])).await;
+    host.stop().await;
+
+    // Whatever a host that starts lists first, the View still uses the Module.
+    let host = cluster.start();
+    cluster.push("later", Vec::new());
+    cluster.says("later", "Succeeded").await;
+    assert_eq!(cluster.used_by("toy"), json!(["view/toy"]));
+    assert_eq!(cluster.reason("toy", "Ready").as_deref(), Some("Succeeded"));
+    cluster.delete("View", "toy");
+    cluster.until("toy", |cluster| cluster.module("toy").is_none()).await;
+    assert_eq!(cluster.compiled(&Digest::of(&bytes)), 1, "nothing of it is called here");
+    host.stop().await;
 }

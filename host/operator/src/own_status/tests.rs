@@ -16,7 +16,7 @@ fn object(status: Option<ModuleStatus>) -> api::Module {
 }
 
 fn of(status: Option<ModuleStatus>, progress: Progress) -> ModuleStatus {
-    of_module(&object(status), Some(&progress), &[], Timestamp::UNIX_EPOCH)
+    of_module(&object(status), Some(&progress), &BTreeSet::new(), Timestamp::UNIX_EPOCH)
 }
 
 fn checked() -> Progress {
@@ -70,6 +70,27 @@ fn a_failure_stands_at_the_step_that_it_is_about() {
         assert_eq!(said(&status, "Stalled").starts_with("True"), is_terminal);
         assert!(!was_checked(&object(Some(status))));
     }
+}
+
+#[test]
+fn a_module_that_is_to_go_says_who_uses_it_whatever_their_kind() {
+    let mut going = object(None);
+    let users = BTreeSet::from([ModuleUser::View("a".into()), ModuleUser::Reconciler("b".into())]);
+    let of = |object: &api::Module, users: &BTreeSet<ModuleUser>| {
+        of_module(object, Some(&checked()), users, Timestamp::UNIX_EPOCH)
+    };
+    let status = of(&going, &users);
+    assert_eq!(status.used_by, ["b", "view/a"]);
+    assert_eq!(said(&status, "InUse"), "", "nobody deletes it");
+    let deleted = json!("2000-01-01T00:00:00Z");
+    going.metadata.deletion_timestamp = serde_json::from_value(deleted).expect("a time");
+    let status = of(&going, &users);
+    assert_eq!(said(&status, "InUse"), "True UsedByReconciler");
+    let in_use = status.conditions.iter().find(|condition| condition.r#type == "InUse");
+    assert!(in_use.is_some_and(|in_use| in_use.message.contains("swap b, view/a to another module")));
+    let of_a_view = of(&going, &BTreeSet::from([ModuleUser::View("a".into())]));
+    assert_eq!(said(&of_a_view, "InUse"), "True UsedByView");
+    assert_eq!(said(&of(&going, &BTreeSet::new()), "InUse"), "");
 }
 
 fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (ConditionStatus, String, String) {

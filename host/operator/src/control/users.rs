@@ -1,0 +1,158 @@
+//! [`Users`]: who uses which Module.
+//!
+//! The operator calls no view, and the gateway compiles its modules itself. But a Module that a View uses must be there for the next gateway
+//! that starts, so that it is kept as one that a Reconciler uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_api::{self as api, ModuleUser};
+
+use crate::state::OwnObjects;
+
+/// Who uses which Module.
+#[derive(Debug)]
+pub(super) struct Users {
+    /// By the name of the Module.
+    of: BTreeMap<String, BTreeSet<ModuleUser>>,
+    /// Whether the Views are known. Until then, nobody stops to use anything.
+    views_known: bool,
+}
+
+impl Users {
+    /// The Reconcilers that want a Module or have it in force, which may be ahead of their statuses, and the Views, of which only their
+    /// statuses are known.
+    pub(super) fn of(own: &OwnObjects, in_force: &BTreeMap<String, api::ActiveModule>) -> Self {
+        let mut of: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
+        let wanted = own.reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
+        let in_force = in_force.iter().map(|(name, active)| (&active.module, name));
+        for (module, name) in wanted.chain(in_force) {
+            of.entry(module.clone()).or_default().insert(ModuleUser::Reconciler(name.clone()));
+        }
+        let views = own.views();
+        let views_known = views.is_some();
+        for (name, modules) in views.into_iter().flatten() {
+            for module in modules {
+                of.entry(module.clone()).or_default().insert(ModuleUser::View(name.clone()));
+            }
+        }
+        Self { of, views_known }
+    }
+
+    /// The Modules that somebody uses.
+    pub(super) fn modules(&self) -> impl Iterator<Item = &String> {
+        self.of.keys()
+    }
+
+    /// Whether somebody uses a Module.
+    pub(super) fn has(&self, module: &str) -> bool {
+        self.of.contains_key(module)
+    }
+
+    /// Whether a Reconciler uses a Module, so that its guest is called here.
+    pub(super) fn calls(&self, module: &str) -> bool {
+        self.of.get(module).into_iter().flatten().any(|user| matches!(user, ModuleUser::Reconciler(_)))
+    }
+
+    /// Who uses a Module. While the Views are not known, those that its status names still do.
+    pub(super) fn of_module(&self, name: &str, object: &api::Module) -> BTreeSet<ModuleUser> {
+        let mut users = self.of.get(name).cloned().unwrap_or_default();
+        if !self.views_known {
+            let before = object.status.iter().flat_map(|status| &status.used_by);
+            let before = before.map(|user| ModuleUser::from(user.as_str()));
+            users.extend(before.filter(|user| matches!(user, ModuleUser::View(_))));
+        }
+        users
+    }
+
+    /// Whether a Module with these users is in use; none while that is not known.
+    pub(super) fn is_in_use(&self, users: &BTreeSet<ModuleUser>) -> Option<bool> {
+        match users.is_empty() {
+            false => Some(true),
+            true => self.views_known.then_some(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::state::{CrdInfo, Listed};
+
+    fn module(used_by: &[&str]) -> api::Module {
+        let object = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": "m"},
+            "spec": {"digest": "", "source": {}}, "status": {"usedBy": used_by}});
+        serde_json::from_value(object).expect("a Module")
+    }
+
+    /// A Reconciler `r` and a View `v`, both of which want `m`. The CRD of Views is there or not, and they are listed or not.
+    fn own(crd: bool, listed: bool) -> OwnObjects {
+        let reconciler = json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r"},
+            "spec": {"for": {"apiVersion": "x/v1", "kind": "Toy"}, "module": "m"}});
+        let info = CrdInfo {
+            group: "pintle.dev".into(),
+            kind: "View".into(),
+            plural: "views".into(),
+            namespaced: false,
+            established: true,
+            versions: BTreeMap::new(),
+        };
+        let views = listed.then(|| ("v".to_owned(), BTreeSet::from(["m".to_owned(), "old".to_owned()])));
+        OwnObjects {
+            reconcilers: BTreeMap::from([(
+                "r".to_owned(),
+                serde_json::from_value(reconciler).expect("a Reconciler"),
+            )]),
+            views: views.into_iter().collect(),
+            crds: crd.then(|| ("views.pintle.dev".to_owned(), info)).into_iter().collect(),
+            listed: Listed { crds: true, views: listed, ..Listed::default() },
+            ..OwnObjects::default()
+        }
+    }
+
+    fn names(users: &BTreeSet<ModuleUser>) -> Vec<String> {
+        users.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_view_uses_a_module_as_a_reconciler_does_but_does_not_have_it_called_here() {
+        let active = api::ActiveModule { module: "in-force".into(), ..api::ActiveModule::default() };
+        let users = Users::of(&own(true, true), &BTreeMap::from([("r".to_owned(), active)]));
+        assert_eq!(users.modules().collect::<Vec<_>>(), ["in-force", "m", "old"]);
+        assert_eq!(names(&users.of_module("m", &module(&[]))), ["r", "view/v"]);
+        let of_the_view = users.of_module("old", &module(&["view/gone"]));
+        assert_eq!(names(&of_the_view), ["view/v"]);
+        assert_eq!(users.is_in_use(&of_the_view), Some(true));
+        assert!(users.calls("m") && users.calls("in-force") && !users.calls("old"));
+        let nobody = users.of_module("other", &module(&["r", "view/v"]));
+        assert_eq!((users.is_in_use(&nobody), users.has("other")), (Some(false), false));
+    }
+
+    #[test]
+    fn while_the_views_are_not_known_none_stops_to_use_a_module() {
+        let users = Users::of(&own(true, false), &BTreeMap::new());
+        assert_eq!(names(&users.of_module("old", &module(&["gone", "view/v"]))), ["view/v"]);
+        assert_eq!(users.is_in_use(&users.of_module("old", &module(&[]))), None);
+        assert_eq!(users.is_in_use(&users.of_module("m", &module(&[]))), Some(true));
+    }
+
+    #[test]
+    fn a_cluster_that_has_no_views_has_nothing_that_is_not_known() {
+        let own = OwnObjects {
+            errors: BTreeMap::from([("View".to_owned(), "the CRD of View is missing".to_owned())]),
+            ..own(false, false)
+        };
+        let users = Users::of(&own, &BTreeMap::new());
+        assert_eq!(users.is_in_use(&users.of_module("old", &module(&["view/v"]))), Some(false));
+        assert_eq!((own.error(), own.unlisted()), (None, Some("Modules")));
+    }
+
+    #[test]
+    fn views_that_cannot_be_watched_although_there_may_be_some_are_told() {
+        let errors = BTreeMap::from([("View".to_owned(), "Views may not be listed".to_owned())]);
+        let listed = Listed { modules: true, reconcilers: true, crds: true, views: false };
+        let own = OwnObjects { errors, listed, ..own(true, false) };
+        assert_eq!((own.error(), own.unlisted()), (Some("Views may not be listed"), Some("Views")));
+    }
+}

@@ -3,6 +3,7 @@
 use kube::Client;
 use pintle_core::object;
 use pintle_simulator::{Act, ApiServer, Options};
+use pintle_wit::ObjectRef;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -67,6 +68,25 @@ pub(super) fn reconciler(module: &str, active: Option<&str>, conditions: &[Value
     }
     json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r", "creationTimestamp": CREATED},
         "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": module}, "status": status})
+}
+
+/// A View that wants one Module and has another in force, with its conditions. It serves its own name in group `b.io`.
+pub(super) fn view(name: &str, module: &str, active: Option<&str>, conditions: &[Value]) -> Value {
+    let mut status = json!({"conditions": conditions});
+    if let Some(active) = active {
+        status["active"] = json!({"module": active, "digest": DIGEST, "epoch": 1, "since": CREATED});
+        status["served"] = json!({"apiVersion": "b.io/v1", "kind": "B", "plural": name, "singular": "b", "listKind": "BList",
+            "verbs": ["get"], "schema": {"type": "object"}, "reads": [],
+            "backing": {"apiVersion": "v1", "kind": "Pod", "plural": "pods", "namespaced": true}});
+    }
+    json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": name, "creationTimestamp": CREATED},
+        "spec": {"module": module, "view": name, "serve": {"aggregated": {}}}, "status": status})
+}
+
+/// The CRD of this name.
+pub(super) fn crd_named(name: &str) -> ObjectRef {
+    object::reference(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name}}))
 }
 
 /// A root of kind A with its conditions.

@@ -1,4 +1,4 @@
-//! What can be told of the host from outside: its Lease and its Deployment.
+//! What can be told of the host and of the gateway from outside: the Lease and the Deployments.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};
@@ -7,8 +7,11 @@ use pintle_core::text;
 
 use super::{live, table::age};
 
-/// The name of the host's Lease and of its Deployment.
-const NAME: &str = "pintle";
+/// The name of the host's Lease, of its Deployment, and of the container in it.
+pub(super) const NAME: &str = "pintle";
+
+/// The name of the gateway's Deployment, of the container in it, and of the Service to which APIServices lead.
+pub(super) const GATEWAY: &str = "pintle-gateway";
 
 /// How much the clock of the host and that of whoever asks may differ.
 const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_secs(30);
@@ -31,11 +34,10 @@ impl Host {
     /// Reads what can be read.
     pub(super) async fn read(client: &Client, namespace: &str) -> Self {
         let lease = Api::<Lease>::namespaced(client.clone(), namespace);
-        let deployment = Api::<Deployment>::namespaced(client.clone(), namespace);
         Self {
             namespace: namespace.into(),
             lease: lease.get_opt(NAME).await.map_err(|error| live::said(&error)),
-            deployment: deployment.get_opt(NAME).await.map_err(|error| live::said(&error)),
+            deployment: deployment(client, namespace, NAME).await,
         }
     }
 
@@ -44,7 +46,7 @@ impl Host {
         // Whoever may write the Lease writes into it what they like.
         let mut lines = vec![["Host".to_owned(), text::clean(&self.who_leads(now), LINE_BYTES_MAX)]];
         match &self.deployment {
-            Ok(Some(deployment)) => lines.push(["Deployment".into(), about(deployment)]),
+            Ok(Some(deployment)) => lines.push(["Deployment".into(), Pods::of(deployment, NAME).text()]),
             // It runs elsewhere, or does not; the Lease says which.
             Ok(None) => {}
             Err(why) => lines.push(["Deployment".into(), format!("cannot be read: {why}")]),
@@ -63,11 +65,16 @@ impl Host {
         match &self.lease {
             Ok(Some(lease)) => held(lease, now).is_some(),
             Ok(None) => match &self.deployment {
-                Ok(deployment) => deployment.as_ref().is_some_and(|deployment| ready(deployment) > 0),
+                Ok(deployment) => deployment.as_ref().is_some_and(|found| Pods::of(found, NAME).ready > 0),
                 Err(_) => true,
             },
             Err(_) => true,
         }
+    }
+
+    /// Who leads, as far as that can be told: nobody does whose Lease has run out or was given up.
+    pub(super) fn leader(&self, now: Timestamp) -> Option<&str> {
+        held(self.lease.as_ref().ok()?.as_ref()?, now)
     }
 
     fn who_leads(&self, now: Timestamp) -> String {
@@ -107,17 +114,91 @@ fn held(lease: &Lease, now: Timestamp) -> Option<&str> {
     (silent <= duration + CLOCK_DIFFERENCE).then_some(holder)
 }
 
-fn ready(deployment: &Deployment) -> i32 {
-    deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default()
+async fn deployment(client: &Client, namespace: &str, name: &str) -> Result<Option<Deployment>, String> {
+    let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
+    deployments.get_opt(name).await.map_err(|error| live::said(&error))
 }
 
-fn about(deployment: &Deployment) -> String {
-    let spec = deployment.spec.as_ref();
-    let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
-    let pod = spec.and_then(|spec| spec.template.spec.as_ref());
-    let container = pod.and_then(|pod| pod.containers.first());
-    let image = container.and_then(|container| container.image.as_deref()).unwrap_or("no image");
-    format!("{} of {wanted} Pods are ready; image {image}", ready(deployment))
+/// The Pods of a Deployment, and what they run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pods {
+    /// The image of the container that matters.
+    pub(super) image: Option<String>,
+    /// How many Pods are wanted.
+    pub(super) wanted: i32,
+    /// How many are ready.
+    pub(super) ready: i32,
+}
+
+impl Pods {
+    /// What a Deployment says. The container that matters is the one of this name, or else the first.
+    pub(super) fn of(deployment: &Deployment, container: &str) -> Self {
+        let spec = deployment.spec.as_ref();
+        let pod = spec.and_then(|spec| spec.template.spec.as_ref());
+        let containers = pod.map_or(&[][..], |pod| &pod.containers);
+        let named = containers.iter().find(|one| one.name == container).or(containers.first());
+        let status = deployment.status.as_ref();
+        Self {
+            image: named.and_then(|container| container.image.clone()),
+            wanted: spec.and_then(|spec| spec.replicas).unwrap_or(1),
+            ready: status.and_then(|status| status.ready_replicas).unwrap_or_default(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let image = self.image.as_deref().unwrap_or("no image");
+        format!("{} of {} Pods are ready; image {image}", self.ready, self.wanted)
+    }
+}
+
+/// What was read of the gateway, which has no Lease: every one of its Pods serves.
+#[derive(Clone, Debug)]
+pub(super) struct Gateway {
+    /// The namespace of the gateway.
+    namespace: String,
+    /// Its Deployment. An error says why it could not be read.
+    deployment: Result<Option<Deployment>, String>,
+}
+
+impl Gateway {
+    /// Reads what can be read.
+    pub(super) async fn read(client: &Client, namespace: &str) -> Self {
+        Self { namespace: namespace.into(), deployment: deployment(client, namespace, GATEWAY).await }
+    }
+
+    /// What is said of it: a name and a text.
+    pub(super) fn line(&self) -> [String; 2] {
+        let text = match &self.deployment {
+            Ok(Some(deployment)) => Pods::of(deployment, GATEWAY).text(),
+            Ok(None) => {
+                format!("not installed: the namespace {} has no Deployment {GATEWAY}", self.namespace)
+            }
+            Err(why) => format!("the Deployment {}/{GATEWAY} cannot be read: {why}", self.namespace),
+        };
+        ["Gateway".into(), text]
+    }
+
+    /// Whether a gateway serves, as far as that can be told: none does if no Pod of its is ready.
+    pub(super) fn works(&self) -> bool {
+        match &self.deployment {
+            Ok(deployment) => deployment.as_ref().is_some_and(|found| Pods::of(found, GATEWAY).ready > 0),
+            Err(_) => true,
+        }
+    }
+
+    /// What helps where none serves.
+    pub(super) fn remedy(&self) -> String {
+        let namespace = &self.namespace;
+        match &self.deployment {
+            Ok(None) => "Install it: `kubectl apply --server-side -f deploy/gateway.yaml`. If it is in another namespace, name that with \
+                         `--namespace`."
+                .into(),
+            _ => format!(
+                "see why no Pod of the gateway is ready: `kubectl -n {namespace} get pods,events`; while none is, no namespace of the \
+                 cluster can be deleted"
+            ),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,7 +221,9 @@ mod tests {
     }
 
     fn deployment(ready: i32) -> Value {
-        json!({"spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": [{"name": "a", "image": "pintle:1"}]}}},
+        let containers =
+            json!([{"name": "proxy", "image": "proxy:9"}, {"name": "pintle", "image": "pintle:1"}]);
+        json!({"spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": containers}}},
             "status": {"readyReplicas": ready}})
     }
 
@@ -188,5 +271,23 @@ mod tests {
                 && unread.is_installed()
                 && unread.lines(now)[0][1].ends_with("cannot be read: forbidden")
         );
+    }
+    #[test]
+    fn a_gateway_serves_of_which_a_pod_is_ready() {
+        let gateway = |deployment: Value| Gateway {
+            namespace: "pintle-system".into(),
+            deployment: Ok(serde_json::from_value(deployment).unwrap()),
+        };
+        let well = gateway(deployment(1));
+        assert!(well.works());
+        // No container has its name: the first one is shown.
+        assert_eq!(well.line(), ["Gateway".to_owned(), "1 of 2 Pods are ready; image proxy:9".into()]);
+        let down = gateway(deployment(0));
+        assert!(!down.works() && down.remedy().contains("kubectl -n pintle-system get pods,events"));
+        let none = gateway(Value::Null);
+        assert!(!none.works() && none.remedy().contains("deploy/gateway.yaml"));
+        assert!(none.line()[1].ends_with("the namespace pintle-system has no Deployment pintle-gateway"));
+        let unread = Gateway { deployment: Err("forbidden".into()), ..none };
+        assert!(unread.works() && unread.line()[1].ends_with("cannot be read: forbidden"));
     }
 }

@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, time::Duration};
 
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
+use pintle_api::View;
 use pintle_core::conditions::{READY, STALLED};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
@@ -84,8 +85,23 @@ pub(super) fn said(error: &Error) -> String {
     }
 }
 
-/// All Modules or Reconcilers, page by page, sorted by name. The manifests of Modules are long, and a reply has a limit.
+/// All objects of a kind of cluster scope, page by page, sorted by name. The manifests of Modules are long, and a reply has a limit.
 pub(super) async fn list<K>(client: &Client, kind: &str) -> Result<Vec<K>, Problem>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
+{
+    pages(client).await.map_err(|error| problem(kind, &error))
+}
+
+/// All Views, as [`list`]. A cluster whose CRDs are older than this program may not have the kind; it has none.
+pub(super) async fn views(client: &Client) -> Result<Vec<View>, Problem> {
+    match pages(client).await {
+        Err(error) if is(&error, 404) => Ok(Vec::new()),
+        found => found.map_err(|error| problem("Views", &error)),
+    }
+}
+
+async fn pages<K>(client: &Client) -> Result<Vec<K>, Error>
 where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
 {
@@ -93,7 +109,7 @@ where
     let mut params = ListParams::default().limit(PAGE_OBJECTS);
     let mut found = Vec::new();
     loop {
-        let page = api.list(&params).await.map_err(|error| problem(kind, &error))?;
+        let page = api.list(&params).await?;
         found.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),

@@ -1,25 +1,25 @@
-//! The command `pintle prune`: it deletes Modules that no Reconciler uses.
+//! The command `pintle prune`: it deletes Modules that no Reconciler and no View uses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, Preconditions},
 };
-use pintle_api::{Module, Reconciler};
+use pintle_api::Module;
 use pintle_kubernetes::connect::Connect;
 
 use super::{
     get::manifest_text,
     live, output,
     problem::{CommandStatus, Problem},
-    users,
+    users::Users,
 };
 
 /// Delete Modules that are not in use
 ///
-/// A Module is in use while a Reconciler names it, has it in force, or waits for it. Such a Module is never deleted. Of the others, the
+/// A Module is in use while a Reconciler or a View names it, has it in force, or waits for it. Such a Module is never deleted. Of the others, the
 /// newest of each guest are kept, so that you can swap back to them.
 ///
 /// A Module that changes while the command runs is left alone. The ConfigMaps of a Module go with it.
@@ -72,11 +72,11 @@ async fn prune(
     dry_run: bool,
     tell: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    // The Reconcilers come last: who names a Module meanwhile is seen. Who does it later is noticed by the host, which then puts a
+    // Who uses Modules comes last: who names a Module meanwhile is seen. Who does it later is noticed by the host, which then puts a
     // finalizer on the Module; its resourceVersion changes, and the deletion is refused.
     let modules: Vec<Module> = live::list(client, "Modules").await?;
-    let reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await?;
-    let plan = plan(&modules, &reconcilers, keep);
+    let users = Users::read(client).await?;
+    let plan = plan(&modules, &users, keep);
     let api: Api<Module> = Api::all(client.clone());
     for module in &plan.delete {
         let name = module.name_any();
@@ -121,14 +121,13 @@ struct Plan<'a> {
     kept: usize,
 }
 
-/// Decides which Modules are deleted: of those that no Reconciler uses, all but the newest `keep` of each guest. What is being deleted
-/// already does not count.
-fn plan<'a>(modules: &'a [Module], reconcilers: &[Reconciler], keep: usize) -> Plan<'a> {
-    let users = users::users(reconcilers);
-    let (used, unused): (Vec<&Module>, Vec<&Module>) =
-        modules.iter().filter(|module| module.metadata.deletion_timestamp.is_none()).partition(|module| {
-            users.get(&module.name_any()).is_some_and(|users: &BTreeSet<String>| !users.is_empty())
-        });
+/// Decides which Modules are deleted: of those that nobody uses, all but the newest `keep` of each guest. What is being deleted already
+/// does not count.
+fn plan<'a>(modules: &'a [Module], users: &Users, keep: usize) -> Plan<'a> {
+    let (used, unused): (Vec<&Module>, Vec<&Module>) = modules
+        .iter()
+        .filter(|module| module.metadata.deletion_timestamp.is_none())
+        .partition(|module| users.has(&module.name_any()));
     let mut guests: BTreeMap<String, Vec<&Module>> = BTreeMap::new();
     for module in unused {
         guests.entry(guest_of(module)).or_default().push(module);
@@ -161,7 +160,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{
-        super::fixture::{self, cluster, read, reconciler},
+        super::fixture::{self, cluster, read, reconciler, view},
         *,
     };
 
@@ -183,23 +182,29 @@ mod tests {
             module("zeta", Some("web"), "2000-01-02T00:00:00Z"),
             module("shop-0.1.0", Some("shop"), "2000-01-01T00:00:00Z"),
         ]);
-        assert_eq!(names(&plan(&modules, &[], 1)), ["web-0.1.0", "zeta"]);
-        assert_eq!(names(&plan(&modules, &[], 0)), ["shop-0.1.0", "web-0.1.0", "zeta", "web-0.2.0"]);
-        let found = plan(&modules, &[], 3);
+        assert_eq!(names(&plan(&modules, &Users::default(), 1)), ["web-0.1.0", "zeta"]);
+        assert_eq!(
+            names(&plan(&modules, &Users::default(), 0)),
+            ["shop-0.1.0", "web-0.1.0", "zeta", "web-0.2.0"]
+        );
+        let found = plan(&modules, &Users::default(), 3);
         assert!(found.delete.is_empty() && found.kept == 4, "{found:?}");
     }
 
     #[test]
-    fn what_a_reconciler_wants_or_works_with_is_never_deleted_and_does_not_count_as_kept() {
+    fn what_a_reconciler_or_a_view_wants_or_works_with_is_never_deleted_and_does_not_count_as_kept() {
         let modules: Vec<Module> = read(&[
             module("web-0.1.0", Some("web"), "2000-01-01T00:00:00Z"),
             module("web-0.2.0", Some("web"), "2000-01-02T00:00:00Z"),
             module("web-0.3.0", Some("web"), "2000-01-03T00:00:00Z"),
         ]);
-        let reconcilers: Vec<Reconciler> = read(&[reconciler("web-0.3.0", Some("web-0.1.0"), &[])]);
-        let found = plan(&modules, &reconcilers, 0);
-        assert_eq!((names(&found), found.used), (vec!["web-0.2.0".to_owned()], 2));
-        assert!(plan(&modules, &reconcilers, 1).delete.is_empty());
+        let of_a_reconciler = Users::of(&read(&[reconciler("web-0.3.0", Some("web-0.1.0"), &[])]), &[]);
+        let of_a_view = Users::of(&[], &read(&[view("v", "web-0.3.0", Some("web-0.1.0"), &[])]));
+        for users in [of_a_reconciler, of_a_view] {
+            let found = plan(&modules, &users, 0);
+            assert_eq!((names(&found), found.used), (vec!["web-0.2.0".to_owned()], 2));
+            assert!(plan(&modules, &users, 1).delete.is_empty());
+        }
     }
 
     #[test]
@@ -207,9 +212,9 @@ mod tests {
         let mut going = module("web-0.2.0", Some("web"), "2000-01-02T00:00:00Z");
         going["metadata"]["deletionTimestamp"] = json!("2000-01-03T00:00:00Z");
         let modules: Vec<Module> = read(&[module("web-0.1.0", Some("web"), "2000-01-01T00:00:00Z"), going]);
-        let found = plan(&modules, &[], 1);
+        let found = plan(&modules, &Users::default(), 1);
         assert!(found.delete.is_empty() && found.kept == 1, "{found:?}");
-        assert_eq!(names(&plan(&modules, &[], 0)), ["web-0.1.0"]);
+        assert_eq!(names(&plan(&modules, &Users::default(), 0)), ["web-0.1.0"]);
     }
 
     #[test]
@@ -237,7 +242,9 @@ mod tests {
             fixture::module("web-0.1.0", None),
             fixture::module("web-0.2.0", None),
             fixture::module("web-0.3.0", None),
+            fixture::module("web-0.0.1", None),
             reconciler("web-0.3.0", None, &[]),
+            view("v", "web-0.0.1", None, &[]),
         ];
         let (_server, client) = cluster(&objects);
         let mut told = String::new();
@@ -246,14 +253,14 @@ mod tests {
             Ok(())
         };
         prune(&client, 1, true, &mut tell).await.unwrap();
-        assert_eq!(left(&client).await, ["web-0.1.0", "web-0.2.0", "web-0.3.0"]);
+        assert_eq!(left(&client).await, ["web-0.0.1", "web-0.1.0", "web-0.2.0", "web-0.3.0"]);
         prune(&client, 1, false, &mut tell).await.unwrap();
-        assert_eq!(left(&client).await, ["web-0.2.0", "web-0.3.0"]);
+        assert_eq!(left(&client).await, ["web-0.0.1", "web-0.2.0", "web-0.3.0"]);
         prune(&client, 1, false, &mut tell).await.unwrap();
         assert_eq!(
             told,
             "module.pintle.dev/web-0.1.0 deleted (dry run)\nmodule.pintle.dev/web-0.1.0 deleted\n\
-             no Module is deleted: 1 in use, 1 not in use and kept\n"
+             no Module is deleted: 2 in use, 1 not in use and kept\n"
         );
     }
     /// The version that was read is part of the deletion.

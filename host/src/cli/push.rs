@@ -1,7 +1,6 @@
 //! The command `pintle push`: it uploads a guest to a cluster as a Module.
 
 use std::{
-    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,7 +11,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use pintle_api::{self as api, Module, ModuleObjects, Reconciler};
+use pintle_api::{self as api, Module, ModuleObjects, ModuleUser};
 use pintle_kubernetes::connect::Connect;
 use pintle_offline as offline;
 use pintle_wit::{names, syntax};
@@ -23,7 +22,7 @@ use super::{
     live::{self, FIELD_MANAGER, Progress},
     module, output,
     problem::{CommandStatus, Problem},
-    users,
+    users::Users,
 };
 
 /// What helps when the namespace for the ConfigMaps is not there.
@@ -143,9 +142,9 @@ impl Push {
     }
 
     async fn going(&self, client: &Client, module: &Module) -> Problem {
-        // Who may not list Reconcilers is told without their names.
-        let reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await.unwrap_or_default();
-        let used_by = users::users(&reconcilers).remove(&self.name).unwrap_or_default();
+        // Who may not list Reconcilers or Views is told without their names.
+        let users = Users::read(client).await.unwrap_or_default();
+        let used_by: Vec<&ModuleUser> = users.of_module(&self.name).collect();
         going(module, &used_by)
     }
 
@@ -213,14 +212,13 @@ impl Push {
 }
 
 /// What is said of a Module that is being deleted: until when it is there, and what to do.
-fn going(module: &Module, used_by: &BTreeSet<String>) -> Problem {
+fn going(module: &Module, used_by: &[&ModuleUser]) -> Problem {
     let name = module.name_any();
     let wait = format!("kubectl wait --for=delete module.pintle.dev/{name} && pintle push {name} FILE");
-    let names: Vec<&str> = used_by.iter().map(String::as_str).collect();
-    if let [first, ..] = names[..] {
-        let names = names.join(", ");
+    if let [first, ..] = used_by {
+        let names = ModuleUser::listed(used_by.iter().copied());
         return Problem::new(format!(
-            "Module {name} is being deleted and is in use by Reconciler {names}; it goes when no Reconciler uses it any more"
+            "Module {name} is being deleted and is in use by {names}; it goes when no Reconciler or View uses it any more"
         ))
         .hint(format!(
             "push under another name; or: pintle swap {first} ANOTHER-MODULE, and then: {wait}"
@@ -229,7 +227,7 @@ fn going(module: &Module, used_by: &BTreeSet<String>) -> Problem {
     let finalizers = module.finalizers();
     let until = match finalizers.iter().any(|finalizer| finalizer != names::FINALIZER_IN_USE) {
         true => format!("its finalizers are removed: {}", finalizers.join(", ")),
-        false => "the host has seen that no Reconciler uses it".into(),
+        false => "the host has seen that no Reconciler or View uses it".into(),
     };
     Problem::new(format!("Module {name} is being deleted; it goes when {until}"))
         .hint(format!("push under another name; or: {wait}"))
@@ -290,16 +288,19 @@ mod tests {
             module["metadata"]["finalizers"] = json!(finalizers);
             serde_json::from_value::<Module>(module).unwrap()
         };
-        let used_by = BTreeSet::from(["shop".to_owned(), "web".to_owned()]);
+        let (shop, llamas) = (ModuleUser::Reconciler("shop".into()), ModuleUser::View("llamas".into()));
         assert_eq!(
-            going(&module(&[names::FINALIZER_IN_USE]), &used_by).to_string(),
-            "error: Module web-0.1.0 is being deleted and is in use by Reconciler shop, web; it goes when no Reconciler uses it any \
-             more\nhint: push under another name; or: pintle swap shop ANOTHER-MODULE, and then: kubectl wait --for=delete \
+            going(&module(&[names::FINALIZER_IN_USE]), &[&shop, &llamas]).to_string(),
+            "error: Module web-0.1.0 is being deleted and is in use by Reconciler shop, View llamas; it goes when no Reconciler or View \
+             uses it any more\nhint: push under another name; or: pintle swap shop ANOTHER-MODULE, and then: kubectl wait --for=delete \
              module.pintle.dev/web-0.1.0 && pintle push web-0.1.0 FILE\n"
         );
-        let unused = |finalizers: &[&str]| going(&module(finalizers), &BTreeSet::new()).to_string();
+        let of_a_view = going(&module(&[names::FINALIZER_IN_USE]), &[&llamas]).to_string();
+        assert!(of_a_view.contains("or: pintle swap view/llamas ANOTHER-MODULE, and then"), "{of_a_view}");
+        let unused = |finalizers: &[&str]| going(&module(finalizers), &[]).to_string();
         assert!(
-            unused(&[names::FINALIZER_IN_USE]).contains("when the host has seen that no Reconciler uses it")
+            unused(&[names::FINALIZER_IN_USE])
+                .contains("when the host has seen that no Reconciler or View uses it")
         );
         assert!(unused(&["a.io/b"]).contains("it goes when its finalizers are removed: a.io/b\n"));
     }

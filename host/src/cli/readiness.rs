@@ -24,9 +24,18 @@ pub(super) struct Readiness {
 impl Readiness {
     /// Reads the conditions of an object. A condition about an earlier generation says nothing of the object as it is now.
     pub(super) fn of(conditions: &[Condition], generation: Option<i64>) -> Self {
+        Self::said_by("host", conditions, generation)
+    }
+
+    /// The same of a View, of which the gateway says it.
+    pub(super) fn of_view(conditions: &[Condition], generation: Option<i64>) -> Self {
+        Self::said_by("gateway", conditions, generation)
+    }
+
+    fn said_by(who: &str, conditions: &[Condition], generation: Option<i64>) -> Self {
         let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
         let Some(ready) = find(READY) else {
-            return Self { message: "no host has said anything of it yet".into(), ..Self::default() };
+            return Self { message: format!("no {who} has said anything of it yet"), ..Self::default() };
         };
         let said = Self {
             status: ready.status,
@@ -39,7 +48,7 @@ impl Readiness {
         let is_older = |now: &i64| ready.observed_generation.is_some_and(|seen| seen < *now);
         match generation.filter(is_older) {
             Some(now) => Self {
-                message: format!("the host has not looked at generation {now} yet; before: {}", said.why()),
+                message: format!("the {who} has not looked at generation {now} yet; before: {}", said.why()),
                 told: true,
                 ..Self::default()
             },
@@ -97,5 +106,6 @@ mod tests {
     fn an_object_without_conditions_says_so() {
         let silent = read(&json!({}));
         assert!(!silent.told && silent.why() == "no host has said anything of it yet", "{silent:?}");
+        assert_eq!(Readiness::of_view(&[], None).why(), "no gateway has said anything of it yet");
     }
 }

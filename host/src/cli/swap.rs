@@ -192,7 +192,7 @@ impl Swap {
                 // Who may not list Reconcilers is told without their names.
                 let known = reconcilers.list(&ListParams::default()).await;
                 let known = known.map(|list| list.items).unwrap_or_default();
-                Err(users::no_reconciler(&self.reconciler, &known))
+                Err(users::missing(&self.reconciler, &known))
             }
             Err(error) => Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
         }

@@ -1,67 +1,107 @@
-//! Which Reconcilers use a Module, and what is said of one that does not exist.
+//! Who uses a Module, and what is said of a user that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube::ResourceExt;
-use pintle_api::Reconciler;
+use kube::{Client, Resource, ResourceExt};
+use pintle_api::{ModuleUser, Reconciler, View};
 use pintle_schema::nearest::did_you_mean;
 
-use super::problem::Problem;
+use super::{live, problem::Problem};
 
-/// What is said where there is no Reconciler of a name: the names that are like it, and how to see all of them.
-pub(super) fn no_reconciler(name: &str, reconcilers: &[Reconciler]) -> Problem {
-    let names: Vec<String> = reconcilers.iter().map(ResourceExt::name_any).collect();
-    let meant = did_you_mean(name, names.iter().map(String::as_str));
-    Problem::new(format!("there is no Reconciler {name}{meant}"))
-        .hint("see which there are with: pintle get reconcilers")
-}
+/// Who uses each Module, by its name. A Module that is not named is used by nobody.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Users(BTreeMap<String, BTreeSet<ModuleUser>>);
 
-/// The Reconcilers that use a Module, by its name: they want it, have it in force, or it is their candidate. As long as there is one, the
-/// host keeps the Module from being deleted.
-pub(super) fn users(reconcilers: &[Reconciler]) -> BTreeMap<String, BTreeSet<String>> {
-    let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for reconciler in reconcilers {
-        let status = reconciler.status.as_ref();
-        let active = status.and_then(|status| status.active.as_ref()).map(|active| &active.module);
-        let candidate =
-            status.and_then(|status| status.candidate.as_ref()).map(|candidate| &candidate.module);
-        for module in [Some(&reconciler.spec.module), active, candidate].into_iter().flatten() {
-            users.entry(module.clone()).or_default().insert(reconciler.name_any());
+impl Users {
+    /// The Reconcilers and Views that use Modules: they want one, have it in force, or it is their candidate. As long as there is one, the
+    /// host keeps the Module from being deleted.
+    pub(super) fn of(reconcilers: &[Reconciler], views: &[View]) -> Self {
+        let mut users = Self::default();
+        for reconciler in reconcilers {
+            users.add(reconciler.modules(), &ModuleUser::Reconciler(reconciler.name_any()));
+        }
+        for view in views {
+            users.add(view.modules(), &ModuleUser::View(view.name_any()));
+        }
+        users
+    }
+
+    /// Asks the cluster who uses Modules.
+    ///
+    /// # Errors
+    /// When Reconcilers or Views cannot be listed: then it is not known who uses a Module.
+    pub(super) async fn read(client: &Client) -> Result<Self, Problem> {
+        let reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await?;
+        Ok(Self::of(&reconcilers, &live::views(client).await?))
+    }
+
+    fn add(&mut self, modules: BTreeSet<&str>, user: &ModuleUser) {
+        for module in modules {
+            self.0.entry(module.to_owned()).or_default().insert(user.clone());
         }
     }
-    users
+
+    /// Who uses a Module: Reconcilers first.
+    pub(super) fn of_module(&self, module: &str) -> impl Iterator<Item = &ModuleUser> {
+        self.0.get(module).into_iter().flatten()
+    }
+
+    /// Whether somebody uses a Module.
+    pub(super) fn has(&self, module: &str) -> bool {
+        self.of_module(module).next().is_some()
+    }
+}
+
+/// What is said where there is no object of a name, among all of its kind: the names that are like it, and how to see all of them.
+pub(super) fn missing<K: Resource<DynamicType = ()>>(name: &str, all: &[K]) -> Problem {
+    let kind = K::kind(&());
+    let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
+    let meant = did_you_mean(name, names.iter().map(String::as_str));
+    Problem::new(format!("there is no {kind} {name}{meant}"))
+        .hint(format!("see which there are with: pintle get {}", K::plural(&())))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use serde_json::json;
+    use super::{
+        super::fixture::{self, cluster, read, reconciler, view},
+        *,
+    };
 
     #[test]
-    fn a_reconciler_that_does_not_exist_is_told_with_the_names_that_are_like_it() {
-        let all = super::super::fixture::read::<Reconciler>(&[json!({
-            "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "darkroom"},
-            "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": "m"}
-        })]);
-        assert_eq!(
-            no_reconciler("darkrom", &all).to_string(),
-            "error: there is no Reconciler darkrom; did you mean darkroom?\n\
-             hint: see which there are with: pintle get reconcilers\n"
+    fn what_does_not_exist_is_told_with_the_names_that_are_like_it() {
+        let reconcilers: Vec<Reconciler> = read(&[reconciler("m", None, &[])]);
+        let told = missing("x", &reconcilers).to_string();
+        assert!(
+            told.starts_with("error: there is no Reconciler x\nhint: see which there are with"),
+            "{told}"
         );
-        assert!(no_reconciler("x", &all).to_string().starts_with("error: there is no Reconciler x\n"));
+        let views: Vec<View> = read(&[view("llamas", "m", None, &[])]);
+        assert_eq!(
+            missing("lamas", &views).to_string(),
+            "error: there is no View lamas; did you mean llamas?\n\
+             hint: see which there are with: pintle get views\n"
+        );
     }
 
     #[test]
-    fn a_module_is_used_by_who_wants_it_has_it_in_force_or_loads_it() {
-        let read = |value| serde_json::from_value::<Reconciler>(value).unwrap();
-        let all = [read(
-            json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "r"},
-            "spec": {"for": {"apiVersion": "a.io/v1", "kind": "A"}, "module": "new"},
-            "status": {"active": {"module": "old", "digest": "d", "since": ""},
-                "candidate": {"module": "middle", "reason": "Loading", "message": ""}}}),
-        )];
-        let found = users(&all);
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["middle", "new", "old"]);
-        assert!(found.values().all(|by| by.iter().eq(["r"])));
+    fn reconcilers_and_views_use_what_they_want_and_what_they_have_in_force() {
+        let reconcilers: Vec<Reconciler> = read(&[reconciler("new", Some("old"), &[])]);
+        let views: Vec<View> = read(&[view("r", "new", Some("other"), &[])]);
+        let users = Users::of(&reconcilers, &views);
+        let of = |module: &str| users.of_module(module).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!([of("new"), of("old"), of("other")], [vec!["r", "view/r"], vec!["r"], vec!["view/r"]]);
+        assert!(users.has("other") && !users.has("r"));
+    }
+
+    #[tokio::test]
+    async fn a_cluster_without_the_kind_view_has_no_views() {
+        let (server, client) = cluster(&[reconciler("m", None, &[])]);
+        assert!(Users::read(&client).await.unwrap().has("m"));
+        let crd = fixture::crd_named("views.pintle.dev");
+        let cascade = pintle_simulator::Cascade::Background;
+        server.act("test", &pintle_simulator::Act::Delete { target: crd, cascade }).unwrap();
+        assert!(live::views(&client).await.unwrap().is_empty());
+        assert!(Users::read(&client).await.unwrap().has("m"));
     }
 }

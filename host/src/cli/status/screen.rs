@@ -1,10 +1,8 @@
 //! What `pintle status` shows, and in which order.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::Timestamp;
 use kube::ResourceExt;
-use pintle_api::{Module, Reconciler};
+use pintle_api::{Module, ModuleUser, Reconciler, View};
 use pintle_core::{
     reasons::{self, Object},
     text,
@@ -13,11 +11,12 @@ use pintle_wit::{Condition, ConditionStatus};
 
 use super::super::{
     get::manifest_text,
-    host::Host,
+    host::{Gateway, Host},
     output,
     readiness::Readiness,
     roots::{self, Root, Unread},
     table::{Table, age, wrapped},
+    users::Users,
 };
 
 /// How many roots are shown with everything else.
@@ -31,12 +30,16 @@ const MESSAGE_BYTES: usize = 300;
 pub(super) struct Seen {
     /// The host.
     pub(super) host: Host,
+    /// The gateway, if there are Views that it should serve.
+    pub(super) gateway: Option<Gateway>,
     /// The Reconcilers, sorted by name.
     pub(super) reconcilers: Vec<Reconciler>,
+    /// The Views, sorted by name.
+    pub(super) views: Vec<View>,
     /// The Modules, sorted by name.
     pub(super) modules: Vec<Module>,
-    /// The Reconcilers that use a Module, by its name.
-    pub(super) users: BTreeMap<String, BTreeSet<String>>,
+    /// Who uses the Modules.
+    pub(super) users: Users,
     /// The roots of the Reconcilers.
     pub(super) roots: Vec<Root>,
     /// The kinds of roots that could not be read.
@@ -48,15 +51,17 @@ pub(super) struct Seen {
 pub(super) enum What {
     /// Everything, on one screen.
     Everything,
-    /// One Reconciler, with all of its roots that are not ready.
-    Reconciler,
+    /// One Reconciler, with all of its roots that are not ready, or one View.
+    One,
 }
 
 /// What is shown.
 #[derive(Debug)]
 pub(super) struct Screen {
+    what: What,
     host: Vec<[String; 2]>,
     reconcilers: Table,
+    views: Table,
     modules: Table,
     unused: usize,
     roots: Table,
@@ -76,6 +81,10 @@ pub(super) fn of(seen: &Seen, what: What, now: Timestamp) -> Screen {
     if !works {
         next.0.push(("no host".into(), without_host(&seen.host)));
     }
+    let gateway_works = seen.gateway.as_ref().is_none_or(Gateway::works);
+    if let Some(gateway) = seen.gateway.as_ref().filter(|_| !gateway_works) {
+        next.0.push(("no gateway".into(), gateway.remedy()));
+    }
     let not_ready = not_ready(seen);
     let all_ready = |conditions: &[Condition], generation| Readiness::of(conditions, generation).is_ready();
     let modules_ready = seen.modules.iter().all(|module| {
@@ -87,18 +96,32 @@ pub(super) fn of(seen: &Seen, what: What, now: Timestamp) -> Screen {
                 && roots_ready(reconciler).is_none_or(|roots| roots.status == ConditionStatus::True)
         })
     });
+    let views_ready = seen.views.iter().all(|view| {
+        readiness_of_view(view).is_ready()
+            && registered(view).is_none_or(|registered| registered.status == ConditionStatus::True)
+    });
     let reconcilers = reconcilers(seen, what, &mut next);
+    let views = views(seen, what, &mut next);
     let (modules, unused) = modules(seen, what, &mut next);
+    let mut host = seen.host.lines(now);
+    host.extend(seen.gateway.as_ref().map(Gateway::line));
     Screen {
-        host: seen.host.lines(now),
+        what,
+        host,
         reconcilers,
+        views,
         modules,
         unused,
         roots: blocking(&not_ready, &seen.reconcilers, what, &mut next, now),
         not_ready: (not_ready.len(), seen.roots.len()),
         unread: seen.unread.iter().map(Unread::text).collect(),
         next: next.0,
-        is_well: works && modules_ready && reconcilers_ready && not_ready.is_empty(),
+        is_well: works
+            && gateway_works
+            && modules_ready
+            && reconcilers_ready
+            && views_ready
+            && not_ready.is_empty(),
     }
 }
 
@@ -110,17 +133,21 @@ impl Screen {
             text.push('\n');
             text.push_str(&part);
         };
-        if self.reconcilers.is_empty() {
-            part("There are no Reconcilers.\n".into());
-        } else {
-            part(self.reconcilers.text(width));
+        match (self.reconcilers.is_empty(), self.what) {
+            (true, What::Everything) => part("There are no Reconcilers.\n".into()),
+            // It is a View.
+            (true, What::One) => {}
+            (false, _) => part(self.reconcilers.text(width)),
+        }
+        if !self.views.is_empty() {
+            part(self.views.text(width));
         }
         let mut modules = match self.modules.is_empty() {
-            true => "No Reconciler uses a Module.\n".into(),
+            true => "No Module is in use.\n".into(),
             false => self.modules.text(width),
         };
         if self.unused > 0 {
-            modules.push_str(&format!("and {} that no Reconciler uses: pintle get modules\n", self.unused));
+            modules.push_str(&format!("and {} that nobody uses: pintle get modules\n", self.unused));
         }
         part(modules);
         if !self.unread.is_empty() {
@@ -159,11 +186,15 @@ impl Screen {
 struct Next(Vec<(String, String)>);
 
 impl Next {
-    /// Adds what helps against a reason. The commands in it are for this Reconciler, where there is one.
-    fn about(&mut self, reason: &str, object: Object, reconciler: Option<&str>) {
+    /// Adds what helps against a reason. The commands in it are for this Reconciler or View, where there is one.
+    fn about(&mut self, reason: &str, object: Object, of: Option<&ModuleUser>) {
         let known = reasons::ALL.iter().find(|known| known.name == reason && known.on.contains(&object));
         let Some(known) = known else { return };
-        let remedy = known.remedy.replace("RECONCILER", reconciler.unwrap_or("RECONCILER"));
+        let remedy = match of {
+            Some(ModuleUser::Reconciler(name)) => known.remedy.replace("RECONCILER", name),
+            Some(view @ ModuleUser::View(_)) => known.remedy.replace("view/NAME", &view.to_string()),
+            None => known.remedy.to_owned(),
+        };
         let advice = (reason.to_owned(), remedy);
         if !self.0.contains(&advice) {
             self.0.push(advice);
@@ -199,7 +230,7 @@ fn with_whole_commands(text: &str, width: usize) -> String {
 fn message(text: &str, what: What) -> String {
     match what {
         What::Everything => shortened(text),
-        What::Reconciler => text.into(),
+        What::One => text.into(),
     }
 }
 
@@ -253,8 +284,9 @@ fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
             status.roots.as_ref().map_or_else(String::new, |roots| count(roots).to_string())
         };
         let roots = roots_ready(reconciler);
+        let of = ModuleUser::Reconciler(name.clone());
         table.row([
-            name.clone(),
+            name,
             readiness.status.as_str().into(),
             status.active.as_ref().map(|active| active.module.clone()).unwrap_or_default(),
             count(|roots| roots.total),
@@ -264,12 +296,54 @@ fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
         ]);
         if !readiness.is_ready() {
             table.below(&message(&readiness.why(), what));
-            next.about(&readiness.reason, Object::Reconciler, Some(&name));
+            next.about(&readiness.reason, Object::Reconciler, Some(&of));
         }
         if let Some(roots) = roots.filter(|roots| roots.status != ConditionStatus::True) {
             table.below(&message(&roots.message, what));
             // Its reason is that of a root. A root at which the host has not looked yet may have none of its own.
-            next.about(&roots.reason, Object::Root, Some(&name));
+            next.about(&roots.reason, Object::Root, Some(&of));
+        }
+    }
+    table
+}
+
+fn readiness_of_view(view: &View) -> Readiness {
+    let conditions = view.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    Readiness::of_view(conditions, view.metadata.generation)
+}
+
+/// Whether the API server sends requests for a View to the gateway.
+fn registered(view: &View) -> Option<&Condition> {
+    let conditions = &view.status.as_ref()?.conditions;
+    conditions.iter().find(|condition| condition.r#type == reasons::REGISTERED)
+}
+
+fn views(seen: &Seen, what: What, next: &mut Next) -> Table {
+    let mut table = Table::new(&["VIEW", "READY", "MODULE", "RESOURCE", "REGISTERED"]);
+    for view in &seen.views {
+        let status = view.status.as_ref();
+        let active = status.and_then(|status| status.active.as_ref());
+        let served = status.and_then(|status| status.served.as_ref());
+        let resource = served.map(|served| {
+            let group = served.api_version.split('/').next().unwrap_or_default();
+            format!("{}.{group}", served.plural)
+        });
+        let (readiness, registered) = (readiness_of_view(view), registered(view));
+        let of = ModuleUser::View(view.name_any());
+        table.row([
+            view.name_any(),
+            readiness.status.as_str().into(),
+            active.map(|active| active.module.clone()).unwrap_or_default(),
+            resource.unwrap_or_default(),
+            registered.map_or_else(String::new, |registered| registered.status.as_str().into()),
+        ]);
+        if !readiness.is_ready() {
+            table.below(&message(&readiness.why(), what));
+            next.about(&readiness.reason, Object::View, Some(&of));
+        }
+        if let Some(not) = registered.filter(|registered| registered.status != ConditionStatus::True) {
+            table.below(&message(&format!("{}: {}", not.reason, not.message), what));
+            next.about(&not.reason, Object::View, Some(&of));
         }
     }
     table
@@ -283,7 +357,7 @@ fn modules(seen: &Seen, what: What, next: &mut Next) -> (Table, usize) {
         let name = module.name_any();
         let status = module.status.clone().unwrap_or_default();
         let readiness = Readiness::of(&status.conditions, module.metadata.generation);
-        let users: Vec<&str> = seen.users.get(&name).into_iter().flatten().map(String::as_str).collect();
+        let users: Vec<&ModuleUser> = seen.users.of_module(&name).collect();
         let is_deleting = module.metadata.deletion_timestamp.is_some();
         if users.is_empty() && readiness.is_ready() && !is_deleting {
             unused += 1;
@@ -294,17 +368,21 @@ fn modules(seen: &Seen, what: What, next: &mut Next) -> (Table, usize) {
             readiness.status.as_str().into(),
             manifest_text(module, "name"),
             manifest_text(module, "version"),
-            users.join(","),
+            users.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
         ]);
         if !readiness.is_ready() {
             table.below(&message(&readiness.why(), what));
             next.about(&readiness.reason, Object::Module, None);
         }
         if is_deleting {
-            table.below("It is being deleted, and goes when no Reconciler uses it any more.");
+            table.below("It is being deleted, and goes when no Reconciler or View uses it any more.");
         }
-        for user in users.iter().filter(|_| is_deleting) {
-            next.about(reasons::USED_BY_RECONCILER, Object::Module, Some(user));
+        for user in users.into_iter().filter(|_| is_deleting) {
+            let reason = match user {
+                ModuleUser::Reconciler(_) => reasons::USED_BY_RECONCILER,
+                ModuleUser::View(_) => reasons::USED_BY_VIEW,
+            };
+            next.about(reason, Object::Module, Some(user));
         }
     }
     (table, unused)
@@ -319,7 +397,7 @@ fn blocking(
 ) -> Table {
     let shown = match what {
         What::Everything => ROOTS_SHOWN,
-        What::Reconciler => usize::MAX,
+        What::One => usize::MAX,
     };
     let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "READY", "REASON", "FOR"]);
     for root in not_ready.iter().take(shown) {
@@ -334,7 +412,8 @@ fn blocking(
         ]);
         table.below(&message(&readiness.message, what));
         let of = reconcilers.iter().find(|reconciler| roots::is_of(root, reconciler));
-        next.about(&readiness.reason, Object::Root, of.map(ResourceExt::name_any).as_deref());
+        let of = of.map(|reconciler| ModuleUser::Reconciler(reconciler.name_any()));
+        next.about(&readiness.reason, Object::Root, of.as_ref());
     }
     table
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        fixture::{cluster, condition, module, namespace, reconciler, root},
+        fixture::{cluster, condition, module, namespace, read, reconciler, root, view},
         readiness::Readiness,
     },
     *,
@@ -59,7 +59,7 @@ r            True    web-0.1.0   3       1             2         Succeeded
 
 MODULE      READY   GUEST   VERSION   USED BY
 web-0.1.0   True    web     0.1.0     r
-and 1 that no Reconciler uses: pintle get modules
+and 1 that nobody uses: pintle get modules
 
 Everything is ready.
 "
@@ -119,7 +119,7 @@ async fn with_everything_else_ten_roots_are_shown_and_for_one_reconciler_all() {
     let (rows, words, text) = shown(What::Everything);
     assert!(text.contains("12 of 12 roots are not ready; the first 10 are:"), "{text}");
     assert!(rows == 10 && words < 10 * 61, "{rows} {words}");
-    let (rows, words, text) = shown(What::Reconciler);
+    let (rows, words, text) = shown(What::One);
     assert!(rows == 12 && words == 1200 && text.contains("12 of 12 roots are not ready:"), "{rows} {words}");
 }
 
@@ -202,14 +202,22 @@ async fn a_module_that_is_refused_or_goes_is_shown_although_nobody_uses_it() {
         "{text}"
     );
     assert!(text.contains("  It is being deleted") && !text.contains("UsedByReconciler"), "{text}");
-    seen.users.insert("going".into(), ["blog".to_owned(), "shop".to_owned()].into());
+    let mut used = reconciler("going", None, &[]);
+    used["metadata"]["name"] = json!("blog");
+    seen.users = Users::of(
+        &read(&[used, reconciler("going", None, &[])]),
+        &read(&[view("llamas", "going", None, &[])]),
+    );
     let text = screen::of(&seen, What::Everything, now()).text(200);
-    for user in ["blog", "shop"] {
+    assert!(text.contains("0.1.0     blog,r,view/llamas\n"), "{text}");
+    for user in ["blog", "r"] {
         let remedy = format!(
             "UsedByReconciler: Swap that Reconciler to another module: `pintle swap {user} ANOTHER-MODULE`."
         );
         assert!(text.contains(&remedy), "{text}");
     }
+    let remedy = "UsedByView: Swap that View to another module: `pintle swap view/llamas ANOTHER-MODULE`.";
+    assert!(text.contains(remedy), "{text}");
 }
 
 #[tokio::test]
@@ -224,7 +232,7 @@ async fn roots_that_cannot_be_read_are_named_and_a_missing_reconciler_too() {
     );
     assert!(text.ends_with("Everything that can be read is ready.\n"), "{text}");
     let (_server, client) = cluster(&[]);
-    let problem = look(&client, "pintle-system", Some("x")).await.unwrap_err().to_string();
+    let problem = look(&client, "pintle-system", Some(&"x".into())).await.unwrap_err().to_string();
     assert!(
         problem.contains("there is no Reconciler x\nhint: see which there are with: pintle get"),
         "{problem}"
@@ -243,4 +251,103 @@ async fn a_root_that_says_nothing_blocks_unless_its_reconciler_says_that_all_are
     assert!(screen::of(&silent, What::Everything, now()).is_well);
     let blocked = screen::of(&seen(&objects("False")).await, What::Everything, now()).text(80);
     assert!(blocked.contains("silent   Unknown   <none>   <none>\n  no host has said anything"), "{blocked}");
+}
+
+fn gateway(ready: i32) -> Value {
+    let container = json!({"name": "pintle-gateway", "image": "pintle:0.1.0"});
+    let labels = json!({"app": "gateway"});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "pintle-gateway", "namespace": "pintle-system"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template},
+        "status": {"readyReplicas": ready}})
+}
+
+fn serving(name: &str, more: &[Value]) -> Value {
+    let ready = condition("Ready", "True", "Serving", "module farm-0.1.0 is in force");
+    view(name, "farm-0.1.0", Some("farm-0.1.0"), &[&[ready], more].concat())
+}
+
+#[tokio::test]
+async fn views_are_shown_with_their_gateway() {
+    let available = condition("Registered", "True", "Available", "");
+    let seen = seen(&[
+        module("farm-0.1.0", Some("farm")),
+        serving("farmpods", &[]),
+        serving("llamas", &[available]),
+        gateway(1),
+    ])
+    .await;
+    let screen = screen::of(&seen, What::Everything, now());
+    let text = screen.text(80);
+    assert!(screen.is_well, "{text}");
+    assert_eq!(
+        text,
+        "Host      host-1 has led for 10m; it renewed its Lease 2s ago
+Gateway   1 of 2 Pods are ready; image pintle:0.1.0
+
+There are no Reconcilers.
+
+VIEW       READY   MODULE       RESOURCE        REGISTERED
+farmpods   True    farm-0.1.0   farmpods.b.io   <none>
+llamas     True    farm-0.1.0   llamas.b.io     True
+
+MODULE       READY   GUEST   VERSION   USED BY
+farm-0.1.0   True    farm    0.1.0     view/farmpods,view/llamas
+
+Everything is ready.
+"
+    );
+}
+
+#[tokio::test]
+async fn a_view_that_nobody_reaches_is_shown_with_why_and_what_to_do() {
+    let stalled = stalled("GroupTaken", "a CRD serves the group b.io");
+    let missing = condition("Registered", "False", "APIServiceMissing", "there is no APIService v1.b.io");
+    let seen = seen(&[
+        module("farm-0.1.0", Some("farm")),
+        view("farmpods", "farm-0.1.0", None, &stalled),
+        serving("llamas", &[missing]),
+        view("silent", "farm-0.1.0", None, &[]),
+    ])
+    .await;
+    let screen = screen::of(&seen, What::Everything, now());
+    assert!(!screen.is_well);
+    let text = screen.text(120);
+    for part in [
+        "Gateway   not installed: the namespace pintle-system has no Deployment pintle-gateway\n",
+        "farmpods   False     <none>       <none>        <none>\n  GroupTaken: a CRD serves the group b.io\n",
+        "llamas     True      farm-0.1.0   llamas.b.io   False\n  APIServiceMissing: there is no APIService v1.b.io\n",
+        "silent     Unknown   <none>       <none>        <none>\n  no gateway has said anything of it yet\n",
+        "  no gateway: Install it: `kubectl apply --server-side -f deploy/gateway.yaml`.",
+        "  GroupTaken: A view needs a group of its own.",
+        "  APIServiceMissing: Apply what `pintle rbac view/llamas` prints.\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn of_one_view_everything_else_is_left_out() {
+    let objects = [
+        namespace("pintle-system"),
+        lease(),
+        gateway(0),
+        module("web-0.1.0", Some("web")),
+        module("farm-0.1.0", Some("farm")),
+        reconciler("web-0.1.0", None, &[]),
+        serving("farmpods", &[]),
+        serving("llamas", &[]),
+    ];
+    let (_server, client) = cluster(&objects);
+    let of = async |only: &str| look(&client, "pintle-system", Some(&only.into())).await;
+    let seen = of("view/llamas").await.unwrap();
+    let text = screen::of(&seen, What::One, now()).text(80);
+    assert!(text.contains("llamas   True    farm-0.1.0") && !text.contains("farmpods   True"), "{text}");
+    assert!(!text.contains("RECONCILER") && !text.contains("no Reconcilers") && !text.contains("web-0.1.0"));
+    assert!(text.contains("no gateway: see why no Pod of the gateway is ready:"), "{text}");
+    let seen = of("r").await.unwrap();
+    assert!(seen.views.is_empty() && seen.gateway.is_none(), "the gateway has no part in a Reconciler");
+    let problem = of("view/lamas").await.unwrap_err().to_string();
+    assert!(problem.contains("there is no View lamas; did you mean llamas?\n"), "{problem}");
 }

@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    coordination::v1::{Lease, LeaseSpec},
-};
-use kube::{Api, Client};
+use jiff::Timestamp;
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
 use serde::Serialize;
 
-use super::super::{live, problem::Problem};
+use super::super::{host, live, problem::Problem};
 
 /// How long a cluster may take to tell.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The name of the host's Deployment, of the container in it, and of the Lease by which one host leads.
-const NAME: &str = "pintle";
 
 /// What a cluster tells, or why it does not.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,7 +63,7 @@ impl Cluster {
         let server =
             client.apiserver_version().await.map_err(|error| live::problem("the API server", &error))?;
         self.version = Some(server.git_version);
-        self.host = Some(host(client, namespace).await?);
+        self.host = Some(told(&host::Host::read(&client, namespace).await, clock::now())?);
         Ok(())
     }
 
@@ -93,34 +85,35 @@ impl Cluster {
     }
 }
 
-async fn host(client: Client, namespace: &str) -> Result<Host, Problem> {
-    let about = |kind: &str| format!("{kind} {namespace}/{NAME}");
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let deployment =
-        deployments.get_opt(NAME).await.map_err(|error| live::problem(about("Deployment"), &error))?;
-    let leases: Api<Lease> = Api::namespaced(client, namespace);
-    let lease = leases.get_opt(NAME).await.map_err(|error| live::problem(about("Lease"), &error))?;
-    if deployment.is_none() && lease.is_none() {
+/// What the host's Deployment and Lease tell.
+///
+/// # Errors
+/// When one of them cannot be read, or when there is neither.
+fn told(read: &host::Host, now: Timestamp) -> Result<Host, Problem> {
+    let namespace = &read.namespace;
+    let about = |kind: &str, why: &String| {
+        Problem::new(format!("{kind} {namespace}/{} cannot be read: {why}", host::NAME))
+    };
+    let deployment = read.deployment.as_ref().map_err(|why| about("Deployment", why))?;
+    read.lease.as_ref().map_err(|why| about("Lease", why))?;
+    if !read.is_installed() {
         return Err(Problem::new(format!(
-            "there is neither a Deployment nor a Lease {namespace}/{NAME}; if the host is in another namespace, set --namespace"
+            "there is neither a Deployment nor a Lease {namespace}/{}; if the host is in another namespace, set --namespace",
+            host::NAME
         )));
     }
-    Ok(Host::of(deployment.as_ref(), lease.and_then(|lease| lease.spec).as_ref(), clock::now()))
+    let pods = deployment.as_ref().map(|deployment| host::Pods::of(deployment, host::NAME));
+    Ok(Host::of(pods.unwrap_or_default(), read.leader(now)))
 }
 
 impl Host {
-    fn of(deployment: Option<&Deployment>, lease: Option<&LeaseSpec>, now: Timestamp) -> Self {
-        let spec = deployment.and_then(|deployment| deployment.spec.as_ref());
-        let containers = spec.and_then(|spec| spec.template.spec.as_ref()).map(|pod| &pod.containers[..]);
-        let container = containers.and_then(|all| all.iter().find(|one| one.name == NAME).or(all.first()));
-        let image = container.and_then(|container| container.image.clone());
-        let status = deployment.and_then(|deployment| deployment.status.as_ref());
+    fn of(pods: host::Pods, leader: Option<&str>) -> Self {
         Self {
-            version: image.as_deref().and_then(tag).map(str::to_owned),
-            image,
-            replicas: spec.map_or(0, |spec| spec.replicas.unwrap_or(1)),
-            ready_replicas: status.and_then(|status| status.ready_replicas).unwrap_or(0),
-            leader: lease.and_then(|lease| leader(lease, now)),
+            version: pods.image.as_deref().and_then(tag).map(str::to_owned),
+            image: pods.image,
+            replicas: pods.wanted,
+            ready_replicas: pods.ready,
+            leader: leader.map(Into::into),
         }
     }
 
@@ -142,18 +135,10 @@ fn tag(image: &str) -> Option<&str> {
     last.split_once(':').map(|(_, tag)| tag)
 }
 
-/// Who holds a Lease that has not run out.
-fn leader(lease: &LeaseSpec, now: Timestamp) -> Option<String> {
-    let holder = lease.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
-    let lasts = SignedDuration::from_secs(lease.lease_duration_seconds.unwrap_or(0).into());
-    let ends = lease.renew_time.as_ref()?.0.checked_add(lasts).ok()?;
-    (now < ends).then(|| holder.clone())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     #[test]
     fn the_version_of_the_host_is_the_tag_of_its_image() {
@@ -165,21 +150,34 @@ mod tests {
 
     #[test]
     fn a_host_is_told_by_its_deployment_and_its_lease() {
-        let deployment: Deployment = from_value(json!({
+        let deployment = json!({
             "spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": [
                 {"name": "proxy", "image": "proxy:9"}, {"name": "pintle", "image": "pintle:0.2.0"}]}}},
             "status": {"readyReplicas": 1},
-        }))
-        .unwrap();
-        let lease: LeaseSpec = from_value(json!({
+        });
+        let lease = json!({"spec": {
             "holderIdentity": "pintle-a", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z",
-        }))
-        .unwrap();
+        }});
+        let read = |deployment: Value, lease: Value| host::Host {
+            namespace: "pintle-system".into(),
+            lease: Ok(from_value(lease).unwrap()),
+            deployment: Ok(from_value(deployment).unwrap()),
+        };
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let host = Host::of(Some(&deployment), Some(&lease), at("2026-01-01T00:00:10Z"));
-        assert_eq!(host.said(), "0.2.0 (image pintle:0.2.0, 1 of 2 Pods ready)");
-        assert_eq!(host.leader.as_deref(), Some("pintle-a"));
-        let late = Host::of(None, Some(&lease), at("2026-01-01T00:00:15Z"));
-        assert_eq!((late.leader.as_deref(), late.said().starts_with("no Deployment")), (None, true));
+        let here = told(&read(deployment, lease.clone()), at("2026-01-01T00:00:10Z")).unwrap();
+        assert_eq!(here.said(), "0.2.0 (image pintle:0.2.0, 1 of 2 Pods ready)");
+        assert_eq!(here.leader.as_deref(), Some("pintle-a"));
+        let elsewhere = read(Value::Null, lease);
+        let soon = told(&elsewhere, at("2026-01-01T00:00:40Z")).unwrap();
+        assert!(soon.leader.is_some() && soon.said().starts_with("no Deployment"), "clocks differ");
+        assert_eq!(told(&elsewhere, at("2026-01-01T00:01:00Z")).unwrap().leader, None);
+
+        let none = told(&read(Value::Null, Value::Null), at("2026-01-01T00:00:10Z")).unwrap_err();
+        assert!(
+            none.message().starts_with("there is neither a Deployment nor a Lease pintle-system/pintle;")
+        );
+        let unread = host::Host { lease: Err("forbidden".into()), ..elsewhere };
+        let unread = told(&unread, at("2026-01-01T00:00:10Z")).unwrap_err();
+        assert_eq!(unread.message(), "Lease pintle-system/pintle cannot be read: forbidden");
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::Args;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject},
@@ -29,10 +30,12 @@ use plan::{Found, Plan, Target};
 
 /// Remove Pintle from a cluster
 ///
-/// The command deletes Reconcilers, then Modules, then the objects of deploy/install.yaml with the namespace of the host. It waits after
-/// each step, because the host must take its finalizers off the roots before it goes. Roots, their children and their CRDs stay.
+/// The command deletes the APIServices that lead to the gateway, Views, and the gateway; then Reconcilers, Modules, and the objects of
+/// deploy/install.yaml with the namespace of the host. It waits after each step: no namespace can be deleted while an APIService leads
+/// nowhere, and the host must take its finalizers off the roots before it goes. Roots, their children and their CRDs stay, and so do the
+/// objects that Views show.
 ///
-/// The CRDs of Module and Reconciler stay too, unless --crds is set. The command shows what it deletes and asks before it begins.
+/// The CRDs of Module, Reconciler and View stay too, unless --crds is set. The command shows what it deletes and asks before it begins.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +45,7 @@ Examples:
   # Delete the CRDs of Pintle too, and do not ask
   pintle uninstall --crds --yes")]
 pub(super) struct Uninstall {
-    /// Delete the CRDs of Module and Reconciler too
+    /// Delete the CRDs of Module, Reconciler and View too
     #[arg(long)]
     crds: bool,
 
@@ -95,21 +98,31 @@ impl Uninstall {
 
 /// Reads what there is to delete.
 async fn look(client: &Client) -> Result<Found, Problem> {
-    let (mut reconcilers, mut modules) = (Vec::new(), Vec::new());
+    let (mut reconcilers, mut views, mut modules) = (Vec::new(), Vec::new(), Vec::new());
     if serves_pintle(client).await? {
+        views = live::views(client).await?;
         reconcilers = live::list::<Reconciler>(client, "Reconcilers").await?;
         modules = live::list::<Module>(client, "Modules").await?;
     }
-    let mut installed = Vec::new();
-    for target in plan::manifest()? {
-        if get(client, &target).await?.is_some() {
-            installed.push(target);
-        }
-    }
+    let services: Vec<APIService> = live::list(client, "APIServices").await?;
+    let services = services.into_iter().filter(plan::leads_to_gateway).collect();
+    let gateway = existing(client, plan::gateway()?).await?;
+    let installed = existing(client, plan::manifest()?).await?;
     let kinds = roots::kinds(&reconcilers, None);
     let roots = roots::read(client, &kinds, |value, resource| Root::of(&value, resource)).await;
     let host_works = Host::read(client, api::NAMESPACE).await.works(clock::now());
-    Ok(Found { reconcilers, modules, installed, roots, host_works })
+    Ok(Found { services, views, gateway, reconcilers, modules, installed, roots, host_works })
+}
+
+/// Those of the objects that are there.
+async fn existing(client: &Client, targets: Vec<Target>) -> Result<Vec<Target>, Problem> {
+    let mut found = Vec::new();
+    for target in targets {
+        if get(client, &target).await?.is_some() {
+            found.push(target);
+        }
+    }
+    Ok(found)
 }
 
 /// Whether the CRDs are there.
@@ -143,7 +156,7 @@ async fn carry_out(
 ) -> Result<(), Problem> {
     for step in &plan.steps {
         for target in step {
-            // The Deployment goes after its Pods, so that the host gives its Lease up while it still may.
+            // A Deployment goes after its Pods, so that the host gives its Lease up while it still may.
             let params = match target.is("Deployment") {
                 true => DeleteParams::foreground(),
                 false => DeleteParams::background(),

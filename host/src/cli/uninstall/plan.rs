@@ -2,20 +2,24 @@
 
 use std::fmt;
 
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt;
-use pintle_api::{Module, Reconciler};
+use pintle_api::{Module, NAMESPACE, Reconciler, View};
 use pintle_core::object;
 use pintle_kubernetes::Resource;
 use pintle_offline::documents;
 use pintle_wit::{Kind, names};
 
 use super::{
-    super::{live, plural::plural, problem::Problem},
+    super::{host, live, plural::plural, problem::Problem},
     roots::{Root, Roots},
 };
 
 /// What an installation consists of.
 const INSTALL: &str = include_str!("../../../../deploy/install.yaml");
+
+/// What the gateway consists of.
+const GATEWAY: &str = include_str!("../../../../deploy/gateway.yaml");
 
 /// The finalizers that the host puts on roots.
 const FINALIZERS_OF_ROOTS: [&str; 3] =
@@ -61,7 +65,16 @@ impl fmt::Display for Target {
 
 /// The objects of deploy/install.yaml, in the order of that file.
 pub(super) fn manifest() -> Result<Vec<Target>, Problem> {
-    let parsed = documents::parse("deploy/install.yaml", INSTALL)?;
+    targets("deploy/install.yaml", INSTALL)
+}
+
+/// The objects of deploy/gateway.yaml, in the order of that file.
+pub(super) fn gateway() -> Result<Vec<Target>, Problem> {
+    targets("deploy/gateway.yaml", GATEWAY)
+}
+
+fn targets(file: &str, text: &str) -> Result<Vec<Target>, Problem> {
+    let parsed = documents::parse(file, text)?;
     Ok(parsed
         .iter()
         .map(|document| {
@@ -71,9 +84,23 @@ pub(super) fn manifest() -> Result<Vec<Target>, Problem> {
         .collect())
 }
 
+/// Whether the API server sends the requests of an APIService to the gateway.
+pub(super) fn leads_to_gateway(service: &APIService) -> bool {
+    let service = service.spec.as_ref().and_then(|spec| spec.service.as_ref());
+    service.is_some_and(|service| {
+        service.namespace.as_deref() == Some(NAMESPACE) && service.name.as_deref() == Some(host::GATEWAY)
+    })
+}
+
 /// What was found in a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
+    /// The APIServices that lead to the gateway.
+    pub(super) services: Vec<APIService>,
+    /// The Views.
+    pub(super) views: Vec<View>,
+    /// Those objects of [`gateway`] that exist, in its order.
+    pub(super) gateway: Vec<Target>,
     /// The Reconcilers.
     pub(super) reconcilers: Vec<Reconciler>,
     /// The Modules.
@@ -105,9 +132,14 @@ const START: &str = "kubectl -n pintle-system scale deployment pintle --replicas
 /// How to get a host where there is no Deployment.
 const INSTALL_AGAIN: &str = "kubectl apply --server-side -f deploy/install.yaml";
 
-/// Decides what is deleted: Reconcilers, so that the host takes its finalizers off their roots; Modules; the host, which nothing needs
-/// any more; what it ran with, in the opposite order of the installation; and the CRDs where that is wanted.
+/// Decides what is deleted: APIServices, since no namespace can be deleted while one leads nowhere; Views, and the gateway, which nothing
+/// needs any more; Reconcilers, so that the host takes its finalizers off their roots; Modules; the host; what it ran with, in the opposite
+/// order of the installation; and the CRDs where that is wanted.
 pub(super) fn of(found: &Found, crds: bool) -> Plan {
+    let service = |object: &APIService| {
+        Target::new(Kind::new("apiregistration.k8s.io/v1", "APIService"), None, &object.name_any())
+    };
+    let view = |object: &View| Target::own("View", &object.name_any());
     let reconciler = |object: &Reconciler| Target::own("Reconciler", &object.name_any());
     let module = |object: &Module| Target::own("Module", &object.name_any());
     let reconcilers = found.reconcilers.iter().map(reconciler);
@@ -120,19 +152,33 @@ pub(super) fn of(found: &Found, crds: bool) -> Plan {
             reconcilers.chain(modules).collect()
         }
     };
-    let mut rest = found.installed.clone();
-    rest.reverse();
+    let (gateway, gateways) = program_first(&found.gateway);
+    let (host, rest) = program_first(&found.installed);
     let (definitions, rest): (Vec<_>, Vec<_>) =
         rest.into_iter().partition(|target| target.is("CustomResourceDefinition"));
-    let (host, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|target| target.is("Deployment"));
     let (has_crds, has_host) = (!definitions.is_empty(), !host.is_empty());
-    let mut steps = vec![reconcilers.collect(), modules.collect(), host, rest];
+    let (services, views) = (found.services.iter().map(service), found.views.iter().map(view));
+    let mut steps = vec![
+        services.collect(),
+        views.collect(),
+        gateway,
+        gateways,
+        reconcilers.collect(),
+        modules.collect(),
+        host,
+        rest,
+    ];
     if crds {
         steps.push(definitions);
     }
     steps.retain(|step: &Vec<Target>| !step.is_empty());
     let start = if has_host { START } else { INSTALL_AGAIN };
     Plan { steps, held, start, stays: stays(found, has_crds && !crds) }
+}
+
+/// The Deployment of what was installed, and everything else, in the opposite order of the installation.
+fn program_first(installed: &[Target]) -> (Vec<Target>, Vec<Target>) {
+    installed.iter().rev().cloned().partition(|target| target.is("Deployment"))
 }
 
 /// Whether an object has a finalizer of the host.
@@ -171,8 +217,15 @@ fn stays(found: &Found, crds: bool) -> Vec<String> {
     stays.push(
         "ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true".into(),
     );
+    if !(found.services.is_empty() && found.views.is_empty() && found.gateway.is_empty()) {
+        stays.push("all objects that Views show".into());
+        stays.push(
+            "ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true"
+                .into(),
+        );
+    }
     if crds {
-        stays.push("the CRDs of Module and Reconciler: --crds deletes them".into());
+        stays.push("the CRDs of Module, Reconciler and View: --crds deletes them".into());
     }
     stays
 }

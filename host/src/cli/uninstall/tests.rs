@@ -7,7 +7,7 @@ use pintle_wit::Kind;
 use serde_json::json;
 
 use super::{
-    super::fixture::{cluster, module, read, reconciler, root},
+    super::fixture::{cluster, module, read, reconciler, root, view},
     *,
 };
 
@@ -16,6 +16,9 @@ fn found() -> Found {
     let mut held = root("x", "held", &[]);
     held["metadata"]["finalizers"] = json!(["pintle.dev/inventory", "somebody/else"]);
     Found {
+        services: Vec::new(),
+        views: Vec::new(),
+        gateway: Vec::new(),
         reconcilers: read(&[reconciler("web-0.1.0", None, &[])]),
         modules: read(&[module("web-0.1.0", None)]),
         installed: plan::manifest().unwrap(),
@@ -59,10 +62,75 @@ These stay:
   1 of 2 roots without the finalizers of the host: what it would clean up when they are deleted stays
   children in other namespaces of 1 of 2 roots: they do not go with their roots any more
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
-  the CRDs of Module and Reconciler: --crds deletes them
+  the CRDs of Module, Reconciler and View: --crds deletes them
 "
     );
     assert_eq!(plan.steps.len(), 4);
+}
+
+fn service(name: &str, service: Value) -> Value {
+    let (version, group) = name.split_once('.').unwrap();
+    json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
+        "spec": {"group": group, "version": version, "groupPriorityMinimum": 1, "versionPriority": 1, "service": service}})
+}
+
+#[test]
+fn what_leads_to_the_gateway_goes_before_it_and_the_gateway_before_everything_else() {
+    let with_views = Found {
+        services: read(&[service(
+            "v1.b.io",
+            json!({"namespace": "pintle-system", "name": "pintle-gateway"}),
+        )]),
+        views: read(&[view("bs", "web-0.1.0", None, &[])]),
+        gateway: plan::gateway().unwrap(),
+        ..found()
+    };
+    let plan = plan::of(&with_views, false);
+    assert!(
+        plan.text().starts_with(
+            "These are deleted, in this order:
+  apiservice.apiregistration.k8s.io/v1.b.io
+  view.pintle.dev/bs
+  deployment.apps/pintle-gateway -n pintle-system
+  flowschema.flowcontrol.apiserver.k8s.io/pintle-gateway
+  prioritylevelconfiguration.flowcontrol.apiserver.k8s.io/pintle-gateway
+  networkpolicy.networking.k8s.io/pintle-gateway -n pintle-system
+  poddisruptionbudget.policy/pintle-gateway -n pintle-system
+  service/pintle-gateway -n pintle-system
+  rolebinding.rbac.authorization.k8s.io/pintle-gateway -n pintle-system
+  role.rbac.authorization.k8s.io/pintle-gateway -n pintle-system
+  rolebinding.rbac.authorization.k8s.io/pintle-gateway-auth-reader -n kube-system
+  clusterrolebinding.rbac.authorization.k8s.io/pintle-gateway-auth-delegator
+  clusterrolebinding.rbac.authorization.k8s.io/pintle-gateway-views
+  clusterrole.rbac.authorization.k8s.io/pintle-gateway-views
+  clusterrolebinding.rbac.authorization.k8s.io/pintle-gateway
+  clusterrole.rbac.authorization.k8s.io/pintle-gateway
+  serviceaccount/pintle-gateway -n pintle-system
+  reconciler.pintle.dev/r
+  module.pintle.dev/web-0.1.0
+  deployment.apps/pintle -n pintle-system
+"
+        ),
+        "{}",
+        plan.text()
+    );
+    let steps: Vec<usize> = plan.steps.iter().map(Vec::len).collect();
+    assert_eq!(steps[..6], [1, 1, 1, 14, 1, 1], "each is gone before the next begins");
+    for line in [
+        "  all objects that Views show\n",
+        "  ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true\n",
+    ] {
+        assert!(plan.text().contains(line), "{}", plan.text());
+    }
+}
+
+#[test]
+fn an_apiservice_that_leads_elsewhere_is_left_alone() {
+    let leads = |to: Value| plan::leads_to_gateway(&read(&[service("v1.b.io", to)])[0]);
+    assert!(leads(json!({"namespace": "pintle-system", "name": "pintle-gateway", "port": 443})));
+    assert!(!leads(json!({"namespace": "kube-system", "name": "pintle-gateway"})));
+    assert!(!leads(json!({"namespace": "pintle-system", "name": "metrics-server"})));
+    assert!(!leads(Value::Null), "the API server itself serves it");
 }
 
 #[test]

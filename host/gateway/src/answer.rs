@@ -10,11 +10,10 @@ use pintle_core::view::{
     Status, Verb,
     accept::{self, Discovery},
     discovery,
-    etag::Etag,
-    openapi,
     query::{ListOptions, Query},
     target::{GroupVersion, Objects, Target},
 };
+use pintle_modules::Budget;
 use pintle_runtime::{Spawner, clock};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ use crate::{
     admission::{Admission, Admitted, OF_ONE, TOGETHER, WATCHES, WATCHES_OF_ONE},
     authorize::{Asked, authorize},
     body::BODY_BYTES_MAX,
-    directory::{Directory, RETRY_SECONDS, Resource},
+    directory::{Directory, Document, RETRY_SECONDS, Resource},
     identity::{Authentication, Presented, User},
     metrics::Metrics,
     reply::{self, Reply},
@@ -110,16 +109,17 @@ impl Call<'_> {
 }
 
 impl<R: Reviews> Gateway<R> {
-    /// A gateway that serves what the directory has, to whom the reviews allow it.
+    /// A gateway that serves what the directory has, to whom the reviews allow it. Guests are called with memory of the budget.
     pub fn new(
         reviews: R,
         upstream: Upstream,
         spawner: Spawner,
+        budget: Budget,
         metrics: Arc<Metrics>,
         directory: watch::Receiver<Option<Arc<Directory>>>,
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
-        let guests = Guests::new(spawner.clone());
+        let guests = Guests::new(spawner.clone(), budget, Arc::clone(&metrics));
         let parts = Parts { upstream, guests, spawner, watches: Admission::new(WATCHES, WATCHES_OF_ONE) };
         Self {
             reviewer: Reviewer::new(reviews),
@@ -324,37 +324,40 @@ fn described(target: &Target, directory: &Directory, headers: &HeaderMap) -> Res
     let missing =
         |what: &str| Status::unavailable(format!("no View serves {what} at present"), RETRY_SECONDS);
     let at = |of: &GroupVersion| of.api_version();
+    let of = |content: Value| Document::of(&content);
     let (content_type, document) = match target {
         Target::Groups => match Discovery::negotiate(accepted)? {
             form @ Discovery::Aggregated(version) => {
-                (form.content_type(), discovery::aggregated(version, &served))
+                (form.content_type(), of(discovery::aggregated(version, &served)))
             }
-            form @ Discovery::Plain => (form.content_type(), discovery::group_list(&served)),
+            form @ Discovery::Plain => (form.content_type(), of(discovery::group_list(&served))),
         },
         Target::Group(group) => {
             accept::json(accepted)?;
-            (accept::JSON, discovery::group(&served, group).ok_or_else(|| missing(group))?)
+            (accept::JSON, of(discovery::group(&served, group).ok_or_else(|| missing(group))?))
         }
-        Target::Version(of) => {
+        Target::Version(version) => {
             accept::json(accepted)?;
-            (accept::JSON, discovery::resource_list(&served, &at(of)).ok_or_else(|| missing(&at(of)))?)
+            let list = discovery::resource_list(&served, &at(version));
+            (accept::JSON, of(list.ok_or_else(|| missing(&at(version)))?))
         }
         Target::OpenApi => {
             accept::json(accepted)?;
-            (accept::JSON, openapi::root(&served))
+            (accept::JSON, directory.openapi().root.clone())
         }
-        Target::OpenApiOf(of) => {
+        Target::OpenApiOf(version) => {
             accept::json(accepted)?;
-            (accept::JSON, openapi::document(&served, &at(of)).ok_or_else(|| missing(&at(of)))?)
+            let document = directory.openapi().versions.get(version);
+            (accept::JSON, document.cloned().ok_or_else(|| missing(&at(version)))?)
         }
-        Target::OtherOf(of) => return Err(missing(&format!("this path of {}", at(of)))),
+        Target::OtherOf(version) => return Err(missing(&format!("this path of {}", at(version)))),
         _ => return Err(missing("this path")),
     };
-    let etag = Etag::of(&document);
+    let Document { etag, text } = document;
     let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
     let mut reply = match etag.is_in(known) {
         true => reply::json(StatusCode::NOT_MODIFIED, Bytes::new()),
-        false => reply::text(StatusCode::OK, content_type, document.to_string()),
+        false => reply::text(StatusCode::OK, content_type, text),
     };
     if let Ok(tag) = HeaderValue::from_str(&etag.quoted()) {
         reply.headers_mut().insert(header::ETAG, tag);

@@ -16,6 +16,9 @@ use prometheus_client::{
 /// The bounds of durations, in seconds: from a request that is answered from what is known to one that times out.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
+/// The bounds of the durations of calls of guests, in seconds.
+const GUEST_SECONDS: [f64; 8] = [0.000_05, 0.000_1, 0.000_25, 0.001, 0.005, 0.025, 0.1, 1.0];
+
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter<u64, AtomicU64>>;
 type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
@@ -27,8 +30,13 @@ pub struct Metrics {
     request_seconds: Histograms<3>,
     in_flight: Family<Labels<1>, Gauge<i64, AtomicI64>>,
     upstream: Counters<2>,
+    guest_seconds: Histograms<1>,
     compiles: Counters<1>,
     limits: Counters<1>,
+}
+
+fn guest_histogram() -> Histogram {
+    Histogram::new(GUEST_SECONDS)
 }
 
 fn histogram() -> Histogram {
@@ -42,6 +50,7 @@ impl Default for Metrics {
         let request_seconds = Histograms::new_with_constructor(histogram as fn() -> Histogram);
         let in_flight = Family::default();
         let upstream = Counters::default();
+        let guest_seconds = Histograms::new_with_constructor(guest_histogram as fn() -> Histogram);
         let compiles = Counters::default();
         let limits = Counters::default();
         registry.register(
@@ -64,13 +73,18 @@ impl Default for Metrics {
             "Requests to the API server, watches included, by status code (<error>: no reply)",
             upstream.clone(),
         );
+        registry.register(
+            "pintle_guest_call_seconds",
+            "How long calls of guests took, by View",
+            guest_seconds.clone(),
+        );
         registry.register("pintle_compiles", "Compilers that ended: made, invalid, too-expensive, failed (tried again), or stopped for others to come first", compiles.clone());
         registry.register(
             "pintle_limits_hit",
             "Times that a module hit a limit; docs/operators.md has the limits",
             limits.clone(),
         );
-        Self { registry, requests, request_seconds, in_flight, upstream, compiles, limits }
+        Self { registry, requests, request_seconds, in_flight, upstream, guest_seconds, compiles, limits }
     }
 }
 
@@ -92,6 +106,11 @@ impl Metrics {
         if let Some(took) = took {
             self.request_seconds.get_or_create(&labels()).observe(took.as_secs_f64());
         }
+    }
+
+    /// A guest was called for a View.
+    pub(crate) fn guest_called(&self, view: &str, took: Duration) {
+        self.guest_seconds.get_or_create(&[("view", view.to_owned())]).observe(took.as_secs_f64());
     }
 
     /// What `/metrics` shows.

@@ -38,7 +38,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::default());
     let client = flags.connect.client_of(&identity, Arc::clone(&metrics) as Arc<dyn Observer>).await?;
     let spawner = Spawner::default();
-    let loader = loader(&flags, &client, &metrics, &spawner).await?;
+    let budget = Budget::new(flags.memory_budget.unwrap_or_else(memory_limit::process_bytes));
+    let loader = loader(&flags, &client, &metrics, &budget, &spawner).await?;
     let served = tls::Served::default();
     let (bundle_to, bundle) = watch::channel(String::new());
     let (carried, carried_by) = watch::channel(None);
@@ -62,6 +63,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         client.clone(),
         Upstream::new(client.clone()),
         spawner.clone(),
+        budget,
         Arc::clone(&metrics),
         directory_of,
         authentication_of,
@@ -95,6 +97,7 @@ async fn loader(
     flags: &Flags,
     client: &Client,
     metrics: &Arc<Metrics>,
+    budget: &Budget,
     spawner: &Spawner,
 ) -> anyhow::Result<Loader> {
     let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
@@ -109,9 +112,8 @@ async fn loader(
     })
     .await?
     .context("the engine's deadline does not fire")?;
-    let budget = Budget::new(flags.memory_budget.unwrap_or_else(memory_limit::process_bytes));
     let cluster = Cluster::new(client.clone());
-    Ok(Loader::new(cluster, engine, Some(compilers), budget, spawner.clone(), report))
+    Ok(Loader::new(cluster, engine, Some(compilers), budget.clone(), spawner.clone(), report))
 }
 
 /// Follows how the cluster authenticates. Does not end.

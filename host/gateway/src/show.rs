@@ -3,8 +3,12 @@
 
 use std::sync::Arc;
 
-use pintle_core::view::{BackingObject, Epoch, Lens, Status};
-use pintle_engine::{CallError, CallLimits, Origin, Views};
+use pintle_core::{
+    budget::Need,
+    view::{BackingObject, Epoch, Lens, Status},
+};
+use pintle_engine::{Answer, CallError, CallLimits, Origin, Views};
+use pintle_modules::{Budget, TooLarge, grants};
 use pintle_runtime::Spawner;
 use pintle_wit::{
     ApiVersion, Failure,
@@ -14,6 +18,8 @@ use quick_cache::{Weighter, sync::Cache};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::warn;
+
+use crate::{directory::RETRY_SECONDS, metrics::Metrics};
 
 /// How much memory what is remembered may take, in bytes. Most shown objects have some hundred.
 const REMEMBERED_BYTES: u64 = 16 << 20;
@@ -79,12 +85,14 @@ pub struct Guests {
     spawner: Spawner,
     turns: Arc<Semaphore>,
     limits: CallLimits,
+    budget: Budget,
+    metrics: Arc<Metrics>,
     remembered: Cache<Key, Shown, Weight>,
 }
 
 impl Guests {
-    /// Guests whose calls run on this spawner's threads.
-    pub fn new(spawner: Spawner) -> Self {
+    /// Guests whose calls run on this spawner's threads, with memory of this budget.
+    pub fn new(spawner: Spawner, budget: Budget, metrics: Arc<Metrics>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         // An estimate that the cache sizes its tables by.
         let objects = usize::try_from(REMEMBERED_BYTES / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);
@@ -92,6 +100,8 @@ impl Guests {
             spawner,
             turns: Arc::new(Semaphore::new(processors)),
             limits: CallLimits::default(),
+            budget,
+            metrics,
             remembered: Cache::with_weighter(objects, REMEMBERED_BYTES, Weight),
         }
     }
@@ -107,7 +117,7 @@ impl Guests {
         object: &BackingObject,
     ) -> Result<Shown, Status> {
         let ask = async {
-            let mut shown = self.call(lens, in_force, std::slice::from_ref(object)).await?;
+            let mut shown = self.call(lens, in_force, vec![text(lens, object)]).await?;
             shown.pop().ok_or_else(|| Status::internal_error("a guest showed nothing"))
         };
         self.remembered.get_or_insert_async(&Key::of(lens, object), ask).await
@@ -127,8 +137,8 @@ impl Guests {
         let mut shown: Vec<Option<Shown>> = keys.iter().map(|key| self.remembered.get(key)).collect();
         let missing: Vec<usize> =
             (0..objects.len()).filter(|at| shown.get(*at).is_some_and(Option::is_none)).collect();
-        let asked: Vec<BackingObject> = missing.iter().filter_map(|at| objects.get(*at).cloned()).collect();
-        for (at, answer) in missing.into_iter().zip(self.call(lens, in_force, &asked).await?) {
+        let asked = missing.iter().filter_map(|at| objects.get(*at)).map(|object| text(lens, object)).collect();
+        for (at, answer) in missing.into_iter().zip(self.call(lens, in_force, asked).await?) {
             if let (Some(key), Some(place)) = (keys.get(at), shown.get_mut(at)) {
                 self.remembered.insert(key.clone(), answer.clone());
                 *place = Some(answer);
@@ -137,41 +147,44 @@ impl Guests {
         Ok(shown.into_iter().flatten().collect())
     }
 
-    /// Asks the guest, a batch at a time.
+    /// Asks the guest about objects as it sees them, a batch at a time.
     async fn call(
         &self,
         lens: &Lens,
         in_force: &InForce,
-        objects: &[BackingObject],
+        texts: Vec<String>,
     ) -> Result<Vec<Shown>, Status> {
-        let texts: Vec<String> = objects.iter().map(|object| object.for_guest(lens).to_string()).collect();
-        let mut shown = Vec::with_capacity(objects.len());
+        let mut shown = Vec::with_capacity(texts.len());
         for batch in batches(&texts) {
-            let count = batch.len();
-            let request = show_request(in_force, batch);
-            let (views, limits) = (in_force.views.clone(), self.limits);
-            match self.on_a_thread(move || views.show(&request, count, &limits)).await? {
-                Ok(answer) => shown.extend(answer.response.items.into_iter().map(Shown::of)),
-                Err(error) if count == 1 => shown.push(Shown::Failed(Arc::new(error.into()))),
+            match self.show_batch(lens, in_force, batch).await? {
+                Ok(items) => shown.extend(items),
+                Err(error) if batch.len() == 1 => shown.push(Shown::Failed(Arc::new(error.into()))),
                 // One object can end the call of a whole batch. The others are shown all the same.
                 Err(error) => {
                     warn!(view = lens.view, %error, "A guest failed over a batch; its objects are shown one by one");
                     for object in batch {
-                        let request = show_request(in_force, std::slice::from_ref(object));
-                        let (views, limits) = (in_force.views.clone(), self.limits);
-                        shown.push(
-                            match self.on_a_thread(move || views.show(&request, 1, &limits)).await? {
-                                Ok(mut answer) => {
-                                    answer.response.items.pop().map(Shown::of).ok_or_else(nothing)?
-                                }
-                                Err(error) => Shown::Failed(Arc::new(error.into())),
-                            },
-                        );
+                        let alone = self.show_batch(lens, in_force, std::slice::from_ref(object)).await?;
+                        shown.push(match alone {
+                            Ok(mut items) => items.pop().ok_or_else(nothing)?,
+                            Err(error) => Shown::Failed(Arc::new(error.into())),
+                        });
                     }
                 }
             }
         }
         Ok(shown)
+    }
+
+    async fn show_batch(
+        &self,
+        lens: &Lens,
+        in_force: &InForce,
+        batch: &[String],
+    ) -> Result<Result<Vec<Shown>, CallError>, Status> {
+        let (views, count) = (in_force.views.clone(), batch.len());
+        let show = move |request: &str, limits: &CallLimits| views.show(request, count, limits);
+        let answer = self.granted(&lens.view, show_request(in_force, batch), show).await?;
+        Ok(answer.map(|answer| answer.response.items.into_iter().map(Shown::of).collect()))
     }
 
     /// What becomes of a backing object when somebody writes this.
@@ -194,28 +207,64 @@ impl Guests {
         };
         let request =
             serde_json::to_string(&request).map_err(|error| Status::internal_error(&error.to_string()))?;
-        let (views, limits) = (in_force.views.clone(), self.limits);
-        let stored = self.on_a_thread(move || views.store(&request, &limits)).await?;
+        let views = in_force.views.clone();
+        let store = move |request: &str, limits: &CallLimits| views.store(request, limits);
+        let stored = self.granted(&lens.view, request, store).await?;
         Ok(stored
             .map(|answer| answer.response.object)
             .map_err(|CallError { failure, origin, .. }| (*failure, origin)))
     }
 
-    async fn on_a_thread<T: Send + 'static>(
+    /// Calls a guest on a thread of its own, when it is its turn, with as much memory as earlier calls for this view needed; and again with
+    /// more if that was not enough.
+    async fn granted<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Status> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let done = self.spawner.block(move || {
-            let done = work();
-            drop(turn);
-            done
-        });
-        done.await.map_err(|error| {
-            warn!(%error, "A call of a guest panicked in the host");
-            Status::internal_error("a call of a guest ended the thread that it ran on")
-        })
+        view: &str,
+        request: String,
+        call: impl Fn(&str, &CallLimits) -> Result<Answer<T>, CallError> + Send + Sync + 'static,
+    ) -> Result<Result<Answer<T>, CallError>, Status> {
+        let (call, request) = (Arc::new(call), Arc::<str>::from(request));
+        let most = grants::most(&self.limits);
+        let mut grant = self.budget.grant(view, most);
+        // The last grant, which was not enough.
+        let mut too_little = Need::default();
+        loop {
+            let turn = Arc::clone(&self.turns).acquire_owned().await;
+            let reserved = self.budget.reserve_call(view, &mut grant, too_little, request.len() as u64).await;
+            let reservation = reserved.map_err(|too_large| beyond_the_budget(view, too_large))?;
+            let (call, request, limits) =
+                (Arc::clone(&call), Arc::clone(&request), grants::granted(self.limits, grant));
+            let called = self.spawner.block(move || {
+                let called = call(&request, &limits);
+                // They stay with the call, also when nobody waits for it any more.
+                drop((turn, reservation));
+                called
+            });
+            let called = called.await.map_err(|error| {
+                warn!(%error, "A call of a guest panicked in the host");
+                Status::internal_error("a call of a guest ended the thread that it ran on")
+            })?;
+            if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
+                (too_little, grant) = (grant, more);
+                continue;
+            }
+            let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
+            self.budget.saw(view, grants::need(stats));
+            self.metrics.guest_called(view, stats.duration);
+            return Ok(called);
+        }
     }
+}
+
+fn beyond_the_budget(view: &str, TooLarge { bytes, bytes_max }: TooLarge) -> Status {
+    let (bytes, bytes_max) = (bytes.div_ceil(1 << 20), bytes_max >> 20);
+    warn!(view, "A call of a guest takes up to {bytes} MiB, and the gateway has at most {bytes_max} MiB for one");
+    Status::unavailable("the gateway has too little memory for a call of the guest", RETRY_SECONDS)
+}
+
+/// An object as its guest sees it.
+fn text(lens: &Lens, object: &BackingObject) -> String {
+    object.for_guest(lens).to_string()
 }
 
 fn nothing() -> Status {

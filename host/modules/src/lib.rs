@@ -4,13 +4,15 @@
 //! - [`Loader`]: the way from a Module to a [`pintle_engine::Module`].
 //! - [`module_bytes`]: the bytes alone, for whoever does not compile them.
 //! - [`Compilers`]: whose turn it is to be compiled, and what is not tried again. [`child`] is one compiler.
-//! - [`Budget`]: the memory that compilers and the calls of guests may take together. [`memory_limit`]: how much the process has.
+//! - [`Budget`]: the memory that compilers and the calls of guests may take together. [`grants`]: how much of it a call is given.
+//!   [`memory_limit`]: how much the process has.
 //! - [`Report`] and [`Owner`]: what a process gives to be told what happens, and to be asked.
 
 mod budget;
 pub mod child;
 mod compilers;
 mod fetch;
+pub mod grants;
 mod loader;
 pub mod memory_limit;
 mod report;

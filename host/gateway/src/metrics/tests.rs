@@ -7,6 +7,7 @@ fn full() -> Metrics {
     let metrics = Metrics::default();
     metrics.answered("list", "g", "things", 200, Some(Duration::from_millis(3)));
     metrics.requested("GET", "h", Some(200), Duration::ZERO);
+    metrics.guest_called("farmpods", Duration::from_micros(80));
     metrics.compiled("made", Duration::from_secs(1));
     metrics.limit_hit("", Limit::ModuleBytes);
     metrics
@@ -51,4 +52,13 @@ fn the_page_about_metrics_lists_them() {
         written, page,
         "docs/gateway-metrics.md is stale; run: PINTLE_WRITE_DOCS=1 cargo test -p pintle-gateway --lib metrics"
     );
+}
+
+#[test]
+fn calls_of_guests_are_counted_by_view() {
+    let metrics = Metrics::default();
+    metrics.guest_called("farmpods", Duration::from_micros(80));
+    metrics.guest_called("farmpods", Duration::from_millis(2));
+    let text = metrics.text(0, 0);
+    assert!(text.contains("pintle_guest_call_seconds_count{view=\"farmpods\"} 2"), "{text}");
 }

@@ -6,9 +6,9 @@ use std::{
 };
 
 use pintle_core::{Outcome, Pass, Step, budget::Need, reasons};
-use pintle_engine::{Answer, CallError, CallLimits, CallStats, Guest, Origin};
-use pintle_modules::{Purpose, Reservation, TooLarge};
-use pintle_wit::{Failure, Request, Response, Weight};
+use pintle_engine::{Answer, CallError, CallLimits, Guest};
+use pintle_modules::{Purpose, Reservation, TooLarge, grants};
+use pintle_wit::{Failure, Request, Response};
 use tokio::task::JoinError;
 
 use super::{AnswerMemory, Work};
@@ -68,11 +68,7 @@ impl Work {
         };
         let (lane, budget, metrics) = (&self.binding.reconciler, &self.shared.budget, &self.shared.metrics);
         let limits = self.call_limits();
-        let most = Need {
-            memory_bytes: limits.memory_bytes as u64,
-            text_bytes: limits.response.bytes as u64,
-            parsed_bytes: Weight::parsed_bytes_max(limits.response) as u64,
-        };
+        let most = grants::most(&limits);
         let mut grant = budget.grant(lane, most);
         // The last grant, which was not enough.
         let mut too_little = Need::default();
@@ -81,13 +77,13 @@ impl Work {
             let (called, reservation) =
                 self.call_within(&guest, Arc::clone(&text), limits, grant, reservation).await?;
             let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
-            if let Some(more) = called.as_ref().err().and_then(|error| more(error, grant, most)) {
+            if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
                 // A guest is a pure function, so it is called again. The reservation of the first call is given back before.
                 drop(reservation);
                 (too_little, grant) = (grant, more);
                 continue;
             }
-            let need = need(stats);
+            let need = grants::need(stats);
             budget.saw(lane, need);
             metrics.guest_called(lane, stats.duration, stats.peak_memory_bytes);
             if called.is_ok() {
@@ -108,8 +104,7 @@ impl Work {
         }
     }
 
-    /// Waits for the memory that a call is granted. If the budget can never give so much, the call is granted less linear memory, provided
-    /// that this is still more than the grant that was not enough. Most guests never use all that they may have.
+    /// Waits for the memory that a call is granted: [`Budget::reserve_call`](pintle_modules::Budget::reserve_call).
     pub(super) async fn reserve(
         &self,
         grant: &mut Need,
@@ -117,14 +112,7 @@ impl Work {
         request_bytes: u64,
     ) -> Result<Reservation, TooLarge> {
         let (lane, budget) = (&self.binding.reconciler, &self.shared.budget);
-        let mut reserved = budget.reserve(lane, Purpose::Call, grant.of_call(request_bytes)).await;
-        if let Err(TooLarge { bytes, bytes_max }) = reserved {
-            let memory_bytes = grant.memory_bytes.saturating_sub(bytes.saturating_sub(bytes_max));
-            if memory_bytes > too_little.memory_bytes {
-                grant.memory_bytes = memory_bytes;
-                reserved = budget.reserve(lane, Purpose::Call, grant.of_call(request_bytes)).await;
-            }
-        }
+        let reserved = budget.reserve_call(lane, grant, too_little, request_bytes).await;
         if reserved.as_ref().is_ok_and(Reservation::waited) {
             self.shared.metrics.limit_hit(lane, Limit::MemoryBudget);
         }
@@ -140,10 +128,7 @@ impl Work {
         grant: Need,
         reservation: Reservation,
     ) -> Result<(Result<Answer, CallError>, Reservation), Failure> {
-        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let mut limits = CallLimits { memory_bytes: bytes(grant.memory_bytes), ..limits };
-        limits.response.bytes = bytes(grant.text_bytes);
-        limits.response.parsed_bytes = bytes(grant.parsed_bytes);
+        let limits = grants::granted(limits, grant);
         match (&self.shared.guests, guest.reconcile_at_once(&text, &limits)) {
             (Some(call), _) => Ok((call(guest, &text, &limits), reservation)),
             (None, Some(answer)) => Ok((answer, reservation)),
@@ -156,32 +141,4 @@ impl Work {
             }
         }
     }
-}
-
-/// The memory that a call needed.
-fn need(stats: CallStats) -> Need {
-    Need {
-        memory_bytes: stats.peak_memory_bytes as u64,
-        text_bytes: stats.response_bytes as u64,
-        parsed_bytes: stats.parsed_bytes as u64,
-    }
-}
-
-/// The next grant for a call that failed for lack of memory, if it may have more.
-fn more(error: &CallError, grant: Need, most: Need) -> Option<Need> {
-    if error.origin != Origin::Engine {
-        return None;
-    }
-    let seen = need(error.stats);
-    let more = match error.failure.reason.as_str() {
-        reasons::MEMORY => Need { memory_bytes: most.memory_bytes, ..grant },
-        reasons::TOO_LARGE => Need { text_bytes: most.text_bytes, ..grant },
-        // The failure says how much the answer needs, unless the answer was changed on its way.
-        reasons::BEYOND_GRANT if seen.parsed_bytes > grant.parsed_bytes => {
-            Need { parsed_bytes: seen.parsed_bytes.min(most.parsed_bytes), ..grant }
-        }
-        reasons::BEYOND_GRANT => Need { parsed_bytes: most.parsed_bytes, ..grant },
-        _ => return None,
-    };
-    (more != grant).then_some(more)
 }

@@ -146,7 +146,7 @@ impl Watch {
     }
 
     async fn events(&mut self, mut body: Body) -> Result<(), End> {
-        let mut waiting = BytesMut::new();
+        let mut lines = Lines::default();
         loop {
             let frame = tokio::select! {
                 () = self.events.closed() => return Err(End::Unread),
@@ -158,14 +158,13 @@ impl Watch {
                 return Ok(());
             };
             let Ok(chunk) = data else { continue };
-            waiting.extend_from_slice(&chunk);
-            while let Some(at) = waiting.iter().position(|byte| *byte == b'\n') {
-                let line = waiting.split_to(at + 1).freeze();
+            lines.push(&chunk);
+            while let Some(line) = lines.next() {
                 if let Some(event) = self.mapped(&line).await? {
                     self.send(event).await?;
                 }
             }
-            if waiting.len() > EVENT_BYTES_MAX {
+            if lines.rest_bytes() > EVENT_BYTES_MAX {
                 return Err(Status::internal_error("an event of the API server is too large").into());
             }
         }
@@ -258,8 +257,62 @@ impl Watch {
     }
 }
 
+/// The lines of a stream that arrives in pieces. Each byte is looked at once, however many pieces a line comes in.
+#[derive(Debug, Default)]
+struct Lines {
+    waiting: BytesMut,
+    /// How many of the bytes that wait have no end of a line among them.
+    searched: usize,
+}
+
+impl Lines {
+    /// Takes in what arrived.
+    fn push(&mut self, chunk: &[u8]) {
+        self.waiting.extend_from_slice(chunk);
+    }
+
+    /// The next line that is complete, with its end.
+    fn next(&mut self) -> Option<Bytes> {
+        let unsearched = self.waiting.get(self.searched..).unwrap_or_default();
+        let Some(at) = unsearched.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.waiting.len();
+            return None;
+        };
+        let line = self.waiting.split_to(self.searched + at + 1).freeze();
+        self.searched = 0;
+        Some(line)
+    }
+
+    /// The length of what is left, in bytes.
+    fn rest_bytes(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
 /// Ends when another resource takes the place of this one.
 async fn is_over(over: &mut tokio::sync::watch::Receiver<bool>) {
     // The sender goes with the directory's entry, which is the same.
     let _ = over.wait_for(|over| *over).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_apart_alike_however_they_arrive_and_no_byte_is_looked_at_twice() {
+        let text = b"{\"a\":1}\n\n{\"long\":\"event\"}\n{\"not";
+        for size in 1..=text.len() {
+            let (mut lines, mut all) = (Lines::default(), Vec::new());
+            for chunk in text.chunks(size) {
+                lines.push(chunk);
+                while let Some(line) = lines.next() {
+                    all.push(line);
+                }
+                assert_eq!(lines.searched, lines.rest_bytes(), "the next search begins with what arrives");
+            }
+            assert_eq!(all, ["{\"a\":1}\n", "\n", "{\"long\":\"event\"}\n"], "{size}");
+            assert_eq!(lines.rest_bytes(), 5);
+        }
+    }
 }

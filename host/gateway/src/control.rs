@@ -119,6 +119,7 @@ impl Control {
         self.world.modules = self.loads.look(&wanted, &self.objects.modules());
         self.ask_for_kinds().await;
         self.check_configs().await;
+        self.check_shown().await;
         let now = clock::now();
         let decisions: Vec<(String, Decision)> =
             self.world.views.keys().map(|name| (name.clone(), decide(&self.world, name, now))).collect();
@@ -197,6 +198,21 @@ impl Control {
         }
         let digests: Vec<String> = self.loads.digests();
         self.world.configs.retain(|(digest, _), _| digests.contains(digest));
+    }
+
+    /// Checks the schemas and columns of views: once for a module and view, where that holds up nobody.
+    async fn check_shown(&mut self) {
+        for (views, name) in bind::wanted_shown(&self.world) {
+            let key = (views.digest().to_string(), name.clone());
+            let check = move || views.manifest().view(&name).map(bind::can_be_shown);
+            match self.spawner.block(check).await {
+                // That a module has no such view is said before this is asked for.
+                Ok(outcome) => self.world.shown.extend(outcome.map(|outcome| (key, outcome))),
+                Err(error) => warn!(%error, "A check of a view's schema panicked"),
+            }
+        }
+        let digests: Vec<String> = self.loads.digests();
+        self.world.shown.retain(|(digest, _), _| digests.contains(digest));
     }
 
     /// Writes the status of a View over the version that was read.

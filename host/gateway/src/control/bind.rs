@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) services: BTreeMap<String, ApiService>,
     /// Whether configs fit, by the digest of a module and the config as text.
     pub(crate) configs: BTreeMap<(String, String), Result<(), Failure>>,
+    /// Whether what views show can be evaluated, by the digest of a module and the name of a view.
+    pub(crate) shown: BTreeMap<(String, String), Result<(), Failure>>,
     /// The gateway's own Service: its namespace and name.
     pub(crate) own: (String, String),
 }
@@ -280,11 +282,24 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
     };
     let served = Served::of(manifest, backing, verbs);
     is_first(world, view, &served)?;
-    let invalid = |message: String| Failure::terminal(reasons::VIEW_INVALID, message).at("spec.view");
-    Structural::compile(&served.schema)
-        .map_err(|error| invalid(format!("the schema cannot be evaluated: {error}")))?;
-    Columns::new(&served.columns).map_err(|bad| invalid(format!("column {}: {}", bad.index, bad.message)))?;
+    match world.shown.get(&(views.digest().to_string(), spec.view.clone())) {
+        Some(outcome) => outcome.clone()?,
+        None => {
+            let message = "the schema and the columns of the view are being checked";
+            return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.view"));
+        }
+    }
     Ok(Candidate { views, served })
+}
+
+/// Whether what a view shows can be evaluated. It may take long, since the schema comes from a guest; the answer is the same for ever.
+pub(crate) fn can_be_shown(manifest: &ViewManifest) -> Result<(), Failure> {
+    let shown = &manifest.shown;
+    let invalid = |message: String| Failure::terminal(reasons::VIEW_INVALID, message).at("spec.view");
+    Structural::compile(&shown.schema)
+        .map_err(|error| invalid(format!("the schema cannot be evaluated: {error}")))?;
+    Columns::new(&shown.columns).map_err(|bad| invalid(format!("column {}: {}", bad.index, bad.message)))?;
+    Ok(())
 }
 
 fn loaded_views(world: &World, spec: &ViewSpec) -> Result<Views, Failure> {
@@ -523,6 +538,17 @@ pub(crate) fn wanted_configs(world: &World) -> Vec<(Views, Value)> {
         let views = module.views()?;
         let key = (views.digest().to_string(), view.spec.config.to_string());
         (!world.configs.contains_key(&key)).then(|| (views, view.spec.config.clone()))
+    });
+    views.collect()
+}
+
+/// The views whose schemas and columns are to be checked, with their modules.
+pub(crate) fn wanted_shown(world: &World) -> Vec<(Views, String)> {
+    let views = world.views.values().filter_map(|view| {
+        let ModuleState::Loaded(module) = world.modules.get(&view.spec.module)? else { return None };
+        let views = module.views()?;
+        let key = (views.digest().to_string(), view.spec.view.clone());
+        (!world.shown.contains_key(&key)).then(|| (views, view.spec.view.clone()))
     });
     views.collect()
 }

@@ -1,5 +1,5 @@
 use pintle_core::conditions::{RECONCILING, STALLED};
-use pintle_wit::views::Shown;
+use pintle_wit::views::{Column, ColumnType, Shown};
 use serde_json::json;
 
 use super::*;
@@ -208,4 +208,21 @@ fn a_view_says_whether_the_api_server_sends_requests() {
     assert_eq!(reason(Some(service(("a", "b"), None))), reasons::API_SERVICE_ELSEWHERE);
     assert_eq!(reason(Some(service(own, Some("no route")))), reasons::API_SERVICE_UNAVAILABLE);
     assert_eq!(reason(Some(service(own, None))), reasons::REGISTERED_AND_AVAILABLE);
+}
+
+#[test]
+fn a_view_whose_schema_or_columns_cannot_be_evaluated_says_which() {
+    let said = |schema: Value, path: &str| {
+        let mut manifest = manifest("store.example.com/v1", "Record", &[]);
+        manifest.shown.schema = schema;
+        manifest.shown.columns = vec![Column::new("Weight", ColumnType::Number, path)];
+        can_be_shown(&manifest).map_err(|refused| (refused.reason, refused.message))
+    };
+    assert_eq!(said(json!({"type": "object"}), ".spec.weight"), Ok(()));
+    let (reason, message) =
+        said(json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}), ".spec")
+            .unwrap_err();
+    assert!(reason == reasons::VIEW_INVALID && message.starts_with("the schema"), "{message}");
+    let (reason, message) = said(json!({"type": "object"}), ".spec[").unwrap_err();
+    assert!(reason == reasons::VIEW_INVALID && message.starts_with("column 0"), "{message}");
 }

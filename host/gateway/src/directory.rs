@@ -1,9 +1,16 @@
 //! [`Directory`]: which resources are served at present, and with what.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
-use pintle_core::view::{Cut, Epoch, Lens, Served, Status, table::Columns, target::GroupVersion};
+use bytes::Bytes;
+use pintle_core::view::{
+    Cut, Epoch, Lens, Served, Status, etag::Etag, openapi, table::Columns, target::GroupVersion,
+};
 use pintle_schema::structural::Structural;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::show::InForce;
@@ -34,6 +41,33 @@ pub struct Resource {
 #[derive(Debug, Default)]
 pub struct Directory {
     resources: BTreeMap<GroupVersion, BTreeMap<String, Arc<Resource>>>,
+    /// Made when it is asked for: the API server asks every minute, and each client once.
+    openapi: OnceLock<OpenApi>,
+}
+
+/// The OpenAPI documents of everything that is served.
+#[derive(Debug)]
+pub struct OpenApi {
+    /// Where the document of each version is.
+    pub root: Document,
+    /// The document of each version.
+    pub versions: BTreeMap<GroupVersion, Document>,
+}
+
+/// A document as clients are sent it.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Its hash.
+    pub etag: Etag,
+    /// Its JSON.
+    pub text: Bytes,
+}
+
+impl Document {
+    /// A document with this content.
+    pub fn of(content: &Value) -> Self {
+        Self { etag: Etag::of(content), text: content.to_string().into() }
+    }
 }
 
 impl Directory {
@@ -70,6 +104,27 @@ impl Directory {
         let (group, plural) = (lens.served.group(), &lens.served.plural);
         let versions = self.resources.iter().filter(move |(of, _)| of.group == group);
         versions.filter_map(move |(_, resources)| Some(resources.get(plural)?.lens.epoch))
+    }
+
+    /// The OpenAPI documents.
+    pub fn openapi(&self) -> &OpenApi {
+        self.openapi.get_or_init(|| {
+            let served = self.served(None);
+            let document = |of: &GroupVersion| {
+                let content = openapi::document(&served, &of.api_version())?;
+                Some((of.clone(), Document::of(&content)))
+            };
+            OpenApi {
+                root: Document::of(&openapi::root(&served)),
+                versions: self.resources.keys().filter_map(document).collect(),
+            }
+        })
+    }
+
+    /// Whether another directory has the very same resources.
+    pub(crate) fn has_the_same_resources(&self, other: &Self) -> bool {
+        let (ours, theirs): (Vec<_>, Vec<_>) = (self.resources().collect(), other.resources().collect());
+        ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| Arc::ptr_eq(ours, theirs))
     }
 
     /// Every resource.

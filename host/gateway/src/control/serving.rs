@@ -12,9 +12,14 @@ use tracing::error;
 use super::bind::Serving;
 use crate::directory::{Directory, Resource};
 
-/// The resources that are served, by the names of their Views.
+/// The resources that are served.
 #[derive(Default)]
-pub(crate) struct Table(BTreeMap<String, Kept>);
+pub(crate) struct Table {
+    /// By the names of their Views.
+    kept: BTreeMap<String, Kept>,
+    /// All of them. It stays the same object as long as they do, since it keeps documents that are made of them.
+    directory: Arc<Directory>,
+}
 
 struct Kept {
     view: View,
@@ -26,7 +31,7 @@ struct Kept {
 impl Table {
     /// What a View has served until now.
     pub(crate) fn kept(&self, name: &str) -> Option<(View, Serving)> {
-        self.0.get(name).map(|kept| (kept.view.clone(), kept.serving.clone()))
+        self.kept.get(name).map(|kept| (kept.view.clone(), kept.serving.clone()))
     }
 
     /// The directory of what is served from now on. Watches of what is shown differently end.
@@ -34,7 +39,7 @@ impl Table {
         let mut table = BTreeMap::new();
         for (view, serving) in servings {
             let name = view.name_any();
-            let before = self.0.remove(&name);
+            let before = self.kept.remove(&name);
             match renewed(before, view, serving) {
                 Some(kept) => {
                     table.insert(name, kept);
@@ -44,10 +49,14 @@ impl Table {
                 }
             }
         }
-        for (_, gone) in std::mem::replace(&mut self.0, table) {
+        for (_, gone) in std::mem::replace(&mut self.kept, table) {
             gone.over.send_replace(true);
         }
-        Arc::new(Directory::new(self.0.values().map(|kept| Arc::clone(&kept.resource))))
+        let directory = Directory::new(self.kept.values().map(|kept| Arc::clone(&kept.resource)));
+        if !self.directory.has_the_same_resources(&directory) {
+            self.directory = Arc::new(directory);
+        }
+        Arc::clone(&self.directory)
     }
 }
 
@@ -88,4 +97,43 @@ fn renewed(before: Option<Kept>, view: View, serving: Serving) -> Option<Kept> {
         over: over.subscribe(),
     };
     Some(Kept { view, serving, resource: Arc::new(resource), over })
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_api::ActiveView;
+    use pintle_core::view::Served;
+    use serde_json::json;
+
+    use super::*;
+
+    fn serving(kind: &str) -> (View, Serving) {
+        let view = serde_json::from_value(json!({
+            "apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": "llamas"},
+            "spec": {"module": "farm", "view": "llamas", "serve": {"aggregated": {}}},
+        }));
+        let active: ActiveView = serde_json::from_value(
+            json!({"module": "farm", "digest": "sha256:0", "epoch": 7, "since": "1970-01-01T00:00:00Z"}),
+        )
+        .unwrap();
+        let served = Served {
+            api_version: "farm.example.com/v1alpha".into(),
+            kind: kind.into(),
+            plural: "llamas".into(),
+            schema: json!({"type": "object"}),
+            ..Served::default()
+        };
+        (view.unwrap(), Serving { served, active, in_force: Err("no module".into()), closed: None })
+    }
+
+    #[test]
+    fn the_directory_stays_the_same_object_until_what_is_served_changes() {
+        let mut table = Table::default();
+        let first = table.renewed(vec![serving("Llama")]);
+        assert!(Arc::ptr_eq(&first, &table.renewed(vec![serving("Llama")])));
+        let second = table.renewed(vec![serving("Alpaca")]);
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert_eq!(second.served(None)[0].kind, "Alpaca");
+        assert!(!Arc::ptr_eq(&second, &table.renewed(Vec::new())));
+    }
 }

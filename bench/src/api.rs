@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use futures::AsyncBufRead;
 use http::{Method, Request, header};
 use kube::{
     Client, Config,
@@ -59,6 +60,38 @@ impl Api {
         Ok(self.client.request(Request::get(path).body(Vec::new())?).await?)
     }
 
+    /// Reads something as JSON that is not compressed, and returns it as it came.
+    pub(crate) async fn read(&self, path: &str) -> Result<Vec<u8>> {
+        let request = uncompressed(path).body(kube::client::Body::empty())?;
+        let reply = self.client.send(request).await.with_context(|| path.to_owned())?;
+        let status = reply.status();
+        let body = reply.into_body().collect_bytes().await?.to_vec();
+        ensure!(status.is_success(), "{path} is answered with {status}: {}", String::from_utf8_lossy(&body));
+        Ok(body)
+    }
+
+    /// Watches something as JSON that is not compressed.
+    pub(crate) async fn watch(&self, path: &str) -> Result<impl AsyncBufRead + use<>> {
+        let request = uncompressed(path).body(Vec::new())?;
+        self.client.request_stream(request).await.with_context(|| path.to_owned())
+    }
+
+    /// The version of a collection.
+    pub(crate) async fn version(&self, collection: &str) -> Result<String> {
+        let list: Value = serde_json::from_slice(&self.read(&format!("{collection}?limit=1")).await?)?;
+        let version = list["metadata"]["resourceVersion"].as_str();
+        version.map(str::to_owned).with_context(|| format!("{collection} has no version"))
+    }
+
+    /// Whether an object is there.
+    pub(crate) async fn exists(&self, path: &str) -> Result<bool> {
+        match self.client.request_text(Request::get(path).body(Vec::new())?).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(error).with_context(|| path.to_owned()),
+        }
+    }
+
     /// A CPU profile of the API server for the next `seconds`, as a file for `go tool pprof`.
     pub(crate) async fn cpu_profile(&self, seconds: u32) -> Result<Vec<u8>> {
         let request = Request::get(format!("/debug/pprof/profile?seconds={seconds}"));
@@ -96,4 +129,9 @@ impl Api {
             .body(body.to_string().into_bytes())?;
         self.client.request_text(request).await.with_context(|| path.to_owned()).map(|_| ())
     }
+}
+
+/// A request for JSON that is not compressed.
+fn uncompressed(path: &str) -> http::request::Builder {
+    Request::get(path).header(header::ACCEPT, "application/json").header(header::ACCEPT_ENCODING, "identity")
 }

@@ -49,7 +49,7 @@ impl Recipe {
     ) -> Result<Self> {
         let program = match who {
             Who::Floor => std::env::current_exe()?,
-            Who::Native => flags.native.clone(),
+            Who::Native => flags.native.clone().context("--native says where NATIVE is")?,
             Who::Pintle => flags.pintle.clone(),
         };
         let log = directory.join("logs").join(format!("{}.log", who.name().to_lowercase()));
@@ -65,7 +65,7 @@ impl Recipe {
     }
 
     fn command(&self) -> Result<Command> {
-        let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
+        let log = open_log(&self.log)?;
         let mut command = Command::new(&self.program);
         command.env("KUBECONFIG", &self.kubeconfig).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(command)
@@ -106,15 +106,31 @@ impl Recipe {
 
     /// The last lines that it logged.
     pub(crate) fn log_tail(&self) -> String {
-        let mut text = String::new();
-        // A log that cannot be read counts as empty.
-        let _ = File::open(&self.log).and_then(|mut file| file.read_to_string(&mut text));
-        let lines: Vec<&str> = text.lines().rev().take(20).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+        log_tail(&self.log)
     }
 }
 
+/// Opens a log at its end.
+pub(crate) fn open_log(path: &Path) -> Result<File> {
+    let log = OpenOptions::new().create(true).append(true).open(path);
+    log.with_context(|| format!("opening {}", path.display()))
+}
+
+/// The last lines of a log.
+pub(crate) fn log_tail(path: &Path) -> String {
+    let mut text = String::new();
+    // A log that cannot be read counts as empty.
+    let _ = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
+    let lines: Vec<&str> = text.lines().rev().take(20).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
 impl Running {
+    /// A process that serves its metrics at this address.
+    pub(crate) fn of(child: Child, metrics: SocketAddr) -> Self {
+        Self { child, address: Some(metrics) }
+    }
+
     pub(crate) fn usage(&mut self) -> Result<Usage> {
         if let Some(status) = self.child.try_wait()? {
             bail!("it ended: {status}");

@@ -75,7 +75,7 @@ pub(crate) fn percentile(samples: &[f64], percent: f64) -> f64 {
 }
 
 /// How each figure is measured.
-pub(crate) const HOW: [(&str, &str); 42] = [
+pub(crate) const HOW: [(&str, &str); 71] = [
     (
         "converged_s",
         "from sending the first create until the benchmark's watch showed the last root's status right (message, URL, ready replicas, observedGeneration; with Pods also Ready=True). Contestants write the status after the children; after they are quiet, a list of each kind shows every child as the logic has it",
@@ -181,6 +181,35 @@ pub(crate) const HOW: [(&str, &str); 42] = [
     ("half_resident_mib", "VmRSS when half of the roots were right"),
     ("alone_p99_ms", "config_p99_ms before there was a neighbour"),
     ("beside_p99_ms", "config_p99_ms with a neighbour of as many roots whose guest loops for ever"),
+    ("pod_bytes", "bytes of the direct list over the number of Pods"),
+    ("first_cpu_us_a_pod", "user and system time of the gateway over the number of Pods, by /proc/PID/stat, for the first list, of which it remembers nothing"),
+    ("view_first_ms", "how long that list took, from sending the request until its last byte"),
+    ("cpu_us_a_pod", "the same time for the further lists of one client, over the number of lists and of Pods"),
+    ("together_cpu_us_a_pod", "the same for the lists of sixteen clients"),
+    ("direct_p50_ms", "view-list: a list of all Pods as JSON without compression, from sending the request until its last byte. view-event: from sending the patch of a Pod until the last byte of the line with it, on a watch of Pods"),
+    ("view_p50_ms", "the same through the view, in turns with the direct request; an event is one and the same on both watches"),
+    ("direct_p99_ms", "as direct_p50_ms"),
+    ("view_p99_ms", "as view_p50_ms"),
+    ("direct_together_p50_ms", "as direct_p50_ms, while sixteen clients send the request at once, each over its own connection"),
+    ("view_together_p50_ms", "the same through the view, in turns"),
+    ("same_direct_p50_ms", "a get of always the same Pod, from sending the request until its last byte"),
+    ("same_view_p50_ms", "the same through the view, in turns"),
+    ("same_direct_p99_ms", "as same_direct_p50_ms"),
+    ("same_view_p99_ms", "as same_view_p50_ms"),
+    ("distinct_direct_p50_ms", "a get of another Pod each time, from sending the request until its last byte"),
+    ("distinct_view_p50_ms", "the same through the view, in turns: the gateway has each one reviewed"),
+    ("distinct_direct_p99_ms", "as distinct_direct_p50_ms"),
+    ("distinct_view_p99_ms", "as distinct_view_p50_ms"),
+    ("core_share", "user and system time of the gateway over the elapsed time, by /proc/PID/stat, from the first change until all watches have shown the last one"),
+    ("guest_calls_a_second", "growth of pintle_guest_call_seconds_count in the gateway's /metrics over the elapsed time"),
+    ("events_a_second", "events that all watches showed over the elapsed time: each change on every watch, and no other"),
+    ("more_core_share", "core_share with more Pods"),
+    ("more_peak_mib", "peak_mib of another process, with more Pods"),
+    ("more_resident_mib", "resident_mib of that process"),
+    ("more_guest_calls_a_second", "guest_calls_a_second with more Pods"),
+    ("more_events_a_second", "events_a_second with more Pods"),
+    ("alone_s", "from the reply to the deletion of a namespace with LlamaRecords until it is gone, while the API server does not know the view: once before it does, and once after"),
+    ("with_view_s", "the same for a namespace with Llamas, made through the view"),
 ];
 
 /// How a figure is measured.

@@ -1,5 +1,5 @@
 //! Measures Pintle on a real control plane beside FLOOR, a client that makes only the necessary calls, and NATIVE, an operator in Go with
-//! the same logic: `cargo xtask bench`. The page `bench/README.md` says what is measured, and how.
+//! the same logic, and views through a gateway beside what they show: `cargo xtask bench`. The page `bench/README.md` says what is measured, and how.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark is about time on the wall, and no simulator runs it"
@@ -8,6 +8,7 @@
 mod api;
 mod calls;
 mod contestant;
+mod farm;
 mod figures;
 mod floor;
 mod latency;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Measures Pintle beside a raw client and an operator in Go.
+/// Measures Pintle beside a raw client and an operator in Go, and views beside what they show.
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench", args_override_self = true)]
 struct Arguments {

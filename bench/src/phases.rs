@@ -8,13 +8,14 @@ mod rest;
 mod restart;
 mod single;
 mod swap;
+mod views;
 
 use anyhow::{Context, Result};
 
 use crate::{
     figures::Figures,
     report,
-    settings::{Flags, Phase, Who},
+    settings::{Flags, Part, Phase, Who},
     stage::Stage,
 };
 
@@ -38,7 +39,7 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
     };
     match flags.floor_concurrency {
         Some(concurrency) => outcome.floor_concurrency = concurrency,
-        None if flags.takes_part(Who::Floor) => {
+        None if flags.takes_part(Who::Floor) && flags.runs_part(Part::Operator) => {
             let tried = create::try_floor(flags).await.context("finding FLOOR's concurrency")?;
             let best = tried.iter().min_by(|(_, one), (_, other)| one.total_cmp(other));
             outcome.floor_concurrency = best.map_or(16, |(concurrency, _)| *concurrency);
@@ -46,7 +47,8 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
         }
         None => {}
     }
-    for run in 1..=flags.runs {
+    let runs = if flags.runs_part(Part::Operator) { flags.runs } else { 0 };
+    for run in 1..=runs {
         // The contestants take turns, and each run begins with another one, because the speed of a machine changes.
         for turn in 0..Who::ALL.len() {
             let who = Who::ALL[(turn + run as usize - 1) % Who::ALL.len()];
@@ -55,6 +57,12 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
                 // After every turn, so that an interrupted run leaves its results.
                 report::write_json(flags, &outcome)?;
             }
+        }
+    }
+    if flags.runs_part(Part::Views) && flags.takes_part(Who::Pintle) {
+        if let Err(error) = views::run(flags, 1, &mut outcome.figures).await {
+            eprintln!("the views FAILED: {error:#}");
+            outcome.failures.push(format!("the views: {error:#}"));
         }
     }
     report::print(flags, &outcome);

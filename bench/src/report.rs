@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     figures::{HOW, how},
     phases::Measurements,
-    settings::{Flags, Phase, Who},
+    settings::{Flags, Part, Phase, Who},
     targets::{self, TargetStatus},
 };
 
@@ -42,15 +42,17 @@ pub(crate) fn print(flags: &Flags, outcome: &Measurements) {
             println!("  calls of {}{part}: {}; apart: {}", calls.who, list(&calls.calls), list(&calls.apart));
         }
     }
-    println!();
-    let tried: Vec<String> = outcome
-        .floor_tried
-        .iter()
-        .map(|(concurrency, seconds)| format!("{concurrency}: {seconds:.2} s"))
-        .collect();
-    println!("FLOOR has {} requests in flight (tried: {})", outcome.floor_concurrency, tried.join(", "));
-    if flags.floor_marked {
-        println!("FLOOR sends what the host sends on top; the targets mean FLOOR without that.");
+    if flags.runs_part(Part::Operator) {
+        println!();
+        let tried: Vec<String> = outcome
+            .floor_tried
+            .iter()
+            .map(|(concurrency, seconds)| format!("{concurrency}: {seconds:.2} s"))
+            .collect();
+        println!("FLOOR has {} requests in flight (tried: {})", outcome.floor_concurrency, tried.join(", "));
+        if flags.floor_marked {
+            println!("FLOOR sends what the host sends on top; the targets mean FLOOR without that.");
+        }
     }
     println!();
     let judged = targets::judge(&outcome.figures);
@@ -60,7 +62,7 @@ pub(crate) fn print(flags: &Flags, outcome: &Measurements) {
             TargetStatus::Missed => "MISSED",
             TargetStatus::NotRun => "-",
         };
-        println!("{verdict:<8}{:<11}{:<82} {}", target.phase, target.target, target.measured);
+        println!("{verdict:<8}{:<15}{:<82} {}", target.phase, target.target, target.measured);
     }
     let with = |verdict: TargetStatus| judged.iter().filter(|judged| judged.verdict == verdict).count();
     println!(
@@ -90,7 +92,8 @@ pub(crate) fn write_json(flags: &Flags, outcome: &Measurements) -> Result<()> {
             "memoryKiB": meminfo(),
             "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
         },
-        "settings": {"runs": flags.runs, "roots": flags.roots, "many": flags.many, "samples": flags.samples},
+        "settings": {"runs": flags.runs, "roots": flags.roots, "many": flags.many, "samples": flags.samples,
+            "pods": flags.pods, "morePods": flags.more_pods, "watches": flags.watches, "watchSeconds": flags.watch_seconds, "llamas": flags.llamas},
         "floor": {"concurrency": outcome.floor_concurrency, "tried": outcome.floor_tried, "marked": flags.floor_marked},
         "targets": targets::judge(&outcome.figures),
         "how": how,

@@ -8,6 +8,9 @@ pub(crate) struct Flags {
     /// The phases to run, separated by commas [default: all]
     #[arg(long = "phase", value_name = "PHASE", value_delimiter = ',')]
     phases: Vec<Phase>,
+    /// Run only the phases of this part
+    #[arg(long, value_name = "PART")]
+    part: Option<Part>,
     /// How often to measure; targets are judged by the median
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(crate) runs: u32,
@@ -26,6 +29,21 @@ pub(crate) struct Flags {
     /// How long the rest is, in seconds
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     rest_seconds: u64,
+    /// How many Pods the phases about views have
+    #[arg(long, default_value_t = 5000, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=50_000))]
+    pub(crate) pods: u32,
+    /// How many Pods the second part of the phase `view-watch` has
+    #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=50_000))]
+    pub(crate) more_pods: u32,
+    /// How many watches the phase `view-watch` has
+    #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=450))]
+    pub(crate) watches: u32,
+    /// How long the changes of the phase `view-watch` last, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) watch_seconds: u64,
+    /// How many Llamas the phase `view-namespace` has
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) llamas: u32,
     /// How many requests FLOOR has in flight [default: the fastest number, which is tried out first]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) floor_concurrency: Option<u32>,
@@ -45,8 +63,8 @@ pub(crate) struct Flags {
     pub(crate) pintle: PathBuf,
     /// The binary of bench/native
     #[arg(long, value_name = "FILE")]
-    pub(crate) native: PathBuf,
-    /// The folder of bench.wasm and bench-next.wasm
+    pub(crate) native: Option<PathBuf>,
+    /// The folder of bench.wasm, bench-next.wasm and farm.wasm
     #[arg(long, value_name = "DIR")]
     pub(crate) guests: PathBuf,
 }
@@ -76,10 +94,29 @@ pub(crate) enum Phase {
     Many,
     /// Beside a Reconciler whose guest loops forever
     Neighbour,
+    /// All Pods are listed through a view, by one client and by sixteen
+    ViewList,
+    /// One Pod is read through a view: the same, and another one each time
+    ViewGet,
+    /// A Pod is changed, until a client that watches the view is shown it
+    ViewEvent,
+    /// Two hundred clients watch a view while Pods change
+    ViewWatch,
+    /// A namespace is deleted with a thousand objects of a view
+    ViewNamespace,
+}
+
+/// A part of the benchmark that is measured on control planes of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// The operator, beside FLOOR and NATIVE
+    Operator,
+    /// Views through the gateway, beside the same requests for what they show
+    Views,
 }
 
 impl Phase {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Create,
         Self::Restart,
         Self::Update,
@@ -91,6 +128,11 @@ impl Phase {
         Self::Pods,
         Self::Many,
         Self::Neighbour,
+        Self::ViewList,
+        Self::ViewGet,
+        Self::ViewEvent,
+        Self::ViewWatch,
+        Self::ViewNamespace,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -106,6 +148,20 @@ impl Phase {
             Self::Pods => "pods",
             Self::Many => "many",
             Self::Neighbour => "neighbour",
+            Self::ViewList => "view-list",
+            Self::ViewGet => "view-get",
+            Self::ViewEvent => "view-event",
+            Self::ViewWatch => "view-watch",
+            Self::ViewNamespace => "view-namespace",
+        }
+    }
+
+    fn part(self) -> Part {
+        match self {
+            Self::ViewList | Self::ViewGet | Self::ViewEvent | Self::ViewWatch | Self::ViewNamespace => {
+                Part::Views
+            }
+            _ => Part::Operator,
         }
     }
 }
@@ -135,7 +191,13 @@ impl Who {
 
 impl Flags {
     pub(crate) fn runs_phase(&self, phase: Phase) -> bool {
-        self.phases.is_empty() || self.phases.contains(&phase)
+        let is_of_part = self.part.is_none_or(|part| part == phase.part());
+        is_of_part && (self.phases.is_empty() || self.phases.contains(&phase))
+    }
+
+    /// Whether any phase of a part is selected.
+    pub(crate) fn runs_part(&self, part: Part) -> bool {
+        Phase::ALL.into_iter().any(|phase| phase.part() == part && self.runs_phase(phase))
     }
 
     /// Whether a selected phase works on the thousand roots, so that they must be created.

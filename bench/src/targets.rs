@@ -1,5 +1,7 @@
 //! The targets for Pintle, and whether it meets them.
 
+mod views;
+
 use serde::Serialize;
 
 use crate::{
@@ -36,7 +38,7 @@ struct Target {
 
 /// Judges every target by the medians.
 pub(crate) fn judge(figures: &Figures) -> Vec<Judged> {
-    let judged = TARGETS.iter().map(|target| {
+    let judged = TARGETS.iter().chain(&views::TARGETS).map(|target| {
         let (measured, verdict) = match (target.judge)(figures) {
             Some((measured, true)) => (measured, TargetStatus::Met),
             Some((measured, false)) => (measured, TargetStatus::Missed),

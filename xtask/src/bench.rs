@@ -1,6 +1,6 @@
 //! The benchmarks: calls of guests, and the host as built for its image.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use crate::{
     guests,
@@ -14,7 +14,7 @@ pub(crate) struct Flags {
     /// Run only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Flags for the operator's part, for instance: --phase create,restart --runs 1
+    /// Flags for the parts `operator` and `views`, for instance: --phase create,restart --runs 1
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
     operator: Vec<OsString>,
 }
@@ -26,6 +26,8 @@ enum Part {
     Engine,
     /// The operator on a real control plane, beside FLOOR and NATIVE
     Operator,
+    /// Views through a gateway on a real control plane, beside what they show
+    Views,
 }
 
 impl Flags {
@@ -61,6 +63,25 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     board.cargo("bench", cargo(["build", "--profile", "dist"].iter().chain(&packages)))?;
     let built = target().join("dist");
     let guests = guests::build_bench(&board, built.join("pintle").as_os_str())?;
+    let mut named: Vec<(&str, OsString)> = vec![
+        ("--pintle", built.join("pintle").into()),
+        ("--guests", guests.folder().into()),
+        ("--json", target().join("bench.json").into()),
+    ];
+    if flags.only != Some(Part::Views) {
+        named.push(("--native", native()?.into()));
+    }
+    match flags.only {
+        Some(Part::Operator) => named.push(("--part", "operator".into())),
+        Some(Part::Views) => named.push(("--part", "views".into())),
+        Some(Part::Engine) | None => {}
+    }
+    let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
+    program(built.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
+}
+
+/// Builds the operator in Go, and returns where it is.
+fn native() -> Result<PathBuf> {
     say("building the operator in Go");
     let native = target().join("bench-native");
     let source = root().join("bench/native");
@@ -68,12 +89,5 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     let build: [OsString; 5] =
         ["build".into(), "-trimpath".into(), "-o".into(), native.clone().into(), ".".into()];
     program("go", build).folder(&source).env("CGO_ENABLED", "0").go()?;
-    let named: [(&str, OsString); 4] = [
-        ("--pintle", built.join("pintle").into()),
-        ("--native", native.into()),
-        ("--guests", guests.folder().into()),
-        ("--json", target().join("bench.json").into()),
-    ];
-    let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
-    program(built.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
+    Ok(native)
 }

@@ -63,7 +63,7 @@ fn build_command(pintle: &OsStr, source: &Path, output: &Path, flags: &[&str]) -
         .env("CARGO_TERM_QUIET", "true")
 }
 
-/// Builds the benchmark's guest, the one with another logic for swaps, and the one that never answers.
+/// Builds the benchmark's guest, the one with another logic for swaps, the one that never answers, and the one whose views are measured.
 pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
     let folder = target().join("guests");
     fs::create_dir_all(&folder)?;
@@ -74,6 +74,8 @@ pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
             .env("PINTLE_BENCH_LOGIC", logic)
             .output()?;
     }
+    board.is_at("guest", "farm");
+    build_command(pintle, &root().join("guest-farm"), &guests.path("farm"), &["--locked"]).output()?;
     board.end("guest");
     Ok(guests)
 }

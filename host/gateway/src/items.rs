@@ -43,8 +43,10 @@ impl Items {
     /// When a part is too large.
     pub fn push(&mut self, chunk: &Bytes, items: &mut Vec<Bytes>) -> Result<(), NoList> {
         // Where the present item begins in this chunk.
-        let mut begin = 0;
-        for (at, byte) in chunk.iter().copied().enumerate() {
+        let (mut begin, mut next) = (0, 0);
+        while let Some(byte) = chunk.get(next).copied() {
+            let at = next;
+            next += 1;
             let was_in_item = self.is_in_item();
             self.step(byte);
             match (was_in_item, self.is_in_item()) {
@@ -63,6 +65,7 @@ impl Items {
                 (false, false) if !self.in_items || self.depth < 2 || byte == b'[' => self.rest.push(byte),
                 _ => {}
             }
+            next += self.plain(chunk.get(next..).unwrap_or_default());
         }
         if self.is_in_item() {
             self.item.extend_from_slice(&chunk.slice(begin..));
@@ -84,6 +87,18 @@ impl Items {
 
     fn is_in_item(&self) -> bool {
         self.in_items && self.depth > 2
+    }
+
+    /// How many of these bytes are within an item and change nothing: most of a list.
+    fn plain(&self, bytes: &[u8]) -> usize {
+        if !self.is_in_item() || self.is_escaped {
+            return 0;
+        }
+        let changes = match self.in_text {
+            true => bytes.iter().position(|byte| matches!(byte, b'"' | b'\\')),
+            false => bytes.iter().position(|byte| matches!(byte, b'"' | b'[' | b']' | b'{' | b'}')),
+        };
+        changes.unwrap_or(bytes.len())
     }
 
     fn step(&mut self, byte: u8) {

@@ -27,10 +27,15 @@ impl UidMask {
     pub fn map(&self, uid: &str) -> String {
         let Some(mut bytes) = parse(uid) else { return uid.to_owned() };
         bytes.iter_mut().zip(self.0).for_each(|(byte, mask)| *byte ^= mask);
-        let hex = |range: std::ops::Range<usize>| -> String {
-            bytes.get(range).into_iter().flatten().map(|byte| format!("{byte:02x}")).collect()
-        };
-        [hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)].join("-")
+        let mut text = String::with_capacity(uid.len());
+        for (at, byte) in bytes.into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            let digits = [byte >> 4, byte & 0x0f].map(|digit| char::from_digit(digit.into(), 16));
+            text.extend(digits.into_iter().flatten());
+        }
+        text
     }
 }
 
@@ -42,13 +47,13 @@ fn parse(uid: &str) -> Option<[u8; 16]> {
     if !is_in_form {
         return None;
     }
-    let digits: Option<Vec<u8>> = uid
-        .chars()
-        .filter(|letter| *letter != '-')
-        .map(|letter| letter.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
-        .collect();
-    let bytes: Vec<u8> = digits?.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect();
-    bytes.try_into().ok()
+    let digits = uid.bytes().filter(|byte| *byte != b'-').map(|byte| char::from(byte).to_digit(16));
+    let mut digits = digits.map(|digit| u8::try_from(digit?).ok());
+    let mut bytes = [0; 16];
+    for byte in &mut bytes {
+        *byte = digits.next()?? << 4 | digits.next()??;
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -93,7 +93,19 @@ impl<'a> Farm<'a> {
         let log = plane.directory().join("logs/gateway.log");
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let (running, pods) = (None, 0);
-        Ok(Self { flags, run, admin, figures, reader, gateway_kubeconfig, log, address, pods, running, plane })
+        Ok(Self {
+            flags,
+            run,
+            admin,
+            figures,
+            reader,
+            gateway_kubeconfig,
+            log,
+            address,
+            pods,
+            running,
+            plane,
+        })
     }
 
     /// Starts the gateway and puts the farm into force.

@@ -137,7 +137,8 @@ impl Guests {
         let mut shown: Vec<Option<Shown>> = keys.iter().map(|key| self.remembered.get(key)).collect();
         let missing: Vec<usize> =
             (0..objects.len()).filter(|at| shown.get(*at).is_some_and(Option::is_none)).collect();
-        let asked = missing.iter().filter_map(|at| objects.get(*at)).map(|object| text(lens, object)).collect();
+        let asked =
+            missing.iter().filter_map(|at| objects.get(*at)).map(|object| text(lens, object)).collect();
         for (at, answer) in missing.into_iter().zip(self.call(lens, in_force, asked).await?) {
             if let (Some(key), Some(place)) = (keys.get(at), shown.get_mut(at)) {
                 self.remembered.insert(key.clone(), answer.clone());
@@ -148,12 +149,7 @@ impl Guests {
     }
 
     /// Asks the guest about objects as it sees them, a batch at a time.
-    async fn call(
-        &self,
-        lens: &Lens,
-        in_force: &InForce,
-        texts: Vec<String>,
-    ) -> Result<Vec<Shown>, Status> {
+    async fn call(&self, lens: &Lens, in_force: &InForce, texts: Vec<String>) -> Result<Vec<Shown>, Status> {
         let mut shown = Vec::with_capacity(texts.len());
         for batch in batches(&texts) {
             match self.show_batch(lens, in_force, batch).await? {
@@ -258,7 +254,10 @@ impl Guests {
 
 fn beyond_the_budget(view: &str, TooLarge { bytes, bytes_max }: TooLarge) -> Status {
     let (bytes, bytes_max) = (bytes.div_ceil(1 << 20), bytes_max >> 20);
-    warn!(view, "A call of a guest takes up to {bytes} MiB, and the gateway has at most {bytes_max} MiB for one");
+    warn!(
+        view,
+        "A call of a guest takes up to {bytes} MiB, and the gateway has at most {bytes_max} MiB for one"
+    );
     Status::unavailable("the gateway has too little memory for a call of the guest", RETRY_SECONDS)
 }
 

@@ -16,7 +16,8 @@ const IN_FLIGHT: usize = 16;
 
 /// While the API server does not know the view.
 pub(super) async fn alone(farm: &mut Farm<'_>, namespace: &str) -> Result<()> {
-    let seconds = deleted(farm, namespace, "store.farm.example.com/v1", "LlamaRecord", "llamarecords").await?;
+    let seconds =
+        deleted(farm, namespace, "store.farm.example.com/v1", "LlamaRecord", "llamarecords").await?;
     farm.put(Phase::ViewNamespace, "alone_s", seconds);
     Ok(())
 }

@@ -59,11 +59,12 @@ pub(crate) async fn run(flags: &Flags) -> Result<()> {
             }
         }
     }
-    if flags.runs_part(Part::Views) && flags.takes_part(Who::Pintle) {
-        if let Err(error) = views::run(flags, 1, &mut outcome.figures).await {
-            eprintln!("the views FAILED: {error:#}");
-            outcome.failures.push(format!("the views: {error:#}"));
-        }
+    if flags.runs_part(Part::Views)
+        && flags.takes_part(Who::Pintle)
+        && let Err(error) = views::run(flags, 1, &mut outcome.figures).await
+    {
+        eprintln!("the views FAILED: {error:#}");
+        outcome.failures.push(format!("the views: {error:#}"));
     }
     report::print(flags, &outcome);
     report::write_json(flags, &outcome)?;

@@ -15,7 +15,9 @@ mod host;
 mod live;
 #[cfg(feature = "man")]
 mod man;
+mod missing;
 mod module;
+mod named;
 mod native;
 mod new;
 mod operator;
@@ -101,13 +103,13 @@ Write and test a guest, without a cluster:
 
 Deploy a guest:
   crds        Print the CRDs of Pintle or of a guest
-  rbac        Print the ClusterRole that a guest needs
+  rbac        Print the roles that a guest or a View needs
   push        Upload a guest as a Module
-  swap        Switch a Reconciler to another Module
+  swap        Switch a Reconciler or View to another Module
 
 Look after a cluster:
   status      Show what is not ready, and why
-  get         List Reconcilers, Modules or roots
+  get         List Reconcilers, Modules, Views or roots
   prune       Delete Modules that are not in use
   uninstall   Remove Pintle from a cluster
 

@@ -14,6 +14,8 @@ mod guests;
 mod misuse;
 #[path = "cli_offline/rbac.rs"]
 mod rbac;
+#[path = "cli_offline/rbac_views.rs"]
+mod rbac_views;
 #[path = "cli_offline/shell.rs"]
 mod shell;
 #[path = "cli_offline/simulate.rs"]

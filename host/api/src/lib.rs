@@ -23,6 +23,9 @@ use serde_json::Value;
 /// The namespace that the host lives in.
 pub const NAMESPACE: &str = "pintle-system";
 
+/// The Service in that namespace that leads to the gateway.
+pub const GATEWAY_SERVICE: &str = "pintle-gateway";
+
 /// One immutable guest binary, known by its digest.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(

@@ -11,6 +11,7 @@
 //! * [`table`]: objects as rows, as kubectl prints them.
 //! * [`names`], [`uid`], [`version`]: the parts of an object's identity, there and back; [`metadata`]: all of it.
 //! * [`patch`]: what a client wants changed; [`write`]: what becomes of a backing object when somebody writes.
+//! * [`rights`]: what it takes to serve a View: roles, and the APIService.
 //! * [`status`]: why a request is refused, also by the API server in answer to the one sent on.
 
 pub mod accept;
@@ -23,6 +24,7 @@ pub mod names;
 pub mod openapi;
 pub mod patch;
 pub mod query;
+pub mod rights;
 pub mod served;
 pub mod status;
 pub mod table;

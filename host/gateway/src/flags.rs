@@ -47,7 +47,7 @@ pub(crate) struct ServiceName {
 }
 
 fn default_service() -> ServiceName {
-    ServiceName { namespace: api::NAMESPACE.into(), name: "pintle-gateway".into() }
+    ServiceName { namespace: api::NAMESPACE.into(), name: api::GATEWAY_SERVICE.into() }
 }
 
 impl std::fmt::Display for ServiceName {

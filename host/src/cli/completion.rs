@@ -20,19 +20,21 @@ use clap_complete::{
     engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
     env::{Bash, EnvCompleter, Fish, Powershell, Shells, Zsh},
 };
-use kube::{Api, Resource, ResourceExt, api::ListParams};
-use pintle_api::{Module, Reconciler};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
+use pintle_api::{Module, Reconciler, View};
 use pintle_kubernetes::connect::Connect;
 use serde::de::DeserializeOwned;
 
 use super::{
-    live, output,
+    live,
+    named::VIEW_PREFIX,
+    output,
     problem::{CommandStatus, Problem},
 };
 
 /// Print the script that completes commands in a shell
 ///
-/// Commands, flags and files complete, and so do the names of Reconcilers and Modules in the cluster. The script calls this program
+/// Commands, flags and files complete, and so do the names of Reconcilers, Views and Modules in the cluster. The script calls this program
 /// for each completion, by the name that the program has now. Nothing is printed where the cluster does not answer within 2 seconds.
 ///
 /// The script `kubectl` is for the plugin `kubectl pintle`. kubectl runs it if it is an executable file with the name
@@ -143,13 +145,33 @@ pub(super) fn modules() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| names::<Module>(current))
 }
 
-/// Completes the name of a Reconciler, or a file.
-pub(super) fn reconcilers_and_files() -> ArgValueCompleter {
+/// Completes the name of a Reconciler, or of a View behind `view/`.
+pub(super) fn named() -> ArgValueCompleter {
+    ArgValueCompleter::new(reconcilers_and_views)
+}
+
+/// Completes the same, or a file.
+pub(super) fn named_and_files() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let mut found = names::<Reconciler>(current);
+        let mut found = reconcilers_and_views(current);
         found.extend(PathCompleter::file().complete(current));
         found
     })
+}
+
+fn reconcilers_and_views(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str() else { return Vec::new() };
+    // A Reconciler has no `/` in its name, and a View is asked for by the first letters of what stands before its name.
+    let is_view = current.starts_with(VIEW_PREFIX);
+    let may_be_view = is_view || VIEW_PREFIX.starts_with(current);
+    let found = ask(async |client| {
+        let reconcilers = async { if is_view { Vec::new() } else { all::<Reconciler>(&client).await } };
+        let views = async { if may_be_view { all::<View>(&client).await } else { Vec::new() } };
+        let (mut names, views) = tokio::join!(reconcilers, views);
+        names.extend(views.into_iter().map(|name| format!("{VIEW_PREFIX}{name}")));
+        names
+    });
+    candidates(found, current)
 }
 
 /// The names that begin in this way; none where the cluster cannot be asked.
@@ -158,14 +180,29 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
     let Some(current) = current.to_str() else { return Vec::new() };
+    candidates(ask(async |client| all::<K>(&client).await), current)
+}
+
+fn candidates(names: Vec<String>, current: &str) -> Vec<CompletionCandidate> {
+    names.into_iter().filter(|name| name.starts_with(current)).map(CompletionCandidate::new).collect()
+}
+
+/// What the cluster of this command line says.
+fn ask(names: impl AsyncFnOnce(Client) -> Vec<String>) -> Vec<String> {
     let connect = connect(std::env::args_os());
-    let found = live::block_on(async {
-        let objects: Api<K> = Api::all(connect.client().await?);
-        let params = ListParams::default().limit(NAMES_MAX);
-        Ok(tokio::time::timeout(PATIENCE, objects.list_metadata(&params)).await??)
-    });
-    let names = found.into_iter().flat_map(|list| list.items).map(|object| object.name_any());
-    names.filter(|name| name.starts_with(current)).map(CompletionCandidate::new).collect()
+    live::block_on(async { Ok(names(connect.client().await?).await) }).unwrap_or_default()
+}
+
+/// The names of all objects of a kind; none where they are not told within a moment.
+async fn all<K>(client: &Client) -> Vec<String>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let objects: Api<K> = Api::all(client.clone());
+    let params = ListParams::default().limit(NAMES_MAX);
+    let found = tokio::time::timeout(PATIENCE, objects.list_metadata(&params)).await;
+    let Ok(Ok(list)) = found else { return Vec::new() };
+    list.items.iter().map(ResourceExt::name_any).collect()
 }
 
 /// The cluster that the words of an unfinished command line mean. Nobody has parsed them.

@@ -1,14 +1,17 @@
-//! The command `pintle rbac`: it prints the ClusterRole that a guest's Reconciler needs.
+//! The command `pintle rbac`: it prints the rights that a guest's Reconciler needs, or what it takes to serve Views.
 
 mod subject;
+mod views;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
+    path::PathBuf,
 };
 
 use clap::Args;
-use pintle_core::reconciler;
+use pintle_api as api;
+use pintle_core::{reconciler, view::rights};
 use pintle_kubernetes::connect::Connect;
 use pintle_wit::{Kind, Manifest};
 use serde_json::{Value, json};
@@ -19,22 +22,28 @@ use super::{
     plural,
     problem::{CommandStatus, Problem},
 };
-use subject::Subject;
+use subject::{Of, Subject};
 
-/// Print the ClusterRole that a guest needs
+/// Print the roles that a guest or a View needs
 ///
-/// The role lets the operator read the custom resources, write their status, and manage the kinds of children that the guest
-/// declares. It is aggregated into the role of the operator by its label. It never allows to list or watch Secrets.
+/// For a guest that reconciles, a ClusterRole lets the operator read the custom resources, write their status, and manage the kinds of
+/// children that the guest declares. It is aggregated into the role of the operator by its label. It never allows to list or watch
+/// Secrets.
 ///
 /// The guest is a file, or it is the guest of a Reconciler. An argument is a file if there is one, if it contains a `/` or if it ends
 /// in `.wasm`. Otherwise it is the name of a Reconciler. Its grants then set --elsewhere and --pod-deletions. While it switches to
 /// another Module, the role is for both Modules.
 ///
+/// For a View, written as view/NAME, the output has the ClusterRole of the gateway, the ClusterRoles that Kubernetes adds to `view` and
+/// `edit`, and the APIService, which makes the API server send requests to the gateway. The View can be in a file (-f) beside the file
+/// of its module. A module that only serves views can be given alone.
+///
 /// Patches and evictions need more than the role. The Reconciler must grant them. The CRD must have `status.pintle.patched` for
 /// patches that are removed later, and `status.pintle.evicting` for evictions. CRDs that `pintle build` generates have both.
 ///
-/// The role names resources by their plural. For a Reconciler, the cluster is asked for it. For a file, it is taken from `crd.yaml`
-/// beside the file or guessed from the kind, unless --kubeconfig or --context names a cluster to ask. If it is wrong, set --plural.
+/// The roles name resources by their plural. For a Reconciler or a View, the cluster is asked for it. For a file, it is taken from
+/// `crd.yaml` beside the file or guessed from the kind, unless --kubeconfig or --context names a cluster to ask. If it is wrong, set
+/// --plural.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,12 +53,22 @@ Examples:
   # The same, before there is a Reconciler
   pintle rbac webserver.wasm | kubectl apply -f -
 
+  # Let the gateway serve a View, and people use it
+  pintle rbac view/llamas | kubectl apply -f -
+
+  # The same, before there are Views
+  pintle rbac farm.wasm -f views.yaml | kubectl apply -f -
+
   # Set the plural of a kind
   pintle rbac shop.wasm --plural Cactus=cacti")]
 pub(super) struct Rbac {
-    /// Name of a Reconciler, or the module of a guest: the file that `pintle build` wrote
-    #[arg(value_name = "RECONCILER|MODULE", add = completion::reconcilers_and_files())]
-    guest: OsString,
+    /// Name of a Reconciler, view/ and the name of a View, or a module: the file that `pintle build` wrote
+    #[arg(value_name = "RECONCILER|view/VIEW|MODULE", add = completion::named_and_files())]
+    what: OsString,
+
+    /// File or directory with Views of the module. Use - for the standard input. Can be repeated
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1)]
+    filenames: Vec<PathBuf>,
 
     /// Plural of a kind. Can be repeated
     #[arg(long = "plural", value_name = "KIND=PLURAL", value_parser = pair)]
@@ -71,6 +90,10 @@ pub(super) struct Rbac {
     connect: Connect,
 }
 
+/// Where APIServices lead to.
+const GATEWAY: rights::Service<'_> =
+    rights::Service { namespace: api::NAMESPACE, name: api::GATEWAY_SERVICE, port: 443 };
+
 /// The label that the operator's role gathers.
 const LABEL_AGGREGATE: &str = "pintle.dev/aggregate-to-host";
 
@@ -83,17 +106,40 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 impl Rbac {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let Subject { manifest, known, asked, notes } = Subject::find(&self.guest, &self.connect)?;
-        if self.pod_deletions && !manifest.evictions {
-            let message = "--pod-deletions is for a guest that evicts Pods, and this one's manifest declares no evictions";
-            return Err(Problem::new(message));
-        }
-        let asked = Asked {
-            elsewhere: self.elsewhere || asked.elsewhere,
-            pod_deletions: self.pod_deletions || asked.pod_deletions,
-        };
+        let Subject { of, known, notes } = Subject::find(&self.what, &self.filenames, &self.connect)?;
         let plurals = Plurals { set: self.plurals.into_iter().collect(), known };
-        output::print(&output::text(&role(&manifest, &plurals, asked), self.output)?)?;
+        let objects = match of {
+            Of::Guest { manifest, asked } => {
+                if self.pod_deletions && !manifest.evictions {
+                    let message = "--pod-deletions is for a guest that evicts Pods, and this one's manifest declares no evictions";
+                    return Err(Problem::new(message));
+                }
+                let asked = Asked {
+                    elsewhere: self.elsewhere || asked.elsewhere,
+                    pod_deletions: self.pod_deletions || asked.pod_deletions,
+                };
+                vec![role(&manifest, &plurals, asked)]
+            }
+            Of::Views(_) if self.elsewhere || self.pod_deletions => {
+                let message = "--elsewhere and --pod-deletions are for a guest that reconciles, and this is about views";
+                return Err(Problem::new(message));
+            }
+            Of::Views(mut exposed) => {
+                for served in exposed.iter_mut().flat_map(|exposed| &mut exposed.served) {
+                    if served.backing.plural.is_empty() {
+                        served.backing.plural = plurals.of(&served.backing.kind());
+                    }
+                }
+                rights::objects(&exposed, GATEWAY)
+            }
+        };
+        output::print(&match (objects.as_slice(), self.output) {
+            ([one], form) => output::text(one, form)?,
+            (all, Data::Yaml) => output::documents(all)?,
+            (all, Data::Json) => {
+                output::text(&json!({"apiVersion": "v1", "kind": "List", "items": all}), Data::Json)?
+            }
+        })?;
         notes.iter().for_each(|note| eprintln!("note: {note}"));
         Ok(CommandStatus::Fine)
     }

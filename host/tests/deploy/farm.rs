@@ -1,6 +1,6 @@
 //! What deploy/samples/farm has: two Views, and what serving them takes.
 
-use std::{collections::BTreeSet, env, fs, path::PathBuf};
+use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Command};
 
 use pintle_offline as offline;
 use pintle_wit::views::ViewsManifest;
@@ -38,10 +38,15 @@ fn set(verbs: &[&str]) -> BTreeSet<String> {
     verbs.iter().map(|verb| (*verb).to_owned()).collect()
 }
 
-/// What the module of the farm declares.
-fn manifest() -> ViewsManifest {
+/// The module of the farm.
+fn module() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
-    let path = target.join("guests/farm.wasm");
+    target.join("guests/farm.wasm")
+}
+
+/// What it declares.
+fn manifest() -> ViewsManifest {
+    let path = module();
     let bytes = fs::read(&path)
         .unwrap_or_else(|error| panic!("{}: {error}; run: cargo xtask guests", path.display()));
     let module = offline::engine().unwrap().load(&bytes, None).unwrap();
@@ -154,6 +159,53 @@ fn who_may_view_or_edit_a_namespace_may_do_so_with_its_farm() {
     }
     assert_eq!(verbs(&editor, group, "llamas"), set(&ALL));
     assert_eq!(editor["rules"].as_array().unwrap().len(), 1, "farmpods are not to be edited");
+}
+
+/// Each right that roles give: group, resource, names of objects, verb.
+fn rights<'a>(roles: impl IntoIterator<Item = &'a Value>) -> BTreeSet<[String; 4]> {
+    let mut rights = BTreeSet::new();
+    for rule in roles.into_iter().flat_map(|role| role["rules"].as_array().unwrap()) {
+        let (groups, names) = (texts(rule, "apiGroups"), texts(rule, "resourceNames").join(" "));
+        for (group, resource) in
+            groups.iter().flat_map(|group| texts(rule, "resources").into_iter().map(move |one| (group, one)))
+        {
+            let verbs = texts(rule, "verbs").into_iter();
+            rights.extend(verbs.map(|verb| [group.clone(), resource.clone(), names.clone(), verb]));
+        }
+    }
+    rights
+}
+
+#[test]
+fn pintle_rbac_prints_the_rights_and_the_apiservice_of_the_sample() {
+    let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
+        .arg("rbac")
+        .arg(module())
+        .arg("-f")
+        .arg(repository().join("deploy/samples/farm/views.yaml"))
+        .args(["-o", "json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let printed = printed["items"].as_array().unwrap();
+    let labelled = |label: &str| -> Vec<&Value> {
+        printed.iter().filter(|object| object["metadata"]["labels"][label] == "true").collect()
+    };
+    for (label, sample, views) in [
+        ("pintle.dev/aggregate-to-gateway", "pintle-gateway-farm", 2),
+        ("rbac.authorization.k8s.io/aggregate-to-view", "farm-viewer", 2),
+        ("rbac.authorization.k8s.io/aggregate-to-edit", "farm-editor", 1),
+    ] {
+        let roles = labelled(label);
+        assert_eq!(roles.len(), views, "each View has roles of its own: {label}");
+        assert_eq!(rights(roles), rights([&role(sample)]), "{sample}");
+    }
+    let of_kind = |kind: &str| printed.iter().filter(|object| object["kind"] == kind).cloned().collect();
+    let api_services: Vec<Value> = of_kind("APIService");
+    assert_eq!(api_services, file("apiservice.yaml"), "both Views are served under one");
+    let roles: Vec<Value> = of_kind("ClusterRole");
+    assert_eq!(roles.len() + api_services.len(), printed.len());
 }
 
 #[test]

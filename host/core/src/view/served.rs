@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use pintle_wit::{
-    Kind,
+    Failure, Kind,
     views::{Column, ViewManifest},
 };
 use schemars::JsonSchema;
@@ -17,6 +17,7 @@ use super::{
     uid::UidMask,
     version::Epoch,
 };
+use crate::reasons;
 
 /// What a View serves: all that discovery, OpenAPI, names, columns and metadata need. The View's status keeps it, so that those are
 /// answered without a guest and without its module.
@@ -173,6 +174,11 @@ impl Served {
         format!("{}.{}", self.plural, self.group())
     }
 
+    /// The name of the APIService of its group and version.
+    pub fn api_service(&self) -> String {
+        format!("{}.{}", self.version(), self.group())
+    }
+
     /// Whether objects can be created and changed.
     pub fn is_writable(&self) -> bool {
         !self.writes.is_empty()
@@ -236,6 +242,33 @@ impl Verb {
     pub fn needs_store(self) -> bool {
         matches!(self, Self::Create | Self::Patch | Self::Update)
     }
+
+    /// Whether nothing changes by it.
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+
+    /// What may be done with the objects of a view: what the View names (`wanted`), or else all that the view can do. Sorted, each once.
+    ///
+    /// # Errors
+    /// `VerbUnsupported` if the view is read-only and the View names a verb that writes.
+    pub fn of_view(wanted: &[Self], manifest: &ViewManifest) -> Result<Vec<Self>, Failure> {
+        // What is not written by a view is not deleted through it either, unless the View says so.
+        let default = |verb: &Self| manifest.is_writable() || verb.is_read();
+        let mut verbs: Vec<Self> = match wanted.is_empty() {
+            true => Self::ALL.into_iter().filter(default).collect(),
+            false => wanted.to_vec(),
+        };
+        verbs.sort_unstable();
+        verbs.dedup();
+        match verbs.iter().find(|verb| verb.needs_store() && !manifest.is_writable()) {
+            None => Ok(verbs),
+            Some(verb) => {
+                let message = format!("view {} is read-only, so that it has no {verb}", manifest.name);
+                Err(Failure::terminal(reasons::VERB_UNSUPPORTED, message).at("spec.verbs"))
+            }
+        }
+    }
 }
 
 impl fmt::Display for Verb {
@@ -270,6 +303,8 @@ fn any_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 #[cfg(test)]
 mod tests {
+    use pintle_wit::views::Shown;
+
     use super::*;
 
     #[test]
@@ -297,6 +332,23 @@ mod tests {
         };
         assert_eq!((served.group(), served.version()), ("farm.example.com", "v1alpha"));
         assert_eq!(served.qualified(), "llamas.farm.example.com");
+        assert_eq!(served.api_service(), "v1alpha.farm.example.com");
+    }
+
+    #[test]
+    fn a_read_only_view_has_no_verb_that_writes() {
+        let shown = Shown::new("farm.example.com/v1alpha", "Llama", "llamas");
+        let read_only = ViewManifest::new(Kind::new("a/v1", "A"), &["spec"], shown);
+        let writable = read_only.clone().writing(&["spec"]);
+        assert_eq!(Verb::of_view(&[], &read_only), Ok(vec![Verb::Get, Verb::List, Verb::Watch]));
+        assert_eq!(Verb::of_view(&[], &writable), Ok(Verb::ALL.to_vec()));
+        let named = [Verb::Watch, Verb::Get, Verb::Get];
+        assert_eq!(Verb::of_view(&named, &read_only), Ok(vec![Verb::Get, Verb::Watch]));
+        let refused = Verb::of_view(&[Verb::Get, Verb::Patch], &read_only).unwrap_err();
+        assert_eq!(
+            (refused.reason.as_str(), refused.path.as_deref()),
+            (reasons::VERB_UNSUPPORTED, Some("spec.verbs"))
+        );
     }
 
     #[test]

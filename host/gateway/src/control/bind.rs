@@ -7,11 +7,11 @@ use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
     reasons,
-    view::{Backing, Epoch, Served, Verb, table::Columns},
+    view::{Backing, Epoch, Served, Verb, rights, table::Columns},
 };
 use pintle_engine::{Module, Views};
 use pintle_schema::structural::Structural;
-use pintle_wit::{Condition, ConditionStatus, Failure, Kind, names, views::ViewManifest};
+use pintle_wit::{Condition, ConditionStatus, Failure, Kind, views::ViewManifest};
 use serde_json::Value;
 
 use crate::show::InForce;
@@ -141,7 +141,7 @@ fn comes_into_force(
         observed_generation: view.metadata.generation,
         active: Some(active.clone()),
         candidate: None,
-        conditions: all_conditions(world, &served, None, view.metadata.generation, &before.conditions, now),
+        conditions: all_conditions(world, view, &served, None, &before.conditions, now),
         served: Some(served.clone()),
     };
     Decision {
@@ -189,14 +189,7 @@ fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
         candidate: Some(candidate),
-        conditions: all_conditions(
-            world,
-            &served,
-            Some(&failure),
-            view.metadata.generation,
-            &before.conditions,
-            now,
-        ),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before.conditions, now),
         ..before
     };
     Decision { status: Some(status), serving: Some(serving) }
@@ -216,14 +209,7 @@ fn rests(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let served = before.served.clone().unwrap_or_default();
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
-        conditions: all_conditions(
-            world,
-            &served,
-            Some(&failure),
-            view.metadata.generation,
-            &before.conditions,
-            now,
-        ),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before.conditions, now),
         ..before
     };
     Decision { status: Some(status), serving }
@@ -259,8 +245,8 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
             return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.config"));
         }
     }
-    let verbs = verbs(spec, manifest)?;
-    may_be_shown(manifest)?;
+    let verbs = Verb::of_view(&spec.verbs, manifest)?;
+    rights::may_be_shown(&manifest.backing, manifest.is_writable())?;
     is_group_free(world, manifest)?;
     let backing = match world.kinds.get(&manifest.backing) {
         Some(KindState::Found(backing)) => backing.clone(),
@@ -327,47 +313,6 @@ fn loaded_views(world: &World, spec: &ViewSpec) -> Result<Views, Failure> {
         }
     };
     Err(failure.at("spec.module"))
-}
-
-/// What may be done: what the View names, or all that the view can do.
-fn verbs(spec: &ViewSpec, manifest: &ViewManifest) -> Result<Vec<Verb>, Failure> {
-    // What is not written by a view is not deleted through it either, unless the View says so.
-    let default =
-        |verb: &Verb| manifest.is_writable() || matches!(verb, Verb::Get | Verb::List | Verb::Watch);
-    let mut verbs: Vec<Verb> = match spec.verbs.is_empty() {
-        true => Verb::ALL.into_iter().filter(default).collect(),
-        false => spec.verbs.clone(),
-    };
-    verbs.sort_unstable();
-    verbs.dedup();
-    match verbs.iter().find(|verb| verb.needs_store() && !manifest.is_writable()) {
-        None => Ok(verbs),
-        Some(verb) => {
-            let message = format!("view {} is read-only, so that it has no {verb}", spec.view);
-            Err(Failure::terminal(reasons::VERB_UNSUPPORTED, message).at("spec.verbs"))
-        }
-    }
-}
-
-/// Kinds that nobody is shown by a view, or that nobody writes through one: whoever writes a Pod's template decides what runs, and what a
-/// guest stores there is not judged yet.
-fn may_be_shown(manifest: &ViewManifest) -> Result<(), Failure> {
-    const OF_THE_CORE: [&str; 5] =
-        ["Pod", "PodTemplate", "ReplicationController", "Service", "PersistentVolumeClaim"];
-    let kind = &manifest.backing;
-    let why = match (kind.group(), kind.kind.as_str()) {
-        ("", "Secret") => "a view does not show Secrets",
-        ("rbac.authorization.k8s.io", _) => "a view does not show kinds that give rights",
-        _ if !manifest.is_writable() => return Ok(()),
-        (names::DOMAIN, _) => "a view does not write kinds of Pintle itself",
-        ("", name) if OF_THE_CORE.contains(&name) => "a view does not write kinds that make Pods or Services",
-        ("apps" | "batch" | "networking.k8s.io", _) => {
-            "a view does not write kinds that make Pods or Services"
-        }
-        _ => return Ok(()),
-    };
-    Err(Failure::terminal(reasons::BACKING_FORBIDDEN, format!("the backing kind is {kind}: {why}"))
-        .at("spec.view"))
 }
 
 /// Nobody else serves the group, and the backing kind is the API server's own.
@@ -439,12 +384,13 @@ fn is_first(world: &World, view: &View, served: &Served) -> Result<(), Failure> 
 /// Ready and its companions, and whether the API server sends requests.
 fn all_conditions(
     world: &World,
+    view: &View,
     served: &Served,
     failure: Option<&Failure>,
-    generation: Option<i64>,
     before: &[Condition],
     now: Timestamp,
 ) -> Vec<Condition> {
+    let generation = view.metadata.generation;
     let blockers: Vec<Blocker> = failure
         .into_iter()
         .map(|failure| Blocker {
@@ -463,7 +409,7 @@ fn all_conditions(
             format!("{} {} is served over {}", served.qualified(), served.version(), served.backing.kind());
     }
     if !served.api_version.is_empty() {
-        let (status, reason, message) = registered(world, served);
+        let (status, reason, message) = registered(world, view, served);
         let old = before.iter().find(|old| old.r#type == reasons::REGISTERED && old.status == status);
         let since = old.map_or_else(|| conditions::time(now), |old| old.last_transition_time.clone());
         all.push(Condition {
@@ -479,12 +425,14 @@ fn all_conditions(
     all
 }
 
-fn registered(world: &World, served: &Served) -> (ConditionStatus, &'static str, String) {
-    let name = format!("{}.{}", served.version(), served.group());
+fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, &'static str, String) {
+    let name = served.api_service();
     match world.services.get(&name) {
         None => {
-            let message =
-                format!("there is no APIService {name}; apply what pintle rbac prints for this View");
+            let view = view.metadata.name.as_deref().unwrap_or_default();
+            let message = format!(
+                "there is no APIService {name}; apply it: pintle rbac view/{view} | kubectl apply -f -"
+            );
             (ConditionStatus::False, reasons::API_SERVICE_MISSING, message)
         }
         Some(service) if service.service.as_ref() != Some(&world.own) => {

@@ -1,59 +1,81 @@
-//! What a role is printed for: the guest in a file, or the guest of a Reconciler in a cluster.
+//! What rights are printed for: the guest or the views of a module in a file, or a Reconciler or a View in a cluster.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
-    path::{MAIN_SEPARATOR, Path},
+    fmt::{self, Debug},
+    path::{MAIN_SEPARATOR, Path, PathBuf},
     time::Duration,
 };
 
-use kube::{Api, Client};
-use pintle_api::{Module, Reconciler, ReconcilerStatus};
-use pintle_core::conditions::READY;
+use kube::{Api, Client, Resource};
+use pintle_api::{Module, Reconciler, ReconcilerStatus, View};
+use pintle_core::{conditions::READY, view::rights::Exposed};
 use pintle_engine::Digest;
 use pintle_kubernetes::{Cluster, connect::Connect};
 use pintle_offline as offline;
-use pintle_wit::{ChildKind, ConditionStatus, Kind, Manifest, parse_manifest};
+use pintle_wit::{ChildKind, ConditionStatus, Kind, Limits, Manifest, parse_manifest};
+use serde::de::DeserializeOwned;
 
 use super::{
-    super::{live, module, problem::Problem},
-    Asked, kinds,
+    super::{live, missing::missing_in, module, named::Named, problem::Problem},
+    Asked, kinds, views,
 };
 
-/// How long the cluster may take to say whether a file has the name of a Reconciler.
+/// How long the cluster may take to say whether a file has the name of an object.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is known of a guest that a role is for.
+/// What is known of what rights are for.
 pub(super) struct Subject {
-    /// All that the guest declares. For a Reconciler, also what the Module before declares and which children may be left of earlier
-    /// ones.
-    pub(super) manifest: Manifest,
+    /// What may be done.
+    pub(super) of: Of,
     /// Plurals that nobody has to guess.
     pub(super) known: BTreeMap<Kind, String>,
-    /// What the Reconciler grants.
-    pub(super) asked: Asked,
-    /// What is to be said to the person beside the role.
+    /// What is to be said to the person beside the rights.
     pub(super) notes: Vec<String>,
 }
 
+/// Whose rights.
+pub(super) enum Of {
+    /// A guest's that reconciles.
+    Guest {
+        /// All that the guest declares. For a Reconciler, also what the Module before declares and which children may be left of
+        /// earlier ones.
+        manifest: Manifest,
+        /// What the Reconciler grants.
+        asked: Asked,
+    },
+    /// Views'. A backing kind whose plural is still to be found has none.
+    Views(Vec<Exposed>),
+}
+
 impl Subject {
-    /// Finds what the argument of a command line means.
-    pub(super) fn find(argument: &OsStr, connect: &Connect) -> Result<Self, Problem> {
+    /// Finds what the argument of a command line means, and the files with Views beside it.
+    pub(super) fn find(argument: &OsStr, files: &[PathBuf], connect: &Connect) -> Result<Self, Problem> {
         let path = Path::new(argument);
         match meaning(argument, path.is_file()) {
-            Meaning::File => Self::in_file(path, connect),
-            Meaning::FileOrReconciler(name) => {
-                let mut subject = Self::in_file(path, connect)?;
-                if live::block_on(exists(connect, name)).unwrap_or(false) {
+            Meaning::File => Self::in_file(path, files, connect),
+            Meaning::FileOr(named) => {
+                let mut subject = Self::in_file(path, files, connect)?;
+                if live::block_on(exists(connect, &named)).unwrap_or(false) {
+                    let kind = match &named {
+                        Named::Reconciler(_) => "Reconciler",
+                        Named::View(_) => "View",
+                    };
                     subject.notes.push(format!(
-                        "the role is for the file {name}; a Reconciler has that name, too: for it, run the command where \
+                        "the role is for the file {named}; a {kind} has that name, too: for it, run the command where \
                          there is no such file"
                     ));
                 }
                 Ok(subject)
             }
-            Meaning::Reconciler(name) => {
-                let found = live::block_on(Self::of_reconciler(name, connect));
+            Meaning::Named(named) if !files.is_empty() => {
+                let message = format!("-f is for the module in a file, and {named} is no file here");
+                Err(Problem::new(message).hint("the module comes first: pintle rbac MODULE -f FILE"))
+            }
+            Meaning::Named(Named::View(name)) => live::block_on(views::of_view(&name, connect)),
+            Meaning::Named(Named::Reconciler(name)) => {
+                let found = live::block_on(Self::of_reconciler(&name, connect));
                 found.map_err(|problem| match path.is_dir() {
                     true => problem.hint(module::build(path)),
                     false => problem,
@@ -62,27 +84,60 @@ impl Subject {
         }
     }
 
-    fn in_file(path: &Path, connect: &Connect) -> Result<Self, Problem> {
-        let manifest = module::load_guest(&offline::engine()?, path)?.manifest().clone();
-        let is_cluster_named = connect.kubeconfig.is_some() || connect.context.is_some();
-        let (known, notes) = if is_cluster_named {
-            live::block_on(async { served(&Cluster::new(connect.client().await?), &manifest).await })?
-        } else {
-            (beside(path)?, Vec::new())
+    fn in_file(path: &Path, files: &[PathBuf], connect: &Connect) -> Result<Self, Problem> {
+        views::are_no_views(path)?;
+        let loaded = module::load(&offline::engine()?, path)?;
+        let mut notes = Vec::new();
+        let of = match (loaded.guest(), loaded.views()) {
+            (None, Some(views)) if files.is_empty() => {
+                notes.push(format!(
+                    "the rights are for Views that have the names of the views, every verb and access ViewAndBacking; \
+                     for other ones: pintle rbac {} -f FILE",
+                    path.display()
+                ));
+                Of::Views(views::all(views.manifest()).map_err(|failure| module::refused(path, &failure))?)
+            }
+            (_, Some(views)) if !files.is_empty() => {
+                Of::Views(views::in_files(path, views.manifest(), files)?)
+            }
+            (guest, views) => {
+                if !files.is_empty() {
+                    let message =
+                        format!("{} serves no views, and -f is for files with Views", path.display());
+                    return Err(Problem::new(message));
+                }
+                if views.is_some() {
+                    notes.push(format!(
+                        "the role is for what the module reconciles; it also serves views: pintle rbac {} -f FILE, with \
+                         the file of their Views",
+                        path.display()
+                    ));
+                }
+                let guest = guest.map_or_else(|| module::guest_of(&loaded, path), Ok)?;
+                Of::Guest { manifest: guest.manifest().clone(), asked: Asked::default() }
+            }
         };
-        Ok(Self { manifest, known, asked: Asked::default(), notes })
+        let is_cluster_named = connect.kubeconfig.is_some() || connect.context.is_some();
+        let known = if is_cluster_named {
+            let kinds = of.kinds();
+            let (known, unserved) =
+                live::block_on(async { served(&Cluster::new(connect.client().await?), kinds).await })?;
+            notes.extend(unserved);
+            known
+        } else {
+            beside(path)?
+        };
+        Ok(Self { of, known, notes })
     }
 
     async fn of_reconciler(name: &str, connect: &Connect) -> Result<Self, Problem> {
         let about = || format!("{name} is no file here, so it names a Reconciler");
         let client = live::client(connect).await.map_err(|problem| problem.about(about()))?;
-        let reconciler = Api::<Reconciler>::all(client.clone())
-            .get_opt(name)
-            .await
-            .map_err(|error| live::problem(format!("Reconciler {name}"), &error))?;
-        let Some(reconciler) = reconciler else {
-            return Err(Problem::new(format!("there is neither a file nor a Reconciler {name}"))
-                .hint("see which there are with: kubectl get reconcilers.pintle.dev"));
+        let reconcilers = Api::<Reconciler>::all(client.clone());
+        let found = reconcilers.get_opt(name).await;
+        let found = found.map_err(|error| live::problem(format!("Reconciler {name}"), &error))?;
+        let Some(reconciler) = found else {
+            return Err(missing_in(&reconcilers, name).await.about(about()));
         };
         let cluster = Cluster::new(client.clone());
         let mut manifests = Vec::new();
@@ -93,34 +148,58 @@ impl Subject {
         let manifest = union(&reconciler.spec.r#for, manifests, &status);
         let grants = &reconciler.spec.grants;
         let asked = Asked { elsewhere: grants.reaches_elsewhere(), pod_deletions: grants.pod_deletions };
-        let (known, mut notes) = served(&cluster, &manifest).await?;
+        let (known, mut notes) = served(&cluster, kinds(&manifest)).await?;
         notes.extend(beyond_the_role(&reconciler));
-        Ok(Self { manifest, known, asked, notes })
+        Ok(Self { of: Of::Guest { manifest, asked }, known, notes })
+    }
+}
+
+impl Of {
+    /// Every kind whose plural is to be found.
+    pub(super) fn kinds(&self) -> BTreeSet<Kind> {
+        match self {
+            Self::Guest { manifest, .. } => kinds(manifest),
+            Self::Views(exposed) => {
+                let served = exposed.iter().flat_map(|exposed| &exposed.served);
+                let unknown = served.filter(|served| served.backing.plural.is_empty());
+                unknown.map(|served| served.backing.kind()).collect()
+            }
+        }
     }
 }
 
 /// What an argument may mean.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning<'a> {
+enum Meaning {
     File,
-    /// A file by a name that a Reconciler may have: the file goes before.
-    FileOrReconciler(&'a str),
-    Reconciler(&'a str),
+    /// A file by a name that an object may have: the file goes before.
+    FileOr(Named),
+    Named(Named),
 }
 
-fn meaning(argument: &OsStr, is_file: bool) -> Meaning<'_> {
-    match argument.to_str() {
+fn meaning(argument: &OsStr, is_file: bool) -> Meaning {
+    let named = argument.to_str().filter(|text| !text.contains(MAIN_SEPARATOR) || MAIN_SEPARATOR == '/');
+    match named.filter(|text| !text.ends_with(".wasm")).and_then(Named::read) {
         None => Meaning::File,
-        Some(text) if text.contains(['/', MAIN_SEPARATOR]) || text.ends_with(".wasm") => Meaning::File,
-        Some(text) if is_file => Meaning::FileOrReconciler(text),
-        Some(text) => Meaning::Reconciler(text),
+        Some(named) if is_file => Meaning::FileOr(named),
+        Some(named) => Meaning::Named(named),
     }
 }
 
-/// Whether a Reconciler has this name, as far as the cluster says so at once: the role for a file needs no cluster.
-async fn exists(connect: &Connect, name: &str) -> Result<bool, Problem> {
-    let reconcilers: Api<Reconciler> = Api::all(connect.client().await?);
-    Ok(tokio::time::timeout(PATIENCE, reconcilers.get_opt(name)).await??.is_some())
+/// Whether an object has this name, as far as the cluster says so at once: the role for a file needs no cluster.
+async fn exists(connect: &Connect, named: &Named) -> Result<bool, Problem> {
+    async fn has<K>(client: Client, name: &str) -> Result<bool, Problem>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let found = tokio::time::timeout(PATIENCE, Api::<K>::all(client).get_metadata_opt(name)).await??;
+        Ok(found.is_some())
+    }
+    let client = connect.client().await?;
+    match named {
+        Named::Reconciler(name) => has::<Reconciler>(client, name).await,
+        Named::View(name) => has::<View>(client, name).await,
+    }
 }
 
 /// The Modules whose guests the host works with: the one that is wanted, and until it is in force the one before.
@@ -138,41 +217,72 @@ async fn manifest_of(
     reconciler: &str,
     name: &str,
 ) -> Result<Manifest, Problem> {
-    let found = Api::<Module>::all(client.clone())
-        .get_opt(name)
-        .await
-        .map_err(|error| live::problem(format!("Module {name}"), &error))?;
-    let Some(module) = found else {
-        return Err(Problem::new(format!("there is no Module {name}, which Reconciler {reconciler} names"))
-            .hint(format!("upload it with: pintle push {name} FILE; or name the file: pintle rbac FILE")));
-    };
-    if let Some(manifest) = in_status(&module) {
+    let by = Named::Reconciler(reconciler.to_owned());
+    let module = ModuleOf::read(client, name, &by).await?;
+    let read = |text: &str| parse_manifest(text, Limits::default()).ok();
+    if let Some(manifest) = module.manifest_text().and_then(|text| read(&text)) {
         return Ok(manifest);
     }
-    let failed = |why: String| {
-        Problem::failed(format!("Module {name}, which Reconciler {reconciler} names: {why}"))
-            .hint("see its conditions with: kubectl describe modules.pintle.dev; or name the file: pintle rbac FILE")
-    };
-    let bytes = pintle_modules::module_bytes(cluster, &module.spec.source).await;
-    let bytes = bytes.map_err(|failure| failed(failure.to_string()))?;
-    let digest: Digest = module.spec.digest.parse()?;
-    let loaded = offline::engine()?.load(&bytes, Some(&digest));
-    let guest = loaded.map_err(|failure| failed(failure.to_string()))?.guest();
-    guest
-        .map(|guest| guest.manifest().clone())
-        .ok_or_else(|| failed("it serves views and reconciles nothing".into()))
+    let guest = module.load(cluster).await?.guest().map(|guest| guest.manifest().clone());
+    guest.ok_or_else(|| module.failed("it serves views and reconciles nothing"))
 }
 
-/// The manifest in a Module's status, unless the host has not got as far, or is of another version and writes what this one cannot
-/// read.
-fn in_status(module: &Module) -> Option<Manifest> {
-    let status = module.status.as_ref()?;
-    let is_ready = status
-        .conditions
-        .iter()
-        .any(|condition| condition.r#type == READY && condition.status == ConditionStatus::True);
-    let manifest = status.manifest.as_ref().filter(|_| is_ready)?;
-    parse_manifest(&manifest.to_string(), pintle_wit::Limits::default()).ok()
+/// A Module in the cluster, and who names it.
+pub(super) struct ModuleOf<'a> {
+    module: Module,
+    name: &'a str,
+    by: &'a Named,
+}
+
+impl<'a> ModuleOf<'a> {
+    /// Reads it.
+    pub(super) async fn read(client: &Client, name: &'a str, by: &'a Named) -> Result<Self, Problem> {
+        let found = Api::<Module>::all(client.clone()).get_opt(name).await;
+        let found = found.map_err(|error| live::problem(format!("Module {name}"), &error))?;
+        let Some(module) = found else {
+            let message = format!("there is no Module {name}, which {} names", Said(by));
+            return Err(Problem::new(message).hint(format!(
+                "upload it with: pintle push {name} FILE; or name the file: pintle rbac FILE"
+            )));
+        };
+        Ok(Self { module, name, by })
+    }
+
+    /// The manifest in its status, unless the host has not got as far: that of its guest, or else that of its views.
+    pub(super) fn manifest_text(&self) -> Option<String> {
+        let status = self.module.status.as_ref()?;
+        let is_ready = status
+            .conditions
+            .iter()
+            .any(|condition| condition.r#type == READY && condition.status == ConditionStatus::True);
+        status.manifest.as_ref().filter(|_| is_ready).map(ToString::to_string)
+    }
+
+    /// Loads its bytes.
+    pub(super) async fn load(&self, cluster: &Cluster) -> Result<pintle_engine::Module, Problem> {
+        let bytes = pintle_modules::module_bytes(cluster, &self.module.spec.source).await;
+        let bytes = bytes.map_err(|failure| self.failed(failure))?;
+        let digest: Digest = self.module.spec.digest.parse()?;
+        offline::engine()?.load(&bytes, Some(&digest)).map_err(|failure| self.failed(failure))
+    }
+
+    /// What is said where it is not as it should be.
+    pub(super) fn failed(&self, why: impl fmt::Display) -> Problem {
+        Problem::failed(format!("Module {}, which {} names: {why}", self.name, Said(self.by)))
+            .hint("see its conditions with: kubectl describe modules.pintle.dev; or name the file: pintle rbac FILE")
+    }
+}
+
+/// An object with its kind, for messages: `Reconciler things`.
+struct Said<'a>(&'a Named);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Named::Reconciler(name) => write!(f, "Reconciler {name}"),
+            Named::View(name) => write!(f, "View {name}"),
+        }
+    }
 }
 
 /// One manifest that declares whatever any of these does, named as the first is, with every kind of which children may be left.
@@ -193,14 +303,14 @@ fn union(root: &Kind, manifests: Vec<Manifest>, status: &ReconcilerStatus) -> Ma
     Manifest { reconciles: root.clone(), ..all }
 }
 
-/// The plurals of all kinds that the API server serves, and a note for each that it does not.
-async fn served(
+/// The plurals of kinds that the API server serves, and a note for each that it does not.
+pub(super) async fn served(
     cluster: &Cluster,
-    manifest: &Manifest,
+    kinds: BTreeSet<Kind>,
 ) -> Result<(BTreeMap<Kind, String>, Vec<String>), Problem> {
     let mut known = BTreeMap::new();
     let mut notes = Vec::new();
-    for kind in kinds(manifest) {
+    for kind in kinds {
         let found = cluster.discover(&kind).await;
         let found = found.map_err(|error| {
             Problem::new(format!("the API server does not say how it serves {kind}: {error}"))
@@ -260,11 +370,16 @@ mod tests {
 
     #[test]
     fn a_file_is_what_is_one_or_looks_like_one() {
-        let of = |argument: &'static str, is_file| meaning(OsStr::new(argument), is_file);
-        assert_eq!(of("webserver", false), Meaning::Reconciler("webserver"));
-        assert_eq!(of("webserver", true), Meaning::FileOrReconciler("webserver"));
+        let of = |argument: &str, is_file| meaning(OsStr::new(argument), is_file);
+        let webserver = || Named::Reconciler("webserver".into());
+        assert_eq!(of("webserver", false), Meaning::Named(webserver()));
+        assert_eq!(of("webserver", true), Meaning::FileOr(webserver()));
         assert_eq!(of("./webserver", false), Meaning::File);
         assert_eq!(of("webserver.wasm", false), Meaning::File);
+        let llamas = || Named::View("llamas".into());
+        assert_eq!(of("view/llamas", false), Meaning::Named(llamas()));
+        assert_eq!(of("view/llamas", true), Meaning::FileOr(llamas()));
+        assert_eq!(of("view/llamas.wasm", false), Meaning::File);
     }
 
     #[test]

@@ -104,23 +104,6 @@ fn a_suspended_view_and_one_for_another_door_answer_nothing_and_say_why() {
 }
 
 #[test]
-fn some_kinds_are_never_shown_and_some_never_written() {
-    let reason = |backing: &str, kind: &str, writes: &[&str]| {
-        may_be_shown(&manifest(backing, kind, writes)).err().map(|failure| failure.reason)
-    };
-    let forbidden = Some(reasons::BACKING_FORBIDDEN.to_owned());
-    assert_eq!(reason("v1", "Secret", &[]), forbidden);
-    assert_eq!(reason("rbac.authorization.k8s.io/v1", "Role", &[]), forbidden);
-    for (backing, kind) in
-        [("v1", "Pod"), ("v1", "Service"), ("apps/v1", "Deployment"), ("pintle.dev/v1alpha1", "Module")]
-    {
-        assert_eq!(reason(backing, kind, &[]), None, "{kind}");
-        assert_eq!(reason(backing, kind, &["spec"]), forbidden, "{kind}");
-    }
-    assert_eq!(reason("store.example.com/v1", "Record", &["spec"]), None);
-}
-
-#[test]
 fn a_group_of_somebody_else_is_taken_and_an_aggregated_kind_is_no_backing_kind() {
     let service = |group: &str, version: &str, service: Option<(&str, &str)>| ApiService {
         group: group.into(),
@@ -178,36 +161,24 @@ fn of_two_views_of_a_resource_the_older_serves_it_and_two_versions_show_the_same
 }
 
 #[test]
-fn a_read_only_view_has_no_verb_that_writes() {
-    let spec = |verbs: Value| view(json!({"spec": {"verbs": verbs}})).spec;
-    let read_only = manifest("v1", "Pod", &[]);
-    assert_eq!(verbs(&spec(json!([])), &read_only), Ok(vec![Verb::Get, Verb::List, Verb::Watch]));
-    assert_eq!(verbs(&spec(json!([])), &manifest("a/v1", "A", &["spec"])), Ok(Verb::ALL.to_vec()));
-    assert_eq!(verbs(&spec(json!(["watch", "get", "get"])), &read_only), Ok(vec![Verb::Get, Verb::Watch]));
-    let refused = verbs(&spec(json!(["get", "patch"])), &read_only).unwrap_err();
-    assert_eq!(
-        (refused.reason.as_str(), refused.path.as_deref()),
-        (reasons::VERB_UNSUPPORTED, Some("spec.verbs"))
-    );
-}
-
-#[test]
 fn a_view_says_whether_the_api_server_sends_requests() {
     let service = |service: (&str, &str), unavailable: Option<&str>| ApiService {
         service: Some((service.0.into(), service.1.into())),
         unavailable: unavailable.map(Into::into),
         ..ApiService::default()
     };
-    let reason = |service: Option<ApiService>| {
+    let registration = |service: Option<ApiService>| {
         let mut world = world(vec![]);
         world.services.extend(service.map(|service| ("v1alpha.farm.example.com".to_owned(), service)));
-        registered(&world, &served()).1
+        registered(&world, &view(json!({})), &served())
     };
     let own = ("pintle-system", "pintle-gateway");
-    assert_eq!(reason(None), reasons::API_SERVICE_MISSING);
-    assert_eq!(reason(Some(service(("a", "b"), None))), reasons::API_SERVICE_ELSEWHERE);
-    assert_eq!(reason(Some(service(own, Some("no route")))), reasons::API_SERVICE_UNAVAILABLE);
-    assert_eq!(reason(Some(service(own, None))), reasons::REGISTERED_AND_AVAILABLE);
+    let missing = registration(None);
+    assert_eq!(missing.1, reasons::API_SERVICE_MISSING);
+    assert!(missing.2.ends_with("; apply it: pintle rbac view/llamas | kubectl apply -f -"), "{missing:?}");
+    assert_eq!(registration(Some(service(("a", "b"), None))).1, reasons::API_SERVICE_ELSEWHERE);
+    assert_eq!(registration(Some(service(own, Some("no route")))).1, reasons::API_SERVICE_UNAVAILABLE);
+    assert_eq!(registration(Some(service(own, None))).1, reasons::REGISTERED_AND_AVAILABLE);
 }
 
 #[test]

@@ -89,6 +89,22 @@ pub(super) fn crd_named(name: &str) -> ObjectRef {
         "metadata": {"name": name}}))
 }
 
+/// A View `v` of Llamas that wants one Module and has another in force, with its conditions.
+pub(super) fn view_of_llamas(module: &str, active: Option<&str>, conditions: &[Value]) -> Value {
+    let mut status = json!({"conditions": conditions});
+    if let Some(name) = active {
+        status["active"] = json!({"module": name, "digest": DIGEST, "epoch": 7, "since": CREATED});
+        status["served"] = json!({
+            "apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "plural": "llamas", "singular": "llama",
+            "listKind": "LlamaList", "verbs": ["get"], "schema": {"type": "object"}, "reads": ["spec"],
+            "backing": {"apiVersion": "store.farm.example.com/v1", "kind": "LlamaRecord", "plural": "llamarecords",
+                "namespaced": true},
+        });
+    }
+    json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": "v", "creationTimestamp": CREATED},
+        "spec": {"module": module, "view": "llamas", "serve": {"aggregated": {}}, "access": "View"}, "status": status})
+}
+
 /// A root of kind A with its conditions.
 pub(super) fn root(namespace: &str, name: &str, conditions: &[Value]) -> Value {
     json!({"apiVersion": "a.io/v1", "kind": "A", "status": {"conditions": conditions},

@@ -1,9 +1,9 @@
-//! The command `pintle get`: it lists Reconcilers, Modules and roots.
+//! The command `pintle get`: it lists Reconcilers, Modules, Views and roots.
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::{Client, ResourceExt};
-use pintle_api::{Module, Reconciler};
+use pintle_api::{Module, Reconciler, View};
 use pintle_core::{reasons, text};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     completion, live,
+    missing::missing,
     output::{self, Data},
     problem::{CommandStatus, Problem},
     readiness::Readiness,
@@ -21,7 +22,7 @@ use super::{
 /// How much of a message stands in a table without `-o wide`, in bytes.
 const MESSAGE_BYTES: usize = 60;
 
-/// List Reconcilers, Modules or roots
+/// List Reconcilers, Modules, Views or roots
 ///
 /// A root is a custom resource that a Reconciler is for. The command lists roots of all such kinds in one table. What you may not
 /// list is named on the standard error, and the exit code is 1.
@@ -39,9 +40,12 @@ Examples:
   pintle get roots -A --reconciler webserver
 
   # Print a Module as YAML
-  pintle get module webserver-0.1.0 -o yaml")]
+  pintle get module webserver-0.1.0 -o yaml
+
+  # List Views, with whether the API server sends requests
+  pintle get views -o wide")]
 pub(super) struct Get {
-    /// What to list. One of reconcilers, modules or roots
+    /// What to list. One of reconcilers, modules, views or roots
     #[arg(hide_possible_values = true)]
     what: What,
 
@@ -74,6 +78,8 @@ enum What {
     Reconcilers,
     #[value(alias = "module", alias = "pmod")]
     Modules,
+    #[value(alias = "view", alias = "pview")]
+    Views,
     #[value(alias = "root")]
     Roots,
 }
@@ -109,7 +115,7 @@ impl Get {
         let of_roots = self.reconciler.is_some() || self.namespace.is_some() || self.all_namespaces;
         if of_roots && self.what != What::Roots {
             return Err(Problem::new("--reconciler, --namespace and --all-namespaces are for roots")
-                .hint("Reconcilers and Modules belong to no namespace"));
+                .hint("Reconcilers, Modules and Views belong to no namespace"));
         }
         live::block_on(async {
             let client = live::client(&self.connect).await?;
@@ -125,15 +131,16 @@ impl Get {
         let wide = self.output == Some(Form::Wide);
         let text = match self.what {
             What::Reconcilers => {
-                let found =
-                    named(live::list::<Reconciler>(client, "Reconcilers").await?, self.name.as_deref())
-                        .ok_or_else(|| self.missing("Reconciler"))?;
+                let found = self.named(live::list::<Reconciler>(client, "Reconcilers").await?)?;
                 self.print(&found, |found| reconcilers(found, wide, now))?
             }
             What::Modules => {
-                let found = named(live::list::<Module>(client, "Modules").await?, self.name.as_deref())
-                    .ok_or_else(|| self.missing("Module"))?;
+                let found = self.named(live::list::<Module>(client, "Modules").await?)?;
                 self.print(&found, |found| modules(found, wide, now))?
+            }
+            What::Views => {
+                let found = self.named(live::list::<View>(client, "Views").await?)?;
+                self.print(&found, |found| views(found, wide, now))?
             }
             What::Roots => return self.roots(client, now).await,
         };
@@ -184,13 +191,7 @@ impl Get {
 
     async fn roots(&self, client: &Client, now: Timestamp) -> Result<Listed, Problem> {
         let all = live::list::<Reconciler>(client, "Reconcilers").await?;
-        let of = named(all, self.reconciler.as_deref()).ok_or_else(|| {
-            Problem::failed(format!(
-                "there is no Reconciler {}",
-                self.reconciler.as_deref().unwrap_or_default()
-            ))
-            .hint("see which there are with: pintle get reconcilers")
-        })?;
+        let of = named(all, self.reconciler.as_deref())?;
         let namespace = self.namespace.as_deref().unwrap_or(client.default_namespace());
         let namespace = (!self.all_namespaces).then_some(namespace);
         let kinds = roots::kinds(&of, namespace);
@@ -233,18 +234,19 @@ impl Get {
         Ok(Listed { text, unread })
     }
 
-    fn missing(&self, kind: &str) -> Problem {
-        let name = self.name.as_deref().unwrap_or_default();
-        Problem::failed(format!("there is no {kind} {name}"))
-            .hint(format!("see which there are with: pintle get {}s", kind.to_lowercase()))
+    /// The object that was asked for, or all of them.
+    fn named<K: kube::Resource<DynamicType = ()>>(&self, all: Vec<K>) -> Result<Vec<K>, Problem> {
+        named(all, self.name.as_deref())
     }
 }
 
-/// The object of this name, or all of them when no name is given. Nothing where there is none of that name.
-fn named<K: ResourceExt>(all: Vec<K>, name: Option<&str>) -> Option<Vec<K>> {
-    let Some(name) = name else { return Some(all) };
-    let found: Vec<K> = all.into_iter().filter(|object| object.name_any() == name).collect();
-    (!found.is_empty()).then_some(found)
+/// The object of this name, or all of them when no name is given.
+fn named<K: kube::Resource<DynamicType = ()>>(all: Vec<K>, name: Option<&str>) -> Result<Vec<K>, Problem> {
+    let Some(name) = name else { return Ok(all) };
+    match all.iter().position(|object| object.name_any() == name) {
+        Some(index) => Ok(all.into_iter().skip(index).take(1).collect()),
+        None => Err(missing(name, &all).as_failure()),
+    }
 }
 
 /// When an object was created, as an age.
@@ -305,6 +307,52 @@ fn modules(found: &[Module], wide: bool, now: Timestamp) -> Table {
         if wide {
             cells.push(status.size.map(|size| size.to_string()).unwrap_or_default());
             cells.push(module.spec.digest.clone());
+        }
+        table.add(cells);
+    }
+    table
+}
+
+/// A value that is one word in YAML, as it stands there.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The resource that a View serves, as group, version and plural.
+fn serves(view: &View) -> String {
+    let served = view.status.as_ref().and_then(|status| status.served.as_ref());
+    served.map_or_else(String::new, |served| format!("{}/{}", served.api_version, served.plural))
+}
+
+fn views(found: &[View], wide: bool, now: Timestamp) -> Table {
+    let mut head = vec!["NAME", "MODULE", "VIEW", "SERVES", "BACKING", "READY", "REASON", "AGE"];
+    if wide {
+        head.extend(["REGISTERED", "WANTED", "ACCESS", "EPOCH"]);
+    }
+    let mut table = Table::new(&head);
+    for view in found {
+        let status = view.status.clone().unwrap_or_default();
+        let readiness = Readiness::of(&status.conditions, view.metadata.generation);
+        let mut cells = vec![
+            view.name_any(),
+            status.active.as_ref().map(|active| active.module.clone()).unwrap_or_default(),
+            view.spec.view.clone(),
+            serves(view),
+            status.served.as_ref().map(|served| served.backing.kind.clone()).unwrap_or_default(),
+            readiness.status.as_str().into(),
+            readiness.reason,
+            age_of(view, now),
+        ];
+        if wide {
+            let registered =
+                status.conditions.iter().find(|condition| condition.r#type == reasons::REGISTERED);
+            cells.extend([
+                registered.map(|registered| registered.status.as_str().to_owned()).unwrap_or_default(),
+                view.spec.module.clone(),
+                word(&view.spec.access),
+                status.active.map(|active| active.epoch.to_string()).unwrap_or_default(),
+            ]);
         }
         table.add(cells);
     }

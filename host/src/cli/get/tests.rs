@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::{
-    super::fixture::{cluster, condition, module, namespace, read, reconciler, root},
+    super::fixture::{cluster, condition, module, namespace, read, reconciler, root, view_of_llamas},
     *,
 };
 
@@ -70,6 +70,52 @@ fn a_module_that_is_being_deleted_is_shown_as_such() {
     let text = modules(&all, false, now()).text(80);
     assert!(text.contains("web-0.1.0   True      Succeeded,Deleting   web"), "{text}");
     assert!(text.contains("new         Unknown   Deleting             <none>"), "{text}");
+}
+
+#[test]
+fn views_are_shown_with_what_they_serve_over_what_and_wide_with_whether_they_are_reached() {
+    let serving = [
+        condition("Ready", "True", "Serving", ""),
+        condition("Registered", "False", "APIServiceMissing", ""),
+    ];
+    let mut new = view_of_llamas("farm-0.2.0", None, &[]);
+    new["metadata"]["name"] = json!("new");
+    let all: Vec<View> = read(&[view_of_llamas("farm-0.2.0", Some("farm-0.1.0"), &serving), new]);
+    assert_eq!(
+        views(&all, false, now()).text(80),
+        "NAME   MODULE       VIEW     SERVES                            BACKING       READY     REASON    AGE\n\
+         v      farm-0.1.0   llamas   farm.example.com/v1alpha/llamas   LlamaRecord   True      Serving   60m\n\
+         new    <none>       llamas   <none>                            <none>        Unknown   <none>    60m\n"
+    );
+    let wide = views(&all, true, now()).text(80);
+    let ends: Vec<Vec<&str>> =
+        wide.lines().map(|line| line.split_whitespace().skip(8).collect::<Vec<_>>()).collect();
+    assert_eq!(
+        ends,
+        [
+            ["REGISTERED", "WANTED", "ACCESS", "EPOCH"],
+            ["False", "farm-0.2.0", "View", "7"],
+            ["<none>", "farm-0.2.0", "View", "<none>"],
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_view_is_found_by_its_name_and_one_that_is_not_there_is_told_with_the_one_that_was_meant() {
+    let (_server, client) = cluster(&[view_of_llamas("m", None, &[])]);
+    let named = get(What::Views, Some("v"), Some(Form::Name)).list(&client).await.unwrap();
+    assert_eq!(named.text, "view.pintle.dev/v\n");
+    let one = get(What::Views, Some("v"), Some(Form::Json)).list(&client).await.unwrap();
+    let one: Value = serde_json::from_str(&one.text).unwrap();
+    assert_eq!((&one["kind"], &one["spec"]["view"]), (&json!("View"), &json!("llamas")));
+    let problem = get(What::Views, Some("vv"), None).list(&client).await.unwrap_err();
+    assert_eq!(
+        (problem.to_string().as_str(), problem.exit_code()),
+        (
+            "error: there is no View vv; did you mean v?\nhint: see which there are with: pintle get views\n",
+            1
+        )
+    );
 }
 
 #[tokio::test]

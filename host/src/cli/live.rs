@@ -21,6 +21,9 @@ pub(super) const POLL: Duration = Duration::from_millis(250);
 /// What helps when nothing happens.
 pub(super) const OPERATOR_RUNS: &str = "see whether the operator runs: kubectl -n pintle-system get pods";
 
+/// What helps when nothing happens to a View.
+pub(super) const GATEWAY_RUNS: &str = "see whether the gateway runs: kubectl -n pintle-system get pods";
+
 /// How many objects a reply may bring.
 pub(super) const PAGE_OBJECTS: u32 = 500;
 
@@ -144,8 +147,16 @@ pub(super) enum Progress {
     Waiting(String),
 }
 
-/// Looks again and again, until what is waited for is there, or cannot come, or the time is up.
+/// Looks again and again, until what is waited for is there, or cannot come, or the time is up. It is the operator that brings it.
 pub(super) async fn wait<F>(timeout: Duration, look: impl Fn() -> F) -> Result<(), Problem>
+where
+    F: Future<Output = Result<Progress, Problem>>,
+{
+    wait_or(timeout, OPERATOR_RUNS, look).await
+}
+
+/// The same, with what helps when the time is up.
+pub(super) async fn wait_or<F>(timeout: Duration, hint: &str, look: impl Fn() -> F) -> Result<(), Problem>
 where
     F: Future<Output = Result<Progress, Problem>>,
 {
@@ -156,7 +167,7 @@ where
             Progress::Failed(why) => return Err(Problem::failed(why)),
             Progress::Waiting(why) if clock::monotonic() >= end => {
                 let message = format!("not done after {} s: {why}", timeout.as_secs());
-                return Err(Problem::failed(message).hint(OPERATOR_RUNS));
+                return Err(Problem::failed(message).hint(hint));
             }
             Progress::Waiting(_) => tokio::time::sleep(POLL).await,
         }

@@ -1,32 +1,39 @@
-//! The command `pintle swap`: it puts another module in force for a Reconciler.
+//! The command `pintle swap`: it puts another module in force for a Reconciler or a View.
 
-use std::time::Duration;
+mod view;
+
+use std::{fmt::Debug, time::Duration};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    Api, Client, Resource, ResourceExt,
+    api::{Patch, PatchParams},
 };
 use pintle_api::{Module, Reconciler, ReconcilerStatus};
 use pintle_core::reasons;
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
 use pintle_wit::Kind;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{
     completion,
     live::{self, FIELD_MANAGER, Progress},
+    missing::missing_in,
+    named::Named,
     output,
     problem::{CommandStatus, Problem},
-    users,
 };
 
-/// Switch a Reconciler to another Module
+/// Switch a Reconciler or a View to another Module
 ///
 /// The operator loads the new module while the old one keeps working. When the new module is ready, every custom resource is
 /// reconciled with it. If the new module is refused, the old one stays.
+///
+/// For a View, written as view/NAME, the gateway does the same: the old module serves until the new one is ready. Clients that watch
+/// the objects then list them anew.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,17 +49,20 @@ Examples:
   pintle swap webserver webserver-0.2.0 --wait=module
 
   # Switch back
-  pintle swap webserver webserver-0.1.0")]
+  pintle swap webserver webserver-0.1.0
+
+  # Switch a View, and wait until it is served with it
+  pintle swap view/llamas farm-0.2.0 --wait")]
 pub(super) struct Swap {
-    /// Name of the Reconciler
-    #[arg(add = completion::reconcilers())]
-    reconciler: String,
+    /// Name of the Reconciler, or view/ and the name of the View
+    #[arg(value_name = "RECONCILER|view/VIEW", value_parser = Named::parse, add = completion::named())]
+    what: Named,
 
     /// Name of the Module
     #[arg(add = completion::modules())]
     module: String,
 
-    /// Wait until every custom resource is reconciled with the module (roots), or only until the operator works with it (module)
+    /// Wait until every custom resource is reconciled with the module (roots), or only until the operator works with it (module). A View is waited for until the gateway serves it with the module
     #[arg(
         long, value_name = "roots|module", num_args = 0..=1, require_equals = true, default_missing_value = "roots",
         hide_possible_values = true
@@ -87,8 +97,15 @@ impl Swap {
 
     async fn swap(&self) -> Result<CommandStatus, Problem> {
         let client = live::client(&self.connect).await?;
+        let module = self.found_module(&client).await?;
+        match self.what {
+            Named::Reconciler(_) => self.of_reconciler(Api::all(client), &module).await,
+            Named::View(_) => self.of_view(Api::all(client), &module).await,
+        }
+    }
+
+    async fn found_module(&self, client: &Client) -> Result<Module, Problem> {
         let modules: Api<Module> = Api::all(client.clone());
-        let reconcilers: Api<Reconciler> = Api::all(client);
         let found =
             modules.get_opt(&self.module).await.map_err(|error| live::problem("the Module", &error))?;
         let Some(found) = found else {
@@ -99,49 +116,79 @@ impl Swap {
             return Err(Problem::new(format!("Module {} is being deleted", self.module))
                 .hint("push its bytes under another name, and swap to that"));
         }
+        Ok(found)
+    }
+
+    async fn of_reconciler(
+        &self,
+        reconcilers: Api<Reconciler>,
+        module: &Module,
+    ) -> Result<CommandStatus, Problem> {
         let before = self.read(&reconcilers).await?;
-        fits(&found, &before)?;
-        let patch = Patch::Merge(json!({"spec": {"module": self.module}}));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patched = reconcilers.patch(&self.reconciler, &params, &patch).await;
-        let patched =
-            patched.map_err(|error| live::problem(format!("Reconciler {}", self.reconciler), &error))?;
-        output::print(&format!(
-            "reconciler.pintle.dev/{}: module {} is wanted\n",
-            self.reconciler, self.module
-        ))?;
+        fits(module, &before)?;
+        let generation = self.want(&reconcilers).await?;
         let Some(until) = self.wait else { return Ok(CommandStatus::Fine) };
-        let generation = patched.metadata.generation;
         live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
-        output::print(&format!(
-            "reconciler.pintle.dev/{}: module {} is in force\n",
-            self.reconciler, self.module
-        ))?;
+        self.say::<Reconciler>(&format!("module {} is in force", self.module))?;
         if until == Until::Module {
             return Ok(CommandStatus::Fine);
         }
         let before = before.status.and_then(|status| status.active).map(|active| active.module);
         if before.as_ref() == Some(&self.module) {
             // The counts are still those of the swap that put it in force.
-            let said = "it was in force already; no root is reconciled for this";
-            output::print(&format!("reconciler.pintle.dev/{}: {said}\n", self.reconciler))?;
+            self.say::<Reconciler>("it was in force already; no root is reconciled for this")?;
             return Ok(CommandStatus::Fine);
         }
         // Where nothing was in force before, no root was well because of it.
         let all_count = before.is_none();
         let ended = self.follow(&reconcilers, all_count).await?;
-        output::print(&format!(
-            "reconciler.pintle.dev/{}: {}\n",
-            self.reconciler,
-            summary(&ended, all_count)
-        ))?;
+        self.say::<Reconciler>(&summary(&ended, all_count))?;
         if regressions(&ended, all_count) == 0 {
             return Ok(CommandStatus::Fine);
         }
-        if let Some(before) = before {
-            eprintln!("hint: to go back: pintle swap {} {before} --wait", self.reconciler);
-        }
+        self.hint_back(before.as_deref());
         Ok(CommandStatus::Failed)
+    }
+
+    /// Says which module is wanted. The generation of the object from then on.
+    async fn want<K>(&self, objects: &Api<K>) -> Result<Option<i64>, Problem>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let patch = Patch::Merge(json!({"spec": {"module": self.module}}));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let patched = objects.patch(self.what.name(), &params, &patch).await;
+        let patched = patched.map_err(|error| self.problem::<K>(&error))?;
+        self.say::<K>(&format!("module {} is wanted", self.module))?;
+        Ok(patched.meta().generation)
+    }
+
+    async fn read<K>(&self, objects: &Api<K>) -> Result<K, Problem>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        match objects.get(self.what.name()).await {
+            Ok(found) => Ok(found),
+            Err(error) if live::is(&error, 404) => Err(missing_in(objects, self.what.name()).await),
+            Err(error) => Err(self.problem::<K>(&error)),
+        }
+    }
+
+    fn problem<K: Resource<DynamicType = ()>>(&self, error: &kube::Error) -> Problem {
+        live::problem(format!("{} {}", K::kind(&()), self.what.name()), error)
+    }
+
+    /// Prints something about the object.
+    fn say<K: Resource<DynamicType = ()>>(&self, text: &str) -> Result<(), Problem> {
+        let kind = Kind::new(K::api_version(&()), K::kind(&()));
+        output::print(&format!("{}: {text}\n", live::resource_name(&kind, self.what.name())))
+    }
+
+    /// Says how to go back to the module that was in force, if there was one.
+    fn hint_back(&self, before: Option<&str>) {
+        if let Some(before) = before {
+            eprintln!("hint: to go back: pintle swap {} {before} --wait", self.what);
+        }
     }
 
     /// Waits until every root was reconciled with the module, and shows how far they are.
@@ -185,19 +232,6 @@ impl Swap {
         }
     }
 
-    async fn read(&self, reconcilers: &Api<Reconciler>) -> Result<Reconciler, Problem> {
-        match reconcilers.get(&self.reconciler).await {
-            Ok(found) => Ok(found),
-            Err(error) if live::is(&error, 404) => {
-                // Who may not list Reconcilers is told without their names.
-                let known = reconcilers.list(&ListParams::default()).await;
-                let known = known.map(|list| list.items).unwrap_or_default();
-                Err(users::missing(&self.reconciler, &known))
-            }
-            Err(error) => Err(live::problem(format!("Reconciler {}", self.reconciler), &error)),
-        }
-    }
-
     async fn look(
         &self,
         reconcilers: &Api<Reconciler>,
@@ -205,7 +239,7 @@ impl Swap {
     ) -> Result<Progress, Problem> {
         let found = self.read(reconcilers).await?;
         if found.spec.module != self.module {
-            return Ok(Progress::Failed(format!("somebody has set module {} meanwhile", found.spec.module)));
+            return Ok(Progress::Failed(set_meanwhile(&found.spec.module)));
         }
         let status = found.status.unwrap_or_default();
         let is_active = status.active.as_ref().is_some_and(|active| active.module == self.module);
@@ -219,6 +253,10 @@ impl Swap {
             other => other,
         })
     }
+}
+
+fn set_meanwhile(module: &str) -> String {
+    format!("somebody has set module {module} meanwhile")
 }
 
 /// Whether a Module is for the roots of a Reconciler, as far as that is known: a Module that no host has looked at says nothing.

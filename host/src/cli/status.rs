@@ -105,7 +105,7 @@ async fn look(client: &Client, namespace: &str, only: Option<&ModuleUser>) -> Re
 /// The one object of this name.
 fn the<K: kube::Resource<DynamicType = ()>>(name: &str, all: Vec<K>) -> Result<Vec<K>, Problem> {
     if !all.iter().any(|object| object.name_any() == name) {
-        return Err(users::missing(name, &all));
+        return Err(missing::missing(name, &all));
     }
     Ok(all.into_iter().filter(|object| object.name_any() == name).collect())
 }

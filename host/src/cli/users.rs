@@ -1,10 +1,9 @@
-//! Who uses a Module, and what is said of a user that does not exist.
+//! Who uses a Module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube::{Client, Resource, ResourceExt};
+use kube::{Client, ResourceExt};
 use pintle_api::{ModuleUser, Reconciler, View};
-use pintle_schema::nearest::did_you_mean;
 
 use super::{live, problem::Problem};
 
@@ -52,37 +51,12 @@ impl Users {
     }
 }
 
-/// What is said where there is no object of a name, among all of its kind: the names that are like it, and how to see all of them.
-pub(super) fn missing<K: Resource<DynamicType = ()>>(name: &str, all: &[K]) -> Problem {
-    let kind = K::kind(&());
-    let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
-    let meant = did_you_mean(name, names.iter().map(String::as_str));
-    Problem::new(format!("there is no {kind} {name}{meant}"))
-        .hint(format!("see which there are with: pintle get {}", K::plural(&())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{
         super::fixture::{self, cluster, read, reconciler, view},
         *,
     };
-
-    #[test]
-    fn what_does_not_exist_is_told_with_the_names_that_are_like_it() {
-        let reconcilers: Vec<Reconciler> = read(&[reconciler("m", None, &[])]);
-        let told = missing("x", &reconcilers).to_string();
-        assert!(
-            told.starts_with("error: there is no Reconciler x\nhint: see which there are with"),
-            "{told}"
-        );
-        let views: Vec<View> = read(&[view("llamas", "m", None, &[])]);
-        assert_eq!(
-            missing("lamas", &views).to_string(),
-            "error: there is no View lamas; did you mean llamas?\n\
-             hint: see which there are with: pintle get views\n"
-        );
-    }
 
     #[test]
     fn reconcilers_and_views_use_what_they_want_and_what_they_have_in_force() {

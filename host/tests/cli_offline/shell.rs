@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{cluster::Served, folder::Folder};
 
-/// A cluster with a host, two Reconcilers and a Module.
+/// A cluster with a host, two Reconcilers, two Views and a Module.
 fn served() -> Served {
     let list = |kind: &str, names: &[&str]| {
         let items: Vec<Value> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
@@ -19,6 +19,7 @@ fn served() -> Served {
     let pod = json!({"spec": {"containers": [{"name": "pintle", "image": "registry.example.com:5000/pintle:0.2.0"}]}});
     Served::with_pintle()
         .at("/apis/pintle.dev/v1alpha1/reconcilers", list("PartialObjectMetadataList", &["darkroom", "webserver"]))
+        .at("/apis/pintle.dev/v1alpha1/views", list("PartialObjectMetadataList", &["farmpods", "llamas"]))
         .at("/apis/pintle.dev/v1alpha1/modules", list("PartialObjectMetadataList", &["darkroom-0.1.0"]))
         .at("/version", json!({
             "major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "", "buildDate": "",
@@ -76,7 +77,14 @@ fn bash_completes_commands_flags_names_and_files() {
     assert_eq!(bash(&folder, &["pintle", "ren"]), ["render"]);
     assert!(!bash(&folder, &["pintle", ""]).contains(&"compile".to_owned()), "what is hidden is not offered");
     assert_eq!(bash(&folder, &["pintle", "rbac", "--pod"]), ["--pod-deletions"]);
-    assert_eq!(bash(&folder, &["pintle", "swap", ""])[..2], ["darkroom", "webserver"]);
+    let all = ["darkroom", "webserver", "view/farmpods", "view/llamas"];
+    assert_eq!(bash(&folder, &["pintle", "swap", ""])[..4], all);
+    for view in ["view/l", "vi"] {
+        let views = bash(&folder, &["pintle", "swap", view]);
+        assert!(views.contains(&"view/llamas".to_owned()) && views.len() <= 2, "{view}: {views:?}");
+    }
+    assert_eq!(bash(&folder, &["pintle", "rbac", "view/f"]), ["view/farmpods"]);
+    assert_eq!(bash(&folder, &["pintle", "swap", "view/llamas", "d"]), ["darkroom-0.1.0"]);
     assert_eq!(bash(&folder, &["pintle", "swap", "w"]), ["webserver"]);
     assert_eq!(bash(&folder, &["pintle", "swap", "darkroom", "d"]), ["darkroom-0.1.0"]);
     assert_eq!(bash(&folder, &["pintle", "rbac", "g"]), ["guest.wasm"]);
@@ -121,7 +129,11 @@ fn the_plugin_completes_as_kubectl_asks_it() {
     let script = folder.path("bin/kubectl_complete-pintle");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let all = sh(&folder, "sh", "kubectl_complete-pintle swap ''");
-    assert!(all.starts_with("darkroom\nwebserver\n--wait\tWait until") && all.ends_with("\n:4\n"), "{all}");
+    assert!(
+        all.starts_with("darkroom\nwebserver\nview/farmpods\nview/llamas\n--wait\tWait until")
+            && all.ends_with("\n:4\n"),
+        "{all}"
+    );
     assert_eq!(sh(&folder, "sh", "kubectl_complete-pintle swap w"), "webserver\n:4\n");
     assert_eq!(
         sh(&folder, "sh", "kubectl_complete-pintle check ./b"),

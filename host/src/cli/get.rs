@@ -245,7 +245,7 @@ fn named<K: kube::Resource<DynamicType = ()>>(all: Vec<K>, name: Option<&str>) -
     let Some(name) = name else { return Ok(all) };
     match all.iter().position(|object| object.name_any() == name) {
         Some(index) => Ok(all.into_iter().skip(index).take(1).collect()),
-        None => Err(missing(name, &all).as_failure()),
+        None => Err(missing(name, &all).into_failure()),
     }
 }
 

@@ -39,7 +39,7 @@ impl Problem {
 
     /// The same problem, where what is wrong is what was asked about. Exit code 1.
     #[must_use]
-    pub(super) fn as_failure(mut self) -> Self {
+    pub(super) fn into_failure(mut self) -> Self {
         self.exit_code = 1;
         self
     }

@@ -13,11 +13,11 @@ use pintle_runtime::clock;
 use super::{
     completion,
     host::{Gateway, Host},
-    live, output,
+    live, missing, output,
     problem::{CommandStatus, Problem},
     roots::{self, Root},
     table,
-    users::{self, Users},
+    users::Users,
 };
 use screen::{Seen, What};
 

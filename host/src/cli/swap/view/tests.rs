@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::super::{
-        fixture::{cluster, condition, module, read, view},
+        fixture::{cluster, condition, module, read, view_of_llamas},
         named::Named,
     },
     *,
@@ -24,7 +24,7 @@ fn unregistered() -> Value {
 
 /// A View that wants the new module, with one in force, and its conditions, of its second generation.
 fn seen(active: &str, conditions: &[Value]) -> Value {
-    let mut view = view(NEW, Some(active), conditions);
+    let mut view = view_of_llamas(NEW, Some(active), conditions);
     view["status"]["observedGeneration"] = json!(2);
     view
 }
@@ -79,7 +79,7 @@ fn the_summary_says_what_is_served_and_why_nobody_gets_at_it() {
 
 #[test]
 fn a_module_without_the_view_is_refused_before_anything_is_written() {
-    let view = view_of(&view(OLD, None, &[]));
+    let view = view_of(&view_of_llamas(OLD, None, &[]));
     let of = |status: Value| {
         let mut module = module(NEW, None);
         module["status"] = status;
@@ -127,7 +127,7 @@ async fn a_swap_says_which_module_is_wanted_and_fails_when_the_gateway_says_noth
     assert_eq!(swapped(at_once(&[ready()])).await, (Ok(CommandStatus::Fine), NEW.to_owned()));
     let as_before = swapped(at_once(&[ready(), unregistered()])).await;
     assert_eq!(as_before.0, Ok(CommandStatus::Fine), "it was not registered before either");
-    let (silent, wanted) = swapped(view(OLD, Some(OLD), &[ready()])).await;
+    let (silent, wanted) = swapped(view_of_llamas(OLD, Some(OLD), &[ready()])).await;
     assert_eq!(
         silent.unwrap_err(),
         "error: not done after 0 s: the gateway has not said anything of it yet\n\

@@ -12,6 +12,8 @@ pub struct Failure {
     pub reason: String,
     /// What happened, in words.
     pub message: String,
+    /// What it is about: the group, the plural of the kind (for an invalid object, the kind), and the name.
+    pub about: Option<[String; 3]>,
     /// The fields that are at fault.
     pub causes: Vec<Cause>,
     /// The number of seconds after which the client should ask again.
@@ -47,8 +49,14 @@ impl Failure {
         Self { retry_after_seconds, ..Self::new(code, reason, message) }
     }
 
+    /// The same with what it is about: a resource with its group behind a dot, and a name.
+    pub(crate) fn about(self, resource: &str, name: &str) -> Self {
+        let (kind, group) = resource.split_once('.').unwrap_or((resource, ""));
+        Self { about: Some([group, kind, name].map(Into::into)), ..self }
+    }
+
     pub(crate) fn not_found(resource: &str, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{resource} {name:?} not found"))
+        Self::new(404, "NotFound", format!("{resource} {name:?} not found")).about(resource, name)
     }
 
     pub(crate) fn unknown_path() -> Self {
@@ -60,7 +68,8 @@ impl Failure {
     }
 
     pub(crate) fn conflict(resource: &str, name: &str, why: &str) -> Self {
-        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Self::new(409, "Conflict", message).about(resource, name)
     }
 
     pub(crate) fn modified(resource: &str, name: &str) -> Self {
@@ -76,7 +85,8 @@ impl Failure {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        Self { causes, ..Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {message}")) }
+        let failure = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {message}"));
+        Self { causes, ..failure.about(kind, name) }
     }
 
     /// The simulator does not model what was asked.
@@ -92,6 +102,9 @@ impl Failure {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.as_str().into();
+        }
+        if let Some([group, kind, name]) = &self.about {
+            status["details"] = json!({"name": name, "group": group, "kind": kind});
         }
         if !self.causes.is_empty() {
             status["details"]["causes"] = self
@@ -124,6 +137,9 @@ impl Failure {
             code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500),
             reason: text(&status["reason"]),
             message: text(&status["message"]),
+            about: status["details"]["kind"].is_string().then(|| {
+                ["group", "kind", "name"].map(|field| text(&status["details"][field]))
+            }),
             causes: causes.collect(),
             retry_after_seconds: None,
         }

@@ -109,6 +109,8 @@ pub struct RequestSeen {
     pub force: bool,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
+    /// The resourceVersion in the query: a list that has one may show an older state.
+    pub resource_version: Option<String>,
     /// The body, or null if there is none.
     pub body: Value,
 }

@@ -75,6 +75,6 @@ pub use access::{Access, Action, Unrestricted, User, Verdict};
 pub use act::{Act, Cascade};
 pub use failure::Failure;
 pub use faults::{Change, EventFate, EventSeen, Fate, Faults, NoFaults, RequestSeen, StreamSeen, Verb};
-pub use server::{ApiServer, Clock, Options, Record, Snapshot};
+pub use server::{ApiServer, Clock, Options, Record, Revision, Snapshot};
 pub use service::{Lost, Service};
 pub use watch::Body;

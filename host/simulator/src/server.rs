@@ -84,6 +84,19 @@ pub struct Snapshot {
     pub objects: BTreeMap<ObjectRef, Arc<Value>>,
 }
 
+/// A change of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revision {
+    /// The server's version after it.
+    pub version: u64,
+    /// The object before it; `None` if it was created.
+    pub before: Option<Arc<Value>>,
+    /// The object after it. If it is gone, this is its last state, with the version of its deletion.
+    pub after: Arc<Value>,
+    /// Whether the object is gone.
+    pub gone: bool,
+}
+
 /// An in-memory API server. A clone is a handle of the same server.
 #[derive(Clone)]
 pub struct ApiServer {
@@ -244,6 +257,18 @@ impl ApiServer {
         Snapshot { version: state.store.version(), objects: objects.collect() }
     }
 
+    /// Every change so far, in order. What is forgotten for clients ([`ApiServer::compact`]) is here.
+    pub fn history(&self) -> Vec<Revision> {
+        let state = self.lock();
+        let revisions = state.store.history().iter().map(|entry| Revision {
+            version: entry.version,
+            before: entry.before.clone(),
+            after: Arc::clone(&entry.after),
+            gone: entry.gone,
+        });
+        revisions.collect()
+    }
+
     /// All requests so far, including acts, in the order in which they were carried out or refused.
     pub fn requests(&self) -> Vec<Record> {
         self.lock().requests.clone()
@@ -355,6 +380,7 @@ impl State {
             manager: request.verb.is_mutating().then(|| request.manager()),
             force: request.is_set("force"),
             dry_run: request.is_dry_run(),
+            resource_version: request.parameter("resourceVersion").map(Into::into),
             body: request.body.clone(),
         }
     }

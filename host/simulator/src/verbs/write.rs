@@ -151,7 +151,7 @@ fn insert(
     }
     if context.store.get(&key).is_some() {
         let message = format!("{} {:?} already exists", served.qualified(), key.name);
-        return Err(Failure::new(409, "AlreadyExists", message));
+        return Err(Failure::new(409, "AlreadyExists", message).about(&served.qualified(), &key.name));
     }
     Ok(context.store.put(key, object))
 }

@@ -29,7 +29,7 @@ use crate::{
     metrics::Metrics,
     reply::{self, Reply},
     reviews::{Reviewer, Reviews},
-    show::Guests,
+    show::{CallViews, Guests},
     upstream::Upstream,
 };
 
@@ -109,17 +109,18 @@ impl Call<'_> {
 }
 
 impl<R: Reviews> Gateway<R> {
-    /// A gateway that serves what the directory has, to whom the reviews allow it. Guests are called with memory of the budget.
+    /// A gateway that serves what the directory has, to whom the reviews allow it.
     pub fn new(
         reviews: R,
         upstream: Upstream,
         spawner: Spawner,
         budget: Budget,
         metrics: Arc<Metrics>,
+        guests: Arc<dyn CallViews>,
         directory: watch::Receiver<Option<Arc<Directory>>>,
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
-        let guests = Guests::new(spawner.clone(), budget, Arc::clone(&metrics));
+        let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
         let parts = Parts { upstream, guests, spawner, watches: Admission::new(WATCHES, WATCHES_OF_ONE) };
         Self {
             reviewer: Reviewer::new(reviews),

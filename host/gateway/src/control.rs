@@ -100,6 +100,8 @@ impl Control {
         let mut pause = Duration::ZERO;
         loop {
             tokio::select! {
+                // In an order that a simulation can repeat. Each leads to the same look at everything.
+                biased;
                 () = self.loads.woken() => {}
                 () = self.registration.bundle_changed() => {}
                 () = tokio::time::sleep(pause) => {}

@@ -11,9 +11,8 @@ use pintle_core::view::{
 };
 use pintle_schema::structural::Structural;
 use serde_json::Value;
-use tokio::sync::watch;
 
-use crate::show::InForce;
+use crate::{over::Over, show::InForce};
 
 /// How long clients should wait before they ask again for what cannot be answered at present, in seconds.
 pub const RETRY_SECONDS: u32 = 2;
@@ -33,8 +32,8 @@ pub struct Resource {
     pub in_force: Result<InForce, String>,
     /// Why the View answers nothing at all, for a person.
     pub closed: Option<String>,
-    /// Ends what shows objects as this resource does: it changes when another takes its place.
-    pub over: watch::Receiver<bool>,
+    /// Ends what shows objects as this resource does, when another takes its place.
+    pub over: Over,
 }
 
 /// The resources that are served at present.

@@ -3,7 +3,7 @@
 //! It keeps no objects: a request is mapped, sent on to the API server, and its answer mapped back. What is decided about that stands in
 //! [`pintle_core::view`]; here it is carried out.
 //!
-//! - [`run()`]: the gateway as a process; [`server`]: its connections.
+//! - [`run()`]: the gateway as a process; [`Host`]: what of it a simulator starts too; [`server`]: its connections.
 //! - [`tls`]: the certificate of the server, and what the handshake checks of a client.
 //! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
 //!   what it asks for. [`admission`]: whether there is room for it.
@@ -14,15 +14,18 @@
 pub mod admission;
 pub mod answer;
 pub mod authorize;
+mod backoff;
 mod body;
 mod control;
 mod delete;
 pub mod directory;
 mod flags;
 mod health;
+mod host;
 pub mod identity;
 pub mod items;
 pub mod metrics;
+pub mod over;
 mod read;
 pub mod reply;
 pub mod reviews;
@@ -35,4 +38,5 @@ mod watch;
 mod write;
 
 pub use flags::Flags;
+pub use host::Host;
 pub use run::run;

@@ -3,29 +3,21 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
-use futures::StreamExt;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::Client;
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::{Cluster, observer::Observer};
 use pintle_modules::{Budget, Compilers, Loader, Report, Run, child, memory_limit};
 use pintle_runtime::{Spawner, clock, stop_signal};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::{
-    Flags,
-    answer::Gateway,
-    control::{Control, Setup},
-    health,
-    identity::{Authentication, CONFIG_MAP, CONFIG_MAP_NAMESPACE},
+    Flags, health,
+    host::Host,
     metrics::Metrics,
     server::Server,
+    show::InModules,
     tls::{self, Files, Keeper},
-    upstream::Upstream,
 };
 
 /// Runs the gateway until it is told to stop.
@@ -56,36 +48,25 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             spawner.spawn(keeper.keep());
         }
     }
-    let (directory, directory_of) = watch::channel(None);
-    let (authentication, authentication_of) = watch::channel(None);
-    spawner.spawn(follow_authentication(client.clone(), authentication));
-    let gateway = Gateway::new(
-        client.clone(),
-        Upstream::new(client.clone()),
-        spawner.clone(),
-        budget,
-        Arc::clone(&metrics),
-        directory_of,
-        authentication_of,
-    );
-    let gateway = Arc::new(gateway);
     let server = Server::bind(flags.aggregated_bind, tls::server_config(served)?)
         .await
         .with_context(|| format!("cannot listen on {}", flags.aggregated_bind))?;
+    let gateway = Host {
+        client,
+        loader,
+        spawner,
+        budget,
+        metrics,
+        identity: identity.clone(),
+        own,
+        bundle,
+        carried,
+        guests: Arc::new(InModules),
+    }
+    .start();
     if let Some(address) = flags.health_bind {
         health::serve(address, Arc::clone(&gateway)).await?;
     }
-    let control = Control::new(Setup {
-        client,
-        spawner: spawner.clone(),
-        loader: Arc::new(loader),
-        identity: identity.clone(),
-        own,
-        directory,
-        bundle,
-        carried,
-    });
-    spawner.spawn(control.run());
     info!(version = env!("CARGO_PKG_VERSION"), identity, address = %server.address()?, service = %flags.service, "The gateway starts");
     server.serve(gateway, stop_signal()?).await;
     info!("Stopped");
@@ -114,24 +95,4 @@ async fn loader(
     .context("the engine's deadline does not fire")?;
     let cluster = Cluster::new(client.clone());
     Ok(Loader::new(cluster, engine, Some(compilers), budget.clone(), spawner.clone(), report))
-}
-
-/// Follows how the cluster authenticates. Does not end.
-async fn follow_authentication(client: Client, authentication: watch::Sender<Option<Arc<Authentication>>>) {
-    let api: Api<ConfigMap> = Api::namespaced(client, CONFIG_MAP_NAMESPACE);
-    let config = watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}"));
-    let mut stream = std::pin::pin!(watcher(api, config).default_backoff().applied_objects());
-    while let Some(found) = stream.next().await {
-        match found.map(|found| Authentication::of_config_map(&found.data.unwrap_or_default())) {
-            Ok(Ok(read)) => {
-                authentication.send_replace(Some(Arc::new(read)));
-            }
-            Ok(Err(error)) => {
-                warn!(%error, "ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP} cannot be read; what it said before holds")
-            }
-            Err(error) => {
-                warn!(%error, "ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP} cannot be watched; is deploy/gateway.yaml applied?")
-            }
-        }
-    }
 }

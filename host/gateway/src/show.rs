@@ -7,7 +7,7 @@ use pintle_core::{
     budget::Need,
     view::{BackingObject, Epoch, Lens, Status},
 };
-use pintle_engine::{Answer, CallError, CallLimits, Origin, Views};
+use pintle_engine::{Answer, CallError, CallLimits, Origin, ShowAnswer, StoreAnswer, Views};
 use pintle_modules::{Budget, TooLarge, grants};
 use pintle_runtime::Spawner;
 use pintle_wit::{
@@ -26,6 +26,42 @@ const REMEMBERED_BYTES: u64 = 16 << 20;
 
 /// What one remembered object takes beside its text, in bytes.
 const ENTRY_BYTES: u64 = 200;
+
+/// Calls guests. A simulator has its own way, which may change what they answer.
+pub trait CallViews: Send + Sync {
+    /// Asks what a guest shows of so many objects, as [`Views::show`].
+    ///
+    /// # Errors
+    /// As [`Views::show`].
+    fn show(
+        &self,
+        views: &Views,
+        request_json: &str,
+        objects: usize,
+        limits: &CallLimits,
+    ) -> Result<ShowAnswer, CallError> {
+        views.show(request_json, objects, limits)
+    }
+
+    /// Asks what a guest stores, as [`Views::store`].
+    ///
+    /// # Errors
+    /// As [`Views::store`].
+    fn store(
+        &self,
+        views: &Views,
+        request_json: &str,
+        limits: &CallLimits,
+    ) -> Result<StoreAnswer, CallError> {
+        views.store(request_json, limits)
+    }
+}
+
+/// Calls guests in their modules.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InModules;
+
+impl CallViews for InModules {}
 
 /// A guest's views in force, and the config that they are called with.
 #[derive(Clone, Debug)]
@@ -83,6 +119,7 @@ impl Weighter<Key, Shown> for Weight {
 /// Asks guests, so many at once as there are processors.
 pub struct Guests {
     spawner: Spawner,
+    caller: Arc<dyn CallViews>,
     turns: Arc<Semaphore>,
     limits: CallLimits,
     budget: Budget,
@@ -91,13 +128,19 @@ pub struct Guests {
 }
 
 impl Guests {
-    /// Guests whose calls run on this spawner's threads, with memory of this budget.
-    pub fn new(spawner: Spawner, budget: Budget, metrics: Arc<Metrics>) -> Self {
+    /// Guests that are called in this way, on this spawner's threads, with memory of this budget.
+    pub fn new(
+        spawner: Spawner,
+        caller: Arc<dyn CallViews>,
+        budget: Budget,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         // An estimate that the cache sizes its tables by.
         let objects = usize::try_from(REMEMBERED_BYTES / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);
         Self {
             spawner,
+            caller,
             turns: Arc::new(Semaphore::new(processors)),
             limits: CallLimits::default(),
             budget,
@@ -177,8 +220,8 @@ impl Guests {
         in_force: &InForce,
         batch: &[String],
     ) -> Result<Result<Vec<Shown>, CallError>, Status> {
-        let (views, count) = (in_force.views.clone(), batch.len());
-        let show = move |request: &str, limits: &CallLimits| views.show(request, count, limits);
+        let (caller, views, count) = (Arc::clone(&self.caller), in_force.views.clone(), batch.len());
+        let show = move |request: &str, limits: &CallLimits| caller.show(&views, request, count, limits);
         let answer = self.granted(&lens.view, show_request(in_force, batch), show).await?;
         Ok(answer.map(|answer| answer.response.items.into_iter().map(Shown::of).collect()))
     }
@@ -203,8 +246,8 @@ impl Guests {
         };
         let request =
             serde_json::to_string(&request).map_err(|error| Status::internal_error(&error.to_string()))?;
-        let views = in_force.views.clone();
-        let store = move |request: &str, limits: &CallLimits| views.store(request, limits);
+        let (caller, views) = (Arc::clone(&self.caller), in_force.views.clone());
+        let store = move |request: &str, limits: &CallLimits| caller.store(&views, request, limits);
         let stored = self.granted(&lens.view, request, store).await?;
         Ok(stored
             .map(|answer| answer.response.object)

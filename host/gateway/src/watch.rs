@@ -28,6 +28,7 @@ use crate::{
     admission::Admitted,
     answer::{Call, Parts},
     directory::Resource,
+    over::Over,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
     reply::{self, Reply},
     show::Shown,
@@ -122,11 +123,11 @@ struct Event<'a> {
 }
 
 impl Watch {
-    async fn follow(mut self, body: Body, mut over: tokio::sync::watch::Receiver<bool>) {
+    async fn follow(mut self, body: Body, over: Over) {
         let ended = tokio::select! {
             biased;
             // It is shown differently from now on, so that what the client knows is void.
-            () = is_over(&mut over) => Err(Status::expired(WATCH_EXPIRED).into()),
+            () = over.wait() => Err(Status::expired(WATCH_EXPIRED).into()),
             ended = self.events(body) => ended,
         };
         match ended {
@@ -149,6 +150,8 @@ impl Watch {
         let mut lines = Lines::default();
         loop {
             let frame = tokio::select! {
+                // In an order that a simulation can repeat.
+                biased;
                 () = self.events.closed() => return Err(End::Unread),
                 frame = body.frame() => frame,
             };
@@ -287,12 +290,6 @@ impl Lines {
     fn rest_bytes(&self) -> usize {
         self.waiting.len()
     }
-}
-
-/// Ends when another resource takes the place of this one.
-async fn is_over(over: &mut tokio::sync::watch::Receiver<bool>) {
-    // The sender goes with the directory's entry, which is the same.
-    let _ = over.wait_for(|over| *over).await;
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use super::{bind::ApiService, registration::DISCOVERY};
+use crate::backoff::Backoff;
 
 /// What the control loop decides from.
 pub(crate) struct Objects {
@@ -119,11 +120,11 @@ where
     K::DynamicType: Hash + Eq,
 {
     let (store, writer) = reflector::store();
-    let stream =
-        watcher(Api::<K>::all(client.clone()), watcher::Config::default()).default_backoff().reflect(writer);
+    let stream = watcher(Api::<K>::all(client.clone()), watcher::Config::default());
     let woken = Arc::clone(woken);
     spawner.spawn(async move {
-        let mut stream = std::pin::pin!(stream);
+        // The task has the clock that the delays come from.
+        let mut stream = std::pin::pin!(stream.backoff(Backoff::new()).reflect(writer));
         while let Some(event) = stream.next().await {
             match event {
                 Ok(_) => woken.notify_one(),

@@ -6,11 +6,13 @@ use kube::ResourceExt;
 use pintle_api::View;
 use pintle_core::view::{Cut, Lens, table::Columns};
 use pintle_schema::structural::Structural;
-use tokio::sync::watch;
 use tracing::error;
 
 use super::bind::Serving;
-use crate::directory::{Directory, Resource};
+use crate::{
+    directory::{Directory, Resource},
+    over::Ending,
+};
 
 /// The resources that are served.
 #[derive(Default)]
@@ -25,7 +27,7 @@ struct Kept {
     view: View,
     serving: Serving,
     resource: Arc<Resource>,
-    over: watch::Sender<bool>,
+    over: Ending,
 }
 
 impl Table {
@@ -50,7 +52,7 @@ impl Table {
             }
         }
         for (_, gone) in std::mem::replace(&mut self.kept, table) {
-            gone.over.send_replace(true);
+            gone.over.end();
         }
         let directory = Directory::new(self.kept.values().map(|kept| Arc::clone(&kept.resource)));
         if !self.directory.has_the_same_resources(&directory) {
@@ -75,10 +77,10 @@ fn renewed(before: Option<Kept>, view: View, serving: Serving) -> Option<Kept> {
         // Only whether the module can be called has changed: watches go on.
         Some(kept) if is_alike(&kept) => kept.over,
         Some(kept) => {
-            kept.over.send_replace(true);
-            watch::Sender::new(false)
+            kept.over.end();
+            Ending::default()
         }
-        None => watch::Sender::new(false),
+        None => Ending::default(),
     };
     let served = serving.served.clone();
     let resource = Resource {
@@ -94,7 +96,7 @@ fn renewed(before: Option<Kept>, view: View, serving: Serving) -> Option<Kept> {
         ),
         in_force: serving.in_force.clone(),
         closed: serving.closed.clone(),
-        over: over.subscribe(),
+        over: over.over(),
     };
     Some(Kept { view, serving, resource: Arc::new(resource), over })
 }

@@ -4,6 +4,8 @@
 
 #[path = "acceptance/modules.rs"]
 mod modules;
+#[path = "simulate/views.rs"]
+mod views;
 #[path = "simulate/zoo.rs"]
 mod zoo;
 
@@ -29,6 +31,7 @@ use pintle_simulation::{
     choice::{self, Effort, Menu, Subject},
     scenario::ModuleFile,
     search::{self, Tally},
+    views::VIEWS,
 };
 use roster::GUESTS;
 use serde_json::Value;
@@ -39,6 +42,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How many plans are run when nobody says otherwise, as in `cargo xtask test`.
 const PLANS: usize = 5000;
+/// One plan of the gateway for this many of the operator.
+const PLANS_OF_GATEWAY: usize = 10;
 /// Of that many, so many of each kind must come to pass, or the search has shrunk. About three quarters of what there is.
 const FLOORS: [(Class, usize); 17] = [
     (Class::Crash, 510),
@@ -256,6 +261,12 @@ fn threads() -> usize {
 
 fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
     let begun = Instant::now();
+    if let Some(line) = arguments.replay.as_deref().filter(|line| line.starts_with(VIEWS)) {
+        return views::replay(line);
+    }
+    if arguments.only.as_deref() == Some(VIEWS) {
+        return views::simulate(arguments.plans, arguments);
+    }
     let replay =
         arguments.replay.as_deref().map(str::parse::<Replay>).transpose().map_err(anyhow::Error::msg)?;
     let files = Files::read(&|file| match &replay {
@@ -287,6 +298,9 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     if !arguments.no_zoo && arguments.only.is_none() {
         fine &= visit_the_zoo(&subjects, arguments.write_table)?;
+    }
+    if arguments.only.is_none() {
+        fine &= views::simulate(arguments.plans / PLANS_OF_GATEWAY, arguments)?;
     }
     Ok(fine)
 }
@@ -373,18 +387,23 @@ fn visit_the_zoo(subjects: &[Subject<'_>], write: bool) -> anyhow::Result<bool> 
         table.push_str(&format!("| {} | {} | {scenario} | {by} |\n", animal.name, animal.about));
     }
     println!("{} animals in {:.1} s", caught.len(), begun.elapsed().as_secs_f64());
+    Ok(fine & is_table_so(TABLE_BEGINS, &table, write)?)
+}
+
+/// Whether docs/simulator.md has this table at this mark, or has it from now on.
+fn is_table_so(begins: &str, table: &str, write: bool) -> anyhow::Result<bool> {
     let path = repository().join("docs/simulator.md");
     let page = fs::read_to_string(&path)?;
-    let (before, rest) = page.split_once(TABLE_BEGINS).context("docs/simulator.md has no table")?;
+    let (before, rest) = page.split_once(begins).context("docs/simulator.md lacks a table")?;
     let (_, after) = rest.split_once(TABLE_ENDS).context("the table of docs/simulator.md has no end")?;
-    let now = format!("{before}{TABLE_BEGINS}{table}{TABLE_ENDS}{after}");
+    let now = format!("{before}{begins}{table}{TABLE_ENDS}{after}");
     if write {
         fs::write(&path, now)?;
     } else if now != page {
-        println!("FAILED  the table of docs/simulator.md is not what is so; write it with --write-table");
-        fine = false;
+        println!("FAILED  a table of docs/simulator.md is not what is so; write it with --write-table");
+        return Ok(false);
     }
-    Ok(fine)
+    Ok(true)
 }
 
 const TABLE_BEGINS: &str = "<!-- what catches what: written by the test -->\n";

@@ -9,13 +9,13 @@ use crate::{
 /// The flags of `cargo xtask simulate`.
 #[derive(clap::Args)]
 pub(crate) struct Flags {
-    /// How many plans are run: faults at each place first, then mixtures of them, each with its own seed
+    /// How many plans are run: faults at each place first, then mixtures of them, each with its own seed. A tenth as many of the gateway
     #[arg(long, default_value_t = 5000, value_name = "N")]
     seeds: usize,
     /// The seed for the order of the plans. The mixtures have the seeds after it
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Only the scenarios whose name contains this
+    /// Only the scenarios whose name contains this; views: the gateway alone
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Repeat one run, and print everything that happened in it

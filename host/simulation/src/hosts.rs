@@ -38,6 +38,11 @@ pub(super) struct Life {
 }
 
 impl Life {
+    /// A host with this clock, that has just begun.
+    pub(super) fn new(clock: Arc<clock::Virtual>) -> Self {
+        Self { ended: AtomicBool::new(false), cut_off: AtomicBool::new(false), clock }
+    }
+
     /// From now on, its requests are neither answered nor carried out.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
@@ -87,6 +92,17 @@ where
     }
 }
 
+/// A client of the API server for a host, through a seam if there is one.
+pub(super) fn connected(
+    server: &ApiServer,
+    name: &str,
+    life: &Arc<Life>,
+    seam: Option<Arc<dyn Seam>>,
+) -> kube::Client {
+    let transport = Transport { inner: server.service(name), life: Arc::clone(life), seam };
+    kube::Client::new(transport, "default")
+}
+
 /// A running host.
 pub(super) struct Running {
     /// The name of its connection: `host-` and the number of its start.
@@ -115,18 +131,12 @@ impl Running {
         let client = format!("host-{}", start.number);
         let seed = start.seed.wrapping_mul(31).wrapping_add(start.number.into());
         let clock = Arc::new(clock::Virtual::new(start.now, seed));
-        let life = Arc::new(Life {
-            ended: AtomicBool::new(false),
-            cut_off: AtomicBool::new(false),
-            clock: Arc::clone(&clock),
-        });
+        let life = Arc::new(Life::new(Arc::clone(&clock)));
         let spawner = Spawner::simulated(clock);
         let seam = start.seams.map(|seams| seams());
-        let transport =
-            Transport { inner: start.server.service(&client), life: Arc::clone(&life), seam: seam.clone() };
         let readiness = Readiness::default();
         let host = Host {
-            client: kube::Client::new(transport, "default"),
+            client: connected(start.server, &client, &life, seam.clone()),
             engine: start.engine.clone(),
             compilers: None,
             metrics: Arc::new(Metrics::default()),

@@ -4,6 +4,8 @@
 //! it, and runs the operator's own code on [`pintle_simulator`], on one thread whose time stands still until nothing is left to do. A
 //! [`Plan`] lists the faults. A [`RunOutcome`] is the result; it names the property that broke, and the step at which it broke.
 //!
+//! [`views`] does the same with the gateway.
+//!
 //! [`choice`] makes plans: each fault at each place, and mixtures. [`search`] runs them, and shortens those that break a property.
 
 mod backend;
@@ -12,6 +14,7 @@ mod class;
 mod differing;
 mod hosts;
 mod meddling;
+#[macro_use]
 mod plan;
 mod properties;
 mod readiness;
@@ -20,6 +23,7 @@ pub mod scenario;
 mod script;
 mod seam;
 pub mod search;
+pub mod views;
 pub mod words;
 mod world;
 

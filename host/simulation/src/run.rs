@@ -37,10 +37,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const FORCED_RECONCILES: u32 = 100;
 
 /// The time at which the first cluster is made. It is far from the present, so that a time of the operating system would be noticed.
-const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
+pub(crate) const EPOCH: Timestamp = Timestamp::constant(946_684_800, 0);
 
 /// The seed of settings. It is never the seed of a run, or two objects could have the same uid.
-const SETTING: u64 = 0x5eed_f0a4_0000_0001;
+pub(crate) const SETTING: u64 = 0x5eed_f0a4_0000_0001;
 
 /// A cluster with modules and Reconcilers, in which a host has nothing left to do.
 pub struct Setting {
@@ -110,7 +110,7 @@ fn is_ready(object: &Value) -> bool {
 }
 
 /// Runs a future on one thread whose time stands still while there is anything to do.
-fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+pub(crate) fn in_stopped_time<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     Ok(runtime.block_on(future))
 }

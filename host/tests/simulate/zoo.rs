@@ -1,5 +1,7 @@
 //! Hosts and guests that are broken in a known way. The suite must catch every one, or it proves nothing of those that it passes.
 
+#[path = "zoo/gateways.rs"]
+mod gateways;
 #[path = "zoo/guests.rs"]
 mod guests;
 #[path = "zoo/hosts.rs"]
@@ -183,6 +185,32 @@ fn keep_grants(broken: &Broken, reconciler: &mut Value) {
         Some(first) => reconciler["spec"]["grants"] = first,
         None => drop(broken.remember(&uid, grants)),
     }
+}
+
+/// A broken gateway.
+pub(crate) struct BrokenGateway {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What is wrong with it.
+    pub(crate) about: &'static str,
+    /// Makes the seam between it and the API server that breaks it.
+    upstream: Option<fn() -> Arc<dyn Seam>>,
+    /// The same between it and its clients.
+    front: Option<fn() -> Arc<dyn Seam>>,
+}
+
+impl BrokenGateway {
+    pub(crate) fn upstream_seams(&self) -> Option<Seams> {
+        self.upstream.map(|make| Arc::new(make) as Seams)
+    }
+
+    pub(crate) fn front_seams(&self) -> Option<Seams> {
+        self.front.map(|make| Arc::new(make) as Seams)
+    }
+}
+
+pub(crate) fn gateways() -> &'static [BrokenGateway] {
+    gateways::ANIMALS
 }
 
 pub(crate) fn animals() -> Vec<&'static Animal> {

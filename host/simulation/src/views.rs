@@ -1,0 +1,294 @@
+//! The gateway on an API server in memory: users write through a view and on what is stored, informers follow the view, modules are
+//! swapped, and a [`Plan`] says what goes wrong between the gateways and the API server.
+//!
+//! A [`Setting`] is a cluster with the Views of guest-farm. A [`Simulation`] runs a copy of it, on one thread whose time stands still until
+//! nothing is left to do. What users do follows from the seed. [`search`](mod@search) runs many plans, and shortens those that break a
+//! [`Property`].
+
+mod gateways;
+mod guests;
+mod informer;
+mod ledger;
+mod objects;
+mod plan;
+mod properties;
+mod rights;
+mod script;
+pub mod search;
+mod users;
+mod world;
+
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use jiff::Timestamp;
+use pintle_api::module_objects;
+use pintle_engine::{Digest, Engine, Module};
+use pintle_offline as offline;
+use pintle_runtime::clock;
+use pintle_simulator::{Act, ApiServer, Options};
+use serde_json::{Value, json};
+
+use crate::{
+    run::{EPOCH, SETTING, in_stopped_time},
+    script::TraceEntry,
+    seam::Seams,
+};
+use gateways::{Request, Setup};
+use informer::{Begin, Informer};
+use ledger::Ledger;
+use world::{Made, World, view};
+
+pub use plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS, VIEWS};
+pub use properties::{Broken, Property};
+
+/// The namespace in which everything happens.
+const NAMESPACE: &str = "farm";
+
+/// The kind that Llamas are stored as.
+const RECORD: (&str, &str) = ("store.farm.example.com/v1", "LlamaRecord");
+
+/// The names of the two modules. The second has other bytes, and shows the same objects differently.
+const MODULES: [&str; 2] = ["farm-0.1.0", "farm-0.2.0"];
+
+/// A custom section of a component, called `note` and empty, which gives it another digest.
+const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
+
+/// How long nothing goes wrong at the end: more than the longest back-off, and the longest time-out of a request.
+const QUIET: Duration = Duration::from_secs(200);
+
+/// The path of the objects of a view.
+fn collection(plural: &str) -> String {
+    format!("/apis/farm.example.com/v1alpha/namespaces/{NAMESPACE}/{plural}")
+}
+
+/// A cluster with the Views of the farm, which are Ready.
+pub struct Setting {
+    engine: Engine,
+    base: ApiServer,
+    epoch: Timestamp,
+    /// The digest of the second module.
+    other: Digest,
+    /// Kept so that no gateway compiles them again.
+    _modules: Vec<Module>,
+}
+
+impl Setting {
+    /// Installs the farm: its module, and the CRDs, APIServices and Views of its sample.
+    ///
+    /// # Errors
+    /// When the module does not load, the API server refuses an object, or a View does not become Ready.
+    pub fn new(module: &[u8], sample: &[Value]) -> anyhow::Result<Self> {
+        let engine = offline::engine()?;
+        let bytes = [module.to_vec(), [module, &NOTE].concat()];
+        let load = |bytes: &Vec<u8>| engine.load(bytes, None).map_err(|failure| anyhow::anyhow!("{failure}"));
+        let modules = bytes.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let other = Digest::of(&bytes[1]);
+        let mut objects = pintle_api::crds();
+        objects.push(api_services());
+        for name in [pintle_api::NAMESPACE, NAMESPACE] {
+            objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        }
+        objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {},
+            "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"}}));
+        for (name, bytes) in MODULES.iter().zip(&bytes) {
+            objects.extend(module_objects(name, bytes, &Digest::of(bytes).to_string()));
+        }
+        objects.extend(sample.iter().cloned().map(with_more_than_is_shown));
+        objects.extend(["a", "b"].map(|name| objects::new_record(name, 10)));
+        let empty = ApiServer::new(Options::default());
+        let setup = Setup {
+            server: empty.clone(),
+            engine: engine.clone(),
+            seed: SETTING,
+            guests: Arc::new(guests::Guests { other }),
+            upstream: None,
+            front: None,
+        };
+        let (base, epoch) = in_stopped_time(async {
+            let world = World::new(Made { base: &empty, epoch: EPOCH, plan: &Plan::default(), setup });
+            for object in objects {
+                let done = world.server.act("keeper", &Act::Create(object.clone()));
+                done.map_err(|failure| {
+                    anyhow::anyhow!("{} {}: {failure:?}", object["kind"], object["metadata"]["name"])
+                })?;
+            }
+            world.start_gateways().await?;
+            tokio::time::sleep(QUIET).await;
+            for name in ["llamas", "farmpods"] {
+                let view =
+                    world.server.object(&view(name)).with_context(|| format!("there is no View {name}"))?;
+                ensure!(
+                    view.pointer("/status/active/epoch").is_some(),
+                    "View {name} is not served: {}",
+                    view["status"]
+                );
+            }
+            world.end();
+            anyhow::Ok((world.server.clone(), world.now()))
+        })??;
+        base.compact();
+        base.take_requests();
+        Ok(Self { engine, base, epoch, other, _modules: modules })
+    }
+}
+
+/// The kind APIService, which the simulator does not have by itself.
+fn api_services() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "apiservices.apiregistration.k8s.io"},
+    "spec": {
+        "group": "apiregistration.k8s.io", "scope": "Cluster",
+        "names": {"kind": "APIService", "listKind": "APIServiceList", "plural": "apiservices", "singular": "apiservice"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+    }})
+}
+
+/// A CRD of the farm with a field of the spec that no view reads or writes, so that it shows when one is lost.
+fn with_more_than_is_shown(mut object: Value) -> Value {
+    let versions = object["spec"]["versions"].as_array_mut().into_iter().flatten();
+    for version in versions {
+        if let Some(fields) = version.pointer_mut("/schema/openAPIV3Schema/properties/spec/properties") {
+            fields["colour"] = json!({"type": "string"});
+        }
+    }
+    object
+}
+
+/// What is run in a setting.
+pub struct Simulation<'a> {
+    setting: &'a Setting,
+    upstream: Option<Seams>,
+    front: Option<Seams>,
+}
+
+/// The outcome of a run.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// How many requests the gateways made while the plan happened.
+    pub requests: u32,
+    /// How many events their watches brought.
+    pub events: u32,
+    /// The faults of the plan that happened.
+    pub hit: BTreeSet<Fault>,
+    /// The first property that did not hold.
+    pub broken: Option<Broken>,
+    /// Everything that happened.
+    pub steps: Vec<TraceEntry>,
+}
+
+impl RunOutcome {
+    /// A number that differs for runs that differ.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for step in &self.steps {
+            (step.at, &step.who, &step.what).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// The last steps before a property was seen to be broken, a line each.
+    pub fn last_steps(&self, count: usize) -> String {
+        let until = self.broken.as_ref().and_then(|broken| broken.at).unwrap_or(Duration::MAX);
+        let before: Vec<&TraceEntry> = self.steps.iter().filter(|step| step.at <= until).collect();
+        let lines = before.iter().skip(before.len().saturating_sub(count)).map(|step| format!("{step}\n"));
+        lines.collect()
+    }
+}
+
+impl<'a> Simulation<'a> {
+    /// A simulation of sound gateways.
+    pub fn new(setting: &'a Setting) -> Self {
+        Self { setting, upstream: None, front: None }
+    }
+
+    /// The same with seams: between gateways and the API server, and between gateways and their clients. Tests use them to make gateways
+    /// that are broken in a known way.
+    #[must_use]
+    pub fn with_seams(self, upstream: Option<Seams>, front: Option<Seams>) -> Self {
+        Self { upstream, front, ..self }
+    }
+
+    /// Runs a plan.
+    ///
+    /// # Errors
+    /// When the machine lacks the resources for a run.
+    pub fn run(&self, seed: u64, plan: &Plan) -> anyhow::Result<RunOutcome> {
+        clock::forbid();
+        let outcome = in_stopped_time(self.simulate(seed, plan));
+        let touched = clock::touched();
+        let mut outcome = outcome?;
+        if let Some(touched) = touched {
+            let what = format!("a gateway asked the operating system for {touched}");
+            outcome.broken = Some(Broken::new(Property::Repeatable, what));
+        }
+        Ok(outcome)
+    }
+
+    async fn simulate(&self, seed: u64, plan: &Plan) -> RunOutcome {
+        let Setting { engine, base, epoch, other, .. } = self.setting;
+        let setup = Setup {
+            server: base.clone(),
+            engine: engine.clone(),
+            seed: seed + 1,
+            guests: Arc::new(guests::Guests { other: *other }),
+            upstream: self.upstream.clone(),
+            front: self.front.clone(),
+        };
+        let world = World::new(Made { base, epoch: *epoch, plan, setup });
+        let broken = live(&world, seed, plan).await.err();
+        world.end();
+        let script = world.script();
+        RunOutcome {
+            requests: script.requests,
+            events: script.events,
+            hit: script.hit.clone(),
+            broken,
+            steps: script.steps.clone(),
+        }
+    }
+}
+
+/// The informers of a run: each way to begin, all of it and a part, whole objects and metadata alone.
+fn informers() -> Vec<Arc<Informer>> {
+    let all = [
+        Informer::new("lister", "llamas", Begin::List),
+        Informer::new("watcher", "llamas", Begin::Watch),
+        Informer::new("selector", "llamas", Begin::Pages).selecting(objects::LABEL),
+        Informer::new("collector", "llamas", Begin::List).of_metadata(),
+        Informer::new("podder", "farmpods", Begin::List),
+    ];
+    all.map(Arc::new).into()
+}
+
+async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> {
+    let serves = |what: String| Broken::new(Property::Serves, what);
+    world.start_gateways().await.map_err(|error| serves(format!("{error:#}")))?;
+    let informers = informers();
+    for informer in &informers {
+        tokio::spawn(Arc::clone(informer).run(Arc::clone(world)));
+    }
+    let reader = tokio::spawn(users::read(Arc::clone(world), seed));
+    world.script().armed = true;
+    users::act(Arc::clone(world), seed, plan.steps).await;
+    reader.abort();
+    world.script().armed = false;
+    world.settle().await;
+    tokio::time::sleep(QUIET).await;
+    for plural in ["llamas", "farmpods", "llamas", "farmpods"] {
+        let answer = world.ask(Request::get(collection(plural))).await;
+        if answer.as_ref().is_none_or(|(code, _)| *code != 200) {
+            return Err(serves(format!("in the end a list of {plural} is answered with {answer:?}")));
+        }
+    }
+    let ledger = Ledger::of(&world.server);
+    let evidence = std::mem::take(&mut *world.evidence());
+    properties::on_the_way(&ledger, &evidence, &world.server.requests())?;
+    informers.iter().try_for_each(|informer| properties::in_the_end(world, informer))
+}

@@ -1,0 +1,261 @@
+//! Informers: clients that list, follow what changes, and believe what they were told. They ignore what has the version that they know.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use super::{
+    gateways::{Content, Events, Request},
+    world::World,
+};
+
+/// How long a client waits before it tries again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How long a watch is asked to last, in seconds.
+const WATCH_SECONDS: u32 = 120;
+
+/// The form of metadata alone.
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// How an informer begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// With a list, as client-go did until 1.34. The first may be old.
+    List,
+    /// With a list in pages of two.
+    Pages,
+    /// With the initial events of a watch.
+    Watch,
+}
+
+/// An informer.
+#[derive(Debug)]
+pub(super) struct Informer {
+    pub(super) name: &'static str,
+    /// The plural of what it reads.
+    pub(super) plural: &'static str,
+    pub(super) begin: Begin,
+    /// A label that it selects by, with its value.
+    pub(super) selects: Option<(&'static str, &'static str)>,
+    /// Whether it reads metadata alone.
+    pub(super) metadata_only: bool,
+    believed: Mutex<BTreeMap<String, Value>>,
+}
+
+/// What it should do next.
+enum Next {
+    /// Watch again, from this version.
+    Watch(String),
+    /// Begin anew: from a state that is not older than this version, or the newest if it is empty.
+    Begin(String),
+}
+
+impl Informer {
+    pub(super) fn new(name: &'static str, plural: &'static str, begin: Begin) -> Self {
+        Self { name, plural, begin, selects: None, metadata_only: false, believed: Mutex::default() }
+    }
+
+    /// The same of the objects with this label alone.
+    pub(super) fn selecting(self, label: (&'static str, &'static str)) -> Self {
+        Self { selects: Some(label), ..self }
+    }
+
+    /// The same of metadata alone.
+    pub(super) fn of_metadata(self) -> Self {
+        Self { metadata_only: true, ..self }
+    }
+
+    /// What it believes, by name.
+    pub(super) fn believed(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
+        self.believed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self, parameters: &str) -> String {
+        let selector = self.selects.map(|(label, value)| format!("&labelSelector={label}%3D{value}"));
+        let path = super::collection(self.plural);
+        format!("{path}?{parameters}{}", selector.unwrap_or_default())
+    }
+
+    /// Works. Does not end.
+    pub(super) async fn run(self: Arc<Self>, world: Arc<World>) {
+        let any = if self.begin == Begin::List { "0" } else { "" };
+        let mut next = Next::Begin(any.to_owned());
+        loop {
+            next = match next {
+                Next::Begin(version) if self.begin == Begin::Watch => {
+                    self.begin_with_watch(&world, version).await
+                }
+                Next::Begin(version) => match self.list(&world, &version).await {
+                    Ok(version) => Next::Watch(version),
+                    Err(Some(version)) => Next::Begin(version),
+                    Err(None) => {
+                        tokio::time::sleep(RETRY).await;
+                        Next::Begin(version)
+                    }
+                },
+                Next::Watch(version) => self.watch(&world, version).await,
+            }
+        }
+    }
+
+    /// Lists. Returns the version of the list; or from which one to begin anew at once, if that is known.
+    async fn list(&self, world: &World, version: &str) -> Result<String, Option<String>> {
+        let mut found = BTreeMap::new();
+        let mut page = String::new();
+        loop {
+            let mut parameters = String::new();
+            if self.begin == Begin::Pages {
+                parameters.push_str("limit=2");
+            } else if !version.is_empty() {
+                parameters = format!("resourceVersion={version}");
+            }
+            if !page.is_empty() {
+                parameters.push_str(&format!("&continue={page}"));
+            }
+            let accept = self.metadata_only.then_some(METADATA_OF_ALL);
+            let request = Request { accept, agent: self.name.into(), ..Request::get(self.path(&parameters)) };
+            let answer = world.ask(request).await.ok_or(None)?;
+            match answer.0 {
+                200 => {}
+                // The version, or the page, is too old; or the version is not there yet.
+                410 => return Err(Some(String::new())),
+                504 if !version.is_empty() => return Err(Some(String::new())),
+                _ => return Err(None),
+            }
+            let list = answer.1;
+            for item in list["items"].as_array().into_iter().flatten() {
+                found.insert(name(item), item.clone());
+            }
+            page = list["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+            if page.is_empty() {
+                self.replace(found);
+                return Ok(text(&list["metadata"]["resourceVersion"]));
+            }
+        }
+    }
+
+    async fn open(&self, world: &World, parameters: &str) -> Option<Result<Events, u16>> {
+        let parameters =
+            format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}{parameters}");
+        let accept = self.metadata_only.then_some(METADATA);
+        let request = Request { accept, agent: self.name.into(), ..Request::get(self.path(&parameters)) };
+        let answer = world.send(request).await.ok()?;
+        Some(match answer.content {
+            Content::Events(events) => Ok(events),
+            Content::Whole(_) => Err(answer.code),
+        })
+    }
+
+    async fn watch(&self, world: &World, version: String) -> Next {
+        match self.open(world, &format!("&resourceVersion={version}")).await {
+            Some(Ok(events)) => self.follow(world, events, version).await,
+            Some(Err(410)) => {
+                tokio::time::sleep(RETRY / 10).await;
+                Next::Begin(String::new())
+            }
+            // As client-go: it goes on where it is if nobody listens or too many ask, and else begins anew.
+            None | Some(Err(429 | 503)) => {
+                tokio::time::sleep(RETRY).await;
+                Next::Watch(version)
+            }
+            Some(Err(_)) => {
+                tokio::time::sleep(RETRY).await;
+                Next::Begin(version)
+            }
+        }
+    }
+
+    async fn begin_with_watch(&self, world: &World, version: String) -> Next {
+        let mut parameters = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned();
+        if !version.is_empty() {
+            parameters.push_str(&format!("&resourceVersion={version}"));
+        }
+        let mut events = match self.open(world, &parameters).await {
+            Some(Ok(events)) => events,
+            Some(Err(410)) => return Next::Begin(String::new()),
+            _ => {
+                tokio::time::sleep(RETRY).await;
+                return Next::Begin(version);
+            }
+        };
+        let mut found = BTreeMap::new();
+        while let Some(event) = events.next().await {
+            world.saw_event(self.name, self.plural, &event);
+            let object = &event["object"];
+            match event["type"].as_str() {
+                Some("ADDED" | "MODIFIED") => drop(found.insert(name(object), object.clone())),
+                Some("DELETED") => drop(found.remove(&name(object))),
+                Some("BOOKMARK")
+                    if object.pointer("/metadata/annotations/k8s.io~1initial-events-end").is_some() =>
+                {
+                    self.replace(found);
+                    return self.follow(world, events, text(&object["metadata"]["resourceVersion"])).await;
+                }
+                Some("ERROR") if object["code"] == 410 => {
+                    tokio::time::sleep(RETRY).await;
+                    return Next::Begin(String::new());
+                }
+                _ => {}
+            }
+        }
+        tokio::time::sleep(RETRY).await;
+        Next::Begin(version)
+    }
+
+    async fn follow(&self, world: &World, mut events: Events, mut version: String) -> Next {
+        while let Some(event) = events.next().await {
+            world.saw_event(self.name, self.plural, &event);
+            let object = &event["object"];
+            match event["type"].as_str() {
+                Some("ADDED" | "MODIFIED") => {
+                    let mut believed = self.believed();
+                    if believed.get(&name(object)).is_none_or(|known| is_newer(known, object)) {
+                        believed.insert(name(object), object.clone());
+                    }
+                }
+                Some("DELETED") => drop(self.believed().remove(&name(object))),
+                Some("ERROR") if object["code"] == 410 => {
+                    tokio::time::sleep(RETRY / 10).await;
+                    return Next::Begin(String::new());
+                }
+                Some("ERROR") => {
+                    tokio::time::sleep(RETRY).await;
+                    return Next::Begin(version);
+                }
+                _ => {}
+            }
+            version = text(&object["metadata"]["resourceVersion"]);
+        }
+        tokio::time::sleep(RETRY / 10).await;
+        Next::Watch(version)
+    }
+
+    /// Takes in a whole state. What has the version that is known already is taken to be as it is.
+    fn replace(&self, mut found: BTreeMap<String, Value>) {
+        let mut believed = self.believed();
+        for (name, object) in &mut found {
+            if let Some(known) = believed.get(name).filter(|known| !is_newer(known, object)) {
+                object.clone_from(known);
+            }
+        }
+        *believed = found;
+    }
+}
+
+fn is_newer(known: &Value, object: &Value) -> bool {
+    known["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"]
+}
+
+fn name(object: &Value) -> String {
+    text(&object["metadata"]["name"])
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,208 @@
+//! What users do: they write through the view and on what is stored, and read by name. All of it follows from a seed.
+
+use std::{sync::Arc, time::Duration};
+
+use pintle_runtime::clock::Random;
+use pintle_simulator::{Act, Cascade};
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+
+use super::{
+    NAMESPACE, collection,
+    gateways::Request,
+    objects::{LABEL, NAMES, new_record, record},
+    world::{World, Written},
+};
+
+/// How long two steps are apart at most, in milliseconds.
+const PAUSE: u64 = 1_500;
+
+/// A choice of a user. All numbers are drawn whatever becomes of them, so that a step does not depend on what came of others.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    number: u32,
+    what: u64,
+    name: &'static str,
+    amount: u64,
+    variant: u64,
+}
+
+/// Makes so many steps. What a step does may last longer than the step.
+pub(super) async fn act(world: Arc<World>, seed: u64, steps: u32) {
+    let mut random = Random::new(seed);
+    let mut deeds = Vec::new();
+    for number in 1..=steps {
+        let pause = random.below(PAUSE);
+        let name = NAMES.get(random.below(4) as usize).copied().unwrap_or("a");
+        let choice = Choice {
+            number,
+            what: random.below(20),
+            name,
+            amount: 1 + random.below(50),
+            variant: random.below(4),
+        };
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let world = Arc::clone(&world);
+        deeds.push(tokio::spawn(async move { choice.act(&world).await }));
+    }
+    for deed in deeds {
+        // Longer than any request waits.
+        let _ = tokio::time::timeout(Duration::from_secs(400), deed).await;
+    }
+}
+
+/// Reads one name after the other, until it is ended.
+pub(super) async fn read(world: Arc<World>, seed: u64) {
+    let mut random = Random::new(seed ^ 0x7ead);
+    loop {
+        tokio::time::sleep(Duration::from_millis(150 + random.below(300))).await;
+        let name = NAMES.get(random.below(4) as usize).copied().unwrap_or("a");
+        let path = match random.below(3) {
+            0 => format!("{}/farm-{name}", collection("farmpods")),
+            _ => format!("{}/{name}", collection("llamas")),
+        };
+        let world = Arc::clone(&world);
+        tokio::spawn(async move { drop(world.ask(Request::get(path)).await) });
+    }
+}
+
+fn pod(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        namespace: Some(NAMESPACE.into()),
+        name: name.into(),
+    }
+}
+
+impl Choice {
+    async fn act(self, world: &World) {
+        let Self { what, name, amount, variant, .. } = self;
+        match what {
+            0..=2 => self.create(world).await,
+            3..=5 => self.update(world).await,
+            6..=9 => self.patch(world).await,
+            10 | 11 => self.delete(world).await,
+            12 => drop(world.act("keeper", &Act::Create(new_record(name, amount)))),
+            13 | 14 => {
+                let patch = match variant {
+                    0 => json!({"spec": {"colour": format!("c{amount}")}}),
+                    1 => {
+                        json!({"metadata": {"labels": {LABEL.0: if amount % 2 == 0 { json!(LABEL.1) } else { Value::Null }}}})
+                    }
+                    2 => {
+                        json!({"metadata": {"annotations": {"owner.example.com/note": format!("n{amount}")}}})
+                    }
+                    _ => json!({"spec": {"weight": amount}}),
+                };
+                drop(world.act("keeper", &Act::Merge { target: record(name), subresource: None, patch }));
+            }
+            15 => self.end(world),
+            16 | 17 => {
+                let containers: Vec<Value> =
+                    (0..=variant).map(|at| json!({"name": format!("c{at}"), "image": "i:1"})).collect();
+                let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"containers": containers}});
+                drop(world.act("keeper", &Act::Create(pod)));
+            }
+            18 => {
+                let cascade = Cascade::Background;
+                drop(world.act("keeper", &Act::Delete { target: pod(name), cascade }));
+            }
+            _ => {
+                let patch = json!({"metadata": {"labels": {LABEL.0: format!("v{amount}")}}});
+                drop(world.act("keeper", &Act::Merge { target: pod(name), subresource: None, patch }));
+            }
+        }
+    }
+
+    /// Deletes what is stored, or holds it by a finalizer, or lets go of it.
+    fn end(self, world: &World) {
+        let target = record(self.name);
+        let hold = |finalizers: Value| Act::Merge {
+            target: target.clone(),
+            subresource: None,
+            patch: json!({"metadata": {"finalizers": finalizers}}),
+        };
+        match self.variant {
+            0 => drop(world.act("keeper", &hold(json!(["example.com/held"])))),
+            1 => drop(world.act("keeper", &hold(Value::Null))),
+            2 => drop(world.act("keeper", &Act::Delete { target, cascade: Cascade::Foreground })),
+            _ => drop(world.act("keeper", &Act::Delete { target, cascade: Cascade::Background })),
+        }
+    }
+
+    fn request(self, method: &'static str, name: Option<&str>, body: Value) -> Request {
+        let collection = collection("llamas");
+        let path = name.map_or_else(|| collection.clone(), |name| format!("{collection}/{name}"));
+        let agent = format!("user-{}", self.number);
+        Request { method, path, body: Some(body), agent, ..Request::default() }
+    }
+
+    async fn create(self, world: &World) {
+        let metadata = match self.variant {
+            0 => json!({"generateName": "g-"}),
+            1 => json!({"name": self.name, "labels": {LABEL.0: LABEL.1}}),
+            2 => json!({"name": self.name, "annotations": {"example.com/dropped": "x",
+                "kubectl.kubernetes.io/last-applied-configuration": "{}"}}),
+            _ => json!({"name": self.name}),
+        };
+        let body = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": metadata,
+            "spec": {"weight": self.amount, "height": self.amount + 200}});
+        world.write(Written::of(self.request("POST", None, body.clone()), body)).await;
+    }
+
+    /// Reads, changes and writes; sometimes after a while, and again with what it read.
+    async fn update(self, world: &World) {
+        let path = format!("{}/{}", collection("llamas"), self.name);
+        let Some((200, mut object)) = world.ask(Request::get(path)).await else { return };
+        if self.variant == 0 {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+        }
+        object["spec"]["weight"] = self.amount.into();
+        if self.variant == 1 {
+            object["metadata"]["labels"][LABEL.0] = LABEL.1.into();
+        }
+        let request = self.request("PUT", Some(self.name), object.clone());
+        let code = world.write(Written::of(request.clone(), object.clone())).await;
+        if self.variant == 2 && code.is_some_and(|code| code < 300) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let request = Request { agent: format!("again-{}", self.number), ..request };
+            world.write(Written::of(request, object)).await;
+        }
+    }
+
+    async fn patch(self, world: &World) {
+        let patch = match self.variant {
+            0 => {
+                json!({"metadata": {"labels": {LABEL.0: if self.amount.is_multiple_of(2) { json!(LABEL.1) } else { Value::Null }}}})
+            }
+            1 => json!({"spec": {"height": self.amount}}),
+            2 => json!({"spec": {"weight": self.amount}, "metadata": {"labels": {"seen": "yes"}}}),
+            _ => json!({"spec": {"weight": self.amount, "height": self.amount}}),
+        };
+        let request = Request {
+            content_type: Some("application/merge-patch+json"),
+            ..self.request("PATCH", Some(self.name), patch.clone())
+        };
+        world.write(Written::of(request, patch)).await;
+    }
+
+    async fn delete(self, world: &World) {
+        let options = match self.variant {
+            0 => json!({"propagationPolicy": "Background"}),
+            1 => json!({"propagationPolicy": "Orphan"}),
+            2 if self.amount > 40 => {
+                let request = self.request("DELETE", None, json!({}));
+                world.write(Written::of(request, json!({}))).await;
+                return;
+            }
+            _ => {
+                let path = format!("{}/{}", collection("llamas"), self.name);
+                let Some((200, object)) = world.ask(Request::get(path)).await else { return };
+                json!({"preconditions": {"uid": object["metadata"]["uid"]}})
+            }
+        };
+        let request = self.request("DELETE", Some(self.name), options.clone());
+        world.write(Written::of(request, options)).await;
+    }
+}

@@ -1,0 +1,382 @@
+//! A cluster in memory with gateways and their clients, in which a plan is carried out.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use pintle_runtime::clock::Random;
+use pintle_simulator::{Act, ApiServer, Cascade, Failure};
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    MODULES,
+    gateways::{Answer, Broke, Content, Gateways, Request, Setup},
+    objects::{NAMES, new_record, record},
+    plan::{Fault, OnRequest, Plan},
+    rights::Rights,
+    script::{Deed, Hook, Script},
+};
+
+/// How long after a crash the next gateway starts, as a Pod would.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// How often the controllers of the cluster work.
+const CONTROLLERS_EVERY: Duration = Duration::from_millis(100);
+/// How long a View is suspended, gone, or names no module that exists.
+const AWHILE: Duration = Duration::from_secs(4);
+
+/// A cluster with gateways in it.
+pub(super) struct World {
+    pub(super) server: ApiServer,
+    pub(super) gateways: Gateways,
+    script: Arc<Mutex<Script>>,
+    deeds: Arc<Notify>,
+    pub(super) origin: Instant,
+    epoch: Timestamp,
+    wanted: usize,
+    chance: Mutex<Random>,
+    /// Whether gateways that end are started again.
+    runs: AtomicBool,
+    evidence: Mutex<Evidence>,
+}
+
+/// What clients were told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) sightings: Vec<Sighting>,
+    pub(super) misses: Vec<Missed>,
+    pub(super) writes: Vec<Written>,
+}
+
+/// An object that somebody was shown.
+#[derive(Clone, Debug)]
+pub(super) struct Sighting {
+    pub(super) at: Duration,
+    pub(super) plural: &'static str,
+    pub(super) object: Value,
+    /// Whether it was shown as one that is gone.
+    pub(super) deleted: bool,
+}
+
+/// An answer of 404.
+#[derive(Clone, Debug)]
+pub(super) struct Missed {
+    pub(super) at: Duration,
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    /// The versions of the server before and after.
+    pub(super) versions: (u64, u64),
+}
+
+/// A write through the view, and its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    pub(super) request: Request,
+    /// What the client wanted, whatever was made of it on the way.
+    pub(super) wanted: Value,
+    pub(super) at: Duration,
+    /// The code and the answer; none if there was no answer.
+    pub(super) answer: Option<(u16, Value)>,
+    pub(super) versions: (u64, u64),
+}
+
+impl Written {
+    pub(super) fn of(request: Request, wanted: Value) -> Self {
+        Self { request, wanted, at: Duration::ZERO, answer: None, versions: (0, 0) }
+    }
+}
+
+/// What a world is made of.
+pub(super) struct Made<'a> {
+    pub(super) base: &'a ApiServer,
+    pub(super) epoch: Timestamp,
+    pub(super) plan: &'a Plan,
+    pub(super) setup: Setup,
+}
+
+impl World {
+    /// A copy of a cluster at this time. Its plan has effects only after it is armed. Must be called in a runtime whose time stands still.
+    pub(super) fn new(made: Made<'_>) -> Arc<Self> {
+        let Made { base, epoch, plan, mut setup } = made;
+        let origin = Instant::now();
+        let clock = move || {
+            let passed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
+            epoch.saturating_add(passed).unwrap_or(epoch)
+        };
+        let server = base.fork(pintle_simulator::Options { seed: setup.seed, clock: Arc::new(clock) });
+        let script = Arc::new(Mutex::new(Script::new(plan, origin, server.version())));
+        let deeds = Arc::new(Notify::new());
+        server.set_faults(Box::new(Hook(Arc::clone(&script), Arc::clone(&deeds))));
+        server.set_access(Box::new(Rights));
+        setup.server = server.clone();
+        let world = Arc::new(Self {
+            chance: Mutex::new(Random::new(setup.seed ^ 0xdeed)),
+            gateways: Gateways::new(setup),
+            server,
+            script,
+            deeds,
+            origin,
+            epoch,
+            wanted: if plan.faults.contains(&Fault::Two) { 2 } else { 1 },
+            runs: AtomicBool::new(true),
+            evidence: Mutex::default(),
+        });
+        tokio::spawn(Arc::clone(&world).run_controllers());
+        tokio::spawn(Arc::clone(&world).do_deeds());
+        world
+    }
+
+    pub(super) fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn evidence(&self) -> MutexGuard<'_, Evidence> {
+        self.evidence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The wall clock of the cluster.
+    pub(super) fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
+        self.epoch.saturating_add(passed).unwrap_or(self.epoch)
+    }
+
+    // === Gateways ===
+
+    fn start_one(&self) {
+        let started = self.gateways.start(self.now());
+        let mut script = self.script();
+        script.lives.insert(started.client.clone(), Arc::clone(&started.life));
+        script.say(&started.client, "starts".into());
+    }
+
+    /// Starts the gateways, and waits until one can answer.
+    pub(super) async fn start_gateways(&self) -> anyhow::Result<()> {
+        let first = self.gateways.start(self.now());
+        self.script().lives.insert(first.client.clone(), Arc::clone(&first.life));
+        for _ in 1..self.wanted {
+            self.start_one();
+        }
+        let until = self.origin.elapsed() + Duration::from_secs(120);
+        while let Some(missing) = first.waits_for() {
+            anyhow::ensure!(self.origin.elapsed() < until, "no gateway is ready within 120 s: {missing}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// Ends all of it.
+    pub(super) fn end(&self) {
+        self.runs.store(false, Ordering::Relaxed);
+        self.gateways.kill();
+    }
+
+    // === Clients ===
+
+    /// Sends a request to a gateway, and notes what came of it.
+    pub(super) async fn send(&self, request: Request) -> Result<Answer, Broke> {
+        let (method, path, before) = (request.method, request.path.clone(), self.server.version());
+        let answer = self.gateways.send(request).await?;
+        if answer.code == 404 {
+            let versions = (before, self.server.version());
+            self.evidence().misses.push(Missed { at: self.origin.elapsed(), method, path, versions });
+        }
+        Ok(answer)
+    }
+
+    /// The same for a request that is not a watch: the code and the body. None if there was no answer.
+    pub(super) async fn ask(&self, request: Request) -> Option<(u16, Value)> {
+        let plural = if request.path.contains("/farmpods") { "farmpods" } else { "llamas" };
+        let Answer { code, content: Content::Whole(body) } = self.send(request).await.ok()? else {
+            return None;
+        };
+        if code < 300 && body["kind"] != "Status" {
+            let objects = body["items"].as_array().map_or_else(|| vec![body.clone()], Clone::clone);
+            for object in objects {
+                self.saw(plural, object, false);
+            }
+        }
+        Some((code, body))
+    }
+
+    /// Writes, and remembers what came of it.
+    pub(super) async fn write(&self, mut written: Written) -> Option<u16> {
+        let before = self.server.version();
+        let (agent, what) =
+            (written.request.agent.clone(), format!("{} {}", written.request.method, written.request.path));
+        self.script().say(&agent, what);
+        written.answer = self.ask(written.request.clone()).await;
+        written.versions = (before, self.server.version());
+        written.at = self.origin.elapsed();
+        let code = written.answer.as_ref().map(|(code, _)| *code);
+        self.script()
+            .say(&agent, code.map_or_else(|| "gets no answer".into(), |code| format!("gets {code}")));
+        self.evidence().writes.push(written);
+        code
+    }
+
+    fn saw(&self, plural: &'static str, object: Value, deleted: bool) {
+        self.evidence().sightings.push(Sighting { at: self.origin.elapsed(), plural, object, deleted });
+    }
+
+    /// Notes an event that an informer got.
+    pub(super) fn saw_event(&self, informer: &str, plural: &'static str, event: &Value) {
+        let kind = event["type"].as_str().unwrap_or_default();
+        let (name, version) =
+            (&event["object"]["metadata"]["name"], &event["object"]["metadata"]["resourceVersion"]);
+        self.script().say(informer, format!("sees {kind} {name} at {version} {}", event["object"]["code"]));
+        if matches!(kind, "ADDED" | "MODIFIED" | "DELETED") {
+            self.saw(plural, event["object"].clone(), kind == "DELETED");
+        }
+    }
+
+    /// Acts on the API server itself.
+    pub(super) fn act(&self, who: &str, act: &Act) -> Result<Value, Failure> {
+        let done = self.server.act(who, act);
+        let outcome = done.as_ref().map_or_else(|failure| failure.code.to_string(), |_| "done".into());
+        let what = match act {
+            Act::Create(object) => {
+                format!("creates {} {}: {outcome}", object["kind"], object["metadata"]["name"])
+            }
+            Act::Merge { target, patch, .. } => format!("patches {target} with {patch}: {outcome}"),
+            Act::Delete { target, .. } => format!("deletes {target}: {outcome}"),
+            _ => outcome,
+        };
+        self.script().say(who, what);
+        done
+    }
+
+    // === Beside them ===
+
+    async fn run_controllers(self: Arc<Self>) {
+        let mut looked_at = 0;
+        loop {
+            tokio::time::sleep(CONTROLLERS_EVERY).await;
+            let version = self.server.version();
+            if version == looked_at {
+                continue;
+            }
+            self.script().versions.push((version, self.origin.elapsed()));
+            if !self.server.controllers_step() {
+                looked_at = self.server.version();
+            }
+        }
+    }
+
+    async fn do_deeds(self: Arc<Self>) {
+        loop {
+            self.deeds.notified().await;
+            let deeds = std::mem::take(&mut self.script().deeds);
+            for deed in deeds {
+                let world = Arc::clone(&self);
+                tokio::spawn(async move { world.do_one(deed).await });
+            }
+        }
+    }
+
+    async fn do_one(&self, deed: Deed) {
+        match deed {
+            Deed::Crash(client) => {
+                self.gateways.crash(&client);
+                tokio::time::sleep(RESTART_AFTER).await;
+                if self.runs.load(Ordering::Relaxed) && self.gateways.count() < self.wanted {
+                    self.start_one();
+                }
+            }
+            Deed::Close { forgets } => {
+                if forgets {
+                    // A watch that has sent the last version would go on from there, so there must be a later one.
+                    let _ = self.act("keeper", &Act::Merge { target: view("farmpods"), subresource: None,
+                        patch: json!({"metadata": {"annotations": {"at": self.origin.elapsed().as_millis().to_string()}}}) });
+                    self.server.compact();
+                }
+                self.server.close_watches(None);
+            }
+            Deed::Meddle(what, name) => self.meddle(what, name).await,
+        }
+    }
+
+    async fn meddle(&self, what: OnRequest, name: Option<String>) {
+        let amount = {
+            let mut chance = self.chance.lock().unwrap_or_else(PoisonError::into_inner);
+            (chance.below(4) as usize, 60 + chance.below(30))
+        };
+        let name = name.unwrap_or_else(|| NAMES.get(amount.0).copied().unwrap_or("a").to_owned());
+        let amount = amount.1;
+        let delete = || Act::Delete { target: record(&name), cascade: Cascade::Background };
+        match what {
+            OnRequest::Swap => self.swap("llamas"),
+            OnRequest::SwapPods => self.swap("farmpods"),
+            OnRequest::SwapMissing => {
+                let before = self.module_of("llamas");
+                self.set("llamas", &json!({"module": "farm-missing"}));
+                tokio::time::sleep(AWHILE).await;
+                self.set("llamas", &json!({"module": before}));
+            }
+            OnRequest::Suspend => {
+                self.set("llamas", &json!({"suspend": true}));
+                tokio::time::sleep(AWHILE).await;
+                self.set("llamas", &json!({"suspend": false}));
+            }
+            OnRequest::Remake => {
+                let Some(object) = self.server.object(&view("llamas")) else { return };
+                let _ =
+                    self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
+                tokio::time::sleep(AWHILE).await;
+                let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
+                    "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
+                let _ = self.act("keeper", &Act::Create(again));
+            }
+            OnRequest::Edit => {
+                let patch = json!({"spec": {"height": amount}});
+                let _ = self.act("keeper", &Act::Merge { target: record(&name), subresource: None, patch });
+            }
+            OnRequest::Delete => drop(self.act("keeper", &delete())),
+            OnRequest::Recreate => {
+                let _ = self.act("keeper", &delete());
+                let _ = self.act("keeper", &Act::Create(new_record(&name, amount)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends what somebody did to Views for a while, in case another did the same meanwhile.
+    pub(super) async fn settle(&self) {
+        tokio::time::sleep(AWHILE * 2).await;
+        let module = self.module_of("llamas");
+        let module = if MODULES.contains(&module.as_str()) { &module } else { MODULES[0] };
+        self.set("llamas", &json!({"suspend": false, "module": module}));
+    }
+
+    fn module_of(&self, name: &str) -> String {
+        let object = self.server.object(&view(name));
+        let module = object.as_ref().and_then(|object| object["spec"]["module"].as_str());
+        module.unwrap_or(MODULES[0]).to_owned()
+    }
+
+    fn swap(&self, name: &str) {
+        let now = self.module_of(name);
+        let other = if now == MODULES[0] { MODULES[1] } else { MODULES[0] };
+        self.set(name, &json!({"module": other}));
+    }
+
+    fn set(&self, name: &str, spec: &Value) {
+        let patch = json!({"spec": spec});
+        let _ = self.act("keeper", &Act::Merge { target: view(name), subresource: None, patch });
+    }
+}
+
+/// A View.
+pub(super) fn view(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: "View".into(),
+        namespace: None,
+        name: name.into(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Gateways that are broken, at one of the two seams that a simulated gateway has.
+
+use std::sync::Arc;
+
+use pintle_core::view::uid::UidMask;
+use serde_json::Value;
+
+use super::{Broken, BrokenGateway, events, items, object_path, replies};
+
+pub(super) const ANIMALS: &[BrokenGateway] = &[
+    BrokenGateway {
+        name: "same-uid",
+        about: "What is shown has the uid of its backing object",
+        upstream: None,
+        front: Some(|| {
+            Arc::new(Broken {
+                reply: Some(|_, sent, _, body| {
+                    unmask(&sent.path, body);
+                    items(body).for_each(|item| unmask(&sent.path, item));
+                }),
+                event: Some(|_, path, event| {
+                    unmask(path, &mut event["object"]);
+                    true
+                }),
+                ..Broken::default()
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "not-found-for-not-yet",
+        about: "What cannot be answered yet is answered with 404 instead of 503",
+        upstream: None,
+        front: Some(|| {
+            replies(|_, _, code, _| {
+                if *code == 503 {
+                    *code = 404;
+                }
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "wipes-what-it-does-not-know",
+        about: "A write takes away the fields of the backing object that the view does not declare",
+        upstream: Some(|| {
+            Arc::new(Broken {
+                reply: Some(|broken, sent, code, body| {
+                    if *code == 200 && is_record(&sent.path) {
+                        broken.remember(object_path(&sent.path), body["spec"].clone());
+                    }
+                }),
+                request: Some(|broken, sent| {
+                    if sent.method == "PATCH"
+                        && is_record(&sent.path)
+                        && sent.body["spec"].is_object()
+                        && let Some(Value::Object(known)) = broken.recall(object_path(&sent.path))
+                    {
+                        let others = known.keys().filter(|key| !matches!(key.as_str(), "weight" | "height"));
+                        others.for_each(|key| sent.body["spec"][key] = Value::Null);
+                    }
+                    None
+                }),
+                ..Broken::default()
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "swaps-without-an-epoch",
+        about: "Another module shows objects differently under the versions that they had",
+        upstream: Some(|| {
+            Arc::new(Broken {
+                reply: Some(|broken, sent, _, body| {
+                    for view in items(body).filter(|_| object_path(&sent.path).ends_with("/views")) {
+                        if let Some(epoch) = view.pointer("/status/active/epoch") {
+                            broken.remember(&view["metadata"]["name"].to_string(), epoch.clone());
+                        }
+                    }
+                }),
+                request: Some(|broken, sent| {
+                    let first = broken.recall(&name_of_view(&sent.path));
+                    if let (Some(first), Some(epoch)) = (first, sent.body.pointer_mut("/status/active/epoch"))
+                    {
+                        *epoch = first;
+                    }
+                    None
+                }),
+                ..Broken::default()
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "never-says-gone",
+        about: "A watch whose version is void ends, and nobody is told that it is",
+        upstream: None,
+        front: Some(|| events(|_, _, event| event["type"] != "ERROR" || event["object"]["code"] != 410)),
+    },
+    BrokenGateway {
+        name: "takes-lost-for-done",
+        about: "A write without a reply is answered as if it had been carried out",
+        upstream: None,
+        front: Some(|| {
+            replies(|_, sent, code, body| {
+                if *code == 504 && sent.method == "PUT" {
+                    *code = 200;
+                    *body = sent.body.clone();
+                }
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "writes-in-any-epoch",
+        about: "A write under an epoch that no View has any more is taken for one of the present epoch",
+        upstream: None,
+        front: Some(|| {
+            Arc::new(Broken {
+                reply: Some(|broken, _, code, body| {
+                    if *code < 300
+                        && let Some(epoch) = epoch(body)
+                    {
+                        broken.remember("epoch", epoch.into());
+                    }
+                }),
+                event: Some(|broken, path, event| {
+                    if path.contains("/llamas")
+                        && let Some(epoch) = epoch(&event["object"])
+                    {
+                        broken.remember("epoch", epoch.into());
+                    }
+                    true
+                }),
+                request: Some(|broken, sent| {
+                    if sent.method == "PUT"
+                        && let Some(Value::String(epoch)) = broken.recall("epoch")
+                        && let Some(version) = sent.body["metadata"]["resourceVersion"].as_str()
+                        && let Some((stored, _)) = version.split_at_checked(version.len().saturating_sub(6))
+                    {
+                        sent.body["metadata"]["resourceVersion"] = format!("{stored}{epoch}").into();
+                    }
+                    None
+                }),
+                ..Broken::default()
+            })
+        }),
+    },
+];
+
+/// The uid of the backing object in place of the one that is shown.
+fn unmask(path: &str, object: &mut Value) {
+    let plural = if path.contains("/farmpods") { "farmpods" } else { "llamas" };
+    if let Some(uid) = object["metadata"]["uid"].as_str() {
+        object["metadata"]["uid"] = UidMask::of("farm.example.com", plural).map(uid).into();
+    }
+}
+
+/// The name of the View whose status a path is, as JSON.
+fn name_of_view(path: &str) -> String {
+    let name = object_path(path).trim_end_matches("/status").rsplit('/').next().unwrap_or_default();
+    Value::from(name).to_string()
+}
+
+fn is_record(path: &str) -> bool {
+    object_path(path).contains("/llamarecords/")
+}
+
+/// The epoch of a Llama.
+fn epoch(object: &Value) -> Option<String> {
+    let version = object["metadata"]["resourceVersion"].as_str().filter(|_| object["kind"] == "Llama")?;
+    Some(version.split_at_checked(version.len().checked_sub(6)?)?.1.to_owned())
+}

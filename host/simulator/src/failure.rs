@@ -13,7 +13,7 @@ pub struct Failure {
     /// What happened, in words.
     pub message: String,
     /// What it is about: the group, the plural of the kind (for an invalid object, the kind), and the name.
-    pub about: Option<[String; 3]>,
+    pub about: Option<Box<[String; 3]>>,
     /// The fields that are at fault.
     pub causes: Vec<Cause>,
     /// The number of seconds after which the client should ask again.
@@ -52,7 +52,7 @@ impl Failure {
     /// The same with what it is about: a resource with its group behind a dot, and a name.
     pub(crate) fn about(self, resource: &str, name: &str) -> Self {
         let (kind, group) = resource.split_once('.').unwrap_or((resource, ""));
-        Self { about: Some([group, kind, name].map(Into::into)), ..self }
+        Self { about: Some(Box::new([group, kind, name].map(Into::into))), ..self }
     }
 
     pub(crate) fn not_found(resource: &str, name: &str) -> Self {
@@ -103,7 +103,7 @@ impl Failure {
         if !self.reason.is_empty() {
             status["reason"] = self.reason.as_str().into();
         }
-        if let Some([group, kind, name]) = &self.about {
+        if let Some([group, kind, name]) = self.about.as_deref() {
             status["details"] = json!({"name": name, "group": group, "kind": kind});
         }
         if !self.causes.is_empty() {
@@ -137,9 +137,9 @@ impl Failure {
             code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500),
             reason: text(&status["reason"]),
             message: text(&status["message"]),
-            about: status["details"]["kind"].is_string().then(|| {
-                ["group", "kind", "name"].map(|field| text(&status["details"][field]))
-            }),
+            about: status["details"]["kind"]
+                .is_string()
+                .then(|| Box::new(["group", "kind", "name"].map(|field| text(&status["details"][field])))),
             causes: causes.collect(),
             retry_after_seconds: None,
         }

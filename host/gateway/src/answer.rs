@@ -13,7 +13,6 @@ use pintle_core::view::{
     query::{ListOptions, Query},
     target::{GroupVersion, Objects, Target},
 };
-use pintle_modules::Budget;
 use pintle_runtime::{Spawner, clock};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
@@ -29,7 +28,7 @@ use crate::{
     metrics::Metrics,
     reply::{self, Reply},
     reviews::{Reviewer, Reviews},
-    show::{CallViews, Guests},
+    show::Guests,
     upstream::Upstream,
 };
 
@@ -113,14 +112,12 @@ impl<R: Reviews> Gateway<R> {
     pub fn new(
         reviews: R,
         upstream: Upstream,
+        guests: Guests,
         spawner: Spawner,
-        budget: Budget,
         metrics: Arc<Metrics>,
-        guests: Arc<dyn CallViews>,
         directory: watch::Receiver<Option<Arc<Directory>>>,
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
-        let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
         let parts = Parts { upstream, guests, spawner, watches: Admission::new(WATCHES, WATCHES_OF_ONE) };
         Self {
             reviewer: Reviewer::new(reviews),

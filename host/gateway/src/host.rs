@@ -19,7 +19,7 @@ use crate::{
     control::{Control, Setup},
     identity::{Authentication, CONFIG_MAP, CONFIG_MAP_NAMESPACE},
     metrics::Metrics,
-    show::CallViews,
+    show::{CallViews, Guests},
     upstream::Upstream,
 };
 
@@ -54,13 +54,13 @@ impl Host {
         let (directory, directory_of) = watch::channel(None);
         let (authentication, authentication_of) = watch::channel(None);
         spawner.spawn(follow_authentication(client.clone(), authentication));
+        let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
         let gateway = Gateway::new(
             client.clone(),
             Upstream::new(client.clone()),
-            spawner.clone(),
-            budget,
-            metrics,
             guests,
+            spawner.clone(),
+            metrics,
             directory_of,
             authentication_of,
         );

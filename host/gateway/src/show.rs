@@ -129,12 +129,7 @@ pub struct Guests {
 
 impl Guests {
     /// Guests that are called in this way, on this spawner's threads, with memory of this budget.
-    pub fn new(
-        spawner: Spawner,
-        caller: Arc<dyn CallViews>,
-        budget: Budget,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub fn new(spawner: Spawner, caller: Arc<dyn CallViews>, budget: Budget, metrics: Arc<Metrics>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         // An estimate that the cache sizes its tables by.
         let objects = usize::try_from(REMEMBERED_BYTES / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);

@@ -94,11 +94,12 @@ impl Gateways {
         let spawner = Spawner::simulated(Arc::clone(&clock));
         let connection = connected(server, &client, &life, upstream.as_ref().map(|seams| seams()));
         let metrics = Arc::new(Metrics::default());
+        let budget = Budget::fixed(MEMORY_BYTES);
         let loader = Loader::new(
             Cluster::new(connection.clone()),
             engine.clone(),
             None,
-            Budget::fixed(MEMORY_BYTES),
+            budget.clone(),
             spawner.clone(),
             Arc::clone(&metrics) as Arc<dyn Report>,
         );
@@ -106,6 +107,7 @@ impl Gateways {
             client: connection,
             loader,
             spawner: spawner.clone(),
+            budget,
             metrics,
             identity: client.clone(),
             own: (pintle_api::NAMESPACE.into(), "pintle-gateway".into()),

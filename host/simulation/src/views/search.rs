@@ -108,7 +108,7 @@ pub fn search(
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(replay) = plans.get(number) else { return Ok(()) };
             let mut outcome = simulation.run(replay.seed, &replay.plan)?;
-            let is_again = number % effort.again_every.max(1) == 0;
+            let is_again = number.is_multiple_of(effort.again_every.max(1));
             if is_again && simulation.run(replay.seed, &replay.plan)?.hash() != outcome.hash() {
                 let what = "the same plan did not lead to the same run";
                 outcome.broken.get_or_insert(Broken::new(Property::Repeatable, what));

@@ -93,7 +93,11 @@ impl Informer {
                 }
                 Next::Begin(version) => match self.list(&world, &version).await {
                     Ok(version) => Next::Watch(version),
-                    Err(Some(version)) => Next::Begin(version),
+                    // Two gateways may be in different epochs for a while, so that the pages of one are void for the other.
+                    Err(Some(version)) => {
+                        tokio::time::sleep(RETRY / 10).await;
+                        Next::Begin(version)
+                    }
                     Err(None) => {
                         tokio::time::sleep(RETRY).await;
                         Next::Begin(version)
@@ -178,7 +182,10 @@ impl Informer {
         }
         let mut events = match self.open(world, &parameters).await {
             Some(Ok(events)) => events,
-            Some(Err(410)) => return Next::Begin(String::new()),
+            Some(Err(410)) => {
+                tokio::time::sleep(RETRY / 10).await;
+                return Next::Begin(String::new());
+            }
             _ => {
                 tokio::time::sleep(RETRY).await;
                 return Next::Begin(version);

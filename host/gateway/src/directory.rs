@@ -12,10 +12,7 @@ use pintle_core::view::{
 use pintle_schema::structural::Structural;
 use serde_json::Value;
 
-use crate::{over::Over, show::InForce};
-
-/// How long clients should wait before they ask again for what cannot be answered at present, in seconds.
-pub const RETRY_SECONDS: u32 = 2;
+use crate::{over::Over, reply::RETRY_SECONDS, show::InForce};
 
 /// A resource that a View serves.
 #[derive(Debug)]

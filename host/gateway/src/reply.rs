@@ -14,6 +14,9 @@ pub type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
 /// An answer.
 pub type Reply = Response<ReplyBody>;
 
+/// How long clients should wait before they ask again for what cannot be answered at present, in seconds.
+pub const RETRY_SECONDS: u32 = 2;
+
 /// An answer in JSON.
 pub fn json(code: StatusCode, body: impl Into<Bytes>) -> Reply {
     text(code, JSON, body)

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::warn;
 
-use crate::{directory::RETRY_SECONDS, metrics::Metrics};
+use crate::{metrics::Metrics, reply::RETRY_SECONDS};
 
 /// How much memory what is remembered may take, in bytes. Most shown objects have some hundred.
 const REMEMBERED_BYTES: u64 = 16 << 20;

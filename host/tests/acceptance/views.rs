@@ -66,6 +66,16 @@ impl Drop for Gateway {
     }
 }
 
+/// A kubectl that runs. Dropping it ends it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What kubectl does, and what it says. A `!` stands before what must fail.
 const KUBECTL: &[(&str, &str)] = &[
     (
@@ -114,6 +124,11 @@ const KUBECTL: &[(&str, &str)] = &[
     ("get llama dolly --output=jsonpath={.spec.weight}", "35"),
     ("wait --for=jsonpath={.spec.weight}=35 llama/dolly --timeout=10s", "condition met"),
     ("describe llama dolly", "Kind:         Llama"),
+    ("replace --filename=-", "llama.farm.example.com/dolly replaced"),
+    ("get llama dolly --output=yaml", "weight: 31.4"),
+    ("get llama dolly --output=json", "\"kind\": \"Llama\""),
+    ("get llamas --output=wide", "NAME    WEIGHT   HEIGHT   AGE\ndolly   31.4     0.5"),
+    ("get apiservice v1alpha.farm.example.com", "pintle-system/pintle-gateway   True"),
     ("!create --filename=-", "llamas.farm.example.com \"dolly\" already exists"),
     ("!apply --server-side --force-conflicts --filename=-", "unknown format"),
     ("!get llama nobody", "llamas.farm.example.com \"nobody\" not found"),
@@ -262,7 +277,38 @@ impl<'a> Farm<'a> {
             let is_said = squeezed(&said).contains(&squeezed(wanted));
             ensure!(succeeds != must_fail && is_said, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
         }
+        self.kubectl_watches_and_waits()?;
         self.the_audit_log_names_the_person()
+    }
+
+    /// A watch shows a change, and who waits for the end of an object is told of it.
+    fn kubectl_watches_and_waits(&self) -> anyhow::Result<()> {
+        self.run(
+            &format!("create --namespace={NAMESPACE} --filename=-"),
+            Some(&DOLLY.replace("dolly", "molly")),
+        )?;
+        let output = self.plane.directory().join("watch.txt");
+        let start = |words: &str, output: &Path| -> anyhow::Result<Running> {
+            let mut command = self.plane.kubectl_command();
+            command.args(words.split(' ')).args(["--namespace", NAMESPACE]).stdin(Stdio::null());
+            Ok(Running(command.stdout(std::fs::File::create(output)?).spawn()?))
+        };
+        let says = |output: &Path, what: &str| Ok(std::fs::read_to_string(output)?.contains(what));
+        let watch = start("get llama molly --watch", &output)?;
+        self.until("the watch shows her", || says(&output, "31.4"))?;
+        self.kubectl("patch llama molly --type=merge --patch={\"spec\":{\"weight\":77}}")?;
+        self.until("the watch shows what she weighs now", || says(&output, "77"))?;
+        drop(watch);
+        let waited = self.plane.directory().join("wait.txt");
+        let mut wait = start("wait --for=delete llama/molly --timeout=60s", &waited)?;
+        // It must have found her before she goes.
+        std::thread::sleep(Duration::from_secs(2));
+        self.kubectl("delete llama molly")?;
+        ensure!(wait.0.wait()?.success(), "kubectl does not notice that she is gone");
+        says(&waited, "condition met").and_then(|said| {
+            ensure!(said, "kubectl waited for something else");
+            Ok(())
+        })
     }
 
     /// What kubectl says in the namespace of the farm, and whether it succeeds. Dolly is what it reads.

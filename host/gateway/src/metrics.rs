@@ -70,7 +70,7 @@ impl Default for Metrics {
         );
         registry.register(
             "rest_client_requests",
-            "Requests to the API server, watches included, by status code (<error>: no reply)",
+            "Requests to the API server, watches included, by status code (`<error>`: no reply)",
             upstream.clone(),
         );
         registry.register(
@@ -81,7 +81,7 @@ impl Default for Metrics {
         registry.register("pintle_compiles", "Compilers that ended: made, invalid, too-expensive, failed (tried again), or stopped for others to come first", compiles.clone());
         registry.register(
             "pintle_limits_hit",
-            "Times that a module hit a limit; docs/operators.md has the limits",
+            "Times that a module hit a limit; docs/operators.md has their names",
             limits.clone(),
         );
         Self { registry, requests, request_seconds, in_flight, upstream, guest_seconds, compiles, limits }
@@ -141,7 +141,7 @@ impl Report for Metrics {
     }
 
     fn limit_hit(&self, _counted_for: &str, limit: Limit) {
-        self.limits.get_or_create(&[("limit", format!("{limit:?}"))]).inc();
+        self.limits.get_or_create(&[("limit", limit.name().to_owned())]).inc();
     }
 }
 

@@ -25,6 +25,22 @@ pub enum Limit {
     CompiledBytes,
 }
 
+impl Limit {
+    /// Its name in metrics and in docs/operators.md.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ModuleBytes => "module-bytes",
+            Self::ModuleFunctions => "module-functions",
+            Self::FunctionBytes => "function-bytes",
+            Self::FunctionLocals => "function-locals",
+            Self::CompileCpu => "compile-cpu",
+            Self::CompileTime => "compile-time",
+            Self::CompileMemory => "compile-memory",
+            Self::CompiledBytes => "compiled-bytes",
+        }
+    }
+}
+
 impl From<Excess> for Limit {
     fn from(excess: Excess) -> Self {
         match excess {

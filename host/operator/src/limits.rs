@@ -199,7 +199,7 @@ impl Limit {
                 reason: reasons::MEMORY_BUDGET,
             },
             Self::ModuleBytes => Spec {
-                name: "module-bytes",
+                name: pintle_modules::Limit::ModuleBytes.name(),
                 what: "Size of a module",
                 default: format!("{} MiB", pintle_engine::MODULE_BYTES_MAX >> 20),
                 set_by: "",
@@ -207,7 +207,7 @@ impl Limit {
                 reason: reasons::MODULE_TOO_LARGE,
             },
             Self::ModuleFunctions => Spec {
-                name: "module-functions",
+                name: pintle_modules::Limit::ModuleFunctions.name(),
                 what: "Functions of a module",
                 default: format!("{}", pintle_engine::FUNCTIONS_MAX),
                 set_by: "",
@@ -215,7 +215,7 @@ impl Limit {
                 reason: reasons::MODULE_TOO_LARGE,
             },
             Self::FunctionBytes => Spec {
-                name: "function-bytes",
+                name: pintle_modules::Limit::FunctionBytes.name(),
                 what: "Size of a function of a module",
                 default: format!("{} KiB", pintle_engine::FUNCTION_BYTES_MAX >> 10),
                 set_by: "",
@@ -223,7 +223,7 @@ impl Limit {
                 reason: reasons::MODULE_TOO_LARGE,
             },
             Self::FunctionLocals => Spec {
-                name: "function-locals",
+                name: pintle_modules::Limit::FunctionLocals.name(),
                 what: "Locals of a function of a module",
                 default: format!("{}", pintle_engine::LOCALS_MAX),
                 set_by: "",
@@ -231,7 +231,7 @@ impl Limit {
                 reason: reasons::MODULE_TOO_LARGE,
             },
             Self::CompileCpu => Spec {
-                name: "compile-cpu",
+                name: pintle_modules::Limit::CompileCpu.name(),
                 what: "Processors' time of compiling a module",
                 default: format!("{} s", child::CPU.as_secs()),
                 set_by: "",
@@ -239,7 +239,7 @@ impl Limit {
                 reason: reasons::COMPILE_TOO_EXPENSIVE,
             },
             Self::CompileTime => Spec {
-                name: "compile-time",
+                name: pintle_modules::Limit::CompileTime.name(),
                 what: "Time of compiling a module",
                 default: format!("{} s", child::WALL.as_secs()),
                 set_by: "",
@@ -247,7 +247,7 @@ impl Limit {
                 reason: reasons::COMPILER_FAILED,
             },
             Self::CompileMemory => Spec {
-                name: "compile-memory",
+                name: pintle_modules::Limit::CompileMemory.name(),
                 what: "Memory of compiling a module",
                 default: format!(
                     "{} MiB and {} times the module",
@@ -259,7 +259,7 @@ impl Limit {
                 reason: reasons::COMPILER_FAILED,
             },
             Self::CompiledBytes => Spec {
-                name: "compiled-bytes",
+                name: pintle_modules::Limit::CompiledBytes.name(),
                 what: "Size of what a module is compiled to",
                 default: format!(
                     "{} times the module and 1 MiB, at most {} MiB",

@@ -214,7 +214,7 @@ impl Metric {
                 "rest_client_requests",
                 Counter,
                 &["code", "method", "host"],
-                "Requests to the API server, watches and leases included, by status code (<error>: no reply)",
+                "Requests to the API server, watches and leases included, by status code (`<error>`: no reply)",
             ),
             Self::RequestSeconds => spec(
                 "rest_client_request_duration_seconds",

@@ -15,13 +15,13 @@ use super::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Install the CRDs of Module and Reconciler
+  # Install the CRDs of Module, Reconciler and View
   pintle crds | kubectl apply --server-side -f -
 
   # Install the CRD of a guest
   pintle crds guests/webserver | kubectl apply -f -")]
 pub(super) struct Crds {
-    /// Directory of a guest. If omitted, the CRDs of Module and Reconciler are printed
+    /// Directory of a guest. If omitted, the CRDs of Module, Reconciler and View are printed
     dir: Option<PathBuf>,
 }
 

@@ -16,9 +16,10 @@ use super::{
 #[command(after_help = "\
 Examples:
   # Run in a Pod, as deploy/gateway.yaml does
-  pintle gateway
+  pintle gateway --health-bind 0.0.0.0:8080
 
-  # Run outside of the cluster, with readable logs
+  # Run outside of the cluster, for development: the
+  # Service of the APIService must lead to this address
   pintle gateway --aggregated-bind 127.0.0.1:8443 \\
     --log-format text")]
 pub(super) struct Gateway {

@@ -56,7 +56,8 @@ Examples:
   # Let the gateway serve a View, and people use it
   pintle rbac view/llamas | kubectl apply -f -
 
-  # The same, before there are Views
+  # The same from files. Apply the APIService
+  # when the Views are Ready
   pintle rbac farm.wasm -f views.yaml | kubectl apply -f -
 
   # Set the plural of a kind

@@ -46,7 +46,7 @@ Examples:
   until pintle status; do sleep 5; done")]
 pub(super) struct Status {
     /// Name of a Reconciler, or view/NAME
-    #[arg(value_name = "RECONCILER", add = completion::reconcilers())]
+    #[arg(value_name = "RECONCILER|view/VIEW", add = completion::reconcilers())]
     only: Option<String>,
 
     /// Namespace of the host and the gateway

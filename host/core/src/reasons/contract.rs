@@ -23,7 +23,7 @@ registry! {
         "If it stays, make the module smaller, or give the host a machine that is less busy.";
     CONFIG_INVALID = contract::CONFIG_INVALID, [Reconciler, Root, View], Stalled,
         "The config does not fit the module's schema, or the guest refused it. The path names the field.",
-        "Mend `spec.config` of the Reconciler.";
+        "Mend `spec.config` of the Reconciler or View.";
     CONFIG_SCHEMA_INVALID = contract::CONFIG_SCHEMA_INVALID, [Module], Stalled,
         "The schema of the guest's config is no schema, is too large or recursive, or uses what this host \
          does not take. The message names the place.",

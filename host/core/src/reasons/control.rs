@@ -92,8 +92,8 @@ registry! {
         "The ConfigMap of the Module could not be read. The message says why, and it is tried again.",
         "If it stays, read the message.";
     SPEC_INVALID = "SpecInvalid", [Reconciler, View], Stalled,
-        "A field of the Reconciler is wrong in a way that its schema cannot say. The message names the \
-         field.",
+        "A field of the Reconciler or View is wrong in a way that its schema cannot say. The message names \
+         the field.",
         "Mend the field.";
     STATUS_ENTRIES_IGNORED = "StatusEntriesIgnored", [Event], Other,
         "Entries of `status.pintle` name no object, or are too many. The host has not written them, and \

@@ -116,8 +116,9 @@ registry! {
         "Everything is as it should be. It is also the reason of each step that a Module has passed.",
         "Nothing is to be done.";
     SUSPENDED = "Suspended", [Root, Reconciler, View], Stalled,
-        "The work is suspended by somebody: children and statuses stay as they are.",
-        "Take the annotation `pintle.dev/suspend` off the root, or `spec.suspend` out of the Reconciler.";
+        "The work is suspended by somebody: children and statuses stay as they are, and a View answers every \
+         request with 503.",
+        "Take the annotation `pintle.dev/suspend` off the root, or `spec.suspend` out of the Reconciler or View.";
     THROTTLED = "Throttled", [Root, Event], Reconciling,
         "The root is slowed, because it kept being changed without getting anywhere: another controller \
          writes the same field, or the guest cannot make up its mind. The message says what.",

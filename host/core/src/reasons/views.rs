@@ -15,7 +15,8 @@ registry! {
         "Look at the conditions of the APIService. While it is unavailable, no namespace can be deleted.";
     BACKING_FORBIDDEN = "BackingForbidden", [View], Stalled,
         "The backing kind is one that no View may show: Secrets, RBAC kinds, or a kind of an aggregated API; or one that no View may write: \
-         kinds of `pintle.dev`, and those that make Pods or Services.",
+         kinds of `pintle.dev`, `apps`, `batch` and `networking.k8s.io`, and Pods, PodTemplates, ReplicationControllers, Services and \
+         PersistentVolumeClaims.",
         "Use another view of the module.";
     BACKING_KIND_MISSING = "BackingKindMissing", [View], Reconciling,
         "The API server does not serve the backing kind.",

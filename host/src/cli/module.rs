@@ -28,11 +28,6 @@ pub(super) fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
     engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))
 }
 
-/// Loads the module in a file, for a command that is about what it reconciles.
-pub(super) fn load_guest(engine: &Engine, path: &Path) -> Result<Guest, Problem> {
-    guest_of(&load(engine, path)?, path)
-}
-
 /// The part of a module that reconciles, for a command that is about it.
 pub(super) fn guest_of(module: &Module, path: &Path) -> Result<Guest, Problem> {
     module.guest().ok_or_else(|| {

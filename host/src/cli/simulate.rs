@@ -170,7 +170,7 @@ impl Simulate {
             None => None,
         };
         let engine = offline::engine()?;
-        let guest = module::load_guest(&engine, &self.module)?;
+        let guest = module::guest_of(&module::load(&engine, &self.module)?, &self.module)?;
         let bytes = std::fs::read(&self.module)?;
         let setting =
             Setting::new(&self.crds(&guest)?, &[(MODULE.into(), bytes)], &[], &[self.reconciler(&guest)?])

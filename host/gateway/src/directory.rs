@@ -124,7 +124,7 @@ impl Directory {
     }
 
     /// Every resource.
-    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values().flat_map(BTreeMap::values)
     }
 }

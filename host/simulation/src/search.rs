@@ -91,34 +91,24 @@ pub fn search(
     effort: &Effort,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> anyhow::Result<Tally> {
-    let next = AtomicUsize::new(0);
     let tally = Mutex::new((Tally::default(), Vec::new()));
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chosen) = plans.get(number) else { return Ok(()) };
-            let Some(subject) = subjects.get(chosen.subject) else { return Ok(()) };
-            let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
-            let begun = clock::monotonic();
-            let outcome = run(subject, chosen, is_again)?;
-            let took = clock::monotonic().saturating_sub(begun);
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.0.count(&subject.simulation, &chosen.plan, &outcome, took);
-            tally.0.repeated += usize::from(is_again);
-            if outcome.broken.is_some() {
-                tally.0.failed += 1;
-                tally.1.push(number);
-            }
-            let (done, failed) = (tally.0.plans, tally.0.failed);
-            drop(tally);
-            progress(done, failed);
+    on_threads(effort.threads, plans, |number, chosen| {
+        let Some(subject) = subjects.get(chosen.subject) else { return Ok(()) };
+        let is_again = effort.again_every > 0 && number.is_multiple_of(effort.again_every);
+        let begun = clock::monotonic();
+        let outcome = run(subject, chosen, is_again)?;
+        let took = clock::monotonic().saturating_sub(begun);
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.0.count(&subject.simulation, &chosen.plan, &outcome, took);
+        tally.0.repeated += usize::from(is_again);
+        if outcome.broken.is_some() {
+            tally.0.failed += 1;
+            tally.1.push(number);
         }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..effort.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))
-        })
+        let (done, failed) = (tally.0.plans, tally.0.failed);
+        drop(tally);
+        progress(done, failed);
+        Ok(())
     })?;
     let (mut tally, mut failed) = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     // The order of the threads must not affect the result.
@@ -138,6 +128,29 @@ pub fn search(
         }
     }
     Ok(tally)
+}
+
+/// Does this with each plan and its number, on so many threads.
+///
+/// # Errors
+/// The first that there was on a thread, which ends that thread.
+pub(crate) fn on_threads<T: Sync>(
+    threads: usize,
+    plans: &[T],
+    run: impl Fn(usize, &T) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let work = || loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(plan) = plans.get(number) else { return Ok(()) };
+        run(number, plan)?;
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))
+        })
+    })
 }
 
 /// Runs a plan. With `again`, runs it twice, and both runs must be the same.

@@ -11,9 +11,6 @@ pub struct Names {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefix(String);
 
-/// The longest name of an object, in bytes: that of a DNS subdomain.
-pub const NAME_BYTES_MAX: usize = 253;
-
 impl Prefix {
     /// This prefix.
     pub fn new(prefix: &str) -> Self {

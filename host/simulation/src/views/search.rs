@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -15,6 +12,7 @@ use super::{
     Broken, Property, RunOutcome, Simulation,
     plan::{Fault, OnEvent, OnRequest, Plan, Replay, STEPS},
 };
+use crate::search::on_threads;
 
 /// How much is searched.
 #[derive(Clone, Copy, Debug)]
@@ -101,39 +99,29 @@ pub fn search(
     effort: &Effort,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> anyhow::Result<Tally> {
-    let next = AtomicUsize::new(0);
     let shared = Mutex::new((Tally::default(), Vec::new()));
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(replay) = plans.get(number) else { return Ok(()) };
-            let mut outcome = simulation.run(replay.seed, &replay.plan)?;
-            let is_again = number.is_multiple_of(effort.again_every.max(1));
-            if is_again && simulation.run(replay.seed, &replay.plan)?.hash() != outcome.hash() {
-                let what = "the same plan did not lead to the same run";
-                outcome.broken.get_or_insert(Broken::new(Property::Repeatable, what));
-            }
-            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let (tally, failed) = &mut *shared;
-            tally.plans += 1;
-            tally.repeated += usize::from(is_again);
-            for fault in &outcome.hit {
-                *tally.hit.entry(fault.word()).or_default() += 1;
-            }
-            if outcome.broken.is_some() {
-                tally.failed += 1;
-                failed.push(number);
-            }
-            let (done, failed) = (tally.plans, tally.failed);
-            drop(shared);
-            progress(done, failed);
+    on_threads(effort.threads, plans, |number, replay| {
+        let mut outcome = simulation.run(replay.seed, &replay.plan)?;
+        let is_again = number.is_multiple_of(effort.again_every.max(1));
+        if is_again && simulation.run(replay.seed, &replay.plan)?.hash() != outcome.hash() {
+            let what = "the same plan did not lead to the same run";
+            outcome.broken.get_or_insert(Broken::new(Property::Repeatable, what));
         }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..effort.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the search panicked")))
-        })
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tally, failed) = &mut *shared;
+        tally.plans += 1;
+        tally.repeated += usize::from(is_again);
+        for fault in &outcome.hit {
+            *tally.hit.entry(fault.word()).or_default() += 1;
+        }
+        if outcome.broken.is_some() {
+            tally.failed += 1;
+            failed.push(number);
+        }
+        let (done, failed) = (tally.plans, tally.failed);
+        drop(shared);
+        progress(done, failed);
+        Ok(())
     })?;
     let (mut tally, mut failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     // The order of the threads must not affect the result.

@@ -138,11 +138,6 @@ impl ListOptions {
         names.next().map(|term| term.value.as_str())
     }
 
-    /// Whether objects are chosen by what they are. What remains of such a list is not counted.
-    pub fn is_selective(&self) -> bool {
-        !self.labels.is_empty() || !self.fields.is_empty()
-    }
-
     /// The same for the backing kind.
     ///
     /// # Errors

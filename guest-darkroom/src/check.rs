@@ -1,10 +1,13 @@
-//! Checks a Darkroom before the guest answers, since an object may be older than a rule of its CRD.
+//! Checks a Darkroom before the guest answers.
+//!
+//! What belongs together in a source is checked here alone, for Darkrooms that come from kubectl and for documents of the view alike. What
+//! the CRD refuses too is checked again when the guest reconciles, since an object may be older than a rule.
 
 use pintle_guest::{Failure, dns_1035_label, dns_1123_label, reasons};
 
 use crate::resource::{Root, Source, SourceType};
 
-/// What the CRD refuses too. It is checked again because an object may be older than the rule.
+/// Everything that a Darkroom must be.
 pub(crate) fn check(root: &Root) -> Result<(), Failure> {
     if !dns_1035_label(&root.metadata.name) {
         return invalid(
@@ -31,14 +34,26 @@ pub(crate) fn check(root: &Root) -> Result<(), Failure> {
             return invalid(&path(), "is named twice");
         }
     }
-    match spec.source.r#type {
-        SourceType::WebFolder => check_web_folder(&spec.source),
-        SourceType::S3 => check_s3(&spec.source),
+    check_source(&spec.source)
+}
+
+/// What a source must be: the fields that its type needs.
+pub(crate) fn check_source(source: &Source) -> Result<(), Failure> {
+    match source.r#type {
+        SourceType::WebFolder => check_web_folder(source),
+        SourceType::S3 => check_s3(source),
+        SourceType::Other => invalid(
+            "spec.source.type",
+            "source type validation was not performed, type can only be [WebFolder,S3]",
+        ),
     }
 }
 
 fn check_web_folder(source: &Source) -> Result<(), Failure> {
     let url = source.base_url.as_deref().unwrap_or_default();
+    if url.is_empty() {
+        return invalid("spec.source.baseUrl", "baseUrl can't be empty");
+    }
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     match rest {
         Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(()),
@@ -51,11 +66,21 @@ fn check_web_folder(source: &Source) -> Result<(), Failure> {
 
 fn check_s3(source: &Source) -> Result<(), Failure> {
     let given = |field: &Option<String>| field.as_ref().is_some_and(|text| !text.is_empty());
+    let has_keys = source.credentials_secret_ref.is_some();
+    let missing: Vec<&str> = [
+        ("accessKey", has_keys || given(&source.access_key)),
+        ("secretKey", has_keys || given(&source.secret_key)),
+        ("region", given(&source.region)),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_given)| (!is_given).then_some(name))
+    .collect();
+    if let Some(first) = missing.first() {
+        let message = format!("required fields missing: {}", missing.join(", "));
+        return invalid(&format!("spec.source.{first}"), &message);
+    }
     if !given(&source.bucket) {
         return invalid("spec.source.bucket", "is required for a source of type S3");
-    }
-    if !given(&source.region) {
-        return invalid("spec.source.region", "is required for a source of type S3");
     }
     if source.path_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty() && !prefix.starts_with('/')) {
         return invalid("spec.source.pathPrefix", "must begin with '/'");
@@ -68,10 +93,6 @@ fn check_s3(source: &Source) -> Result<(), Failure> {
         Some(reference) if reference.name.is_empty() => {
             invalid("spec.source.credentialsSecretRef.name", "must name a Secret")
         }
-        None if !given(&source.access_key) || !given(&source.secret_key) => invalid(
-            "spec.source.credentialsSecretRef",
-            "is required for a source of type S3, or accessKey and secretKey",
-        ),
         _ => Ok(()),
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn environment(root: &Root, config: &Config) -> Environment {
     set("APP_VERSION", version(root));
     set("APP_DESCRIPTION", "A realtime image processing service");
     set("PORT", "3000");
-    set("CACHE_TIME", &config.cache_time_seconds.to_string());
+    let ttl = root.spec.cache.as_ref().and_then(|cache| cache.ttl_seconds);
+    set("CACHE_TIME", &ttl.unwrap_or(config.cache_time_seconds).to_string());
     set("SOURCE_KIND", kind);
     set("SOURCE_HYSTRIX_COMMANDNAME", &format!("{kind}_ADAPTER"));
     set("SOURCE_HYSTRIX_TIMEOUT", "5000");
@@ -50,6 +51,7 @@ pub(crate) fn environment(root: &Root, config: &Config) -> Environment {
             ("SOURCE_BUCKET_ENDPOINT", source.endpoint.as_deref()),
             ("SOURCE_PATHPREFIX", source.path_prefix.as_deref()),
         ],
+        SourceType::Other => &[],
     };
     for (name, value) in fields {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -199,7 +201,7 @@ fn image(root: &Root, config: &Config) -> String {
 fn secret_name(root: &Root) -> Option<&str> {
     let source = &root.spec.source;
     match (source.r#type, &source.credentials_secret_ref) {
-        (SourceType::WebFolder, _) => None,
+        (SourceType::WebFolder | SourceType::Other, _) => None,
         (SourceType::S3, Some(reference)) => Some(&reference.name),
         (SourceType::S3, None) => Some(&root.metadata.name),
     }

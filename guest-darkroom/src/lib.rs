@@ -1,5 +1,5 @@
 //! Reconciles Darkroom (`deployments.example.com/v1alpha1`) into an image proxy: its configuration, credentials, Deployment, Service
-//! and Ingress.
+//! and Ingress; and shows it as a document, for REST.
 
 mod check;
 mod children;
@@ -8,9 +8,13 @@ mod config;
 mod resource;
 #[cfg(test)]
 mod tests;
+mod views;
 
 pub use config::{Config, Resources};
-pub use resource::{DEFAULT_VERSION, DarkroomSpec, DarkroomStatus, Root, SecretRef, Source, SourceType};
+pub use resource::{
+    Cache, DEFAULT_VERSION, DarkroomSpec, DarkroomStatus, Root, SecretRef, Source, SourceType,
+};
+pub use views::{Darkrooms, Document, DocumentSecretRef, DocumentSource, DocumentStatus, Documents};
 
 use claims::Claims;
 use pintle_guest::{
@@ -25,7 +29,7 @@ const KIND: &str = "Darkroom";
 /// The guest.
 pub struct Darkroom;
 
-pintle_guest::export!(Darkroom);
+pintle_guest::export!(Darkroom, views: Documents);
 
 impl Guest for Darkroom {
     type Root = Root;

@@ -254,13 +254,37 @@ fn what_slipped_past_the_crd_is_refused_with_its_path() {
     for field in ["bucket", "region"] {
         assert_eq!(path(with_source(s3(), field, json!(null))), format!("spec.source.{field}"));
     }
-    assert_eq!(path(with_source(s3(), "secretKey", json!(""))), "spec.source.credentialsSecretRef");
+    assert_eq!(path(with_source(s3(), "secretKey", json!(""))), "spec.source.secretKey");
     assert_eq!(
         path(with_source(s3(), "credentialsSecretRef", json!({"name": "keys"}))),
         "spec.source.credentialsSecretRef"
     );
     assert_eq!(path(with_source(s3(), "pathPrefix", json!("public"))), "spec.source.pathPrefix");
     assert_eq!(path(named(&"a".repeat(64))), "metadata.name");
+}
+
+#[test]
+fn the_seeds_messages_are_said_through_kubectl_too() {
+    let message = |source: Value| answer(with("source", source)).unwrap_err().message;
+    assert_eq!(message(json!({"type": "WebFolder"})), "baseUrl can't be empty");
+    assert_eq!(message(json!({"type": "S3"})), "required fields missing: accessKey, secretKey, region");
+    assert_eq!(
+        message(json!({"type": "FTP"})),
+        "source type validation was not performed, type can only be [WebFolder,S3]"
+    );
+}
+
+#[test]
+fn how_long_images_may_be_kept_is_the_darkrooms_or_else_the_administrators() {
+    let cache_time = |root: &Value, config: Value| {
+        child(&configured(root, config).unwrap(), "config")["data"]["CACHE_TIME"].clone()
+    };
+    let own = with("cache", json!({"ttlSeconds": 0}));
+    assert_eq!(cache_time(&own, json!({"cacheTimeSeconds": 60})), "0");
+    assert_eq!(cache_time(&with("cache", json!({})), json!({"cacheTimeSeconds": 60})), "60");
+    assert_eq!(cache_time(&sample(), json!({})), "31536000");
+    let hash = |root| config_hash(&answer(root).unwrap()).clone();
+    assert_ne!(hash(sample()), hash(own), "the environment is read once, so the Pods are replaced");
 }
 
 #[test]

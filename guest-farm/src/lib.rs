@@ -37,14 +37,11 @@ mod tests {
         let [pods, llamas] = manifest.views.as_slice() else { panic!("{manifest:?}") };
         assert_eq!((pods.prefix.as_str(), pods.is_writable()), ("farm-", false));
         assert_eq!((llamas.prefix.as_str(), llamas.is_writable()), ("", true));
-        assert_eq!(llamas.shown.short_names, ["ll"]);
-        assert_eq!(llamas.shown.list_kind(), "LlamaList");
-        assert_ne!(
-            llamas.backing.group(),
-            llamas.shown.kind().group(),
-            "records are no part of what is shown"
-        );
-        let weight = &llamas.shown.schema["properties"]["spec"]["properties"]["weight"];
+        let shown = llamas.shown.as_ref().unwrap();
+        assert_eq!(shown.short_names, ["ll"]);
+        assert_eq!(shown.list_kind(), "LlamaList");
+        assert_ne!(llamas.backing.group(), shown.kind().group(), "records are no part of what is shown");
+        let weight = &shown.schema["properties"]["spec"]["properties"]["weight"];
         assert_eq!((&weight["minimum"], &weight["exclusiveMinimum"]), (&json!(0), &json!(true)));
     }
 

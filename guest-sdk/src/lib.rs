@@ -142,7 +142,7 @@ pub use encoding::{base64, sha256_hex};
 pub use needs::Needs;
 pub use object::{Metadata, NoConfig, NoStatus, Object};
 #[doc(inline)]
-pub use pintle_wit::views::{Column, ColumnType, Shown, ViewManifest, ViewsManifest};
+pub use pintle_wit::views::{Column, ColumnType, Document, Shown, ViewManifest, ViewsManifest};
 #[doc(inline)]
 pub use pintle_wit::*;
 pub use rollout::Rollout;

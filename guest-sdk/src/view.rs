@@ -13,7 +13,9 @@ pub trait View {
     /// What the view reads of an object of the backing kind; often an [`Object`](crate::Object).
     type Backing: DeserializeOwned;
 
-    /// What is shown, besides `apiVersion`, `kind` and `metadata`: `struct Llama { spec: LlamaSpec }`.
+    /// What is shown, besides `apiVersion`, `kind` and `metadata`: `struct Llama { spec: LlamaSpec }`. Or a document, besides its name,
+    /// namespace, version and times; a field with `#[serde(default)]` and `schemars(extend("readOnly" = true))` is
+    /// shown and never written.
     type Shown: Serialize + DeserializeOwned;
 
     /// What an administrator may set in the View's `config`; [`NoConfig`](crate::NoConfig) when there is nothing to set. The views of a
@@ -25,7 +27,8 @@ pub trait View {
 
     /// The backing kind, what is read of it, and the names and columns of what is shown.
     ///
-    /// `name` and `shown.schema` may be left out: [`export!`](crate::export!) inserts them.
+    /// `name` and the schema of what is shown may be left out: [`export!`](crate::export!) inserts them. [`ViewManifest::new`] is for a view
+    /// that shows objects of Kubernetes, [`ViewManifest::of_documents`] for one that shows documents.
     fn manifest() -> ViewManifest;
 
     /// Computes what is shown of an object.
@@ -37,6 +40,9 @@ pub trait View {
     /// Computes what an object of the backing kind becomes when somebody writes `shown`. `current` is the object as it is now; none when
     /// it is created. Of the answer, only the fields that the manifest's `writes` names are taken. [`fields`](crate::fields) makes one
     /// of a type.
+    ///
+    /// The path of a failure names the field as whoever writes knows it; that of a view of documents names the field of the backing object,
+    /// so that it reads the same as through Kubernetes.
     ///
     /// A read-only view leaves this out.
     ///

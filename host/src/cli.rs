@@ -6,12 +6,14 @@ mod cargo;
 mod check;
 mod compile;
 mod completion;
+mod console;
 mod crds;
 #[cfg(test)]
 mod fixture;
 mod gateway;
 mod get;
 mod host;
+mod inspect;
 mod live;
 #[cfg(feature = "man")]
 mod man;
@@ -22,14 +24,17 @@ mod native;
 mod new;
 mod operator;
 mod output;
+mod plan;
 mod plural;
 mod problem;
 mod prune;
 mod push;
 mod rbac;
 mod readiness;
+mod record;
 mod render;
 mod roots;
+mod seeing;
 #[cfg(feature = "simulation")]
 mod simulate;
 mod status;
@@ -73,11 +78,15 @@ enum Subcommands {
     Crds(crds::Crds),
     Rbac(rbac::Rbac),
     Push(push::Push),
+    Plan(plan::Plan),
     Swap(swap::Swap),
+    Inspect(inspect::Inspect),
+    Record(record::Record),
     Status(status::Status),
     Get(get::Get),
     Prune(prune::Prune),
     Uninstall(uninstall::Uninstall),
+    Console(console::Console),
     Operator(operator::Operator),
     Gateway(gateway::Gateway),
     Version(version::Version),
@@ -105,11 +114,15 @@ Deploy a guest:
   crds        Print the CRDs of Pintle or of a guest
   rbac        Print the roles that a guest or a View needs
   push        Upload a guest as a Module
+  plan        Show what a module would change
   swap        Switch a Reconciler or View to another Module
 
 Look after a cluster:
+  console     Open the console in a browser
   status      Show what is not ready, and why
   get         List Reconcilers, Modules, Views or roots
+  inspect     Show request and answer of a root
+  record      Write a golden case of a root
   prune       Delete Modules that are not in use
   uninstall   Remove Pintle from a cluster
 
@@ -215,11 +228,15 @@ impl Subcommands {
             Self::Crds(crds) => crds.run(),
             Self::Rbac(rbac) => rbac.run(),
             Self::Push(push) => push.run(),
+            Self::Plan(plan) => plan.run(),
             Self::Swap(swap) => swap.run(),
+            Self::Inspect(inspect) => inspect.run(),
+            Self::Record(record) => record.run(),
             Self::Status(status) => status.run(),
             Self::Get(get) => get.run(),
             Self::Prune(prune) => prune.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
+            Self::Console(console) => console.run(),
             Self::Operator(operator) => operator.run(),
             Self::Gateway(gateway) => gateway.run(),
             Self::Version(version) => version.run(),

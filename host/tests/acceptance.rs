@@ -8,6 +8,10 @@
 mod audit;
 #[path = "acceptance/commands.rs"]
 mod commands;
+#[path = "acceptance/console.rs"]
+mod console;
+#[path = "acceptance/doors.rs"]
+mod doors;
 #[path = "acceptance/fight.rs"]
 mod fight;
 #[path = "acceptance/host.rs"]
@@ -24,6 +28,10 @@ mod leaders;
 mod memory;
 #[path = "acceptance/modules.rs"]
 mod modules;
+#[path = "acceptance/previews.rs"]
+mod planned;
+#[path = "previews/run.rs"]
+mod previews;
 #[path = "acceptance/proxy.rs"]
 mod proxy;
 #[path = "acceptance/real.rs"]
@@ -38,6 +46,8 @@ mod served;
 mod shell;
 #[path = "acceptance/swaps.rs"]
 mod swaps;
+#[path = "acceptance/tokens.rs"]
+mod tokens;
 #[path = "acceptance/views.rs"]
 mod views;
 #[path = "acceptance/wire.rs"]
@@ -86,6 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "one check after the other")]
 async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     let entries = read_scenarios(filters)?;
     let started = Instant::now();
@@ -155,6 +166,7 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
         real.start_host_unless_it_runs().await?;
         tally.check(served::NAME, || served::check(&real));
     }
+    plans_and_doors(&plane, &real, &is_wanted, &mut tally).await?;
     if is_wanted(memory::NAME) {
         let begun = Instant::now();
         let outcome = memory::check(&real).await.map_err(|error| format!("{error:#}\n"));
@@ -185,6 +197,33 @@ async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;
     Ok(tally.failed == 0)
+}
+
+/// What people are shown before they swap, the two doors to one kind, and who comes through the door of the gateway.
+async fn plans_and_doors(
+    plane: &ControlPlane,
+    real: &Real<'_>,
+    is_wanted: &impl Fn(&str) -> bool,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    if is_wanted(planned::NAME) {
+        real.start_host_unless_it_runs().await?;
+        let begun = Instant::now();
+        let outcome = planned::check(plane, real).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(planned::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
+    if is_wanted(doors::NAME) {
+        real.start_host_unless_it_runs().await?;
+        let begun = Instant::now();
+        let outcome = doors::check(plane, real).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(doors::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
+    if is_wanted(tokens::NAME) {
+        let begun = Instant::now();
+        let outcome = tokens::check(plane, real).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(tokens::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
+    Ok(())
 }
 
 /// Views: the rights of the gateway, the informers that they are judged by, and the farm.

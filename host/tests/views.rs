@@ -51,7 +51,7 @@ fn the_module_of_the_farm_declares_two_views_with_their_schemas() {
         ]
     );
     for view in &manifest.views {
-        assert_eq!(view.shown.schema["properties"]["spec"]["type"], "object", "{}", view.name);
+        assert_eq!(view.schema().unwrap()["properties"]["spec"]["type"], "object", "{}", view.name);
     }
 }
 

@@ -54,11 +54,17 @@ pub fn structural<T: JsonSchema>() -> Value {
     inlined::<T>(clean)
 }
 
-/// The same for what a view shows. A field that is marked `writeOnly` stays so, and is nullable: null takes its value away.
+/// The same for what a view shows. A field that is marked `writeOnly` stays so, and is nullable: null takes its value away. One that is
+/// marked `readOnly` stays so too.
 pub fn structural_of_view<T: JsonSchema>() -> Value {
     inlined::<T>(|schema| {
         let is_write_only = schema.get("writeOnly") == Some(&Value::Bool(true));
+        let is_read_only = schema.get("readOnly") == Some(&Value::Bool(true));
         clean(schema);
+        if is_read_only {
+            schema.insert("readOnly".into(), true.into());
+            schema.remove("default");
+        }
         if is_write_only {
             schema.insert("writeOnly".into(), true.into());
             schema.insert("nullable".into(), true.into());

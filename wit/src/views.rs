@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{ApiVersion, Failure};
 
-pub use manifest::{Column, ColumnType, Shown, ViewManifest, ViewsManifest, limits};
+pub use manifest::{Column, ColumnType, Document, Shown, ViewManifest, ViewsManifest, limits};
 
 /// The most objects of a [`ShowRequest`].
 pub const SHOW_OBJECTS_MAX: usize = 64;
@@ -53,7 +53,8 @@ pub struct ShowResponse {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ShowItem {
-    /// The fields of the shown object besides `apiVersion`, `kind` and `metadata`, which are the host's.
+    /// The fields of the shown object besides `apiVersion`, `kind` and `metadata`, which are the host's; or of the document, besides those
+    /// of [`Document::OF_THE_HOST`].
     #[serde(deserialize_with = "crate::strict::map")]
     Object(Map<String, Value>),
     /// The object cannot be shown. Whoever asks for it gets an error; the other objects are shown.
@@ -72,7 +73,7 @@ pub struct StoreRequest<Shown = Value, Backing = Value, Config: Default = Value>
     /// The View's config, or the default of the guest's type if it has none.
     #[serde(default, deserialize_with = "null_is_default", bound(deserialize = "Config: Deserialize<'de>"))]
     pub config: Config,
-    /// The object as somebody wrote it, whole and with its defaults. At a field that the schema marks `writeOnly`, null takes the value
+    /// The object as somebody wrote it, whole and with its defaults; of a document the guest's own fields. At a field that the schema marks `writeOnly`, null takes the value
     /// away, and absent keeps it.
     pub object: Shown,
     /// The object of the backing kind as it is now; absent when it is to be created.

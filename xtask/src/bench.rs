@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use crate::{
-    guests,
+    console, guests,
     progress::Board,
     run::{Result, cargo, program, root, say, target},
 };
@@ -28,6 +28,8 @@ enum Part {
     Operator,
     /// Views through a gateway on a real control plane, beside what they show
     Views,
+    /// The console in Chromium, beside requests to the API server. Needs Node and Chromium
+    Console,
 }
 
 impl Flags {
@@ -62,6 +64,11 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     ];
     board.cargo("bench", cargo(["build", "--profile", "dist"].iter().chain(&packages)))?;
     let built = target().join("dist");
+    if flags.only == Some(Part::Console) {
+        let guests = guests::build(&board)?;
+        let chromium = console::chromium().ok_or("there is no Chromium on PATH")?;
+        return console::numbers(&board, &chromium, &built.join("pintle"), guests.folder());
+    }
     let guests = guests::build_bench(&board, built.join("pintle").as_os_str())?;
     let mut named: Vec<(&str, OsString)> = vec![
         ("--pintle", built.join("pintle").into()),
@@ -74,7 +81,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     match flags.only {
         Some(Part::Operator) => named.push(("--part", "operator".into())),
         Some(Part::Views) => named.push(("--part", "views".into())),
-        Some(Part::Engine) | None => {}
+        Some(Part::Engine | Part::Console) | None => {}
     }
     let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
     program(built.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()

@@ -37,7 +37,7 @@ pub(crate) fn control_plane(board: &Board) -> Result<Task> {
 }
 
 /// Builds everything, and replaces this process by the demo.
-pub(crate) fn demo(exit: bool) -> Result<()> {
+pub(crate) fn demo(exit: bool, console: bool) -> Result<()> {
     let board = Board::new();
     say("building the control plane, the host and the guests; the first time takes a while");
     let control_plane = control_plane(&board)?;
@@ -50,6 +50,7 @@ pub(crate) fn demo(exit: bool) -> Result<()> {
         words.extend([flag.into(), value]);
     }
     words.extend(exit.then(|| "--exit".into()));
+    words.extend(console.then(|| "--console".into()));
     program(built("workbench"), words).replace()
 }
 

@@ -10,6 +10,7 @@
 mod bench;
 mod build;
 mod changed;
+mod console;
 mod generate;
 mod guests;
 mod packages;
@@ -39,6 +40,9 @@ enum Command {
         /// End after the last step instead of staying up; the exit status is 0 only when every step happened
         #[arg(long)]
         exit: bool,
+        /// Open the console in the browser after the last step
+        #[arg(long, conflicts_with = "exit")]
+        console: bool,
     },
     /// Run every check and test: format, lints, generated files, units, guests, acceptance on a real control plane
     Test(test::Flags),
@@ -56,6 +60,15 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the pages of the console into console/dist, which is committed. Needs Node
+    Console {
+        /// Check their types, run the tests of their functions, and fail when console/dist is stale
+        #[arg(long)]
+        check: bool,
+        /// Take the pictures of docs/ anew, in Chromium and on a control plane
+        #[arg(long, conflicts_with = "check")]
+        pictures: bool,
+    },
     /// Check each dependency against deny.toml: its licence, its source, and dependencies that are not allowed
     Dependencies,
     /// Measure: calls of guests, and the operator beside a raw client and an operator in Go; `bench -- --help` lists the phases
@@ -65,7 +78,7 @@ enum Command {
 impl Command {
     /// What it needs on the machine. Disk: the size of what a cold run leaves behind, plus a quarter.
     fn requirements(&self) -> Vec<Requirement> {
-        use Requirement::{Component, ControlPlane, Disk, Go, WasmTarget};
+        use Requirement::{Component, ControlPlane, Disk, Go, Node, WasmTarget};
         match self {
             Self::Demo { .. } => vec![WasmTarget, ControlPlane, Disk(8)],
             Self::Test(flags) => {
@@ -78,6 +91,7 @@ impl Command {
             Self::Cluster => vec![ControlPlane, Disk(4)],
             Self::Guests => vec![WasmTarget, Disk(6)],
             Self::Gen { .. } => vec![Disk(6)],
+            Self::Console { .. } => vec![Node],
             Self::Dependencies => Vec::new(),
             Self::Bench(flags) if flags.is_engine_alone() => vec![WasmTarget, Disk(8)],
             Self::Bench(_) => vec![WasmTarget, Go, ControlPlane, Disk(12)],
@@ -98,13 +112,16 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> run::Result<()> {
     requirements::meet(&command.requirements())?;
     match command {
-        Command::Demo { exit } => build::demo(*exit),
+        Command::Demo { exit, console } => build::demo(*exit, *console),
         Command::Test(flags) => test::run(flags),
         Command::Check => changed::check(),
         Command::Simulate(flags) => simulate::run(flags),
         Command::Cluster => build::cluster(),
         Command::Guests => guests::build(&progress::Board::new()).map(drop),
         Command::Gen { check } => generate::run(&progress::Board::new(), *check),
+        Command::Console { check: true, .. } => console::check(),
+        Command::Console { pictures: true, .. } => console::pictures(&progress::Board::new()),
+        Command::Console { .. } => console::build(),
         Command::Dependencies => build::dependencies(&progress::Board::new()),
         Command::Bench(flags) => bench::run(flags),
     }

@@ -13,6 +13,9 @@ const WASM_TARGET: &str = "wasm32-unknown-unknown";
 /// The oldest Go that can build the control plane, as in testbed/*/go.mod.
 const GO: (u32, u32) = (1, 26);
 
+/// The oldest Node that builds the console's pages and runs their tests.
+const NODE: u32 = 20;
+
 /// Something that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requirement {
@@ -24,6 +27,8 @@ pub(crate) enum Requirement {
     ControlPlane,
     /// Go, in any case.
     Go,
+    /// Node, for those who change the console.
+    Node,
     /// This many GiB of free disk in cargo's target folder.
     Disk(u64),
 }
@@ -84,6 +89,9 @@ impl Requirement {
                 }
             }
             Self::Go => go_is_missing(""),
+            Self::Node => {
+                lacks_node().map(|what| Missing { what, help: "Install it, see https://nodejs.org".into() })
+            }
             Self::Disk(gibibytes) => {
                 let target = target();
                 let free = free_gibibytes(&target)?;
@@ -179,6 +187,21 @@ fn go_version(said: &str) -> Option<(u32, u32)> {
     Some((1, minor.parse().ok()?))
 }
 
+/// What of Node this machine lacks for the console's pages; none if it is new enough.
+pub(crate) fn lacks_node() -> Option<String> {
+    let version = outside("node", ["--version"]).asked().and_then(|said| node_version(&said));
+    match version {
+        Some(version) if version >= NODE => None,
+        Some(version) => Some(format!("Node {NODE} or newer; found {version}")),
+        None => Some(format!("Node {NODE} or newer")),
+    }
+}
+
+/// `v20.20.2` as 20.
+fn node_version(said: &str) -> Option<u32> {
+    said.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
 /// The free disk at a folder, or where it will be; none if it cannot be determined.
 fn free_gibibytes(folder: &Path) -> Option<u64> {
     let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
@@ -206,6 +229,8 @@ mod tests {
         assert_eq!(go_version("go version go1.27rc1 linux/amd64"), Some((1, 27)));
         assert_eq!(go_version("go version devel go1.30-abc"), Some((1, 30)));
         assert_eq!(go_version("no such thing"), None);
+        assert_eq!(node_version("v20.20.2\n"), Some(20));
+        assert_eq!(node_version("20"), None);
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a b c\n";
         assert_eq!(available_kibibytes(df), None);
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a 10 3 2097152 1% /\n";

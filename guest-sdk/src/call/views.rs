@@ -12,8 +12,9 @@ pub fn describe<V: Views>(generated: &str) -> String {
     let mut generated: Value = serde_json::from_str(generated).unwrap_or_default();
     let mut views = V::All::manifests();
     for view in &mut views {
-        if view.shown.schema.is_null() {
-            view.shown.schema = generated["views"][view.name.as_str()].take();
+        let name = view.name.clone();
+        if let Some(schema) = view.schema_mut().filter(|schema| schema.is_null()) {
+            *schema = generated["views"][name.as_str()].take();
         }
     }
     text(&ViewsManifest {
@@ -232,8 +233,9 @@ mod tests {
         assert_eq!((manifest.name.as_str(), manifest.version.as_str()), ("both", "0.1.0"));
         assert_eq!(manifest.config_schema, Some(json!({"type": "object"})));
         let [things, glances] = manifest.views.as_slice() else { panic!("{manifest:?}") };
-        assert_eq!((things.name.as_str(), &things.shown.schema), ("things", &json!({"type": "object"})));
-        assert_eq!(glances.shown.schema["description"], "its own");
+        let generated = json!({"type": "object"});
+        assert_eq!((things.name.as_str(), things.schema()), ("things", Some(&generated)));
+        assert_eq!(glances.schema().unwrap()["description"], "its own");
         assert_eq!((things.is_writable(), glances.is_writable()), (true, false));
         assert_eq!(manifest.check(), Ok(()));
     }

@@ -78,7 +78,7 @@ impl SealingKey {
         Self(bytes)
     }
 
-    fn seal(&self, bytes: &[u8]) -> [u8; 32] {
+    pub(crate) fn seal(&self, bytes: &[u8]) -> [u8; 32] {
         let mut block = [0u8; 64];
         block[..32].copy_from_slice(&self.0);
         // A key of the block's own length is taken as it is; zero padding is what HMAC does to a shorter one (RFC 2104).

@@ -11,6 +11,7 @@
 //! * [`election`]: which of several hosts writes; [`account`]: as whom.
 //! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
 //!   and the compiler may use together.
+//! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
 //! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
 //!   in force is decided in `pintle_operator::bind`.
 
@@ -26,6 +27,8 @@ pub mod needs;
 pub mod object;
 pub mod observed;
 pub mod pass;
+pub mod plan;
+pub mod quantity;
 pub mod queue;
 pub mod readiness;
 pub mod reasons;

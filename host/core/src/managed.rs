@@ -135,7 +135,7 @@ fn covers_item(entry: &Value, item: &Value) -> bool {
 }
 
 /// Whether the keys of a list entry name this item. A key that the item leaves out was set by a default (for instance a port's protocol).
-fn is_item(keys: &str, item: &Value) -> bool {
+pub(crate) fn is_item(keys: &str, item: &Value) -> bool {
     let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { return false };
     keys.iter().all(|(key, value)| item.get(key).is_none_or(|found| found == value))
 }

@@ -229,7 +229,8 @@ fn status_condition(condition: &Value) -> Option<Condition> {
     })
 }
 
-fn condition_status(text: &str) -> ConditionStatus {
+/// The status that a word says; unknown for every word that is none.
+pub fn condition_status(text: &str) -> ConditionStatus {
     match text {
         "True" => ConditionStatus::True,
         "False" => ConditionStatus::False,

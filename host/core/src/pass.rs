@@ -31,6 +31,7 @@ mod labels;
 mod memory;
 mod needs;
 mod patches;
+mod preview;
 mod protocol;
 mod recorded;
 mod refusals;
@@ -54,6 +55,7 @@ pub use breaker::{ASKING_BURST, DEADLINE_COST};
 pub use end::Wake;
 pub use events::{EVENTS_AT_ONCE, EVENTS_EVERY};
 pub use memory::RootMemory;
+pub use preview::{Fate, PatchFate, Preview, Previewed};
 pub use protocol::{Applied, Counts, Done, Hits, Judged, Outcome, Step};
 pub use recorded::RECORDED_MAX;
 pub use writes::{Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite};
@@ -173,7 +175,13 @@ impl Pass {
     /// Takes the outcome of the last step and returns the next step. An outcome that does not belong to the last step is a mistake of
     /// the driver, and ends the pass with an error.
     pub fn step(&mut self, outcome: Outcome) -> Step {
-        let flow = match (std::mem::replace(&mut self.awaited, Awaited::Nothing), outcome) {
+        let flow = self.take(outcome);
+        self.advance(flow)
+    }
+
+    /// Hands an outcome to the phase that asked for it.
+    fn take(&mut self, outcome: Outcome) -> Flow {
+        match (std::mem::replace(&mut self.awaited, Awaited::Nothing), outcome) {
             (Awaited::Nothing, Outcome::Start) if self.phase == Phase::Begin => Flow::Again,
             (Awaited::LookUps(asked), Outcome::Looked(found)) => self.looked_up(asked, found),
             (Awaited::Answer, Outcome::Answered(answer)) => self.answered(answer),
@@ -225,8 +233,7 @@ impl Pass {
                     ..ApiError::default()
                 })
             }
-        };
-        self.advance(flow)
+        }
     }
 
     /// Goes from phase to phase, until one of them needs the driver.

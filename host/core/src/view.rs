@@ -6,6 +6,7 @@
 //! * [`served`]: what a View serves, and the [`Lens`] through which one resource is seen.
 //! * [`target`]: what the path of a request names.
 //! * [`accept`]: in which form a client wants its answer; [`query`]: its options, also as the backing kind is asked with them.
+//! * [`document`]: views that show documents in plain JSON (REST) instead of objects of Kubernetes.
 //! * [`discovery`] and [`openapi`]: what is served; [`etag`]: whether a client knows it already.
 //! * [`cut`]: what is read of a backing object; [`item`]: what is shown of it, as JSON.
 //! * [`table`]: objects as rows, as kubectl prints them.
@@ -17,6 +18,7 @@
 pub mod accept;
 pub mod cut;
 pub mod discovery;
+pub mod document;
 pub mod etag;
 pub mod item;
 pub mod metadata;

@@ -13,9 +13,10 @@ use syn::{UseTree, visit::Visit};
 type Module = Vec<String>;
 
 /// The crates that keep to it.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "wit",
     "host/api",
+    "host/console",
     "host/core",
     "host/engine",
     "host/gateway",

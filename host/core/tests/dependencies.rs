@@ -17,7 +17,7 @@ const IO: [&str; 4] = ["wasmtime", "tokio", "futures", "axum"];
 
 /// The packages of the workspace that each may build on. Whatever is not listed here is a guest when its folder says so, and free
 /// otherwise (`testbed`).
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("pintle-wit", &[]),
     ("pintle-guest", &["pintle-wit"]),
     ("pintle-core", &["pintle-wit"]),
@@ -32,7 +32,15 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ),
     (
         "pintle-modules",
-        &["pintle-wit", "pintle-core", "pintle-engine", "pintle-api", "pintle-runtime", "pintle-kubernetes"],
+        &[
+            "pintle-wit",
+            "pintle-core",
+            "pintle-engine",
+            "pintle-api",
+            "pintle-schema",
+            "pintle-runtime",
+            "pintle-kubernetes",
+        ],
     ),
     (
         "pintle-operator",
@@ -58,6 +66,34 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "pintle-runtime",
             "pintle-kubernetes",
             "pintle-modules",
+            "pintle-console",
+        ],
+    ),
+    (
+        "pintle-preview",
+        &[
+            "pintle-wit",
+            "pintle-core",
+            "pintle-engine",
+            "pintle-api",
+            "pintle-schema",
+            "pintle-runtime",
+            "pintle-kubernetes",
+            "pintle-modules",
+        ],
+    ),
+    (
+        "pintle-console",
+        &[
+            "pintle-wit",
+            "pintle-core",
+            "pintle-engine",
+            "pintle-api",
+            "pintle-schema",
+            "pintle-runtime",
+            "pintle-kubernetes",
+            "pintle-modules",
+            "pintle-preview",
         ],
     ),
     ("pintle-simulator", &["pintle-wit", "pintle-schema"]),
@@ -90,8 +126,10 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "pintle-kubernetes",
             "pintle-modules",
             "pintle-offline",
+            "pintle-preview",
             "pintle-operator",
             "pintle-gateway",
+            "pintle-console",
             "pintle-simulation",
         ],
     ),

@@ -34,6 +34,8 @@ mod needs;
 mod ownership;
 #[path = "pass/powers.rs"]
 mod powers;
+#[path = "pass/preview.rs"]
+mod preview;
 #[path = "pass/recorded.rs"]
 mod recorded;
 #[path = "pass/refusals.rs"]

@@ -24,6 +24,7 @@ use crate::{
     authorize::{Asked, authorize},
     body::BODY_BYTES_MAX,
     directory::{Directory, Document, Resource},
+    documents::Documents,
     identity::{Authentication, Presented, User},
     metrics::Metrics,
     reply::{self, RETRY_SECONDS, Reply},
@@ -53,7 +54,7 @@ pub struct Gateway<R> {
 /// What requests are carried out with.
 pub(crate) struct Parts {
     pub(crate) upstream: Upstream,
-    pub(crate) guests: Guests,
+    pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
     watches: Admission,
 }
@@ -118,6 +119,7 @@ impl<R: Reviews> Gateway<R> {
         directory: watch::Receiver<Option<Arc<Directory>>>,
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
+        let guests = Arc::new(guests);
         let parts = Parts { upstream, guests, spawner, watches: Admission::new(WATCHES, WATCHES_OF_ONE) };
         Self {
             reviewer: Reviewer::new(reviews),
@@ -127,6 +129,11 @@ impl<R: Reviews> Gateway<R> {
             requests: Admission::new(TOGETHER, OF_ONE),
             metrics,
         }
+    }
+
+    /// The documents that it knows, for the console's door.
+    pub fn documents(&self) -> Documents {
+        Documents::new(Arc::clone(&self.parts.guests), self.directory.clone())
     }
 
     /// What is missing until it can answer, in a word or two; nothing when it can.

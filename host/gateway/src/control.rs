@@ -7,7 +7,7 @@ pub(crate) mod bind;
 mod loads;
 mod objects;
 mod registration;
-mod serving;
+pub(crate) mod serving;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -162,16 +162,7 @@ impl Control {
             if self.kinds.contains_key(&kind) {
                 continue;
             }
-            let state = match self.cluster.discover(&kind).await {
-                Ok(Some(resource)) => KindState::Found(Backing {
-                    api_version: kind.api_version.clone(),
-                    kind: kind.kind.clone(),
-                    plural: resource.plural,
-                    namespaced: resource.namespaced,
-                }),
-                Ok(None) => KindState::Missing,
-                Err(error) => KindState::Unknown(error.to_string()),
-            };
+            let state = state_of(&self.cluster, &kind).await;
             self.kinds.insert(kind, (state, now));
         }
         self.world.kinds =
@@ -286,5 +277,19 @@ impl Control {
         if let Err(error) = self.recorder.publish(&event, &view.object_ref(&())).await {
             debug!(%error, "An Event was not published");
         }
+    }
+}
+
+/// What the API server knows of a kind.
+pub(crate) async fn state_of(cluster: &Cluster, kind: &Kind) -> KindState {
+    match cluster.discover(kind).await {
+        Ok(Some(resource)) => KindState::Found(Backing {
+            api_version: kind.api_version.clone(),
+            kind: kind.kind.clone(),
+            plural: resource.plural,
+            namespaced: resource.namespaced,
+        }),
+        Ok(None) => KindState::Missing,
+        Err(error) => KindState::Unknown(error.to_string()),
     }
 }

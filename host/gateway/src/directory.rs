@@ -37,6 +37,8 @@ pub struct Resource {
 #[derive(Debug, Default)]
 pub struct Directory {
     resources: BTreeMap<GroupVersion, BTreeMap<String, Arc<Resource>>>,
+    /// The documents that are served by REST, by their paths.
+    documents: BTreeMap<String, Arc<Resource>>,
     /// Made when it is asked for: the API server asks every minute, and each client once.
     openapi: OnceLock<OpenApi>,
 }
@@ -72,6 +74,10 @@ impl Directory {
         let mut directory = Self::default();
         for resource in resources {
             let served = &resource.lens.served;
+            if served.is_of_documents() {
+                directory.documents.insert(served.rest.clone(), resource);
+                continue;
+            }
             let of = GroupVersion { group: served.group().into(), version: served.version().into() };
             directory.resources.entry(of).or_default().insert(served.plural.clone(), resource);
         }
@@ -87,6 +93,16 @@ impl Directory {
             let resource = format!("{plural}.{}/{}", of.group, of.version);
             Status::unavailable(format!("no View serves {resource} at present"), RETRY_SECONDS)
         })
+    }
+
+    /// The documents at a path.
+    pub fn documents(&self, path: &str) -> Option<&Arc<Resource>> {
+        self.documents.get(path)
+    }
+
+    /// All documents that are served, by their paths.
+    pub fn all_documents(&self) -> impl Iterator<Item = (&String, &Arc<Resource>)> {
+        self.documents.iter()
     }
 
     /// What is served, of all groups or of one.
@@ -125,7 +141,7 @@ impl Directory {
 
     /// Every resource.
     fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().flat_map(BTreeMap::values)
+        self.resources.values().flat_map(BTreeMap::values).chain(self.documents.values())
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use http::{HeaderValue, Uri};
 use pintle_api as api;
+use pintle_console::door::hosts::Host;
 use pintle_kubernetes::connect::Connect;
 use pintle_modules::{child, memory_limit};
 use pintle_runtime::{clock, logging::LogFlags};
@@ -32,6 +34,38 @@ pub struct Flags {
     #[arg(long, env = "PINTLE_COMPILE_CPU_SECONDS", default_value_t = child::CPU.as_secs(), value_name = "N", hide = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) compile_cpu_seconds: u64,
+    /// Address of the console and its API. If omitted, there is none. Callers bring a bearer token, which is sent on: the gateway's own rights are never used for them
+    #[arg(long, env = "PINTLE_CONSOLE_BIND", value_name = "ADDRESS", requires = "console_host")]
+    pub(crate) console_bind: Option<SocketAddr>,
+    /// Name under which the console is called, with its port if that matters. May be given several times. Requests that call another name are refused
+    #[arg(
+        long,
+        env = "PINTLE_CONSOLE_HOST",
+        value_name = "HOST",
+        value_delimiter = ',',
+        requires = "console_bind"
+    )]
+    pub(crate) console_host: Vec<Host>,
+    /// Certificate of the console, in PEM. It is read again when it changes. If omitted, the console is served without TLS, behind something that has it
+    #[arg(
+        long,
+        env = "PINTLE_CONSOLE_TLS_CERT_FILE",
+        value_name = "FILE",
+        requires = "console_tls_private_key_file",
+        requires = "console_bind"
+    )]
+    pub(crate) console_tls_cert_file: Option<PathBuf>,
+    /// Key of that certificate, in PEM
+    #[arg(
+        long,
+        env = "PINTLE_CONSOLE_TLS_PRIVATE_KEY_FILE",
+        value_name = "FILE",
+        requires = "console_tls_cert_file"
+    )]
+    pub(crate) console_tls_private_key_file: Option<PathBuf>,
+    /// Another origin whose pages may call the console's API, such as https://tools.example.com. May be given several times
+    #[arg(long, env = "PINTLE_CONSOLE_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', requires = "console_bind", value_parser = origin)]
+    pub(crate) console_cors_origin: Vec<HeaderValue>,
     #[command(flatten)]
     pub(crate) log: LogFlags,
     // Last, since its heading is taken to be that of every flag after it.
@@ -74,6 +108,19 @@ impl std::str::FromStr for ServiceName {
     }
 }
 
+/// An origin, exactly as browsers write it.
+fn origin(text: &str) -> Result<HeaderValue, String> {
+    let wrong = || "a scheme and a host, as https://tools.example.com".to_owned();
+    let uri: Uri = text.parse().map_err(|_| wrong())?;
+    let is_web = matches!(uri.scheme_str(), Some("https" | "http"));
+    let authority = uri.authority().filter(|_| is_web).ok_or_else(wrong)?;
+    let written = format!("{}://{authority}", uri.scheme_str().unwrap_or_default());
+    match written == text && !text.contains('@') && !text.contains('*') && text.to_ascii_lowercase() == text {
+        true => HeaderValue::from_str(text).map_err(|_| wrong()),
+        false => Err(wrong()),
+    }
+}
+
 impl Flags {
     /// What each compiler may use.
     pub(crate) fn compile_limits(&self) -> child::Limits {
@@ -92,6 +139,26 @@ impl Flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_is_written_as_browsers_write_it() {
+        assert_eq!(origin("https://tools.example.com").unwrap(), "https://tools.example.com");
+        assert_eq!(origin("http://localhost:3000").unwrap(), "http://localhost:3000");
+        for wrong in [
+            "",
+            "*",
+            "null",
+            "tools.example.com",
+            "https://a/",
+            "https://a/b",
+            "https://A.b",
+            "ftp://a",
+            "https://u@a",
+            "https://*.a",
+        ] {
+            assert!(origin(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_service_is_named_with_its_namespace() {

@@ -9,6 +9,7 @@
 //!   what it asks for. [`admission`]: whether there is room for it.
 //! - [`answer`]: the way of a request. `read`, `watch`, `write` and `delete` are the verbs, [`upstream`] asks the API server, and [`show`]
 //!   asks guests.
+//! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.
 //! - [`directory`]: what is served; `control` keeps it.
 
 pub mod admission;
@@ -16,14 +17,17 @@ pub mod answer;
 pub mod authorize;
 mod backoff;
 mod body;
+mod console;
 mod control;
 mod delete;
 pub mod directory;
+pub mod documents;
 mod flags;
 mod health;
 mod host;
 pub mod identity;
 pub mod items;
+mod local;
 pub mod metrics;
 pub mod over;
 mod read;
@@ -39,4 +43,5 @@ mod write;
 
 pub use flags::Flags;
 pub use host::Host;
+pub use local::LocalDocuments;
 pub use run::run;

@@ -7,7 +7,7 @@ use http::{HeaderValue, header};
 use kube::{
     Client, Config,
     client::ClientBuilder,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 
 use super::observer::{Observer, ObserverLayer};
@@ -58,11 +58,44 @@ impl Connect {
     /// As [`Connect::config`].
     pub async fn client_of(&self, identity: &str, observer: Arc<dyn Observer>) -> anyhow::Result<Client> {
         let mut config = self.config().await?;
-        let agent = format!("pintle/{} ({identity})", env!("CARGO_PKG_VERSION"));
-        let agent = HeaderValue::from_str(&agent).context("the host's identity fits into no header")?;
-        config.headers.push((header::USER_AGENT, agent));
+        config.headers.push((header::USER_AGENT, agent("pintle", identity)?));
         let builder = ClientBuilder::try_from(config).context("cannot make a client of the cluster")?;
         Ok(builder.with_layer(&ObserverLayer(observer)).build())
+    }
+
+    /// A client for the console: its user agent tells what people do in it from what this process does by itself.
+    ///
+    /// # Errors
+    /// As [`Connect::config`].
+    pub async fn console_client(&self, identity: &str) -> anyhow::Result<Client> {
+        let mut config = self.config().await?;
+        config.headers.push((header::USER_AGENT, agent("pintle-console", identity)?));
+        Client::try_from(config).context("cannot make a client of the cluster")
+    }
+
+    /// A client for callers that bring their own token: it knows the cluster and its CA, and shows nothing of its own. The API server looks
+    /// at a client certificate before it looks at a token, so a token over any other connection would count for nothing.
+    ///
+    /// # Errors
+    /// As [`Connect::config`].
+    pub async fn client_of_nobody(&self, identity: &str) -> anyhow::Result<Client> {
+        let mut config = self.config().await?;
+        config.auth_info = AuthInfo::default();
+        config.headers.retain(|(name, _)| *name != header::AUTHORIZATION);
+        config.headers.push((header::USER_AGENT, agent("pintle-console", identity)?));
+        Client::try_from(config).context("cannot make a client of the cluster")
+    }
+
+    /// The name of the context, if the cluster is reached by a kubeconfig.
+    pub fn context_name(&self) -> Option<String> {
+        let current = || {
+            let file = match &self.kubeconfig {
+                Some(path) => Kubeconfig::read_from(path),
+                None => Kubeconfig::read(),
+            };
+            file.ok()?.current_context
+        };
+        self.context.clone().or_else(current)
     }
 
     /// A client of the cluster.
@@ -74,9 +107,53 @@ impl Connect {
     }
 }
 
+fn agent(name: &str, identity: &str) -> anyhow::Result<HeaderValue> {
+    let agent = format!("{name}/{} ({identity})", env!("CARGO_PKG_VERSION"));
+    HeaderValue::from_str(&agent).context("the identity of this process fits into no header")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_client_of_nobody_shows_no_token_and_keeps_the_way_to_the_cluster() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let file = serde_json::json!({
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {"token": "own-token"}}], "current-context": "here",
+        });
+        std::fs::write(&path, file.to_string()).unwrap();
+        let connect = Connect { kubeconfig: Some(path), context: None };
+        assert_eq!(connect.context_name().as_deref(), Some("here"));
+        let asked = tokio::spawn(async move {
+            let mut heads = Vec::new();
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = vec![0; 4096];
+                let read = stream.read(&mut head).await.unwrap();
+                heads.push(String::from_utf8_lossy(&head[..read]).to_lowercase());
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+                    .await
+                    .unwrap();
+            }
+            heads
+        });
+        for client in [connect.client().await.unwrap(), connect.client_of_nobody("me").await.unwrap()] {
+            let request = http::Request::get("/version").body(kube::client::Body::empty()).unwrap();
+            client.send(request).await.unwrap();
+        }
+        let heads = asked.await.unwrap();
+        assert!(heads[0].contains("own-token"), "{}", heads[0]);
+        assert!(!heads[1].contains("own-token") && !heads[1].contains("authorization"), "{}", heads[1]);
+        assert!(heads[1].contains("pintle-console/"), "{}", heads[1]);
+    }
 
     #[tokio::test]
     async fn the_client_retries_nothing_by_itself() {

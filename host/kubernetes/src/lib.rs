@@ -8,6 +8,7 @@ pub mod connect;
 mod discover;
 mod hold;
 pub mod observer;
+mod reading;
 mod reduced;
 
 use std::{sync::Arc, time::Duration};
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
+pub use reading::{Page, PageOf};
 pub use reduced::Reduced;
 
 /// How long one request may take. The API server itself gives up on a write after 34 s, but after more than ten seconds it is better to

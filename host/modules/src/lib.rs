@@ -6,6 +6,7 @@
 //! - [`Compilers`]: whose turn it is to be compiled, and what is not tried again. [`child`] is one compiler.
 //! - [`Budget`]: the memory that compilers and the calls of guests may take together. [`grants`]: how much of it a call is given.
 //!   [`memory_limit`]: how much the process has.
+//! - [`upload`]: from bytes to a Module.
 //! - [`Report`] and [`Owner`]: what a process gives to be told what happens, and to be asked.
 
 mod budget;
@@ -16,6 +17,7 @@ pub mod grants;
 mod loader;
 pub mod memory_limit;
 mod report;
+pub mod upload;
 
 pub use budget::{Budget, Purpose, Reservation, Standing, TooLarge};
 pub use compilers::{Compilers, Run, retry_after};

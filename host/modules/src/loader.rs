@@ -14,7 +14,7 @@ use tracing::debug;
 
 use crate::{
     budget::{Budget, Purpose},
-    compilers::Compilers,
+    compilers::{Compilers, Ticket},
     fetch::{self, Source},
     report::{Limit, Owner, Report},
 };
@@ -48,6 +48,13 @@ impl<'a> Order<'a> {
         })?;
         Ok(Self { module, digest, source: Source::of(&spec.source)?, is_used, owner })
     }
+}
+
+/// A module's turn to be compiled.
+struct Turn {
+    ticket: Ticket,
+    digest: Digest,
+    counted_for: String,
 }
 
 /// Gets Modules ready to be called. A process has one.
@@ -145,23 +152,8 @@ impl Loader {
                 Some(bytes) => bytes,
                 None => fetch::bytes(&self.cluster, order.source).await?,
             };
-            let (engine, counted_for) = (self.engine.clone(), order.owner.counted_for());
-            // Each Module has its own lane, so one that waits for much memory holds up no other. The compiler gets no more than was
-            // reserved.
-            let wanted = (compilers.data_bytes_of(bytes.len()) as u64).max(describe_bytes());
-            let reserved = wanted.min(self.budget.bytes_max());
-            let lane = format!("module {}", order.module);
-            let room = self.budget.reserve(&lane, Purpose::Compile, reserved).await?;
-            // The ticket is given back when its thread ends, because the compiler runs until then.
-            let (loaded, ticket) = self
-                .block(move || {
-                    let _room = room;
-                    let data_bytes_max = usize::try_from(reserved).unwrap_or(usize::MAX);
-                    let compile =
-                        |job: pintle_engine::Job<'_>| ticket.compile(&job, &counted_for, data_bytes_max);
-                    (engine.load_by(Compiler::Elsewhere(&compile), &bytes, Some(&digest)), ticket)
-                })
-                .await?;
+            let turn = Turn { ticket, digest, counted_for: order.owner.counted_for() };
+            let (loaded, ticket) = self.compile_in_turn(compilers, order.module, turn, bytes).await?;
             match loaded {
                 Err(_) if ticket.was_stopped() => {
                     debug!(module = order.module, "Compiled later: it takes long")
@@ -169,6 +161,69 @@ impl Loader {
                 loaded => return loaded,
             }
         }
+    }
+
+    /// Verifies and compiles bytes that are no Module yet, as those of a Module are: in turn with them, and within the same limits. `what`
+    /// names them where memory is reserved. The bytes stay in memory while they wait.
+    ///
+    /// # Errors
+    /// Why they are no module that may be compiled, or no guest.
+    pub async fn examine(&self, what: &str, bytes: Vec<u8>, counted_for: &str) -> Result<Module, Failure> {
+        let bytes: Arc<[u8]> = bytes.into();
+        let (engine, verified) = (self.engine.clone(), Arc::clone(&bytes));
+        let verified = self.block(move || engine.verify(&verified, None)).await?;
+        let digest = verified.map_err(|refused| {
+            if let Some(excess) = refused.excess {
+                self.report.limit_hit(counted_for, Limit::from(excess));
+            }
+            refused.failure
+        })?;
+        let Some(compilers) = &self.compilers else {
+            let engine = self.engine.clone();
+            return self.block(move || engine.load(&bytes, Some(&digest))).await?;
+        };
+        loop {
+            if let Some(known) = self.known(compilers, &digest) {
+                return known;
+            }
+            let ticket = compilers.want(digest, false);
+            ticket.begun().await;
+            if let Some(known) = self.known(compilers, &digest) {
+                return known;
+            }
+            let turn = Turn { ticket, digest, counted_for: counted_for.to_owned() };
+            let (loaded, ticket) = self.compile_in_turn(compilers, what, turn, Arc::clone(&bytes)).await?;
+            match loaded {
+                Err(_) if ticket.was_stopped() => debug!(what, "Compiled later: it takes long"),
+                loaded => return loaded,
+            }
+        }
+    }
+
+    /// Compiles bytes whose turn it is, and gives the ticket back when the compiler has ended.
+    async fn compile_in_turn<B: AsRef<[u8]> + Send + 'static>(
+        &self,
+        compilers: &Compilers,
+        what: &str,
+        turn: Turn,
+        bytes: B,
+    ) -> Result<(Result<Module, Failure>, Ticket), Failure> {
+        let Turn { ticket, digest, counted_for } = turn;
+        let engine = self.engine.clone();
+        // Each Module has its own lane, so one that waits for much memory holds up no other. The compiler gets no more than was
+        // reserved.
+        let wanted = (compilers.data_bytes_of(bytes.as_ref().len()) as u64).max(describe_bytes());
+        let reserved = wanted.min(self.budget.bytes_max());
+        let lane = format!("module {what}");
+        let room = self.budget.reserve(&lane, Purpose::Compile, reserved).await?;
+        // The ticket is given back when its thread ends, because the compiler runs until then.
+        self.block(move || {
+            let _room = room;
+            let data_bytes_max = usize::try_from(reserved).unwrap_or(usize::MAX);
+            let compile = |job: pintle_engine::Job<'_>| ticket.compile(&job, &counted_for, data_bytes_max);
+            (engine.load_by(Compiler::Elsewhere(&compile), bytes.as_ref(), Some(&digest)), ticket)
+        })
+        .await
     }
 
     /// What is known about a module without compiling it.

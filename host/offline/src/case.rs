@@ -292,6 +292,44 @@ pub fn judge(guest: &Guest, path: &Path, case: &Case, beside: &[Document]) -> an
     Ok(CaseResult { trapped, unchecked, is_recordable, ..compare(case, found, ready, message, problems) })
 }
 
+/// A case of what a guest is shown in a cluster: it expects what the guest answers to these objects now.
+///
+/// # Errors
+/// When the objects are not about one root.
+pub fn record(guest: &Guest, objects: Vec<Value>, now: &str) -> anyhow::Result<(Recording, CaseResult)> {
+    let path = Path::new("the recorded case");
+    let case = Case { objects, refusals: Vec::new(), now: Some(now.to_owned()), expect: None };
+    let found = judge(guest, path, &case, &[])?.found;
+    let expect: Expect = serde_json::from_value(serde_json::to_value(&found)?)?;
+    let case = Case { expect: Some(expect), ..case };
+    let result = judge(guest, path, &case, &[])?;
+    Ok((Recording { objects: case.objects, now: now.to_owned(), expect: found }, result))
+}
+
+/// A case as it is written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recording {
+    /// The root, what is observed, and the Reconciler.
+    pub objects: Vec<Value>,
+    /// The clock.
+    pub now: String,
+    /// The answer.
+    pub expect: Shown,
+}
+
+impl Recording {
+    /// Whether the case expects this answer, as `pintle render` prints it: children, status, conditions, patches and evictions.
+    pub fn expects(&self, answer: Option<&Value>) -> bool {
+        // Plain data: it can be written as JSON.
+        let expected = serde_json::to_value(&self.expect).unwrap_or_default();
+        let is_same = |key: &str| match answer.map(|answer| answer.get(key)) {
+            Some(value) => value == expected.get(key),
+            None => expected.get("failure").is_some(),
+        };
+        ["children", "stages", "status", "conditions", "patches", "evictions"].into_iter().all(is_same)
+    }
+}
+
 /// What is wrong with a case whose root has a status that its guest does not ask to see.
 fn unseen_status(setting: &Setting) -> Option<String> {
     let manifest = &setting.binding.manifest;

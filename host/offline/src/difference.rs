@@ -1,5 +1,6 @@
 //! Where two values differ, in few words.
 
+use pintle_core::plan::join;
 use serde_json::Value;
 
 /// The places where `after` differs from `before`: `spec.replicas: 3 -> 4`. At most `most` of them.
@@ -32,14 +33,6 @@ fn walk(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
         }
         (old, new) if old == new => {}
         (old, new) => found.push(format!("{path}: {} -> {}", short(old), short(new))),
-    }
-}
-
-fn join(path: &str, key: &str) -> String {
-    match (path.is_empty(), key.contains(['.', '/'])) {
-        (_, true) => format!("{path}[{key}]"),
-        (true, false) => key.to_owned(),
-        (false, false) => format!("{path}.{key}"),
     }
 }
 

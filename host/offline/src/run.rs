@@ -8,13 +8,13 @@ use std::{
 use jiff::Timestamp;
 use pintle_core::{
     Allowed, ApiError, Apply, Done, EvictionWrite, Outcome, Pass, RootMemory, Snapshot, Step, gate, object,
-    observed::status_conditions, reasons, request,
+    observed::status_conditions, plan, reasons, request,
 };
 use pintle_engine::{CallStats, Guest, Origin};
 use pintle_schema::fit::Kinds;
 use pintle_wit::{
     Condition, Event, Evictions, Failure, GuestCondition, Kind, Need, NeedAnswer, ObjectRef, Request,
-    Response, names,
+    Response,
 };
 use serde_json::{Map, Value, json};
 
@@ -83,9 +83,6 @@ pub struct Answered {
     pub needs: Vec<Need>,
 }
 
-/// What stands for the host's time in what is printed and expected.
-const TIME: &str = "<time>";
-
 /// Who says that there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
@@ -113,7 +110,7 @@ impl Blame {
 
 impl Answered {
     fn of(mut allowed: Allowed, root: &Value, needs: Vec<Need>) -> Self {
-        allowed.stamp(root, TIME);
+        allowed.stamp(root, plan::TIME);
         let patches = allowed
             .patches()
             .iter()
@@ -135,23 +132,8 @@ impl Answered {
 
     /// The children without what the host added: owner reference, labels and hash.
     pub fn plain_children(&self) -> Vec<Value> {
-        self.children.iter().map(plain).collect()
+        self.children.iter().map(plan::plain).collect()
     }
-}
-
-fn plain(child: &Value) -> Value {
-    let mut child = child.clone();
-    if let Some(metadata) = child.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("ownerReferences");
-        for key in ["labels", "annotations"] {
-            let Some(entries) = metadata.get_mut(key).and_then(Value::as_object_mut) else { continue };
-            entries.retain(|key, _| !names::is_ours(key));
-            if entries.is_empty() {
-                metadata.remove(key);
-            }
-        }
-    }
-    child
 }
 
 /// Whether an answer has only fields that its kinds have.

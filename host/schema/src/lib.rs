@@ -13,7 +13,6 @@ pub mod fit;
 pub mod generate;
 pub mod nearest;
 pub mod openapi;
-mod quantity;
 pub mod shape;
 pub mod strict;
 pub mod structural;

@@ -1,8 +1,9 @@
 //! Reads objects as the API server reads those whose types are its own: of built-in kinds, and the metadata of all.
 
+use pintle_core::quantity;
 use serde_json::{Map, Value, json};
 
-use crate::{quantity, shape::Shape};
+use crate::shape::Shape;
 
 /// An object as it was read.
 #[derive(Clone, Debug, PartialEq)]

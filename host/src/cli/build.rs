@@ -8,6 +8,7 @@ use std::{
 
 use clap::Args;
 use pintle_engine::Module;
+use pintle_modules::upload;
 use pintle_offline as offline;
 
 use super::{
@@ -86,7 +87,7 @@ impl Build {
         let module = engine
             .load(&component, None)
             .map_err(|failure| Problem::failed(format!("no host would load the module: {failure}")))?;
-        if let Err(failure) = module::supports(&module) {
+        if let Err(failure) = upload::supports(&module) {
             eprintln!("warning: a host of this version would not take the module: {failure}");
         }
         let name = module.name();

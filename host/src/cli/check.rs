@@ -10,6 +10,7 @@ use std::{
 use clap::Args;
 use pintle_core::{object, reasons};
 use pintle_engine::{CallStats, Engine, EngineConfig, Guest, Meter, Module};
+use pintle_modules::upload;
 use pintle_offline as offline;
 use pintle_offline::{
     case,
@@ -126,7 +127,7 @@ impl Check {
             Ok(modules) => modules,
             Err(failure) => return self.refuse(&failure),
         };
-        let supported = module::supports(&by_time);
+        let supported = upload::supports(&by_time);
         let crds = self.crds()?;
         let given = if self.filenames.is_empty() { Vec::new() } else { documents::read(&self.filenames)? };
         let (mut tried, mut views, mut view_cases) = (Vec::new(), Vec::new(), Vec::new());

@@ -20,7 +20,10 @@ use clap_complete::{
     engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
     env::{Bash, EnvCompleter, Fish, Powershell, Shells, Zsh},
 };
-use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+};
 use pintle_api::{Module, Reconciler, View};
 use pintle_kubernetes::connect::Connect;
 use serde::de::DeserializeOwned;
@@ -30,11 +33,12 @@ use super::{
     named::VIEW_PREFIX,
     output,
     problem::{CommandStatus, Problem},
+    seeing,
 };
 
 /// Print the script that completes commands in a shell
 ///
-/// Commands, flags and files complete, and so do the names of Reconcilers, Views and Modules in the cluster. The script calls this program
+/// Commands, flags and files complete, and so do the names of Reconcilers, Views, Modules and roots in the cluster. The script calls this program
 /// for each completion, by the name that the program has now. Nothing is printed where the cluster does not answer within 2 seconds.
 ///
 /// The script `kubectl` is for the plugin `kubectl pintle`. kubectl runs it if it is an executable file with the name
@@ -145,6 +149,15 @@ pub(super) fn modules() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| names::<Module>(current))
 }
 
+/// Completes the name of a Module, or a file.
+pub(super) fn modules_and_files() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut found = names::<Module>(current);
+        found.extend(PathCompleter::file().complete(current));
+        found
+    })
+}
+
 /// Completes the name of a Reconciler, or of a View behind `view/`.
 pub(super) fn named() -> ArgValueCompleter {
     ArgValueCompleter::new(reconcilers_and_views)
@@ -174,6 +187,44 @@ fn reconcilers_and_views(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(found, current)
 }
 
+/// Completes `KIND/NAME` of a root: a kind that a Reconciler is for, and then a name in the namespace that the words mean.
+pub(super) fn roots() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let Some(current) = current.to_str() else { return Vec::new() };
+        let kind = current.split_once('/').map(|(kind, _)| kind);
+        let namespace = value_of(&["-n", "--namespace"], std::env::args_os());
+        let found = ask(async |client| {
+            let found = tokio::time::timeout(PATIENCE, roots_of(&client, kind, namespace.as_deref())).await;
+            found.ok().flatten().unwrap_or_default()
+        });
+        candidates(found, current)
+    })
+}
+
+/// The kinds of roots, or the names of those of one; none where the cluster does not tell.
+async fn roots_of(client: &Client, kind: Option<&str>, namespace: Option<&str>) -> Option<Vec<String>> {
+    let reconcilers: Api<Reconciler> = Api::all(client.clone());
+    let reconcilers = reconcilers.list(&ListParams::default().limit(NAMES_MAX)).await.ok()?;
+    let mut kinds = reconcilers.items.into_iter().map(|reconciler| reconciler.spec.r#for);
+    let Some(text) = kind else {
+        return Some(kinds.map(|kind| format!("{}/", kind.kind.to_lowercase())).collect());
+    };
+    let kind = kinds.find(|kind| seeing::is_called(kind, &[], text))?;
+    let served = client.list_api_group_resources(&kind.api_version).await.ok()?;
+    let served = served.resources.into_iter().find(|one| one.kind == kind.kind && !one.name.contains('/'))?;
+    let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, &served.name);
+    let roots: Api<DynamicObject> = match served.namespaced {
+        true => {
+            let namespace = namespace.unwrap_or(client.default_namespace());
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+        false => Api::all_with(client.clone(), &resource),
+    };
+    let roots = roots.list_metadata(&ListParams::default().limit(NAMES_MAX)).await.ok()?;
+    Some(roots.items.iter().map(|root| format!("{text}/{}", root.name_any())).collect())
+}
+
 /// The names that begin in this way; none where the cluster cannot be asked.
 fn names<K>(current: &OsStr) -> Vec<CompletionCandidate>
 where
@@ -189,7 +240,7 @@ fn candidates(names: Vec<String>, current: &str) -> Vec<CompletionCandidate> {
 
 /// What the cluster of this command line says.
 fn ask(names: impl AsyncFnOnce(Client) -> Vec<String>) -> Vec<String> {
-    let connect = connect(std::env::args_os());
+    let connect = connect(std::env::args_os().collect::<Vec<_>>().into_iter());
     live::block_on(async { Ok(names(connect.client().await?).await) }).unwrap_or_default()
 }
 
@@ -205,22 +256,28 @@ where
     list.items.iter().map(ResourceExt::name_any).collect()
 }
 
-/// The cluster that the words of an unfinished command line mean. Nobody has parsed them.
-fn connect(words: impl Iterator<Item = OsString>) -> Connect {
-    let mut connect = Connect::default();
+/// The cluster that the words of an unfinished command line mean.
+fn connect(words: impl Iterator<Item = OsString> + Clone) -> Connect {
+    Connect {
+        kubeconfig: value_of(&["--kubeconfig"], words.clone()).map(Into::into),
+        context: value_of(&["--context"], words),
+    }
+}
+
+/// The last value of a flag among words that nobody has parsed.
+fn value_of(flags: &[&str], words: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut found = None;
     let mut words = words.map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {
         let (flag, value) = match word.split_once('=') {
             Some((flag, value)) => (flag, Some(value.to_owned())),
             None => (word.as_str(), None),
         };
-        match flag {
-            "--kubeconfig" => connect.kubeconfig = value.or_else(|| words.next()).map(Into::into),
-            "--context" => connect.context = value.or_else(|| words.next()),
-            _ => {}
+        if flags.contains(&flag) {
+            found = value.or_else(|| words.next());
         }
     }
-    connect
+    found
 }
 
 /// Writes candidates as kubectl and other programs read them: a line each, and what it is for behind a tab.
@@ -250,6 +307,9 @@ mod tests {
         assert_eq!(of(&["pintle", "swap", "--kubeconfig", "a", "--context=b", ""]), (some("a"), some("b")));
         assert_eq!(of(&["pintle", "swap", "--kubeconfig=a=b"]), (some("a=b"), None));
         assert_eq!(of(&["pintle", "swap", "--kubeconfig"]), (None, None));
+        let namespace = |words: &[&str]| value_of(&["-n", "--namespace"], words.iter().map(OsString::from));
+        assert_eq!(namespace(&["pintle", "inspect", "-n", "blog", "webserver/"]).as_deref(), Some("blog"));
+        assert_eq!(namespace(&["pintle", "inspect", "--namespace=blog", "-n"]), None);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::{
 
 use pintle_engine::{Engine, Guest, Module, Views};
 use pintle_offline::documents::{self, Document};
-use pintle_schema::config_schema;
 use pintle_wit::{Failure, Kind, reasons, views::ViewManifest};
 
 use super::problem::Problem;
@@ -37,17 +36,6 @@ pub(super) fn guest_of(module: &Module, path: &Path) -> Result<Guest, Problem> {
     })
 }
 
-/// Whether a host of this version takes a module.
-pub(super) fn supports(module: &Module) -> Result<(), Failure> {
-    if let Some(guest) = module.guest() {
-        config_schema::supports(guest.manifest())?;
-    }
-    if let Some(views) = module.views() {
-        config_schema::supports_views(views.manifest())?;
-    }
-    Ok(())
-}
-
 /// The views of a module, each in a line: `farmpods: farm.example.com/v1alpha FarmPod of v1 Pod, read-only`.
 pub(super) fn views(views: &Views) -> Vec<String> {
     views.manifest().views.iter().map(view).collect()
@@ -55,7 +43,11 @@ pub(super) fn views(views: &Views) -> Vec<String> {
 
 fn view(view: &ViewManifest) -> String {
     let verbs = if view.is_writable() { "writable" } else { "read-only" };
-    format!("{}: {} of {}, {verbs}", view.name, view.shown.kind(), view.backing)
+    let what = match &view.shown {
+        Some(shown) => shown.kind().to_string(),
+        None => "documents".to_owned(),
+    };
+    format!("{}: {what} of {}, {verbs}", view.name, view.backing)
 }
 
 /// The CRDs in `crd.yaml` beside a module, unless they are not wanted.

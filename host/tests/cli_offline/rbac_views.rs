@@ -112,7 +112,7 @@ fn what_cannot_be_served_has_no_rights_and_says_why() {
     };
     let rest = told(&spec(&json!({"serve": {"rest": {"path": "things"}}, "access": "ViewAndBacking"})));
     assert!(
-        rest.starts_with("error: View things is to be served as REST (spec.serve.rest), which no gateway"),
+        rest.starts_with("error: View things serves documents (spec.serve.rest), which are read and written"),
         "{rest}"
     );
     let missing = told(&spec(&json!({"view": "others"})));

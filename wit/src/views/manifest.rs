@@ -66,8 +66,29 @@ pub struct ViewManifest {
     /// What stands before the backing object's name in the name that is shown: `farm-`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
-    /// What is shown.
-    pub shown: Shown,
+    /// What is shown as an object of Kubernetes. Either this or `document`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Shown>,
+    /// What is shown as a document in plain JSON. Either this or `shown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<Document>,
+}
+
+/// A document that a view shows: fields of the guest, beside which the host puts the object's name, namespace, version and times
+/// ([`Document::OF_THE_HOST`]).
+///
+/// A field that the schema marks `readOnly` is shown and never written: what somebody writes there is left out before `store` is asked. One
+/// that it marks `writeOnly` is written and never shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Document {
+    /// The structural schema of the guest's fields.
+    pub schema: Value,
+    /// Where the fields of the document stand in the object of the backing kind, so that what is wrong with one is told with the same path
+    /// as through Kubernetes: `{"": "spec", "cacheTTL": "spec.cache.ttlSeconds"}`. The longest path counts; the empty one is all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub paths: BTreeMap<String, String>,
 }
 
 /// The kind of the objects that a view shows.
@@ -170,7 +191,32 @@ impl ViewManifest {
     /// A read-only view of this backing kind, which reads these fields.
     pub fn new(backing: Kind, reads: &[&str], shown: Shown) -> Self {
         let reads = reads.iter().map(|path| (*path).to_owned()).collect();
-        Self { backing, reads, shown, ..Self::default() }
+        Self { backing, reads, shown: Some(shown), ..Self::default() }
+    }
+
+    /// A read-only view that shows objects of this backing kind as documents, and reads these fields. `paths` says where the fields of a
+    /// document stand in the object: `[("", "spec")]`.
+    pub fn of_documents(backing: Kind, reads: &[&str], paths: &[(&str, &str)]) -> Self {
+        let reads = reads.iter().map(|path| (*path).to_owned()).collect();
+        let paths = paths.iter().map(|(own, backing)| ((*own).to_owned(), (*backing).to_owned())).collect();
+        let document = Document { paths, ..Document::default() };
+        Self { backing, reads, document: Some(document), ..Self::default() }
+    }
+
+    /// The schema of what is shown: of the object, or of the document.
+    pub fn schema(&self) -> Option<&Value> {
+        match (&self.shown, &self.document) {
+            (Some(shown), _) => Some(&shown.schema),
+            (None, document) => document.as_ref().map(|document| &document.schema),
+        }
+    }
+
+    /// The same, to be set.
+    pub fn schema_mut(&mut self) -> Option<&mut Value> {
+        match (&mut self.shown, &mut self.document) {
+            (Some(shown), _) => Some(&mut shown.schema),
+            (None, document) => document.as_mut().map(|document| &mut document.schema),
+        }
     }
 
     /// The same view, writable: `store` may set these fields of the backing kind.
@@ -247,7 +293,18 @@ impl ViewManifest {
             let message = format!("{} is no beginning of a name, of at most {most} bytes", cut(&self.prefix));
             return Err(invalid(message, &format!("{at}.prefix")));
         }
-        self.shown.check(&format!("{at}.shown"))
+        match (&self.shown, &self.document) {
+            (Some(shown), None) => shown.check(&format!("{at}.shown")),
+            (None, Some(document)) => document.check(&format!("{at}.document")),
+            (Some(_), Some(_)) => {
+                let message = "a view shows objects (shown) or documents (document), not both".to_owned();
+                Err(invalid(message, &format!("{at}.document")))
+            }
+            (None, None) => Err(invalid(
+                "a view shows objects (shown) or documents (document)".to_owned(),
+                &format!("{at}.shown"),
+            )),
+        }
     }
 }
 
@@ -264,6 +321,49 @@ fn distinct(paths: &[String], at: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+impl Document {
+    /// The fields of a document that are the host's.
+    pub const OF_THE_HOST: [&str; 5] =
+        ["name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp"];
+
+    /// Where a field of the document stands in the object of the backing kind. Items of lists and keys of maps go on as they are.
+    pub fn backing_path(&self, path: &str) -> String {
+        let rest_of = |own: &str| match path.strip_prefix(own)? {
+            rest if own.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']) => Some(rest),
+            _ => None,
+        };
+        let longest = self.paths.iter().filter_map(|(own, backing)| Some((own, backing, rest_of(own)?)));
+        match longest.max_by_key(|(own, ..)| own.len()) {
+            Some((_, backing, "")) => backing.clone(),
+            Some((_, backing, rest)) if rest.starts_with(['.', '[']) => format!("{backing}{rest}"),
+            Some((_, backing, rest)) => format!("{backing}.{rest}"),
+            None => path.to_owned(),
+        }
+    }
+
+    fn check(&self, at: &str) -> Result<(), Failure> {
+        if self.schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(invalid("the schema is that of an object".into(), &format!("{at}.schema")));
+        }
+        for name in Self::OF_THE_HOST {
+            if self.schema.pointer(&format!("/properties/{name}")).is_some() {
+                let message = format!("{name} is the host's");
+                return Err(invalid(message, &format!("{at}.schema.properties.{name}")));
+            }
+        }
+        at_most(limits::FIELDS, self.paths.len(), "paths", &format!("{at}.paths"))?;
+        let is_path = |path: &str| !path.is_empty() && path.split('.').all(|step| !step.is_empty());
+        for (own, backing) in &self.paths {
+            if !(own.is_empty() || is_path(own)) || !is_path(backing) {
+                let message = "a path is made of names with dots between them".to_owned();
+                let own: String = own.chars().take(80).collect();
+                return Err(invalid(message, &format!("{at}.paths.{own}")));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Shown {
@@ -314,14 +414,14 @@ mod tests {
                 backing: Kind::new("v1", "Pod"),
                 reads: vec!["spec.containers".into()],
                 prefix: "farm-".into(),
-                shown: Shown {
+                shown: Some(Shown {
                     api_version: "farm.example.com/v1alpha".into(),
                     kind: "FarmPod".into(),
                     plural: "farmpods".into(),
                     singular: "farmpod".into(),
                     schema: json!({"type": "object"}),
                     ..Shown::default()
-                },
+                }),
                 ..ViewManifest::default()
             }],
             ..ViewsManifest::default()
@@ -351,18 +451,67 @@ mod tests {
         let mut neighbours = farm();
         writes(&["spec.a", "spec.ab", "data"])(&mut neighbours.views[0]);
         assert_eq!(neighbours.check(), Ok(()));
+        let shown = |change: &dyn Fn(&mut Shown)| refused(&|view| change(view.shown.as_mut().unwrap()));
+        assert_eq!(shown(&|shown| shown.api_version = "v1".into()), invalid("views[0].shown.apiVersion"));
+        assert_eq!(shown(&|shown| shown.plural = "FarmPods".into()), invalid("views[0].shown.plural"));
+        assert_eq!(shown(&|shown| shown.schema = json!({})), invalid("views[0].shown.schema"));
         assert_eq!(
-            refused(&|view| view.shown.api_version = "v1".into()),
-            invalid("views[0].shown.apiVersion")
-        );
-        assert_eq!(refused(&|view| view.shown.plural = "FarmPods".into()), invalid("views[0].shown.plural"));
-        assert_eq!(refused(&|view| view.shown.schema = json!({})), invalid("views[0].shown.schema"));
-        assert_eq!(
-            refused(&|view| view.shown.columns = vec![Column::default()]),
+            shown(&|shown| shown.columns = vec![Column::default()]),
             invalid("views[0].shown.columns[0]")
         );
         let too_large = (reasons::MANIFEST_TOO_LARGE.to_owned(), "views[0].reads".to_owned());
         assert_eq!(refused(&|view| view.reads = vec!["spec".into(); 65]), too_large);
+    }
+
+    #[test]
+    fn a_view_shows_objects_or_documents_and_a_document_leaves_the_hosts_fields_alone() {
+        let check = |change: &dyn Fn(&mut ViewManifest)| {
+            let mut manifest = farm();
+            manifest.views[0].shown = None;
+            change(&mut manifest.views[0]);
+            manifest.check().map_err(|failure| failure.path.unwrap_or_default())
+        };
+        let document = |schema: Value| Some(Document { schema, ..Document::default() });
+        let plain = document(json!({"type": "object"}));
+        assert_eq!(check(&|view| view.document = plain.clone()), Ok(()));
+        assert_eq!(check(&|_| {}), Err("views[0].shown".to_owned()));
+        let both = |view: &mut ViewManifest| {
+            view.document = plain.clone();
+            view.shown = farm().views.remove(0).shown;
+        };
+        assert_eq!(check(&both), Err("views[0].document".to_owned()));
+        assert_eq!(
+            check(&|view| view.document = document(json!({}))),
+            Err("views[0].document.schema".to_owned())
+        );
+        let named = json!({"type": "object", "properties": {"namespace": {"type": "string"}}});
+        assert_eq!(
+            check(&|view| view.document = document(named.clone())),
+            Err("views[0].document.schema.properties.namespace".to_owned())
+        );
+        let pathless = |view: &mut ViewManifest| {
+            view.document = plain.clone();
+            view.document.as_mut().unwrap().paths = [("a".to_owned(), "spec..a".to_owned())].into();
+        };
+        assert_eq!(check(&pathless), Err("views[0].document.paths.a".to_owned()));
+    }
+
+    #[test]
+    fn a_field_of_a_document_is_told_with_the_path_that_kubernetes_has_for_it() {
+        let paths = [("", "spec"), ("cacheTTL", "spec.cache.ttlSeconds"), ("status", "status")];
+        let view = ViewManifest::of_documents(Kind::new("v1", "ConfigMap"), &["spec"], &paths);
+        let document = view.document.unwrap();
+        for (own, backing) in [
+            ("source.baseUrl", "spec.source.baseUrl"),
+            ("subDomains[1]", "spec.subDomains[1]"),
+            ("cacheTTL", "spec.cache.ttlSeconds"),
+            ("cacheTTLs", "spec.cacheTTLs"),
+            ("status.domains[0]", "status.domains[0]"),
+            ("", "spec"),
+        ] {
+            assert_eq!(document.backing_path(own), backing);
+        }
+        assert_eq!(Document::default().backing_path("spec.a"), "spec.a");
     }
 
     #[test]
@@ -376,7 +525,7 @@ mod tests {
 
     #[test]
     fn a_list_is_called_after_its_kind_unless_the_view_says_otherwise() {
-        let mut shown = farm().views.remove(0).shown;
+        let mut shown = farm().views.remove(0).shown.unwrap();
         assert_eq!(shown.list_kind(), "FarmPodList");
         shown.list_kind = Some("FarmPods".into());
         assert_eq!(shown.list_kind(), "FarmPods");

@@ -1,5 +1,6 @@
 //! Shows the main job on a real control plane. Every step is checked, and the demo fails if a step did not really happen.
 
+mod console;
 mod farm;
 
 use std::{
@@ -14,18 +15,20 @@ use anyhow::{Context, Result, bail, ensure};
 use pintle_testbed::ControlPlane;
 use roster::GUESTS;
 
+use console::Console;
+
 use crate::{cluster, painted, say};
 
 /// How long a step may take. The slowest, a Deployment's roll-out, takes a few seconds.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Shows the main job with this host and these guests. `workspace` is the folder with deploy/. With `exit`, everything ends after the last
-/// step, which is reached only if every step happened.
-pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool) -> Result<()> {
+/// step, which is reached only if every step happened. With `console`, the console is opened in the browser then.
+pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool, console: bool) -> Result<()> {
     let started = Instant::now();
     say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok");
     let plane = cluster::start()?;
-    let demo = Demo { plane: &plane, workspace: workspace.to_owned(), pintle: pintle.to_owned(), guests };
+    let demo = Demo::new(&plane, workspace, pintle, guests);
     let host = demo.install()?;
     demo.show()?;
     let gateway = demo.farm()?;
@@ -46,9 +49,14 @@ pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool) 
     );
     println!("    kubectl get modules,reconcilers,darkrooms,webservers,configmonitors");
     println!("    kubectl get views,llamas,farmpods");
+    println!("    pintle console");
     println!();
     println!("  The host's log: {}", host.log.display());
     println!("  The gateway's log: {}", gateway.log.display());
+    let console = if console { Some(demo.console(&[])?) } else { None };
+    if let Some(console) = &console {
+        println!("  The console: {}", console.url);
+    }
     println!("  Ctrl-C ends it all.");
     loop {
         thread::park();
@@ -59,15 +67,15 @@ fn folder(path: &Path) -> std::path::Display<'_> {
     path.parent().unwrap_or(path).display()
 }
 
-/// The running host or gateway.
-struct Server {
-    name: &'static str,
-    process: Child,
-    log: PathBuf,
+/// The running host, gateway or console.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) process: Child,
+    pub(crate) log: PathBuf,
 }
 
 impl Server {
-    fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let id = self.process.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status()?;
         let status = self.process.wait()?;
@@ -83,15 +91,22 @@ impl Drop for Server {
     }
 }
 
-struct Demo<'a> {
+/// A control plane, and what is shown on it.
+pub(crate) struct Demo<'a> {
     plane: &'a ControlPlane,
     workspace: PathBuf,
     pintle: PathBuf,
-    guests: PathBuf,
+    pub(crate) guests: PathBuf,
+}
+
+impl<'a> Demo<'a> {
+    pub(crate) fn new(plane: &'a ControlPlane, workspace: &Path, pintle: &Path, guests: PathBuf) -> Self {
+        Self { plane, workspace: workspace.to_owned(), pintle: pintle.to_owned(), guests }
+    }
 }
 
 impl Demo<'_> {
-    fn install(&self) -> Result<Server> {
+    pub(crate) fn install(&self) -> Result<Server> {
         say("installing: deploy/install.yaml, the guests' CRDs and roles");
         self.kubectl("apply --server-side -f deploy/install.yaml")?;
         // The Deployment's image is not built here. The host runs beside the control plane, with the same account and roles.
@@ -100,8 +115,24 @@ impl Demo<'_> {
         self.start("host", "pintle", &["operator", "--bind", "127.0.0.1:0"])
     }
 
+    /// Starts the console with the rights of the administrator.
+    pub(crate) fn console(&self, arguments: &[&str]) -> Result<Console> {
+        Console::start(self.plane, &self.pintle, arguments)
+    }
+
+    /// Pushes the modules, and applies the samples of the systems.
+    pub(crate) fn samples(&self) -> Result<()> {
+        for guest in GUESTS {
+            self.pintle(&["push", guest.module, &self.guest(guest.name), "--wait"])?;
+        }
+        self.kubectl("apply -f deploy/samples")?;
+        self.wait("all roots to be Ready", || {
+            self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample configmonitor/flakapp-config-monitor")
+        })
+    }
+
     /// Starts a server of Pintle with the rights of its account.
-    fn start(&self, name: &'static str, account: &str, arguments: &[&str]) -> Result<Server> {
+    pub(crate) fn start(&self, name: &'static str, account: &str, arguments: &[&str]) -> Result<Server> {
         say(format_args!("starting the {name} as system:serviceaccount:pintle-system:{account}"));
         let kubeconfig = self.plane.kubeconfig_for_service_account("pintle-system", account)?;
         let log = self.plane.directory().join("logs").join(format!("{account}.log"));
@@ -119,13 +150,7 @@ impl Demo<'_> {
 
     fn show(&self) -> Result<()> {
         say("pushing the modules; a Reconciler hangs each on its kind");
-        for guest in GUESTS {
-            self.pintle(&["push", guest.module, &self.guest(guest.name), "--wait"])?;
-        }
-        self.kubectl("apply -f deploy/samples")?;
-        self.wait("all roots to be Ready", || {
-            self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample configmonitor/flakapp-config-monitor")
-        })?;
+        self.samples()?;
         self.wait("the Reconcilers to say so", || {
             self.reads("get reconcilers -o jsonpath={.items[*].status.roots.ready}", "1 1 1")
         })?;
@@ -194,7 +219,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    fn wait(&self, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+    pub(crate) fn wait(&self, what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
         let started = Instant::now();
         while !done()? {
             if started.elapsed() > STEP_TIMEOUT {
@@ -208,19 +233,19 @@ impl Demo<'_> {
     }
 
     /// Runs kubectl as a person would, and shows the command and its output.
-    fn kubectl(&self, line: &str) -> Result<()> {
+    pub(crate) fn kubectl(&self, line: &str) -> Result<()> {
         println!("{}", painted("2", &format!("$ kubectl {}", pasted(line))));
         let status = self.command(line).status()?;
         ensure!(status.success(), "kubectl {line}: {status}");
         Ok(())
     }
 
-    fn quiet(&self, line: &str) -> Result<()> {
+    pub(crate) fn quiet(&self, line: &str) -> Result<()> {
         println!("{}", painted("2", &format!("$ kubectl {}", pasted(line))));
         self.output(line).map(|_| ())
     }
 
-    fn output(&self, line: &str) -> Result<String> {
+    pub(crate) fn output(&self, line: &str) -> Result<String> {
         let output = self.command(line).output()?;
         ensure!(
             output.status.success(),

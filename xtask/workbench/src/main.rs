@@ -5,6 +5,7 @@
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
 )]
 
+mod browser;
 mod cluster;
 mod demo;
 mod dependencies;
@@ -41,6 +42,33 @@ enum Command {
         /// End after the last step instead of staying up
         #[arg(long)]
         exit: bool,
+        /// Open the console in the browser after the last step
+        #[arg(long)]
+        console: bool,
+    },
+    /// Run the tests of the console in a browser
+    Browser {
+        /// The folder of the workspace
+        #[arg(long)]
+        workspace: PathBuf,
+        /// The built pintle
+        #[arg(long)]
+        pintle: PathBuf,
+        /// The folder of the built guests
+        #[arg(long)]
+        guests: PathBuf,
+        /// Chromium
+        #[arg(long)]
+        chromium: PathBuf,
+        /// Only the tests whose names fit this pattern
+        #[arg(long)]
+        grep: Option<String>,
+        /// Measure instead, without an operator
+        #[arg(long)]
+        bench: bool,
+        /// Take the pictures of docs/ instead
+        #[arg(long, conflicts_with = "bench")]
+        pictures: bool,
     },
     /// Check every package in the output of `cargo metadata`, which is read from standard input, against deny.toml
     Dependencies {
@@ -64,7 +92,17 @@ fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::ControlPlane => cluster::build(),
         Command::Cluster => cluster::run(),
-        Command::Demo { workspace, pintle, guests, exit } => demo::run(&workspace, &pintle, guests, exit),
+        Command::Demo { workspace, pintle, guests, exit, console } => {
+            demo::run(&workspace, &pintle, guests, exit, console)
+        }
+        Command::Browser { workspace, pintle, guests, chromium, grep, bench, pictures } => {
+            let what = match (bench, pictures) {
+                (true, _) => browser::What::Numbers,
+                (_, true) => browser::What::Pictures,
+                _ => browser::What::Tests { grep },
+            };
+            browser::run(&workspace, &pintle, guests, &chromium, what)
+        }
         Command::Dependencies { workspace } => dependencies::check(&workspace),
     }
 }

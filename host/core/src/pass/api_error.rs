@@ -103,7 +103,7 @@ impl ApiError {
     }
 
     /// One CamelCase word for a condition. A proxy's error page has no such reason.
-    pub(crate) fn reason_word(&self) -> String {
+    pub fn reason_word(&self) -> String {
         match self.code {
             _ if self.is_undeclared_field() => reasons::FIELD_UNDECLARED.into(),
             _ if is_word(&self.reason) => self.reason.clone(),

@@ -17,7 +17,8 @@ use crate::{gate::AllowedChild, observed::Observed};
 /// How many times a pass tries to write one child when the object of its name appears and disappears meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
 
-enum Decision {
+/// What is to be done about a child.
+pub(super) enum Decision {
     Keep,
     Create,
     Update(String),
@@ -149,7 +150,7 @@ impl Pass {
         due
     }
 
-    fn decide(&self, child: &AllowedChild) -> Decision {
+    pub(super) fn decide(&self, child: &AllowedChild) -> Decision {
         let live = self.live.get(&Key::from(child.reference()));
         if let Some(standing) = self.memory.refusals.against(child.reference(), child.desired()) {
             // A form that was refused for good is not sent again onto the same object. It may be accepted once that object has changed or

@@ -22,7 +22,7 @@ impl Pass {
     }
 
     /// Children of the root that the answer no longer has.
-    fn prunable(&self) -> Vec<ObjectRef> {
+    pub(super) fn prunable(&self) -> Vec<ObjectRef> {
         let wanted: Vec<Key> = self.wanted();
         self.live
             .iter()

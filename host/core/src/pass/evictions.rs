@@ -43,12 +43,12 @@ impl Evicted {
 }
 
 impl Pass {
-    fn evictions(&self) -> Option<&Evictions> {
+    pub(super) fn evictions(&self) -> Option<&Evictions> {
         self.answer.as_ref().filter(|_| self.failure.is_none())?.allowed.evictions()
     }
 
     /// The uids that the root's status names.
-    fn recorded_evictions(&self) -> Vec<String> {
+    pub(super) fn recorded_evictions(&self) -> Vec<String> {
         recorded::evicting(&self.root)
     }
 

@@ -25,7 +25,7 @@ impl Pass {
     }
 
     /// The finalizers that the root should have, if they differ from those that it has.
-    fn due_finalizers(&self) -> Option<BTreeSet<String>> {
+    pub(super) fn due_finalizers(&self) -> Option<BTreeSet<String>> {
         if object::is_deleting(&self.root) {
             // Kubernetes accepts no new finalizer here, and the last ones are removed when the work is done.
             return None;

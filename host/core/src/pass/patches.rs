@@ -54,7 +54,7 @@ impl Pass {
         recorded::patched(&self.root)
     }
 
-    fn wanted_patches(&self) -> &[AllowedPatch] {
+    pub(super) fn wanted_patches(&self) -> &[AllowedPatch] {
         self.answer.as_ref().map_or(&[], |answer| answer.allowed.patches())
     }
 
@@ -298,7 +298,7 @@ pub(super) fn entry_hash(live: &Value, manager: &str) -> [u8; 32] {
 }
 
 /// Whether a patch needs no write: the object shows what the patch sets, our entry covers it, and the entry has nothing else.
-fn is_as_wanted(patch: &AllowedPatch, live: &Value, manager: &str) -> bool {
+pub(super) fn is_as_wanted(patch: &AllowedPatch, live: &Value, manager: &str) -> bool {
     let mut sent = patch.object().clone();
     if let Some(metadata) = sent.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, _| !matches!(key.as_str(), "name" | "namespace"));

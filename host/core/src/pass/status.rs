@@ -241,7 +241,7 @@ impl Pass {
         self.last_guest_status()
     }
 
-    fn last_guest_status(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
+    pub(super) fn last_guest_status(&self) -> (Map<String, Value>, Vec<GuestCondition>) {
         let observed = self.root.get("status").map(status_conditions).unwrap_or_default();
         let guest = observed
             .into_iter()
@@ -336,7 +336,7 @@ impl Pass {
     }
 
     /// The same for the guest's fields only.
-    fn fields_differ(&self, fields: &Map<String, Value>) -> bool {
+    pub(super) fn fields_differ(&self, fields: &Map<String, Value>) -> bool {
         let mut entry = self.status_entry().and_then(|entry| entry.get("f:status")).cloned();
         if let Some(entry) = entry.as_mut().and_then(Value::as_object_mut) {
             entry.retain(|key, _| !HOST_STATUS.iter().any(|field| key.strip_prefix("f:") == Some(field)));

@@ -80,7 +80,9 @@ impl Rule {
 pub fn objects(views: &[Exposed], gateway: Service<'_>) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut api_services = BTreeMap::new();
-    for Exposed { view, access, served } in views {
+    // Documents are read and written with the caller's own token: nobody needs rights for them but those on the backing kind.
+    let of_objects = views.iter().filter(|exposed| !exposed.served.iter().any(Served::is_of_documents));
+    for Exposed { view, access, served } in of_objects {
         let own = format!("pintle-gateway-view-{view}");
         objects.push(cluster_role(&own, LABEL_AGGREGATE, &of_gateway(*access, served)));
         for (who, role, rules) in

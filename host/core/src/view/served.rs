@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use pintle_wit::{
     Failure, Kind,
-    views::{Column, ViewManifest},
+    views::{Column, Shown, ViewManifest},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,12 @@ pub struct Served {
     /// The fields of the backing kind that a write may set. None: the view is read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
+    /// The path of documents in plain JSON: `darkrooms`. Then there is no kind, and the plural is the path. Empty: objects are served.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rest: String,
+    /// Where the fields of a document stand in the backing object.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub paths: BTreeMap<String, String>,
 }
 
 /// A backing kind.
@@ -132,26 +138,44 @@ pub struct Lens {
 }
 
 impl Served {
-    /// What a guest declares, for a backing kind that the API server serves as `backing`.
+    /// What a guest declares, for a backing kind that the API server serves as `backing`. Documents have the name of their view, until
+    /// [`Self::at_path`] says where they are.
     pub fn of(manifest: &ViewManifest, backing: Backing, verbs: Vec<Verb>) -> Self {
-        let shown = &manifest.shown;
+        let of_documents = || Shown { plural: manifest.name.clone(), ..Shown::default() };
+        let shown = manifest.shown.clone().unwrap_or_else(of_documents);
+        let is_object = manifest.shown.is_some();
         Self {
-            api_version: shown.api_version.clone(),
-            kind: shown.kind.clone(),
-            plural: shown.plural.clone(),
-            singular: shown.singular.clone(),
-            list_kind: shown.list_kind(),
-            short_names: shown.short_names.clone(),
-            categories: shown.categories.clone(),
+            list_kind: if is_object { shown.list_kind() } else { String::new() },
+            api_version: shown.api_version,
+            kind: shown.kind,
+            plural: shown.plural,
+            singular: shown.singular,
+            short_names: shown.short_names,
+            categories: shown.categories,
             verbs,
-            columns: shown.columns.clone(),
-            schema: shown.schema.clone(),
+            columns: shown.columns,
+            schema: manifest.schema().cloned().unwrap_or_default(),
+            rest: if is_object { String::new() } else { manifest.name.clone() },
+            paths: manifest.document.as_ref().map(|document| document.paths.clone()).unwrap_or_default(),
             prefix: manifest.prefix.clone(),
             selector: manifest.selector.clone(),
             backing,
             reads: manifest.reads.clone(),
             writes: manifest.writes.clone(),
         }
+    }
+
+    /// The same documents, at this path.
+    #[must_use]
+    pub fn at_path(mut self, path: &str) -> Self {
+        self.plural = path.to_owned();
+        self.rest = path.to_owned();
+        self
+    }
+
+    /// Whether documents are served, and not objects.
+    pub fn is_of_documents(&self) -> bool {
+        !self.rest.is_empty()
     }
 
     /// The kind.
@@ -303,8 +327,6 @@ fn any_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 #[cfg(test)]
 mod tests {
-    use pintle_wit::views::Shown;
-
     use super::*;
 
     #[test]
@@ -349,6 +371,19 @@ mod tests {
             (refused.reason.as_str(), refused.path.as_deref()),
             (reasons::VERB_UNSUPPORTED, Some("spec.verbs"))
         );
+    }
+
+    #[test]
+    fn documents_are_named_by_their_path_and_have_no_kind() {
+        let manifest =
+            ViewManifest::of_documents(Kind::new("a/v1", "A"), &["spec"], &[("", "spec")]).writing(&["spec"]);
+        let served = Served::of(&manifest, Backing::default(), Verb::ALL.to_vec()).at_path("things");
+        assert!(served.is_of_documents() && served.is_writable());
+        assert_eq!(
+            (served.plural.as_str(), served.kind.as_str(), served.list_kind.as_str()),
+            ("things", "", "")
+        );
+        assert_eq!(served.paths[""], "spec");
     }
 
     #[test]

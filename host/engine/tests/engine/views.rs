@@ -34,7 +34,7 @@ fn a_module_that_serves_views_says_which_and_reconciles_nothing() {
     let views = module.views().unwrap();
     assert_eq!(views.digest(), module.digest());
     assert_eq!(views.manifest_text(), described());
-    assert_eq!(views.manifest().views[0].shown.plural, "things");
+    assert_eq!(views.manifest().views[0].shown.as_ref().unwrap().plural, "things");
     assert_eq!(views.describe(&CallLimits::default()).unwrap().0, described());
 }
 

@@ -7,11 +7,14 @@ use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
     reasons,
-    view::{Backing, Epoch, Served, Verb, rights, table::Columns},
+    view::{Backing, Epoch, Served, Verb, document::may_be_served, rights, table::Columns},
 };
 use pintle_engine::{Module, Views};
 use pintle_schema::structural::Structural;
-use pintle_wit::{Condition, ConditionStatus, Failure, Kind, views::ViewManifest};
+use pintle_wit::{
+    Condition, ConditionStatus, Failure, Kind,
+    views::{Shown, ViewManifest},
+};
 use serde_json::Value;
 
 use crate::show::InForce;
@@ -101,11 +104,6 @@ pub(crate) fn decide(world: &World, name: &str, now: Timestamp) -> Decision {
     if view.spec.suspend {
         let failure =
             Failure::terminal(reasons::SUSPENDED, "spec.suspend is set: every request is answered with 503");
-        return rests(world, view, before, failure, now);
-    }
-    if view.spec.serve.aggregated.is_none() {
-        let failure = Failure::terminal(reasons::SPEC_INVALID, "this gateway serves aggregated APIs alone")
-            .at("spec.serve.rest");
         return rests(world, view, before, failure, now);
     }
     match candidate(world, view) {
@@ -245,6 +243,8 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
             return Err(Failure::transient(reasons::MODULE_LOADING, message).at("spec.config"));
         }
     }
+    let path = spec.serve.rest.as_ref().map(|rest| rest.path.as_str());
+    may_be_served(path, manifest, spec.access)?;
     let verbs = Verb::of_view(&spec.verbs, manifest)?;
     rights::may_be_shown(&manifest.backing, manifest.is_writable())?;
     is_group_free(world, manifest)?;
@@ -267,6 +267,10 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
         }
     };
     let served = Served::of(manifest, backing, verbs);
+    let served = match path {
+        Some(path) => served.at_path(path),
+        None => served,
+    };
     is_first(world, view, &served)?;
     match world.shown.get(&(views.digest().to_string(), spec.view.clone())) {
         Some(outcome) => outcome.clone()?,
@@ -280,11 +284,11 @@ fn candidate(world: &World, view: &View) -> Result<Candidate, Failure> {
 
 /// Whether what a view shows can be evaluated. It may take long, since the schema comes from a guest; the answer is the same for ever.
 pub(crate) fn can_be_shown(manifest: &ViewManifest) -> Result<(), Failure> {
-    let shown = &manifest.shown;
     let invalid = |message: String| Failure::terminal(reasons::VIEW_INVALID, message).at("spec.view");
-    Structural::compile(&shown.schema)
+    Structural::compile(manifest.schema().unwrap_or(&Value::Null))
         .map_err(|error| invalid(format!("the schema cannot be evaluated: {error}")))?;
-    Columns::new(&shown.columns).map_err(|bad| invalid(format!("column {}: {}", bad.index, bad.message)))?;
+    let columns = manifest.shown.as_ref().map(|shown| shown.columns.as_slice()).unwrap_or_default();
+    Columns::new(columns).map_err(|bad| invalid(format!("column {}: {}", bad.index, bad.message)))?;
     Ok(())
 }
 
@@ -318,9 +322,10 @@ fn loaded_views(world: &World, spec: &ViewSpec) -> Result<Views, Failure> {
 /// Nobody else serves the group, and the backing kind is the API server's own.
 fn is_group_free(world: &World, manifest: &ViewManifest) -> Result<(), Failure> {
     let is_ours = |service: &ApiService| service.service.as_ref() == Some(&world.own);
-    let (shown, backing) = (manifest.shown.kind(), &manifest.backing);
-    if let Some((name, taken)) =
-        world.services.iter().find(|(_, service)| service.group == shown.group() && !is_ours(service))
+    let (shown, backing) = (manifest.shown.as_ref().map(Shown::kind), &manifest.backing);
+    if let Some(shown) = shown
+        && let Some((name, taken)) =
+            world.services.iter().find(|(_, service)| service.group == shown.group() && !is_ours(service))
     {
         let by = match &taken.service {
             Some((namespace, service)) => format!("Service {namespace}/{service}"),
@@ -354,10 +359,17 @@ fn is_first(world: &World, view: &View, served: &Served) -> Result<(), Failure> 
     });
     for other in older {
         let Some(theirs) = other.status.as_ref().and_then(|status| status.served.as_ref()) else { continue };
-        if theirs.group() != served.group() || theirs.plural != served.plural {
+        if theirs.is_of_documents() != served.is_of_documents()
+            || theirs.group() != served.group()
+            || theirs.plural != served.plural
+        {
             continue;
         }
         let name = other.metadata.name.as_deref().unwrap_or_default();
+        if served.is_of_documents() {
+            let message = format!("View {name} is older and serves /{} already", served.rest);
+            return Err(Failure::terminal(reasons::RESOURCE_TAKEN, message).at("spec.serve.rest.path"));
+        }
         if theirs.version() == served.version() {
             let message = format!(
                 "View {name} is older and serves {} {} already",
@@ -405,8 +417,17 @@ fn all_conditions(
         .find(|condition| condition.r#type == READY && condition.status == ConditionStatus::True)
     {
         ready.reason = reasons::SERVING.into();
-        ready.message =
-            format!("{} {} is served over {}", served.qualified(), served.version(), served.backing.kind());
+        ready.message = match served.is_of_documents() {
+            true => format!("/{} is served over {}", served.rest, served.backing.kind()),
+            false => {
+                format!(
+                    "{} {} is served over {}",
+                    served.qualified(),
+                    served.version(),
+                    served.backing.kind()
+                )
+            }
+        };
     }
     if !served.api_version.is_empty() {
         let (status, reason, message) = registered(world, view, served);

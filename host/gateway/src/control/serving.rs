@@ -138,4 +138,16 @@ mod tests {
         assert_eq!(second.served(None)[0].kind, "Alpaca");
         assert!(!Arc::ptr_eq(&second, &table.renewed(Vec::new())));
     }
+
+    #[test]
+    fn documents_are_found_by_their_path_and_are_no_part_of_discovery() {
+        let mut table = Table::default();
+        let (view, mut documents) = serving("");
+        documents.served.api_version.clear();
+        documents.served = documents.served.at_path("darkrooms");
+        let directory = table.renewed(vec![(view, documents)]);
+        assert!(directory.served(None).is_empty());
+        assert_eq!(directory.documents("darkrooms").unwrap().lens.served.rest, "darkrooms");
+        assert_eq!((directory.documents("llamas").is_none(), directory.all_documents().count()), (true, 1));
+    }
 }

@@ -224,8 +224,10 @@ impl Judged {
         }
         let current =
             store.current.as_ref().map(|current| backing(subject, current, "store.current")).transpose()?;
-        let kind = view.manifest.shown.kind();
-        let mut written = of_kind(&store.object, &kind, "store.object")?;
+        let mut written = match &view.manifest.shown {
+            Some(shown) => of_kind(&store.object, &shown.kind(), "store.object")?,
+            None => store.object.clone(),
+        };
         // What the gateway does before a guest is asked.
         view.shown.default(&mut written);
         if let Err(cause) = view.fits(&written) {

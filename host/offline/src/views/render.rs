@@ -9,7 +9,7 @@ use pintle_wit::{
     Failure,
     views::{ShowItem, ViewManifest},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     laws::{Functions, Unanswered},
@@ -41,7 +41,11 @@ pub fn rendered(
             ShowItem::Failure(failure) => (Map::new(), Some(failure)),
         };
         let mut object = view.whole(object, &fields);
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let of_host = match view.is_of_documents() {
+            true => Some(&mut object),
+            false => object.get_mut("metadata"),
+        };
+        if let Some(metadata) = of_host.and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
         Rendered { object, failure }
@@ -60,16 +64,18 @@ pub fn table(
     wide: bool,
     now: Timestamp,
 ) -> Result<Vec<Vec<String>>, String> {
-    let columns = Columns::new(&manifest.shown.columns)
+    let columns = manifest.shown.as_ref().map(|shown| shown.columns.as_slice()).unwrap_or_default();
+    let columns = Columns::new(columns)
         .map_err(|bad| format!("column {} of view {}: {}", bad.index + 1, manifest.name, bad.message))?;
     let reasons: Vec<Option<String>> =
         rendered.iter().map(|one| one.failure.as_ref().map(ToString::to_string)).collect();
-    let rows: Vec<Row<'_>> = rendered
+    let objects: Vec<Value> = rendered.iter().map(|one| as_object(manifest, &one.object)).collect();
+    let rows: Vec<Row<'_>> = objects
         .iter()
         .zip(&reasons)
-        .map(|(one, reason)| match reason {
-            Some(reason) => Row::Failed(&one.object, reason),
-            None => Row::Shown(&one.object),
+        .map(|(object, reason)| match reason {
+            Some(reason) => Row::Failed(object, reason),
+            None => Row::Shown(object),
         })
         .collect();
     let table = columns.list(MetaVersion::V1, Include::None, Map::new(), &rows, now);
@@ -86,7 +92,7 @@ pub fn table(
         lines.push(line(&mut cells.iter().map(text)));
     }
     let namespaces: Vec<String> =
-        rendered.iter().map(|one| text(&one.object["metadata"]["namespace"])).collect();
+        objects.iter().map(|object| text(&object["metadata"]["namespace"])).collect();
     if namespaces.windows(2).any(|pair| pair.first() != pair.last()) {
         let head = std::iter::once("NAMESPACE".to_owned());
         for (line, namespace) in lines.iter_mut().zip(head.chain(namespaces)) {
@@ -94,6 +100,14 @@ pub fn table(
         }
     }
     Ok(lines)
+}
+
+/// What is shown as a row is made of: a document has its metadata among its fields.
+fn as_object(manifest: &ViewManifest, shown: &Value) -> Value {
+    match manifest.document {
+        None => shown.clone(),
+        Some(_) => json!({"metadata": shown}),
+    }
 }
 
 /// A cell as kubectl prints it: nothing for null.
@@ -107,14 +121,12 @@ fn text(cell: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::views::laws::Shown;
     use pintle_wit::{
         Kind,
         views::{Column, ColumnType, Shown as ShownKind},
     };
-    use serde_json::json;
-
-    use super::*;
-    use crate::views::laws::Shown;
 
     /// Shows the size of the data.
     struct Sizes;

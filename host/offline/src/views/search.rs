@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use pintle_core::view::document::shape::take_read_only;
 use pintle_schema::{
     generate::{self, Values},
     shape::Shape,
@@ -189,10 +190,16 @@ fn writes<'a>(
     view: &'a View<'_>,
     current: impl Strategy<Value = Option<Value>> + 'a,
 ) -> impl Strategy<Value = (Value, Option<Value>)> + 'a {
-    let fields = Values::of_whole_objects(Shape::new(&Value::Null, &view.manifest.shown.schema));
+    let fields = Values::of_whole_objects(Shape::new(&Value::Null, &view.lens.served.schema));
     let whole = (generate::metadata(true), fields, current).prop_map(|(metadata, fields, current)| {
+        let mut fields = fields;
+        if view.is_of_documents() {
+            take_read_only(&mut fields, &view.lens.served.schema);
+        }
         let mut fields: Map<String, Value> = fields.as_object().cloned().unwrap_or_default();
-        fields.remove("status");
+        if !view.is_of_documents() {
+            fields.remove("status");
+        }
         let mut written = match &current {
             Some(current) => view.whole(current, &fields),
             None => view.whole(&serde_json::json!({"metadata": metadata}), &fields),

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, time::Duration};
 
-use pintle_core::{reasons, request};
+use pintle_core::reasons;
 use pintle_engine::{CallError, CallLimits, CallStats, Origin, Views};
 use pintle_schema::config_schema::{self, ConfigSchema};
 use pintle_wit::{
@@ -130,10 +130,12 @@ impl Functions for Subject<'_> {
     }
 
     fn store(&self, written: &Value, current: Option<&Value>) -> Result<Map<String, Value>, Unanswered> {
+        let object =
+            self.view.asked(written).map_err(|failure| Unanswered { blame: Blame::Gate, failure })?;
         let request = text(&StoreRequest {
             view: self.view.manifest.name.clone(),
             config: self.config.clone(),
-            object: request::project(written),
+            object,
             current: current.map(|current| self.view.seen(current)),
             ..StoreRequest::default()
         });

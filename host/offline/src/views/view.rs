@@ -1,11 +1,18 @@
 //! A view with the schemas of its kinds.
 
 use pintle_core::{
-    object, reasons,
-    view::{Access, Backing, Cut, Epoch, Lens, Served, Verb, write::Refusal},
+    object, reasons, request,
+    view::{
+        Access, Backing, Cut, Epoch, Lens, Served, Verb,
+        document::shape::{Written, take_read_only},
+        write::Refusal,
+    },
 };
 use pintle_schema::{builtin, openapi::CrdVersion, shape::Shape, structural::Structural};
-use pintle_wit::{Cause, Failure, views::ViewManifest};
+use pintle_wit::{
+    Cause, Failure,
+    views::{self as wit, ViewManifest},
+};
 use serde_json::{Map, Value, json};
 
 use super::fields;
@@ -56,7 +63,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// When a schema is none.
     pub fn new(manifest: &'a ViewManifest, crds: &[Document]) -> Result<Self, Failure> {
-        let shown = structural(&manifest.shown.schema, "the schema of the view")?;
+        let shown = structural(manifest.schema().unwrap_or(&Value::Null), "the schema of the view")?;
         let backing = BackingKind::of(manifest, crds)?;
         let kind = &manifest.backing;
         let backing_of_lens = Backing {
@@ -139,11 +146,34 @@ impl View<'_> {
     /// # Errors
     /// The first thing that is wrong with it, by its field.
     pub(super) fn fits(&self, object: &Value) -> Result<(), Cause> {
+        let mut object = object.clone();
+        if self.is_of_documents() {
+            without_host_fields(&mut object);
+        }
         if let Some(field) = self.shown.prune(&mut object.clone()).into_iter().next() {
             let message = "the schema has no such field".to_owned();
             return Err(Cause { field, message, ..Cause::default() });
         }
-        self.shown.validate(object, None).into_iter().next().map_or(Ok(()), Err)
+        self.shown.validate(&object, None).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Whether the view shows documents, and not objects.
+    pub fn is_of_documents(&self) -> bool {
+        self.lens.served.is_of_documents()
+    }
+
+    /// What somebody writes, as the guest is asked to store it.
+    ///
+    /// # Errors
+    /// When it is no document.
+    pub(super) fn asked(&self, written: &Value) -> Result<Value, Failure> {
+        if !self.is_of_documents() {
+            return Ok(request::project(written));
+        }
+        let document = Written::read(written.clone(), &self.lens.served.schema);
+        document
+            .map(|document| document.fields)
+            .map_err(|refusal| Failure::terminal(reasons::INVALID, refusal.details))
     }
 
     /// An object of the backing kind as its guest sees it.
@@ -156,8 +186,12 @@ impl View<'_> {
         let none = Map::new();
         let metadata = backing.get("metadata").and_then(Value::as_object).unwrap_or(&none);
         let mut whole = fields.clone();
-        whole.insert("apiVersion".into(), self.manifest.shown.api_version.as_str().into());
-        whole.insert("kind".into(), self.manifest.shown.kind.as_str().into());
+        if self.is_of_documents() {
+            whole.extend(self.lens.document_head(&self.cut.of(backing)));
+            return Value::Object(whole);
+        }
+        whole.insert("apiVersion".into(), self.lens.served.api_version.as_str().into());
+        whole.insert("kind".into(), self.lens.served.kind.as_str().into());
         whole.insert("metadata".into(), self.lens.shown_metadata(metadata).into());
         Value::Object(whole)
     }
@@ -172,12 +206,19 @@ impl View<'_> {
         current: Option<&Value>,
         stored: &Map<String, Value>,
     ) -> Result<Value, Refusal> {
+        let metadata = match (self.is_of_documents(), current) {
+            (false, _) => written.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default(),
+            // A document changes nothing of the metadata.
+            (true, Some(current)) => self.lens.shown_metadata(&self.cut.of(current).metadata),
+            (true, None) => {
+                let named = ["name", "namespace"].into_iter();
+                named.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect()
+            }
+        };
         let mut object = match current {
-            None => self.lens.create(written, stored)?.body,
+            None => self.lens.create(&json!({"metadata": metadata}), stored)?.body,
             Some(current) => {
-                let none = Map::new();
-                let metadata = written.get("metadata").and_then(Value::as_object).unwrap_or(&none);
-                let write = self.lens.update(&self.cut.of(current), metadata, Some(stored))?;
+                let write = self.lens.update(&self.cut.of(current), &metadata, Some(stored))?;
                 let mut object = current.clone();
                 json_patch::merge(&mut object, &write.body);
                 object
@@ -202,12 +243,24 @@ impl View<'_> {
     pub(super) fn comparable(&self, object: &Value) -> Value {
         let mut object = object.clone();
         self.shown.default(&mut object);
-        fields::without_write_only(&mut object, &self.manifest.shown.schema);
+        fields::without_write_only(&mut object, &self.lens.served.schema);
+        if self.is_of_documents() {
+            without_host_fields(&mut object);
+            take_read_only(&mut object, &self.lens.served.schema);
+            return fields::normal(&object);
+        }
         without_host_parts(&mut object);
         if let Some(fields) = object.as_object_mut() {
             fields.remove("status");
         }
         fields::normal(&object)
+    }
+}
+
+/// Takes out of a document what is the host's.
+fn without_host_fields(document: &mut Value) {
+    if let Some(fields) = document.as_object_mut() {
+        fields.retain(|name, _| !wit::Document::OF_THE_HOST.contains(&name.as_str()));
     }
 }
 

@@ -101,6 +101,11 @@ pub trait Backend {
     /// This moment.
     fn mark(&self) -> Mark;
 
+    /// How much later than a step says what it expects may come. None where time is simulated: what a step says is proved there.
+    fn slack(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The host's mutating calls since a moment; `None` if this backend does not count them.
     ///
     /// # Errors

@@ -318,14 +318,17 @@ impl<'a, B: Backend> Runner<'a, B> {
     }
 
     async fn wait_for(&self, step: &ScenarioStep, uids: &[Option<String>]) -> Result<(), Vec<String>> {
-        let within = self.patience.map_or(step.within, |patience| patience.max(step.within));
+        let within =
+            self.patience.map_or(step.within, |patience| patience.max(step.within)) + self.backend.slack();
         let until = self.backend.mark().0 + within;
         loop {
+            // The last look begins after the deadline: what a look that took long has found may be as old as the look.
+            let is_late = self.backend.mark().0 >= until;
             let unmet = self.unmet(step, uids).await;
             if unmet.is_empty() {
                 return Ok(());
             }
-            if self.backend.mark().0 >= until {
+            if is_late {
                 return Err([vec![format!("not within {within:?}:")], unmet].concat());
             }
             self.backend.advance(LOOK_EVERY).await;

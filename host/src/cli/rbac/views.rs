@@ -137,14 +137,15 @@ fn read(document: &Document) -> Result<ViewSpec, Failure> {
     serde_json::from_value(spec).map_err(|error| invalid(error.to_string()).at("spec"))
 }
 
+/// Whether there are rights for a View.
 fn is_aggregated(name: &str, serve: &Serve) -> Result<(), Problem> {
     match (&serve.aggregated, &serve.rest) {
         (Some(_), _) => Ok(()),
         (None, Some(_)) => Err(Problem::failed(format!(
-            "View {name} is to be served as REST (spec.serve.rest), which no gateway of this version does: there are no rights \
-             for it"
+            "View {name} serves documents (spec.serve.rest), which are read and written with the caller's own rights: there are no \
+             rights to give to the gateway"
         ))
-        .hint("make a View that has: serve: {aggregated: {}}")),
+        .hint("who is to use it needs rights on the backing kind, as for kubectl")),
         (None, None) => Err(Problem::failed(format!("View {name}: spec.serve: aggregated is missing"))),
     }
 }

@@ -66,7 +66,12 @@ pub(super) fn render(
         })?;
         for one in &rendered {
             if let Some(failure) = &one.failure {
-                eprintln!("error: {} cannot be shown: {failure}", object::reference(&one.object));
+                let which = match one.object.get("name").and_then(Value::as_str) {
+                    // A document, which has no kind.
+                    Some(name) if manifest.document.is_some() => format!("{} {name}", manifest.name),
+                    _ => object::reference(&one.object).to_string(),
+                };
+                eprintln!("error: {which} cannot be shown: {failure}");
                 status = CommandStatus::Failed;
             }
         }

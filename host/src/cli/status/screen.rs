@@ -325,6 +325,9 @@ fn views(seen: &Seen, what: What, next: &mut Next) -> Table {
         let active = status.and_then(|status| status.active.as_ref());
         let served = status.and_then(|status| status.served.as_ref());
         let resource = served.map(|served| {
+            if served.is_of_documents() {
+                return format!("/{}", served.rest);
+            }
             let group = served.api_version.split('/').next().unwrap_or_default();
             format!("{}.{group}", served.plural)
         });

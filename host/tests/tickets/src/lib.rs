@@ -67,8 +67,8 @@ mod tests {
             (&first.backing, &first.selector, &first.prefix),
             (&second.backing, &second.selector, &second.prefix)
         );
-        assert_eq!(first.shown.plural, second.shown.plural);
-        let effort = &second.shown.schema["properties"]["spec"]["properties"]["effort"];
+        assert_eq!(first.shown.as_ref().unwrap().plural, second.shown.as_ref().unwrap().plural);
+        let effort = &second.schema().unwrap()["properties"]["spec"]["properties"]["effort"];
         assert_eq!(effort["default"], json!({"hours": 1, "minutes": 0}));
     }
 }

@@ -54,7 +54,7 @@ impl View for Ticket {
             Column::new("Title", ColumnType::String, ".spec.title"),
             Column::new("Hours", ColumnType::Integer, ".spec.effort.hours"),
         ];
-        ViewManifest { shown: Shown { columns, ..manifest.shown }, ..manifest }
+        ViewManifest { shown: manifest.shown.map(|shown| Shown { columns, ..shown }), ..manifest }
     }
 
     fn show(record: Record, _: &NoConfig) -> Result<Self, Failure> {

@@ -34,8 +34,8 @@ impl Demo<'_> {
         self.pintle(&["push", "farm-0.1.0", &self.guest("farm"), "--wait"])?;
         self.kubectl("apply -f deploy/samples/farm/views.yaml")?;
         self.wait("the Views to be served", || {
-            Ok(self.is("wait --for=condition=Ready --timeout=1s views --all")?
-                && self.is("wait --for=condition=Registered --timeout=1s views --all")?)
+            Ok(self.is("wait --for=condition=Ready --timeout=1s view/llamas view/farmpods")?
+                && self.is("wait --for=condition=Registered --timeout=1s view/llamas view/farmpods")?)
         })?;
         self.wait("the API server to reach them", || {
             Ok(self.is("wait --for=condition=Available --timeout=1s apiservice/v1alpha.farm.example.com")?

@@ -91,16 +91,35 @@ fn a_gateway_that_is_still_loading_says_nothing_of_what_others_have_put_into_for
 }
 
 #[test]
-fn a_suspended_view_and_one_for_another_door_answer_nothing_and_say_why() {
-    for (spec, reason) in [
-        (json!({"suspend": true}), reasons::SUSPENDED),
-        (json!({"serve": {"aggregated": null, "rest": {"path": "llamas"}}}), reasons::SPEC_INVALID),
-    ] {
-        let decision = decide(&world(vec![view(json!({"spec": spec, "status": status()}))]), "llamas", NOW);
-        let said = decision.status.unwrap();
-        assert!(seen(&said).contains(&(STALLED, "True", reason)), "{:?}", seen(&said));
-        assert!(decision.serving.unwrap().closed.is_some());
-    }
+fn a_suspended_view_answers_nothing_and_says_why() {
+    let suspended = view(json!({"spec": {"suspend": true}, "status": status()}));
+    let decision = decide(&world(vec![suspended]), "llamas", NOW);
+    let said = decision.status.unwrap();
+    assert!(seen(&said).contains(&(STALLED, "True", reasons::SUSPENDED)), "{:?}", seen(&said));
+    assert!(decision.serving.unwrap().closed.is_some());
+}
+
+#[test]
+fn of_two_views_at_one_path_the_older_has_it_and_a_resource_of_that_name_is_something_else() {
+    let documents = || served().at_path("llamas");
+    let older = |served: Served| {
+        view(
+            json!({"metadata": {"name": "first", "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": {"served": served}}),
+        )
+    };
+    let refused = |other: Served| {
+        let mine = view(json!({"spec": {"serve": {"aggregated": null, "rest": {"path": "llamas"}}}}));
+        let world = world(vec![older(other), mine.clone()]);
+        is_first(&world, &mine, &documents())
+            .err()
+            .map(|failure| (failure.reason, failure.path.unwrap_or_default()))
+    };
+    assert_eq!(
+        refused(documents()),
+        Some((reasons::RESOURCE_TAKEN.to_owned(), "spec.serve.rest.path".to_owned()))
+    );
+    assert_eq!(refused(documents().at_path("others")), None);
+    assert_eq!(refused(served()), None);
 }
 
 #[test]
@@ -185,8 +204,9 @@ fn a_view_says_whether_the_api_server_sends_requests() {
 fn a_view_whose_schema_or_columns_cannot_be_evaluated_says_which() {
     let said = |schema: Value, path: &str| {
         let mut manifest = manifest("store.example.com/v1", "Record", &[]);
-        manifest.shown.schema = schema;
-        manifest.shown.columns = vec![Column::new("Weight", ColumnType::Number, path)];
+        let shown = manifest.shown.as_mut().unwrap();
+        shown.schema = schema;
+        shown.columns = vec![Column::new("Weight", ColumnType::Number, path)];
         can_be_shown(&manifest).map_err(|refused| (refused.reason, refused.message))
     };
     assert_eq!(said(json!({"type": "object"}), ".spec.weight"), Ok(()));

@@ -217,3 +217,64 @@ fn a_guest_that_refuses_to_store_what_it_shows_does_not_keep_it() {
     assert_eq!(broken.law, Law::Kept);
     assert!(broken.message.contains("no llama weighs that"), "{}", broken.message);
 }
+
+/// A view of Records as documents: a weight, a key that is written and never shown, and what is shown and never written.
+fn documents() -> ViewManifest {
+    let backing = Kind::new("store.example.com/v1", "Record");
+    let mut manifest =
+        ViewManifest::of_documents(backing, &["spec"], &[("", "spec")]).writing(&["spec.weight", "spec.key"]);
+    manifest.name = "records".into();
+    *manifest.schema_mut().unwrap() = json!({"type": "object", "properties": {
+        "weight": {"type": "number", "default": 1},
+        "key": {"type": "string", "nullable": true, "writeOnly": true},
+        "seen": {"type": "boolean", "readOnly": true},
+    }});
+    manifest
+}
+
+fn locked() -> Value {
+    let mut record = record(json!(3));
+    record["spec"]["key"] = json!("secret");
+    record
+}
+
+fn of_documents<Store>(store: Store) -> (Result<(), Law>, Result<Write, Law>)
+where
+    Store: Fn(&Value, Option<&Value>) -> Stored,
+{
+    let manifest = documents();
+    let view = View::new(&manifest, &[]).unwrap();
+    let show = |objects: &[Value]| {
+        let show = |object: &Value| item(json!({"weight": object["spec"]["weight"], "seen": true}));
+        objects.iter().map(show).collect()
+    };
+    let store = |written: &Value, current: Option<&Value>| store(&view.asked(written).unwrap(), current);
+    let guest = Guest { show, store };
+    let shown = json!({"weight": 3, "seen": true});
+    let is_kept = kept(&view, &guest, &locked(), shown.as_object().unwrap());
+    let document = json!({"name": "dolly", "weight": 7, "key": null, "seen": false});
+    let is_written = written(&view, &guest, &document, Some(&locked()));
+    (is_kept.map_err(|broken| broken.law), is_written.map_err(|broken| broken.law))
+}
+
+#[test]
+fn a_view_of_documents_keeps_the_laws_if_a_key_that_is_left_out_stays() {
+    let weight = |written: &Value| {
+        assert!(written.get("seen").is_none() && written.get("name").is_none(), "{written}");
+        written["weight"].clone()
+    };
+    let honest = |written: &Value, current: Option<&Value>| {
+        let key = match written.get("key") {
+            Some(key) => key.clone(),
+            None => current.map(|current| current["spec"]["key"].clone()).unwrap_or_default(),
+        };
+        Ok(json!({"spec": {"weight": weight(written), "key": key}}))
+    };
+    assert_eq!(of_documents(honest), (Ok(()), Ok(Write::Stored)));
+    let forgetful = |written: &Value, _: Option<&Value>| {
+        Ok(json!({"spec": {"weight": weight(written), "key": written.get("key").cloned()}}))
+    };
+    assert_eq!(of_documents(forgetful).0, Err(Law::Kept));
+    let deaf = |_: &Value, _: Option<&Value>| Ok(json!({"spec": {"weight": 3, "key": "secret"}}));
+    assert_eq!(of_documents(deaf).1, Err(Law::Written));
+}

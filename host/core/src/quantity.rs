@@ -1,7 +1,7 @@
 //! Quantities in the form in which the API server returns them: `0.5` as `500m`, `1024Mi` as `1Gi`.
 
 /// The canonical form of a quantity. A text that is not a quantity stays as it is.
-pub(crate) fn canonical(text: &str) -> String {
+pub fn canonical(text: &str) -> String {
     let end =
         text.find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != '-' && letter != '+');
     let (number, suffix) = text.split_at(end.unwrap_or(text.len()));

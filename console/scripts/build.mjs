@@ -1,0 +1,169 @@
+// Builds the pages into dist/, and the list of its files that the host embeds. With --check it writes nothing, and fails when what is
+// committed is not what the sources make. With --watch it builds anew whenever a source changes: `pintle console --assets console/dist`.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants } from 'node:zlib';
+import * as esbuild from 'esbuild';
+
+const console_ = dirname(dirname(fileURLToPath(import.meta.url)));
+const dist = join(console_, 'dist');
+const list = join(dirname(console_), 'host/console/src/assets/generated.rs');
+
+/** The most that a first visit may load before it shows anything, without the editor: bytes of brotli. */
+const FIRST_LOAD_MAX = 60 * 1024;
+
+const TYPES = {
+  css: 'text/css; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+  txt: 'text/plain; charset=utf-8',
+};
+
+/** What esbuild is asked for. Everything but the page itself has its hash in its name, and may be kept for ever. */
+const options = {
+  absWorkingDir: console_,
+  entryPoints: { main: 'src/main.tsx', theme: 'src/theme.ts', worker: 'src/worker.ts', style: 'src/style.css' },
+  outdir: 'dist/assets',
+  entryNames: '[name]-[hash]',
+  chunkNames: '[name]-[hash]',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  target: 'es2022',
+  minify: true,
+  legalComments: 'none',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  metafile: true,
+  write: false,
+  loader: { '.svg': 'file' },
+};
+
+/** The name of the file that an entry became. */
+function made(result, entry) {
+  const found = Object.entries(result.metafile.outputs).find(([, output]) => output.entryPoint === entry);
+  if (!found) throw new Error(`esbuild made nothing of ${entry}`);
+  return relative('dist', found[0]);
+}
+
+/** The files of dist/, by their path in it. */
+function files(result) {
+  const found = new Map(result.outputFiles.map((file) => [relative(dist, file.path), Buffer.from(file.contents)]));
+  const page = readFileSync(join(console_, 'src/index.html'), 'utf8').replaceAll(/\{\{([\w./]+)\}\}/g, (_, entry) => `/console/${made(result, entry)}`);
+  // A browser that reads the page asks for all of it at once, and not for what each file imports when it has the file.
+  const ahead = [...imported(result, ['src/main.tsx'])].slice(1).map((path) => `    <link rel="modulepreload" href="/console/${relative('dist', path)}" />\n`);
+  found.set('index.html', Buffer.from(page.replace('  </head>', `${ahead.join('')}  </head>`)));
+  found.set('LICENSES.txt', Buffer.from(licences(result)));
+  return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** The licences of what is in the bundle: each asks to be named beside the code. */
+function licences(result) {
+  const packages = new Set();
+  for (const input of Object.keys(result.metafile.inputs)) {
+    const name = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1];
+    if (name) packages.add(name);
+  }
+  return [...packages].sort().map((name) => {
+    const folder = join(console_, 'node_modules', name);
+    const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find((file) => /^licen[cs]e/i.test(file));
+    return `${name} ${version} (${license})\n\n${file ? readFileSync(join(folder, file), 'utf8').trim() : ''}\n`;
+  }).join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+/** A file as browsers that know brotli get it; none where that is no smaller. */
+function compressed(bytes) {
+  const small = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
+  return small.length < bytes.length ? small : undefined;
+}
+
+/** The list of the files, as the host reads it. */
+function rust(all) {
+  const assets = [...all].filter(([path]) => !path.endsWith('.br')).map(([path, bytes]) => {
+    const type = TYPES[path.split('.').pop()];
+    if (!type) throw new Error(`nobody knows the type of ${path}`);
+    const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+    const include = (path) => `include_bytes!("../../../../console/dist/${path}")`;
+    const brotli = all.has(`${path}.br`) ? `Some(${include(`${path}.br`)})` : 'None';
+    return `    Asset {
+        path: "${path}",
+        content_type: "${type}",
+        etag: "\\"${hash}\\"",
+        immutable: ${path.startsWith('assets/')},
+        plain: ${include(path)},
+        brotli: ${brotli},
+    },\n`;
+  });
+  return `//! The files of console/dist. Written by \`npm run build\` in console/; do not edit.
+
+use super::Asset;
+
+pub(super) const ASSETS: &[Asset] = &[\n${assets.join('')}];\n`;
+}
+
+/** The files of these entries, and whatever they import at once. */
+function imported(result, entries) {
+  const needed = new Set(entries.map((entry) => `dist/${made(result, entry)}`));
+  for (const file of needed) {
+    for (const { path, kind } of result.metafile.outputs[file].imports) if (kind === 'import-statement') needed.add(path);
+  }
+  return needed;
+}
+
+/** What a first visit loads: the page, what it names, and whatever these import at once. */
+function firstLoad(result, all) {
+  const needed = imported(result, ['src/main.tsx', 'src/theme.ts', 'src/style.css']);
+  const size = (path) => (all.get(`${path}.br`) ?? all.get(path)).length;
+  return ['index.html', ...[...needed].map((path) => relative('dist', path))].reduce((sum, path) => sum + size(path), 0);
+}
+
+function put(all) {
+  rmSync(dist, { recursive: true, force: true });
+  for (const [path, bytes] of all) {
+    mkdirSync(dirname(join(dist, path)), { recursive: true });
+    writeFileSync(join(dist, path), bytes);
+  }
+  mkdirSync(dirname(list), { recursive: true });
+  writeFileSync(list, rust(all));
+}
+
+/** The files of dist/ that are not as they should be. */
+function stale(all) {
+  const there = existsSync(dist) ? readdirSync(dist, { recursive: true, withFileTypes: true }) : [];
+  const found = there.filter((file) => file.isFile()).map((file) => relative(dist, join(file.parentPath ?? file.path, file.name)));
+  const differ = [...all].filter(([path, bytes]) => !existsSync(join(dist, path)) || !readFileSync(join(dist, path)).equals(bytes));
+  const wrong = [...differ.map(([path]) => path), ...found.filter((path) => !all.has(path))].map((path) => `console/dist/${path}`);
+  if (!existsSync(list) || readFileSync(list, 'utf8') !== rust(all)) wrong.push(relative(dirname(console_), list));
+  return wrong;
+}
+
+function finish(result, isCheck) {
+  const plain = files(result);
+  const all = new Map(plain);
+  for (const [path, bytes] of plain) {
+    const small = compressed(bytes);
+    if (small) all.set(`${path}.br`, small);
+  }
+  const size = firstLoad(result, all);
+  if (size > FIRST_LOAD_MAX) throw new Error(`a first visit loads ${size} bytes; it may load ${FIRST_LOAD_MAX}`);
+  if (!isCheck) return put(all), console.log(`console/dist: a first visit loads ${size} bytes`);
+  const wrong = stale(all);
+  if (wrong.length > 0) throw new Error(`stale: ${wrong.join(', ')}; run: cargo xtask console`);
+}
+
+const flags = new Set(process.argv.slice(2));
+try {
+  if (flags.has('--watch')) {
+    const again = { name: 'again', setup: (build) => build.onEnd((result) => result.errors.length > 0 || finish(result, false)) };
+    await (await esbuild.context({ ...options, plugins: [again] })).watch();
+  } else {
+    finish(await esbuild.build(options), flags.has('--check'));
+  }
+} catch (error) {
+  console.error(`error: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,284 @@
+// Draws the fields of a form, each by its widget.
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Json } from '../api/generated';
+import type { JsonSchema } from '../lib/kubernetes';
+import { Button, IconButton } from '../ui/button';
+import { Chips } from '../ui/chips';
+import { Combo } from '../ui/combo';
+import { Field, FieldError } from '../ui/field';
+import { type Option, Radios, Select, Switch, TextInput } from '../ui/inputs';
+import { YamlEditor } from '../ui/yaml';
+import type { Look } from './layout';
+import { type FieldNode, fieldOf, shown } from './model';
+import { isEqual, isObject, isSame } from './path';
+import type { Form } from './use-form';
+
+/** The most entries of a list or a map that are drawn. */
+const MOST_ENTRIES = 200;
+
+/** Stands in place of the entries that are not drawn, and of the button that adds one, which would not be seen either. */
+function MoreEntries({ count }: { count: number }) {
+  return <p class="muted small">The other {(count - MOST_ENTRIES).toLocaleString('en')} stand in the YAML, where more can be added.</p>;
+}
+
+/** The most choices that stand side by side. */
+const MOST_RADIOS = 3;
+
+interface FieldProps {
+  form: Form;
+  node: FieldNode;
+  look?: Look | undefined;
+}
+
+/** One field, with whatever is in it. */
+export function FieldView(props: FieldProps) {
+  switch (props.node.widget) {
+    case 'group': return <GroupField {...props} />;
+    case 'switch': return <SwitchField {...props} />;
+    case 'list': return <ListField {...props} />;
+    case 'map': return <MapField {...props} />;
+    case 'choice': return <ChoiceField {...props} />;
+    case 'yaml': return <YamlField {...props} />;
+    default: return <LineField {...props} />;
+  }
+}
+
+/** What a number's text means: the number, or the text itself, which is then wrong and stays visible. */
+export function numberOf(text: string): number | string {
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text.trim()) ? Number(text) : text;
+}
+
+/** A help that says no more than the label is none. */
+function helpOf(help: string, label: string): string | undefined {
+  return help === '' || help.replace(/\.$/, '').toLowerCase() === label.toLowerCase() ? undefined : help;
+}
+
+const lookOf = ({ node, look }: FieldProps) => ({
+  label: look?.label ?? node.label,
+  help: helpOf(look?.help ?? node.help, look?.label ?? node.label),
+  placeholder: look?.placeholder ?? node.placeholder,
+  required: node.required || (look?.required ?? false),
+});
+
+/** What a group of inputs says of itself when it is wrong as a whole, and where that is said. */
+const invalid = (id: string, error: string | undefined) => (error === undefined ? {} : { 'aria-invalid': true, 'aria-describedby': id });
+
+/** A field of one line: a text, a number, either, or several texts as chips. */
+function LineField(props: FieldProps) {
+  const { form, node, look } = props;
+  const { label, help, placeholder, required } = lookOf(props);
+  const { path, widget } = node;
+  const value = form.at(path);
+  const text = shown(value) ?? '';
+  const blur = () => form.blur(path);
+  const input = () => {
+    if (widget === 'chips') {
+      const chips = Array.isArray(value) ? value.map(String) : [];
+      const faults = form.faultsIn(path);
+      return <Chips value={chips} placeholder={placeholder} onChange={(next) => form.set(path, next)} onBlur={blur} wrong={(_, at) => faults.find((fault) => isSame(fault.path, [...path, at]))?.message} />;
+    }
+    if (look?.known) return <Combo value={text} options={look.known} placeholder={placeholder} onInput={(next) => form.set(path, next)} onBlur={blur} />;
+    if (look?.secret) return <SecretInput value={text} onInput={(next) => form.set(path, next)} onBlur={blur} />;
+    const take = widget === 'number' || widget === 'int-or-string' ? (next: string) => form.set(path, next === '' ? undefined : numberOf(next)) : (next: string) => form.set(path, next);
+    return <TextInput value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} />;
+  };
+  return <Field label={label} help={help} required={required} error={form.error(path, widget === 'chips')}>{input()}</Field>;
+}
+
+/** A text that is not shown as it is typed, unless somebody wants to see it. */
+function SecretInput({ value, onInput, onBlur }: { value: string; onInput: (value: string) => void; onBlur: () => void }) {
+  const [isShown, show] = useState(false);
+  return (
+    <span class="secret">
+      <TextInput type={isShown ? 'text' : 'password'} autocomplete="new-password" value={value} onInput={onInput} onBlur={onBlur} />
+      <IconButton icon="eye" label={isShown ? 'Hide what is typed' : 'Show what is typed'} pressed={isShown} onClick={() => show(!isShown)} />
+    </span>
+  );
+}
+
+/** One of the values of an enum. What holds without a choice is marked, and written only when it is chosen. */
+function ChoiceField(props: FieldProps) {
+  const { form, node, look } = props;
+  const { label, help, required } = lookOf(props);
+  const { path, schema } = node;
+  const options: readonly Option[] = look?.options ?? (schema.enum ?? []).map((value) => ({ value: String(value), label: String(value) }));
+  const fallback = shown(schema.default);
+  const value = shown(form.at(path)) ?? fallback ?? '';
+  const choose = (next: string) => {
+    form.set(path, next);
+    form.blur(path);
+  };
+  if (options.length <= MOST_RADIOS && (required || fallback !== undefined)) {
+    return <Field group label={label} help={help} required={required} error={form.error(path)}><Radios value={value} options={options} onChange={choose} /></Field>;
+  }
+  const none = { value: '', label: required ? 'Choose one' : 'Not set' };
+  return <Field label={label} help={help} required={required} error={form.error(path)}><Select value={value} options={fallback === undefined ? [none, ...options] : options} onChange={choose} onBlur={() => form.blur(path)} /></Field>;
+}
+
+function SwitchField(props: FieldProps) {
+  const { form, node } = props;
+  const { label, help } = lookOf(props);
+  const { path, schema } = node;
+  const id = useId();
+  const error = form.error(path);
+  const describedBy = [help ? `${id}-help` : '', error ? id : ''].filter(Boolean).join(' ') || undefined;
+  return (
+    <div class="field">
+      <Switch checked={(form.at(path) ?? schema.default) === true} describedBy={describedBy} onChange={(on) => {
+        form.set(path, on);
+        form.blur(path);
+      }}>{label}</Switch>
+      {help && <span class="help" id={`${id}-help`}>{help}</span>}
+      <FieldError id={id}>{error}</FieldError>
+    </div>
+  );
+}
+
+/** Fields that belong together. */
+function GroupField(props: FieldProps) {
+  const { form, node } = props;
+  const { label, help } = lookOf(props);
+  const id = useId();
+  const error = form.error(node.path);
+  return (
+    <fieldset class="form-group" {...invalid(id, error)}>
+      <legend>{label}</legend>
+      {help && <p class="help">{help}</p>}
+      <FieldError id={id}>{error}</FieldError>
+      {node.fields.map((field) => <FieldView key={field.key} form={form} node={field} />)}
+    </fieldset>
+  );
+}
+
+/** What a new entry of a list begins as. */
+function blank({ type, default: fallback, 'x-kubernetes-int-or-string': either }: JsonSchema): Json {
+  if (fallback !== undefined) return fallback;
+  return type === 'object' && !either ? {} : '';
+}
+
+/** A list of objects, or of numbers and choices: each entry can be taken away, and one more added. */
+function ListField(props: FieldProps) {
+  const { form, node } = props;
+  const { label, help, required } = lookOf(props);
+  const { path, schema } = node;
+  const value = form.at(path);
+  const list: readonly unknown[] = Array.isArray(value) ? value : [];
+  const items = schema.items ?? {};
+  const box = useRef<HTMLFieldSetElement>(null);
+  const added = useRef(false);
+  useEffect(() => {
+    if (!added.current) return;
+    added.current = false;
+    const rows = box.current?.querySelectorAll(':scope > .repeat > .repeat-row');
+    rows?.[rows.length - 1]?.querySelector<HTMLElement>('input, select')?.focus();
+  }, [list.length]);
+  const id = useId();
+  const error = form.error(path);
+  return (
+    <fieldset class={list.length > 0 ? 'form-group' : 'field'} ref={box} {...invalid(id, error)}>
+      <legend>{label}{required && <span class="need" aria-hidden="true"> *</span>}</legend>
+      {help && <p class="help">{help}</p>}
+      <FieldError id={id}>{error}</FieldError>
+      {list.length > 0 && <div class="repeat">
+        {list.slice(0, MOST_ENTRIES).map((_, at) => {
+          const item = fieldOf(String(at), items, [...path, at], true, path.length);
+          return (
+            <div class="repeat-row" key={at}>
+              <FieldView form={form} node={{ ...item, label: `${label} ${at + 1}`, help: '' }} />
+              <IconButton icon="trash" label={`Remove ${label} ${at + 1}`} onClick={() => form.set(path, list.filter((_, index) => index !== at))} />
+            </div>
+          );
+        })}
+      </div>}
+      {list.length > MOST_ENTRIES ? <MoreEntries count={list.length} /> : <div>
+        <Button small icon="plus" onClick={() => {
+          added.current = true;
+          form.set(path, [...list, blank(items)]);
+        }}>Add</Button>
+      </div>}
+    </fieldset>
+  );
+}
+
+/** Keys and their values. A key that is being typed is no key yet, so that rows do not jump. */
+function MapField(props: FieldProps) {
+  const { form, node } = props;
+  const { label, help, required } = lookOf(props);
+  const { path, schema } = node;
+  const value = form.at(path);
+  const inner = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
+  const isNumber = inner.type === 'integer' || inner.type === 'number';
+  const [rows, setRows] = useState<[string, string][]>(() => rowsOf(value));
+  const asMap = (rows: readonly [string, string][]) => Object.fromEntries(rows.filter(([key]) => key !== '').map(([key, text]) => [key, isNumber ? numberOf(text) : text]));
+  // What came from elsewhere, such as the YAML, replaces the rows.
+  const held = isObject(value) ? value : {};
+  useEffect(() => {
+    if (!isEqual(asMap(rows), held)) setRows(rowsOf(value));
+  }, [value]);
+  const put = (next: [string, string][]) => {
+    setRows(next);
+    const map = asMap(next);
+    form.set(path, Object.keys(map).length === 0 ? undefined : map);
+  };
+  const change = (at: number, part: 0 | 1, text: string) => put(rows.map((row, index) => (index !== at ? row : part === 0 ? [text, row[1]] : [row[0], text])));
+  const id = useId();
+  const error = form.error(path, true);
+  return (
+    <fieldset class="field" {...invalid(id, error)}>
+      <legend>{label}{required && <span class="need" aria-hidden="true">*</span>}</legend>
+      <div class="stack tight">
+        {rows.slice(0, MOST_ENTRIES).map(([key, text], at) => (
+          <div class="pair" key={at}>
+            <TextInput label={`${label}: key ${at + 1}`} placeholder="key" value={key} onInput={(text) => change(at, 0, text)} onBlur={() => form.blur(path)} />
+            <TextInput label={`${label}: value of ${key || `key ${at + 1}`}`} placeholder="value" value={text} onInput={(text) => change(at, 1, text)} onBlur={() => form.blur(path)} />
+            <IconButton icon="trash" label={`Remove ${key || `key ${at + 1}`}`} onClick={() => put(rows.filter((_, index) => index !== at))} />
+          </div>
+        ))}
+        {rows.length > MOST_ENTRIES ? <MoreEntries count={rows.length} /> : <div><Button small icon="plus" onClick={() => setRows([...rows, ['', '']])}>Add</Button></div>}
+      </div>
+      <FieldError id={id}>{error}</FieldError>
+      {help && <span class="help">{help}</span>}
+    </fieldset>
+  );
+}
+
+function rowsOf(value: unknown): [string, string][] {
+  return isObject(value) ? Object.entries(value).map(([key, inner]) => [key, shown(inner) ?? '']) : [];
+}
+
+/** Whatever no other widget can show. */
+function YamlField(props: FieldProps) {
+  const { form, node } = props;
+  const { label, help, required } = lookOf(props);
+  const { path } = node;
+  const value = form.at(path);
+  const [text, setText] = useState<string | undefined>(undefined);
+  const [wrong, setWrong] = useState<{ line: number; message: string }[]>([]);
+  const known = useRef<unknown>(undefined);
+  useEffect(() => {
+    if (text !== undefined && isEqual(known.current, value)) return;
+    known.current = value;
+    void import('../editor/yaml').then(({ print }) => setText(print(value)));
+  }, [value]);
+  const type = (next: string) => {
+    setText(next);
+    void import('../editor/yaml').then(({ read }) => {
+      const { value, problems } = read(next);
+      setWrong(problems);
+      form.unreadable(path, problems.length > 0 ? 'cannot be read as YAML' : undefined);
+      if (problems.length > 0) return;
+      known.current = value ?? undefined;
+      form.set(path, value ?? undefined);
+    });
+  };
+  const id = useId();
+  const error = form.error(path, true);
+  return (
+    <fieldset class="field" {...invalid(id, error)}>
+      <legend>{label}{required && <span class="need" aria-hidden="true">*</span>}</legend>
+      {text !== undefined && <YamlEditor label={label} schema={node.schema} value={text} problems={wrong} onInput={type} onBlur={() => form.blur(path)} />}
+      <FieldError id={id}>{error}</FieldError>
+      {help && <span class="help">{help}</span>}
+    </fieldset>
+  );
+}

@@ -1,0 +1,115 @@
+// What a form is made of, told from a kind's schema: pure, without a browser.
+import type { JsonSchema } from '../lib/kubernetes';
+import type { Path } from './path';
+
+/** How a value is edited. */
+export type Widget = 'text' | 'number' | 'choice' | 'switch' | 'chips' | 'list' | 'map' | 'group' | 'int-or-string' | 'yaml';
+
+export interface FieldNode {
+  path: Path;
+  key: string;
+  label: string;
+  help: string;
+  widget: Widget;
+  schema: JsonSchema;
+  required: boolean;
+  /** What stands there when nothing is given, for a placeholder. It is never written. */
+  placeholder: string | undefined;
+  /** The members of a group. */
+  fields: FieldNode[];
+}
+
+/** Deeper schemas are edited as YAML: a form so deep helps nobody. */
+const DEEPEST = 6;
+
+const SMALL_WORDS = new Map([['url', 'URL'], ['id', 'ID'], ['ttl', 'TTL'], ['ip', 'IP'], ['tls', 'TLS'], ['dns', 'DNS'], ['http', 'HTTP'], ['uri', 'URI'], ['cpu', 'CPU']]);
+
+/** The words of a key: nodePort is "Node port", baseUrl "Base URL". */
+export function labelOf(key: string): string {
+  const words = key.replace(/([a-z0-9])([A-Z])/g, '$1 $2').replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2').replace(/[-_]+/g, ' ').trim().split(/\s+/);
+  return words.map((word, at) => SMALL_WORDS.get(word.toLowerCase()) ?? (at === 0 ? word.charAt(0).toUpperCase() + word.slice(1) : /^[A-Z]{2,}$/.test(word) ? word : word.toLowerCase())).join(' ');
+}
+
+/** A value as it stands in a placeholder. */
+export function shown(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+}
+
+const isScalar = ({ type, 'x-kubernetes-int-or-string': either }: JsonSchema): boolean => type === 'string' || type === 'number' || type === 'integer' || either === true;
+
+/** How values of a schema are edited. */
+export function widgetOf(schema: JsonSchema, depth: number): Widget {
+  if (schema['x-kubernetes-int-or-string']) return 'int-or-string';
+  if (depth > DEEPEST || (schema['x-kubernetes-preserve-unknown-fields'] && !schema.properties)) return 'yaml';
+  if (schema.enum?.every((value) => typeof value === 'string')) return 'choice';
+  switch (schema.type) {
+    case 'string': return 'text';
+    case 'number':
+    case 'integer': return 'number';
+    case 'boolean': return 'switch';
+    case 'array': {
+      const { items } = schema;
+      if (!items) return 'yaml';
+      if (items.type === 'string' && !items.enum) return 'chips';
+      return isScalar(items) || items.type === 'object' || items.enum ? 'list' : 'yaml';
+    }
+    case 'object': {
+      if (schema.properties) return 'group';
+      return typeof schema.additionalProperties === 'object' && isScalar(schema.additionalProperties) ? 'map' : 'yaml';
+    }
+    default: return 'yaml';
+  }
+}
+
+/** What a schema says besides its description, in words: the ranges that somebody who types wants to know before. */
+function limitsOf({ minimum, maximum, type }: JsonSchema): string {
+  if (type !== 'integer' && type !== 'number') return '';
+  if (minimum !== undefined && maximum !== undefined) return `From ${minimum} to ${maximum}.`;
+  if (minimum !== undefined && minimum !== 0) return `At least ${minimum}.`;
+  return maximum === undefined ? '' : `At most ${maximum}.`;
+}
+
+/** One field, and all that is in it. */
+export function fieldOf(key: string, schema: JsonSchema, path: Path, required: boolean, depth = 0): FieldNode {
+  const widget = widgetOf(schema, depth);
+  const help = [schema.description?.replaceAll('`', '') ?? '', limitsOf(schema)].filter(Boolean).join(' ');
+  return {
+    path, key, widget, schema, required, help, label: labelOf(key), placeholder: shown(schema.default),
+    fields: widget === 'group' ? membersOf(schema, path, depth + 1) : [],
+  };
+}
+
+function membersOf({ properties = {}, required = [] }: JsonSchema, path: Path, depth: number): FieldNode[] {
+  const fields = Object.entries(properties).map(([key, schema]) => fieldOf(key, schema, [...path, key], required.includes(key), depth));
+  // What must be given comes first; else the schema's own order says nothing, because it is sorted by name.
+  return [...fields.filter(({ required }) => required), ...fields.filter(({ required }) => !required)];
+}
+
+/** The fields of a kind: the members of its spec, or of the object itself where there is no spec. */
+export function fieldsOf(schema: JsonSchema): FieldNode[] {
+  const spec = schema.properties?.spec;
+  if (spec) {
+    const field = fieldOf('spec', spec, ['spec'], schema.required?.includes('spec') ?? false);
+    return field.widget === 'group' ? field.fields : [field];
+  }
+  const { apiVersion, kind, metadata, status, ...rest } = schema.properties ?? {};
+  return membersOf({ ...schema, properties: rest }, [], 0);
+}
+
+/** The schema at a path; undefined where the schema says nothing of it. */
+export function schemaAt(schema: JsonSchema, path: Path): JsonSchema | undefined {
+  let at: JsonSchema | undefined = schema;
+  for (const part of path) {
+    if (!at) return undefined;
+    if (typeof part === 'number') at = at.items;
+    else at = at.properties && Object.hasOwn(at.properties, part) ? at.properties[part] : typeof at.additionalProperties === 'object' ? at.additionalProperties : undefined;
+  }
+  return at;
+}
+
+/** Every field of a form, groups and their members alike. */
+export function flat(fields: readonly FieldNode[]): FieldNode[] {
+  return fields.flatMap((field) => [field, ...flat(field.fields)]);
+}

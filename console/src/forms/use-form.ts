@@ -1,0 +1,196 @@
+// The state of a form: the object as it is typed, what is wrong with it, and what of that somebody should see by now.
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { type Problem, ProblemError } from '../lib/api';
+import type { JsonSchema } from '../lib/kubernetes';
+import type { Choices, Layout, Part, Thing } from './layout';
+import { partsOf } from './layout';
+import { fieldsOf } from './model';
+import { get, isEqual, isSame, isWithin, parsePath, type Path, pathText, set, unset } from './path';
+import { type Fault, validate, validateName, wordsOf } from './validate';
+
+const NAME: Path = ['metadata', 'name'];
+
+/** How long after the last field was left the server is asked. */
+const SETTLES = 350;
+
+export interface FormOptions {
+  schema: JsonSchema;
+  layout: Layout;
+  initial: Thing;
+  isNew: boolean;
+  namespaced: boolean;
+  /** What the server finds wrong, without anything being written. */
+  dryRun: (thing: Thing, signal: AbortSignal) => Promise<Fault[]>;
+  save: (thing: Thing) => Promise<void>;
+}
+
+export interface Form {
+  /** The object as it would be saved. */
+  thing: Thing;
+  parts: Part[];
+  choices: Choices;
+  isDirty: boolean;
+  isSaving: boolean;
+  /** What belongs to no field that is shown. */
+  head: Fault[];
+  problem: Problem | null;
+  at: (path: Path) => unknown;
+  set: (path: Path, value: unknown) => void;
+  /** Takes the whole object, as it was typed as YAML. */
+  replace: (thing: Thing) => void;
+  choose: (name: string, value: string) => void;
+  blur: (path: Path) => void;
+  /** What to show as wrong at a field; with `inside`, what is wrong in it too. */
+  error: (path: Path, inside?: boolean) => string | undefined;
+  faultsIn: (path: Path) => Fault[];
+  /** Everything that is wrong, whether it is shown yet or not. */
+  faults: Fault[];
+  /** How much of it is in the way, after an attempt to save. */
+  wrong: number;
+  /** A text that cannot be read as a value at all; undefined once it can. */
+  unreadable: (path: Path, message: string | undefined) => void;
+  submit: () => Promise<boolean>;
+}
+
+/** What the API server adds where the schema refuses a field: that it has not come to its other rules. Whoever mends the field need not know. */
+const NOT_CHECKED = /^some validation rules were not checked because the object was invalid/;
+
+const isTaken = ({ causes, reason }: Problem): boolean => reason === 'AlreadyExists' && causes.length === 0;
+
+/** The faults of a problem's causes. That the name of a new object is taken has no cause, and is a fault of the name. */
+export function faultsOf(problem: Problem, isNew = false): Fault[] {
+  if (isNew && isTaken(problem)) return [{ path: NAME, message: 'is taken already' }];
+  const faults = problem.causes.map(({ field, message }) => ({ path: parsePath(field), message: wordsOf(message) }));
+  const told = faults.filter(({ message }) => !NOT_CHECKED.test(message));
+  return told.length > 0 ? told : faults;
+}
+
+function without(faults: readonly Fault[], path: Path): Fault[] {
+  return faults.filter((fault) => !isWithin(fault.path, path) && !isWithin(path, fault.path));
+}
+
+/** What the browser finds wrong. The more precise of two faults of one field stands first. */
+export function judge(thing: Thing, { schema, layout, isNew }: Pick<FormOptions, 'schema' | 'layout' | 'isNew'>, choices: Choices): Fault[] {
+  const name = isNew ? validateName(get(thing, NAME)) : undefined;
+  const { metadata, ...rest } = thing;
+  const found = [...layout.check(thing, choices), ...validate(rest, schema), ...(name === undefined ? [] : [{ path: NAME, message: name }])];
+  const seen = new Set<string>();
+  return found.filter(({ path }) => {
+    const key = pathText(path);
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+export function useForm(options: FormOptions): Form {
+  const { schema, layout, initial, isNew, dryRun, save } = options;
+  const [typed, setTyped] = useState(initial);
+  const [picked, setPicked] = useState<Choices>({});
+  const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
+  const [isSubmitted, setSubmitted] = useState(false);
+  const [isSaving, setSaving] = useState(false);
+  const [told, setTold] = useState<Fault[]>([]);
+  const [broken, setBroken] = useState<Fault[]>([]);
+  const [problem, setProblem] = useState<Problem | null>(null);
+
+  const choices = useMemo(() => ({ ...Object.fromEntries(Object.entries(layout.choices).map(([name, { of }]) => [name, of(typed)])), ...picked }), [layout, typed, picked]);
+  const thing = useMemo(() => layout.clean(typed, choices), [layout, typed, choices]);
+  const fields = useMemo(() => fieldsOf(schema), [schema]);
+  const parts = useMemo(() => partsOf(fields, layout, thing, choices), [fields, layout, thing, choices]);
+  const own = useMemo(() => [...broken, ...judge(thing, options, choices)], [thing, choices, broken, schema, layout]);
+  const faults = useMemo(() => [...own, ...told.filter(({ path }) => !own.some((fault) => isSame(fault.path, path)))], [own, told]);
+
+  const latest = useRef({ thing, own });
+  latest.current = { thing, own };
+  const asked = useRef<{ timer?: ReturnType<typeof setTimeout>; abort?: AbortController; about?: Thing }>({});
+  const stop = () => {
+    clearTimeout(asked.current.timer);
+    asked.current.abort?.abort();
+  };
+  useEffect(() => stop, []);
+
+  const shownPaths = parts.flatMap(({ entries }) => entries.flatMap((entry) => ('node' in entry ? [entry.node.path] : [])));
+  // What is wrong with a group of which only the members are shown stands at the first of them. The whole spec is no such group.
+  const placeOf = (path: Path): Path => (path.length < 2 || shownPaths.some((shown) => isWithin(path, shown)) ? path : (shownPaths.find((shown) => isWithin(shown, path)) ?? path));
+  const isSeen = (path: Path): boolean => isSubmitted || [...touched].some((seen) => isWithin(path, parsePath(seen)));
+  const isShown = (path: Path): boolean => isWithin(path, NAME) || isWithin(path, ['metadata', 'namespace'])
+    || shownPaths.some((shown) => isWithin(path, shown));
+
+  const askServer = () => {
+    stop();
+    asked.current.timer = setTimeout(() => {
+      const { thing } = latest.current;
+      // Going through the fields without a change asks nothing; nor does what has no name, because that alone would be the answer.
+      if (isEqual(thing, asked.current.about ?? initial) || validateName(get(thing, NAME)) !== undefined) return;
+      asked.current.about = thing;
+      const abort = new AbortController();
+      asked.current.abort = abort;
+      void dryRun(thing, abort.signal).then((faults) => {
+        if (abort.signal.aborted || !isEqual(latest.current.thing, thing)) return;
+        setTold(faults);
+      }, () => {
+        delete asked.current.about;
+      });
+    }, SETTLES);
+  };
+  const submit = async (): Promise<boolean> => {
+    stop();
+    setSubmitted(true);
+    setProblem(null);
+    const { thing, own } = latest.current;
+    // What the server said before may hold no longer: it is asked again.
+    if (own.length > 0) return false;
+    setTold([]);
+    setSaving(true);
+    try {
+      await save(thing);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      setTold(faultsOf(error.problem, isNew));
+      setProblem(isNew && isTaken(error.problem) ? null : error.problem);
+      return false;
+    } finally {
+      setSaving(false);
+    }
+  };
+
+  return {
+    thing, parts, choices, isSaving, problem, faults, submit,
+    wrong: isSubmitted ? faults.length : 0,
+    isDirty: !isEqual(thing, layout.clean(initial, Object.fromEntries(Object.entries(layout.choices).map(([name, { of }]) => [name, of(initial)])))),
+    head: isSubmitted || problem ? faults.filter(({ path }) => !isShown(placeOf(path))) : [],
+    at: (path) => get(thing, path),
+    set: (path, value) => {
+      delete asked.current.about;
+      setTyped((before) => (value === undefined || value === '' || (Array.isArray(value) && value.length === 0) ? unset(before, path) : set(before, path, value)) as Thing);
+      setTold((before) => without(before, path));
+      setProblem(null);
+    },
+    replace: (next) => {
+      delete asked.current.about;
+      setTyped(next);
+      setPicked({});
+      setTold([]);
+      setProblem(null);
+    },
+    choose: (name, value) => setPicked((before) => ({ ...before, [name]: value })),
+    blur: (path) => {
+      setTouched((before) => (before.has(pathText(path)) ? before : new Set([...before, pathText(path)])));
+      askServer();
+    },
+    error: (path, inside) => {
+      const found = faults.find((fault) => {
+        const place = placeOf(fault.path);
+        return (inside ? isWithin(place, path) : isSame(place, path)) && isSeen(place);
+      });
+      if (!found) return undefined;
+      const item = found.path[path.length];
+      return typeof item === 'number' ? `${String(get(thing, found.path) ?? `entry ${item + 1}`)} ${found.message}` : found.message;
+    },
+    faultsIn: (path) => faults.filter((fault) => isWithin(fault.path, path) && isSeen(fault.path)),
+    unreadable: (path, message) => setBroken((before) => {
+      const others = before.filter((fault) => !isSame(fault.path, path));
+      return message === undefined ? (others.length === before.length ? before : others) : [...others, { path, message }];
+    }),
+  };
+}

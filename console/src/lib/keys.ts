@@ -1,0 +1,124 @@
+// Everything that can be done from the keyboard, once: what handles keys, the help and the palette all read it.
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { press, type Pressed } from './chords';
+
+export interface Action {
+  id: string;
+  title: string;
+  /** Keys, such as `g s` or `/`; none for what only the palette offers. */
+  keys?: string | undefined;
+  group: string;
+  run: () => void;
+  /** More words to find it by. */
+  words?: string | undefined;
+  /** Stands in the palette? What only makes sense as a key does not. */
+  isHidden?: boolean | undefined;
+}
+
+export const actions = signal<Action[]>([]);
+
+const SWITCH = 'pintle-single-keys';
+
+function readSwitch(): boolean {
+  try {
+    return localStorage.getItem(SWITCH) !== 'off';
+  } catch {
+    return true;
+  }
+}
+
+/** Whether keys without Ctrl or Cmd do anything (WCAG 2.1.4). */
+export const singleKeys = signal(typeof localStorage === 'undefined' ? true : readSwitch());
+
+export function setSingleKeys(on: boolean): void {
+  singleKeys.value = on;
+  try {
+    localStorage.setItem(SWITCH, on ? 'on' : 'off');
+  } catch {
+    // It lasts as long as the page.
+  }
+}
+
+/** The open chord's first keys, for those who look. */
+export const pending = signal('');
+
+export function addActions(added: Action[]): () => void {
+  actions.value = [...actions.value, ...added];
+  return () => {
+    actions.value = actions.value.filter((action) => !added.includes(action));
+  };
+}
+
+interface Given extends Omit<Action, 'run'> {
+  run: () => void;
+  /** Whether it can be done now. */
+  when?: boolean | undefined;
+}
+
+/** Registers an action for as long as the component is there. */
+export function useAction({ id, title, keys, group, run, words, isHidden, when = true }: Given): void {
+  const latest = useRef(run);
+  latest.current = run;
+  useEffect(() => {
+    if (!when) return;
+    return addActions([{ id, title, keys, group, words, isHidden, run: () => latest.current() }]);
+  }, [id, title, keys, group, words, isHidden, when]);
+}
+
+/** Whether somebody is typing where the key went. */
+function isTyping(event: KeyboardEvent): boolean {
+  const [target] = event.composedPath();
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || target.closest('input, textarea, select, [contenteditable], [role="textbox"], [role="listbox"], [role="combobox"]') !== null;
+}
+
+let pressed: Pressed = { keys: [], at: 0 };
+
+function onKey(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.isComposing || event.repeat) return;
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'k') {
+    const palette = actions.value.find(({ id }) => id === 'palette');
+    if (!palette) return;
+    event.preventDefault();
+    if (document.querySelector('dialog[open]')) return;
+    palette.run();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys.value) return;
+  if (isTyping(event) || document.querySelector('dialog[open]')) return;
+  const bound = [...actions.value].reverse();
+  const { run, pressed: next, used } = press(pressed, event.key, event.timeStamp, bound);
+  pressed = next;
+  pending.value = next.keys.join(' ');
+  if (!used) return;
+  event.preventDefault();
+  run?.run();
+}
+
+export function startKeys(): void {
+  addEventListener('keydown', onKey);
+}
+
+/** Puts the cursor into the search of the page; opens the palette where it has none. */
+export function search(): void {
+  const field = document.querySelector<HTMLInputElement>('main input[type="search"], main [data-search]');
+  if (field) {
+    field.focus();
+    field.select();
+  } else {
+    actions.value.find(({ id }) => id === 'palette')?.run();
+  }
+}
+
+/** j and k: into the first table, when the focus is in none. Within a table the table itself moves. */
+export function step(down: boolean): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('main tbody > tr[tabindex], main [data-rows] > *')].filter((row) => row.offsetParent !== null);
+  if (rows.length === 0) {
+    const links = [...document.querySelectorAll<HTMLElement>('main table tbody a, main [role="list"] a')].filter((link) => link.offsetParent !== null);
+    const at = links.indexOf(document.activeElement as HTMLElement);
+    links[at < 0 ? 0 : Math.max(0, Math.min(links.length - 1, at + (down ? 1 : -1)))]?.focus();
+    return;
+  }
+  (rows.find((row) => row.tabIndex === 0) ?? rows[0])?.focus();
+}

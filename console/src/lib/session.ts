@@ -1,0 +1,195 @@
+// Who is signed in, and how. In local mode a cookie says so; in token mode a token that only the memory of the open tabs holds.
+import { signal } from '@preact/signals';
+import { call, pathOf } from '../api/call';
+import { type ModeName, operations, type Session, type Shown } from '../api/generated';
+import { asProblem, type Problem, readProblem, useHooks } from './api';
+import { rememberMode } from './mode';
+import { post, startStream } from './stream';
+
+export type SignIn =
+  | { state: 'starting' }
+  /** Nobody has signed in yet. */
+  | { state: 'out'; mode: ModeName; problem: Problem | null }
+  | { state: 'in' }
+  /** The host cannot be asked at all. */
+  | { state: 'failed'; problem: Problem };
+
+export const session = signal<Session | null>(null);
+export const signIn = signal<SignIn>({ state: 'starting' });
+/** Set while the login that worked until now no longer does: the page stays, and a dialog asks once. */
+export const expired = signal<{ problem: Problem; isAsking: boolean } | null>(null);
+
+let token: string | null = null;
+let waiting: ((again: boolean) => void)[] = [];
+
+function isMode(mode: unknown): mode is ModeName {
+  return mode === 'local' || mode === 'token';
+}
+
+/** A token may be pasted with the word before it, with quotes or with line breaks in it. */
+export function cleanToken(text: string): string {
+  return text.trim().replace(/^Bearer\s+/i, '').replace(/^["']|["']$/g, '').replace(/\s+/g, '');
+}
+
+/** What the fragment of the address holds: the secret of this launch, if it looks like one. */
+export function secretOf(fragment: string): string | null {
+  const found = /^#([A-Za-z0-9_-]{16,128})$/.exec(fragment);
+  return found?.[1] ?? null;
+}
+
+/** Takes the secret out of the address before anything else can see it, and sends it once. */
+async function redeem(secret: string): Promise<Problem | null> {
+  history.replaceState(history.state, '', location.pathname + location.search);
+  const answer = await fetch(pathOf('openSession'), {
+    method: operations.openSession.method, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ secret } satisfies Shown), credentials: 'same-origin',
+  });
+  return answer.ok ? null : readProblem(answer);
+}
+
+async function ask(candidate: string | null): Promise<Session | Problem> {
+  const headers: Record<string, string> = { accept: 'application/json' };
+  if (candidate) headers.authorization = `Bearer ${candidate}`;
+  const answer = await fetch(pathOf('getSession'), { headers, credentials: 'same-origin' });
+  return answer.ok ? ((await answer.json()) as Session) : readProblem(answer);
+}
+
+function isProblem(answer: Session | Problem): answer is Problem {
+  return 'status' in answer;
+}
+
+function accept(given: Session): void {
+  session.value = given;
+  rememberMode(given.mode);
+  signIn.value = { state: 'in' };
+  expired.value = null;
+  for (const resolve of waiting.splice(0)) resolve(true);
+}
+
+let started = false;
+let firstToken: ((token: string | null) => void) | null = null;
+/** The token that another tab has, if one has any. */
+const othersToken = new Promise<string | null>((resolve) => (firstToken = resolve));
+
+function listen(): void {
+  if (started) return;
+  started = true;
+  startStream({ token: () => token, onToken: otherTab, onUnauthorized: (problem, sentWith) => void unauthorized(problem, sentWith) });
+}
+
+/** Another tab has signed in, or out. */
+function otherTab(given: string | null): void {
+  firstToken?.(given);
+  if (given === token) return;
+  token = given;
+  if (given === null) {
+    session.value = null;
+    signIn.value = { state: 'out', mode: 'token', problem: null };
+    return;
+  }
+  void ask(given).then((answer) => {
+    if (!isProblem(answer) && token === given) accept(answer);
+  }, () => undefined);
+}
+
+/** Asks for a login once, however many requests found out that there is none; resolves to whether they are worth making again. */
+function unauthorized(problem: Problem, sentWith: string | null): Promise<boolean> {
+  if (sentWith !== token) return Promise.resolve(true);
+  if (expired.value && !expired.value.isAsking) return Promise.resolve(false);
+  expired.value = { problem, isAsking: true };
+  return new Promise((resolve) => waiting.push(resolve));
+}
+
+/** The dialog was closed without signing in: what waits fails, and nothing asks again until the user does. */
+export function later(): void {
+  if (expired.value) expired.value = { ...expired.value, isAsking: false };
+  for (const resolve of waiting.splice(0)) resolve(false);
+}
+
+export function askAgain(): void {
+  if (expired.value) expired.value = { ...expired.value, isAsking: true };
+}
+
+/** Starts: redeems the secret, then asks who this is. */
+export async function start(): Promise<void> {
+  useHooks({ token: () => token, unauthorized });
+  signIn.value = { state: 'starting' };
+  // The worker starts while the host is asked who this is.
+  listen();
+  try {
+    const secret = secretOf(location.hash);
+    const refused = secret ? await redeem(secret) : null;
+    const answer = await ask(null);
+    if (!isProblem(answer)) {
+      return accept(answer);
+    }
+    if (answer.status !== 401) {
+      signIn.value = { state: 'failed', problem: answer };
+      return;
+    }
+    const mode = isMode(answer.mode) ? answer.mode : 'token';
+    if (mode === 'token') {
+      const shared = await fromOtherTab();
+      if (shared) return;
+    }
+    signIn.value = { state: 'out', mode, problem: refused };
+  } catch (error) {
+    signIn.value = { state: 'failed', problem: { ...asProblem(error), title: 'The host does not answer', detail: 'The connection to the host failed. Is it still running?' } };
+  }
+}
+
+/** A token that another tab has signed in with, if one is open. */
+async function fromOtherTab(): Promise<boolean> {
+  const found = await Promise.race([othersToken, new Promise<null>((resolve) => setTimeout(() => resolve(null), 400))]);
+  firstToken = null;
+  if (!found) return false;
+  const answer = await ask(found);
+  if (isProblem(answer)) return false;
+  token = found;
+  accept(answer);
+  return true;
+}
+
+/** Signs in with a token; the problem, if the cluster does not take it. */
+export async function signInWith(text: string): Promise<Problem | null> {
+  const given = cleanToken(text);
+  try {
+    const answer = await ask(given);
+    if (isProblem(answer)) return answer;
+    token = given;
+    accept(answer);
+    post({ type: 'token', token: given });
+    return null;
+  } catch (error) {
+    return asProblem(error);
+  }
+}
+
+/** Signs in with the secret of this launch, as `pintle console` printed it. */
+export async function signInLocally(text: string): Promise<Problem | null> {
+  const secret = secretOf(`#${text.trim().replace(/^.*#/, '')}`);
+  try {
+    const refused = await redeem(secret ?? text.trim());
+    if (refused) return refused;
+    const answer = await ask(null);
+    if (isProblem(answer)) return answer;
+    accept(answer);
+    post({ type: 'retry' });
+    return null;
+  } catch (error) {
+    return asProblem(error);
+  }
+}
+
+/** Forgets the token, in all tabs. */
+export function signOut(): void {
+  token = null;
+  session.value = null;
+  expired.value = null;
+  signIn.value = { state: 'out', mode: 'token', problem: null };
+  post({ type: 'token', token: null });
+}
+
+/** The rights that the signed-in user has may have changed: asks anew. */
+export async function refreshSession(): Promise<void> {
+  session.value = await call('getSession');
+}

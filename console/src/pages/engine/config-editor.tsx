@@ -1,0 +1,127 @@
+// The config that a plan is made with: that in force, or an edited one, as YAML.
+import { useMemo, useState } from 'preact/hooks';
+import type { Json } from '../../api/generated';
+import type { LineProblem } from '../../editor/yaml';
+import { isEqual } from '../../forms/path';
+import { validate } from '../../forms/validate';
+import type { Problem } from '../../lib/api';
+import { Button } from '../../ui/button';
+import { Field } from '../../ui/field';
+import { Segment, Switch } from '../../ui/inputs';
+import { YamlEditor, YamlView } from '../../ui/yaml';
+import { configOf, pathInConfig } from './config';
+import { ConfigForm } from './config-form';
+import { formSchema } from './config-schema';
+import { configProperties, type Manifest } from './manifest';
+
+export interface EditedConfig {
+  /** Whether it is another than that of the Reconciler. */
+  isEdited: boolean;
+  value: Json | undefined;
+  problems: readonly LineProblem[];
+}
+
+export interface ConfigText {
+  isOpen: boolean;
+  text: string;
+  edited: EditedConfig;
+  lineOf: (path: readonly (string | number)[]) => number;
+  open: () => void;
+  close: () => void;
+  write: (text: string) => void;
+  /** Takes a value that was put together in the form. */
+  change: (value: Json) => void;
+}
+
+const UNTOUCHED: EditedConfig = { isEdited: false, value: undefined, problems: [] };
+
+/** A config while it is edited. The library that reads YAML is loaded when somebody begins to. */
+export function useConfigText(config: Json | undefined): ConfigText {
+  const [yaml, setYaml] = useState<typeof import('../../editor/yaml') | null>(null);
+  const [text, setText] = useState('');
+  const read = useMemo(() => yaml?.read(text), [yaml, text]);
+  const edited = useMemo<EditedConfig>(() => {
+    if (!read) return UNTOUCHED;
+    const value = (read.value ?? undefined) as Json | undefined;
+    const isNoObject = read.problems.length === 0 && value !== undefined && (typeof value !== 'object' || Array.isArray(value));
+    const problems = isNoObject ? [{ line: 1, message: 'A config is an object: names and values.' }] : read.problems;
+    return { isEdited: problems.length > 0 || !isEqual(configOf(value), configOf(config)), value: configOf(value), problems };
+  }, [read, config]);
+  return {
+    isOpen: yaml !== null,
+    text,
+    edited,
+    lineOf: read?.lineOf ?? (() => 1),
+    open: () => {
+      void import('../../editor/yaml').then((loaded) => {
+        setText(loaded.print(configOf(config)));
+        setYaml(loaded);
+      });
+    },
+    close: () => setYaml(null),
+    write: setText,
+    change: (value) => setText(yaml?.print(value) ?? ''),
+  };
+}
+
+/** What the server said of the config, by path. */
+function faultsOf(problem: Problem | null) {
+  return (problem?.causes ?? []).flatMap(({ field, message }) => {
+    const path = pathInConfig(field);
+    return path ? [{ path, message }] : [];
+  });
+}
+
+/** What a config may hold, as the module declares it. */
+function Known({ manifest }: { manifest: Manifest }) {
+  const properties = [...configProperties(manifest.configSchema)];
+  if (manifest.configSchema === undefined) return <p class="muted small">The module takes no config.</p>;
+  if (properties.length === 0) return null;
+  return (
+    <details class="more">
+      <summary>What {manifest.name} {manifest.version} takes</summary>
+      <dl class="fields">
+        {properties.map(([name, { type, description, isRequired }]) => [
+          <dt key={name}><code>{name}</code> <span class="muted">{type}{isRequired && ', required'}</span></dt>,
+          <dd key={`${name}=`}>{description}</dd>,
+        ])}
+      </dl>
+    </details>
+  );
+}
+
+interface ConfigEditorProps {
+  config: ConfigText;
+  current: Json | undefined;
+  manifest: Manifest | null;
+  problem: Problem | null;
+  onSubmit: () => void;
+}
+
+export function ConfigEditor({ config, current, manifest, problem, onSubmit }: ConfigEditorProps) {
+  const [how, setHow] = useState('form');
+  const { isOpen, edited } = config;
+  const none = configOf(current) === undefined;
+  const schema = useMemo(() => formSchema(manifest?.configSchema), [manifest]);
+  const hasForm = schema !== null && Object.keys(schema.properties ?? {}).length > 0;
+  const faults = useMemo(() => [...(schema && edited.problems.length === 0 ? validate(edited.value ?? {}, schema) : []), ...faultsOf(problem)], [schema, edited, problem]);
+  const isForm = hasForm && how === 'form' && edited.problems.length === 0;
+  return (
+    <div class="stack">
+      <Field label="Config" group>
+        <Switch checked={isOpen} onChange={(on) => (on ? config.open() : config.close())}>Try another config</Switch>
+        {!isOpen && (none ? <p class="muted">The Reconciler has no config.</p> : <YamlView value={current} label="Config of the Reconciler" max="220px" />)}
+      </Field>
+      {isOpen && (
+        <>
+          <div class="toolbar">
+            {hasForm && <Segment label="Edit as" value={isForm ? 'form' : 'yaml'} onChange={setHow} options={[{ value: 'form', label: 'Form' }, { value: 'yaml', label: 'YAML' }]} />}
+            <Button small icon="refresh" onClick={config.open}>Start over</Button>
+          </div>
+          {isForm ? <ConfigForm schema={schema} value={edited.value} onChange={config.change} faults={faults} /> : <YamlEditor label="Config as YAML" value={config.text} onInput={config.write} problems={[...edited.problems, ...faults.map(({ path, message }) => ({ line: config.lineOf(path), message }))]} onSubmit={onSubmit} />}
+        </>
+      )}
+      {manifest && !isForm && <Known manifest={manifest} />}
+    </div>
+  );
+}

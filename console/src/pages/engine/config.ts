@@ -1,0 +1,31 @@
+// The config of a Reconciler as it is edited: what a patch has to say, and where a refusal belongs.
+import type { Json } from '../../api/generated';
+import { mergePatch } from '../../forms/path';
+
+function isObject(value: Json | undefined): value is { [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Nothing, null and an empty object are all no config. */
+export function configOf(value: Json | undefined): Json | undefined {
+  return value === undefined || value === null || (isObject(value) && Object.keys(value).length === 0) ? undefined : value;
+}
+
+/** The patch of a Reconciler that puts a module and a config in force. A config that was not edited is left as it is. */
+export function swapPatch(spec: { module: string; config?: Json }, wanted: { module: string; config?: Json; isEdited: boolean }): { spec: { [key: string]: Json } } {
+  const patch: { [key: string]: Json } = {};
+  if (wanted.module !== spec.module) patch.module = wanted.module;
+  if (wanted.isEdited) {
+    const [from, to] = [configOf(spec.config), configOf(wanted.config)];
+    const change = to === undefined ? (from === undefined ? undefined : null) : mergePatch(from, to);
+    if (change !== undefined) patch.config = change as Json;
+  }
+  return { spec: patch };
+}
+
+/** The path inside the config of a field that the server names: `spec.config.hosts[0].name`. Null where it is another field. */
+export function pathInConfig(field: string): (string | number)[] | null {
+  const rest = /^(?:spec\.)?config(?=$|[.[])(.*)$/.exec(field)?.[1];
+  if (rest === undefined) return null;
+  return [...rest.matchAll(/\.([^.[\]]+)|\[(\d+)\]|\["([^"]*)"\]/g)].map(([, name, index, quoted]) => (index !== undefined ? Number(index) : (name ?? quoted ?? '')));
+}

@@ -1,0 +1,222 @@
+// The engine at a glance: what leads, how each Reconciler's roots are, which roots need somebody, and what happened last.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { call } from '../../api/call';
+import type { ClusterEvent, Host, Json, Kind, Row } from '../../api/generated';
+import { asProblem, type Problem } from '../../lib/api';
+import { useEvents } from '../../lib/events';
+import { kinds, rootHref } from '../../lib/kinds';
+import { MODULES, RECONCILER_FIELDS, RECONCILERS, rows, useRows } from '../../lib/store';
+import { href } from '../../lib/router';
+import { stream } from '../../lib/stream';
+import { Age } from '../../ui/age';
+import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
+import { Icon } from '../../ui/icon';
+import { Card, Count, KeyValue, Page, PageHead, Section } from '../../ui/layout';
+import { stateOf } from '../../ui/state';
+import { Status } from '../../ui/status';
+import { type Column, Table } from '../../ui/table';
+
+const number = (value: Json | undefined): number => (typeof value === 'number' ? value : 0);
+const text = (value: Json | undefined): string | undefined => (typeof value === 'string' ? value : undefined);
+const reconcilerHref = (name: string): string => href(`/engine/reconcilers/${encodeURIComponent(name)}`);
+
+/** How many failing roots are shown; the page of their Reconciler has them all. */
+const MOST_FAILING = 12;
+const MOST_EVENTS = 12;
+
+interface Counted {
+  total: number;
+  ready: number;
+  failing: number;
+}
+
+function countsOf({ fields }: Row): Counted {
+  return { total: number(fields['status.roots.total']), ready: number(fields['status.roots.ready']), failing: number(fields['status.roots.failing']) };
+}
+
+/** How many of the roots are ready, as a bar and in words. */
+function RootsBar({ total, ready, failing }: Counted) {
+  if (total === 0) return <span class="muted">no roots</span>;
+  const share = (many: number) => ({ width: `${many > 0 ? Math.max(3, (100 * many) / total) : 0}%` });
+  return (
+    <span class="roots-bar">
+      <span class="parts" aria-hidden="true"><i class="ok" style={share(ready)} /><i class="bad" style={share(failing)} /></span>
+      <span class="num figures">
+        <span class={failing > 0 ? 'nowrap wide-only' : 'nowrap'}>{ready.toLocaleString('en')}<span class="muted"> of {total.toLocaleString('en')}<span class="wide-only"> ready</span></span></span>
+        {failing > 0 && <><span class="wide-only muted"> · </span><span class="tone-bad nowrap">{failing.toLocaleString('en')} failing</span></>}
+      </span>
+    </span>
+  );
+}
+
+const RECONCILER_COLUMNS: Column<Row>[] = [
+  { key: 'name', title: 'Reconciler', cell: ({ name }) => <a class="cut" href={reconcilerHref(name)}>{name}</a> },
+  { key: 'kind', title: 'For', cell: ({ fields }) => text(fields['spec.for.kind']) ?? '', priority: 2 },
+  { key: 'state', title: 'State', cell: (row) => <Status row={row} /> },
+  {
+    key: 'module', title: 'In force', priority: 3, cell: ({ fields }) => {
+      const [active, wanted] = [text(fields['status.active.module']), text(fields['spec.module'])];
+      return <>{active ?? <span class="muted">nothing yet</span>}{wanted && wanted !== active && <span class="tone-warn"> → {wanted}</span>}</>;
+    },
+  },
+  { key: 'roots', title: 'Roots', cell: (row) => <RootsBar {...countsOf(row)} /> },
+];
+
+function useHost() {
+  const [host, setHost] = useState<Host | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const isLive = stream.value.state === 'open';
+  useEffect(() => {
+    const stop = new AbortController();
+    call('getHost', { signal: stop.signal }).then(setHost, (error: unknown) => {
+      if (!stop.signal.aborted) setProblem(asProblem(error));
+    });
+    return () => stop.abort();
+  }, [isLive]);
+  return { host, problem };
+}
+
+function Leader() {
+  const { host, problem } = useHost();
+  if (problem && !host) return <ProblemView problem={problem} />;
+  if (!host) return <Card><Skeleton lines={3} /></Card>;
+  const { leader, unread } = host;
+  return (
+    <Card>
+      <KeyValue items={[
+        ['Leader', leader ? <span class="mono">{leader.holder}</span> : unread ? <span class="muted">{unread.why}</span> : <Status tone="warn" label="No host leads: nothing is reconciled" />],
+        leader?.since ? ['Leads for', <Age time={leader.since} />] : undefined,
+        leader?.renewed ? ['Last seen', <Age time={leader.renewed} ago />] : undefined,
+        ['This console', host.version],
+      ]} />
+    </Card>
+  );
+}
+
+/** The rows of several kinds at once, live while the page is open. */
+function useKindRows(wanted: readonly Kind[]) {
+  const key = wanted.map(({ group, version, plural }) => `${group}/${version}/${plural}`).join(' ');
+  const lists = useMemo(() => wanted.map((kind) => ({ kind, list: rows(kind) })), [key]);
+  useEffect(() => {
+    const stops = lists.map(({ list }) => list.retain());
+    return () => stops.forEach((stop) => stop());
+  }, [lists]);
+  return lists;
+}
+
+interface Failing {
+  kind: Kind;
+  row: Row;
+  rank: number;
+}
+
+/** The roots that need somebody, worst first and then the newest trouble. */
+export function worstOf(found: readonly { kind: Kind; rows: readonly Row[] }[], most: number): { shown: Failing[]; total: number } {
+  const failing = found.flatMap(({ kind, rows }) => rows.flatMap((row): Failing[] => {
+    const { rank } = stateOf(row);
+    return rank <= 1 || (row.ready.status === 'False' && !row.deleting && !row.suspended) ? [{ kind, row, rank }] : [];
+  }));
+  failing.sort((one, other) => one.rank - other.rank || (other.row.ready.since ?? '').localeCompare(one.row.ready.since ?? '') || one.row.name.localeCompare(other.row.name));
+  return { shown: failing.slice(0, most), total: failing.length };
+}
+
+const FAILING_COLUMNS: Column<Failing>[] = [
+  {
+    key: 'name', title: 'Root', width: '30%', cell: ({ kind, row }) => (
+      <span class="two-lines">
+        <a class="cut" href={rootHref(`${kind.group}/${kind.version}`, kind.kind, row.namespace, row.name) ?? href('/engine')}>{row.name}</a>
+        <span class="muted small cut">{kind.kind}{row.namespace && ` in ${row.namespace}`}</span>
+      </span>
+    ),
+  },
+  { key: 'state', title: 'State', cell: ({ row }) => <Status row={row} />, width: '130px' },
+  { key: 'why', title: 'Why', priority: 2, cell: ({ row }) => <span class="clamp">{row.ready.reason && <strong>{row.ready.reason}: </strong>}{row.ready.message}</span> },
+  { key: 'since', title: 'For', end: true, priority: 3, width: '70px', cell: ({ row }) => <Age time={row.ready.since} /> },
+];
+
+function FailingRoots({ of }: { of: Row[] }) {
+  const wanted = (kinds.value?.items ?? []).filter((kind) => of.some(({ fields }) => fields['spec.for.kind'] === kind.kind && fields['spec.for.apiVersion'] === `${kind.group}/${kind.version}`));
+  const lists = useKindRows(wanted);
+  const { shown, total } = worstOf(lists.map(({ kind, list }) => ({ kind, rows: list.rows.value })), MOST_FAILING);
+  const isLoading = lists.some(({ list }) => list.state.value === 'loading') || kinds.value === null;
+  if (total === 0 && isLoading) return <Skeleton lines={4} />;
+  if (total === 0) return <Notice tone="ok">No root is failing any more.</Notice>;
+  return (
+    <>
+      <Table label="Failing roots" rows={shown} columns={FAILING_COLUMNS} rowKey={({ row }) => row.uid} />
+      {total > shown.length && (
+        <p class="muted">
+          {(total - shown.length).toLocaleString('en')} more: {of.map(({ name }, index) => <>{index > 0 && ', '}<a href={reconcilerHref(name)}>{name}</a></>)}
+        </p>
+      )}
+    </>
+  );
+}
+
+function EventLine({ event }: { event: ClusterEvent }) {
+  const { regarding, type, reason, note, count, last, first } = event;
+  const to = rootHref(regarding.apiVersion, regarding.kind, regarding.namespace, regarding.name)
+    ?? (regarding.kind === 'Reconciler' && regarding.apiVersion.startsWith('pintle.dev/') ? reconcilerHref(regarding.name) : null);
+  const name = <>{regarding.namespace && `${regarding.namespace}/`}{regarding.name}</>;
+  const isWarning = type === 'Warning';
+  return (
+    <li class="event">
+      <Icon name={isWarning ? 'alert' : 'info'} class={isWarning ? 'tone-warn' : 'tone-muted'} />
+      <div>
+        <p><strong>{reason}</strong> <span class="muted">{isWarning && <span class="sr-only">Warning. </span>}{regarding.kind}</span> {to ? <a href={to}>{name}</a> : name}{count > 1 && <span class="muted"> × {count}</span>}</p>
+        {note && <p class="clamp muted">{note}</p>}
+      </div>
+      <Age time={last || first} />
+    </li>
+  );
+}
+
+function LastEvents() {
+  const { events, state, problem } = useEvents();
+  const list = events.value;
+  if (state.value === 'failed' && problem.value) return <ProblemView problem={problem.value} />;
+  if (!list) return <Skeleton lines={5} />;
+  if (list.length === 0) return <p class="muted">Nothing has happened lately.</p>;
+  return <Card flush><ul class="plain events" role="list">{list.slice(0, MOST_EVENTS).map((event) => <EventLine key={event.uid} event={event} />)}</ul></Card>;
+}
+
+export default function Overview() {
+  const reconcilers = useRows(RECONCILERS, { fields: RECONCILER_FIELDS });
+  const modules = useRows(MODULES);
+  const list = reconcilers.rows.value;
+  const sum = list.map(countsOf).reduce((all, one) => ({ total: all.total + one.total, ready: all.ready + one.ready, failing: all.failing + one.failing }), { total: 0, ready: 0, failing: 0 });
+  const failing = list.filter((row) => countsOf(row).failing > 0);
+  const unwell = list.filter((row) => stateOf(row).rank <= 1).length;
+  const isLoading = reconcilers.state.value === 'loading' && list.length === 0;
+  const problem = reconcilers.state.value === 'failed' ? reconcilers.problem.value : null;
+  return (
+    <Page>
+      <PageHead title="Overview" subtitle="What logic is in force, and how the roots that it cares for are." />
+      {problem && <ProblemView problem={problem} />}
+      {!problem && (
+        <div class="counts">
+          <Count name={unwell === 0 ? 'Reconcilers' : `Reconcilers, ${unwell} not ready`} value={isLoading ? '…' : list.length} tone={unwell > 0 ? 'warn' : undefined} icon={unwell > 0 ? 'alert' : undefined} href={href('/engine/reconcilers')} />
+          <Count name="Roots ready" value={isLoading ? '…' : sum.ready} icon="check-circle" tone={sum.ready > 0 ? 'ok' : undefined} />
+          <Count name="Roots failing" value={isLoading ? '…' : sum.failing} tone={sum.failing > 0 ? 'bad' : undefined} icon={sum.failing > 0 ? 'cross-circle' : 'check'} />
+          <Count name="Modules" value={modules.state.value === 'loading' ? '…' : modules.rows.value.length} href={href('/engine/modules')} />
+        </div>
+      )}
+      <div class="overview">
+        <div class="stack loose">
+          {!problem && (
+            <Section title="Reconcilers">
+              {isLoading ? <Skeleton lines={4} /> : list.length === 0
+                ? <Empty title="No Reconcilers yet" icon="refresh">A Reconciler binds a kind of resource to a module. It is made with kubectl.</Empty>
+                : <Table label="Reconcilers" rows={list} columns={RECONCILER_COLUMNS} rowKey={({ uid }) => uid} />}
+            </Section>
+          )}
+          {failing.length > 0 && <Section title="Failing roots"><FailingRoots of={failing} /></Section>}
+        </div>
+        <div class="stack loose">
+          <Section title="Host"><Leader /></Section>
+          <Section title="Last events" actions={<a href={href('/engine/events')}>All events</a>}><LastEvents /></Section>
+        </div>
+      </div>
+    </Page>
+  );
+}

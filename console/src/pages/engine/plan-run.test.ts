@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PlannedRoot, Summary, Verdict } from '../../api/generated';
+import { consequence, countsOf, heard, IDLE, shownRoots } from './plan-run';
+
+const root = (name: string, verdict: Verdict): PlannedRoot => ({ root: { apiVersion: 'e.com/v1', kind: 'Darkroom', namespace: 'shop', name, uid: name }, verdict, failure: null, failsNow: null, unknown: [], standingRefusals: [], note: null, children: [], patches: [], evictions: [], status: null });
+const message = (event: string, data: unknown) => ({ event, data: JSON.stringify(data) });
+
+test('roots are gathered, and those not told count as unchanged until the summary says', () => {
+  const running = { ...IDLE, phase: 'running' as const };
+  const state = heard(running, [message('progress', { done: 5, total: 9 }), message('root', root('a', 'changed')), message('root', root('b', 'fails'))]);
+  assert.deepEqual([state.done, state.total, state.roots.length, state.phase], [5, 9, 2, 'running']);
+  assert.deepEqual(countsOf(state), { unchanged: 3, changed: 1, fails: 1, unknown: 0 });
+  assert.equal(running.roots.length, 0);
+  const summary = { roots: { total: 9, unchanged: 4, changed: 3, fails: 1, unknown: 1 } } as Summary;
+  const done = heard(state, [message('summary', summary)]);
+  assert.equal(done.phase, 'done');
+  assert.deepEqual(countsOf(done), { unchanged: 4, changed: 3, fails: 1, unknown: 1 });
+});
+
+test('a problem in the stream ends the plan, and keeps what came before', () => {
+  const state = heard(heard({ ...IDLE, phase: 'running' }, [message('root', root('a', 'changed'))]), [message('problem', { title: 'Forbidden', status: 403, detail: 'no', details: 'no', causes: [] })]);
+  assert.deepEqual([state.phase, state.problem?.status, state.roots.length], ['failed', 403, 1]);
+});
+
+test('what fails comes first, and a search is of namespace and name', () => {
+  const roots = [root('apple', 'changed'), root('pear', 'fails'), root('plum', 'unknown')];
+  assert.deepEqual(shownRoots(roots, 'all', '').map((one) => one.root.name), ['pear', 'plum', 'apple']);
+  assert.deepEqual(shownRoots(roots, 'changed', '').map((one) => one.root.name), ['apple']);
+  assert.deepEqual(shownRoots(roots, 'all', 'SHOP/p').map((one) => one.root.name), ['pear', 'plum']);
+});
+
+test('what a swap would do is told apart from what fails already', () => {
+  const done = (roots: Partial<Summary['roots']>) => ({ ...IDLE, phase: 'done' as const, summary: { roots: { total: 9, unchanged: 0, changed: 0, fails: 0, newlyFailing: 0, unknown: 0, ...roots } } as Summary });
+  assert.equal(consequence(done({ unchanged: 9 })), 'No root would change.');
+  assert.equal(consequence(done({ changed: 2, fails: 3, newlyFailing: 1 })), 'It would change 2 roots and make 1 root fail. 2 roots would go on failing.');
+  assert.equal(consequence(done({ unknown: 1 })), 'No root would change. Of 1 root it cannot be told.');
+});

@@ -1,0 +1,118 @@
+// One plan from its request to its summary. What the stream says is put together by `heard`, which is pure; `PlanRun` asks.
+import { signal } from '@preact/signals';
+import { begin, type EventsOf } from '../../api/call';
+import type { PlannedRoot, PlanRequest, Summary, Verdict } from '../../api/generated';
+import { asProblem, type Problem, ProblemError, problemOf, readProblem } from '../../lib/api';
+import { readEvents, type Message } from '../../lib/sse';
+import { count, listed } from './words';
+
+export interface PlanState {
+  phase: 'idle' | 'running' | 'done' | 'failed' | 'cancelled';
+  /** What was asked. */
+  asked: PlanRequest | null;
+  done: number;
+  total: number;
+  roots: PlannedRoot[];
+  summary: Summary | null;
+  problem: Problem | null;
+}
+
+export const IDLE: PlanState = { phase: 'idle', asked: null, done: 0, total: 0, roots: [], summary: null, problem: null };
+
+type Told = EventsOf<'plan'>;
+
+/** The state after some events of the stream. */
+export function heard(state: PlanState, messages: readonly Message[]): PlanState {
+  let next = state;
+  let roots: PlannedRoot[] | null = null;
+  for (const { event, data } of messages) {
+    const said: unknown = JSON.parse(data);
+    if (typeof said !== 'object' || said === null) continue;
+    if (event === 'progress') {
+      const { done, total } = said as Told['progress'];
+      next = { ...next, done, total };
+    } else if (event === 'root') {
+      roots ??= [...state.roots];
+      roots.push(said as Told['root']);
+    } else if (event === 'summary') next = { ...next, phase: 'done', summary: said as Told['summary'] };
+    else if (event === 'problem') next = { ...next, phase: 'failed', problem: said as Told['problem'] };
+  }
+  return roots ? { ...next, roots } : next;
+}
+
+/** The verdicts so far: those of the summary where there is one, else of the roots that were told. */
+export function countsOf({ summary, roots, done }: PlanState): Record<Verdict, number> {
+  if (summary) {
+    const { unchanged, changed, fails, unknown } = summary.roots;
+    return { unchanged, changed, fails, unknown };
+  }
+  const counts = { unchanged: 0, changed: 0, fails: 0, unknown: 0 };
+  for (const { verdict } of roots) counts[verdict] += 1;
+  counts.unchanged = Math.max(0, done - roots.length);
+  return counts;
+}
+
+/** What the swap would do, in a sentence. */
+export function consequence(state: PlanState): string {
+  const { changed, fails, unknown } = countsOf(state);
+  const newly = newlyFailing(state);
+  const parts = [changed > 0 ? `change ${count(changed, 'root')}` : '', newly > 0 ? `make ${count(newly, 'root')} fail` : ''].filter(Boolean);
+  const known = [parts.length > 0 ? `It would ${listed(parts)}.` : 'No root would change.'];
+  if (fails > newly) known.push(`${count(fails - newly, 'root')} would go on failing.`);
+  if (unknown > 0) known.push(`Of ${count(unknown, 'root')} it cannot be told.`);
+  return known.join(' ');
+}
+
+/** How many roots fail that do not fail with what is in force. */
+export function newlyFailing({ summary, roots }: PlanState): number {
+  return summary?.roots.newlyFailing ?? roots.filter(({ verdict, failsNow }) => verdict === 'fails' && failsNow !== true).length;
+}
+
+const ORDER: Record<Verdict, number> = { fails: 0, unknown: 1, changed: 2, unchanged: 3 };
+
+/** The roots of some verdicts whose name fits, those that need a look first. */
+export function shownRoots(roots: readonly PlannedRoot[], verdict: Verdict | 'all', search: string): PlannedRoot[] {
+  const wanted = search.trim().toLowerCase();
+  return roots
+    .filter((one) => (verdict === 'all' || one.verdict === verdict) && `${one.root.namespace ?? ''}/${one.root.name}`.toLowerCase().includes(wanted))
+    .sort((one, other) => ORDER[one.verdict] - ORDER[other.verdict]);
+}
+
+/** How long nothing may come before the stream counts as broken. */
+const SILENCE = 60_000;
+
+/** Plans, one at a time. */
+export class PlanRun {
+  readonly state = signal<PlanState>(IDLE);
+  #stop: AbortController | null = null;
+
+  async start(name: string, asked: PlanRequest): Promise<void> {
+    this.#stop?.abort();
+    const stop = new AbortController();
+    this.#stop = stop;
+    const isCurrent = () => this.#stop === stop;
+    this.state.value = { ...IDLE, phase: 'running', asked };
+    try {
+      const answer = await begin('plan', { path: { name }, body: asked, signal: stop.signal });
+      if (!answer.ok) throw new ProblemError(await readProblem(answer));
+      if (answer.body) for await (const messages of readEvents(answer.body, SILENCE)) if (isCurrent()) this.state.value = heard(this.state.value, messages);
+      if (isCurrent() && this.state.value.phase === 'running') throw new ProblemError(problemOf(0, 'The plan ended early', 'The connection to the host was lost before the plan was done. Plan again.'));
+    } catch (error) {
+      if (!isCurrent() || stop.signal.aborted) return;
+      this.state.value = { ...this.state.value, phase: 'failed', problem: asProblem(error) };
+    }
+  }
+
+  cancel(): void {
+    if (this.state.value.phase !== 'running') return;
+    this.#stop?.abort();
+    this.state.value = { ...this.state.value, phase: 'cancelled' };
+  }
+
+  /** Forgets what was planned, because something else is asked about now. */
+  forget(): void {
+    this.#stop?.abort();
+    this.#stop = null;
+    this.state.value = IDLE;
+  }
+}

@@ -1,0 +1,41 @@
+// What can be done with a root from the engine's side: reconcile it now, suspend it, resume it.
+import { useState } from 'preact/hooks';
+import type { Kind } from '../../api/generated';
+import { callObject } from '../../api/objects';
+import { asProblem } from '../../lib/api';
+import { useCan } from '../../lib/can';
+import { useAction } from '../../lib/keys';
+import type { K8sObject } from '../../lib/kubernetes';
+import { Button } from '../../ui/button';
+import { toast } from '../../ui/toast';
+
+const SUSPEND = 'pintle.dev/suspend';
+const RECONCILE = 'pintle.dev/reconcile-at';
+
+export function RootActions({ kind, object }: { kind: Kind; object: K8sObject }) {
+  const { name, namespace, annotations } = object.metadata;
+  const can = useCan({ verb: 'patch', group: kind.group, resource: kind.plural, name, ...(namespace ? { namespace } : {}) }).value;
+  const [busy, setBusy] = useState('');
+  const isSuspended = annotations?.[SUSPEND] !== undefined;
+  const annotate = async (key: string, value: string | null, done: string) => {
+    setBusy(key);
+    try {
+      await callObject('patchObject', { ...kind, namespace, name }, { body: { metadata: { annotations: { [key]: value } } } });
+      toast(done);
+    } catch (error) {
+      toast(asProblem(error).detail, 'bad');
+    }
+    setBusy('');
+  };
+  const reconcile = () => void annotate(RECONCILE, new Date().toISOString(), `${name} is reconciled now.`);
+  const toggle = () => void annotate(SUSPEND, isSuspended ? null : 'true', isSuspended ? `${name} is resumed.` : `${name} is suspended.`);
+  useAction({ id: 'root-reconcile', title: `Reconcile ${name} now`, group: 'Root', run: reconcile, when: can === true && !isSuspended });
+  useAction({ id: 'root-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Root', run: toggle, when: can === true });
+  const why = can === false ? `You may not change this ${kind.kind}.` : undefined;
+  return (
+    <>
+      <Button icon="refresh" busy={busy === RECONCILE} disabled={can !== true || isSuspended} title={why} onClick={reconcile}>Reconcile</Button>
+      <Button icon={isSuspended ? 'play' : 'pause'} busy={busy === SUSPEND} disabled={can !== true} title={why} onClick={toggle}>{isSuspended ? 'Resume' : 'Suspend'}</Button>
+    </>
+  );
+}

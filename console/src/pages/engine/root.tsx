@@ -1,0 +1,109 @@
+// Any root: how it is and what is in the way, the children it has, and what its logic is given and answers.
+import { useMemo, useState } from 'preact/hooks';
+import type { Json, Kind } from '../../api/generated';
+import { covered } from '../../forms/layout';
+import { layoutOf } from '../../forms/layouts';
+import { useChildChanges } from '../../lib/children';
+import type { K8sObject } from '../../lib/kubernetes';
+import { queryOf, setQuery } from '../../lib/router';
+import { useObject } from '../../lib/store';
+import { Age } from '../../ui/age';
+import { LinkButton } from '../../ui/button';
+import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
+import { Card, type Crumb, Page, PageHead, Section } from '../../ui/layout';
+import { Status } from '../../ui/status';
+import { Tabs } from '../../ui/tabs';
+import { YamlView } from '../../ui/yaml';
+import { EventList } from './events-list';
+import { useKinds } from './kinds';
+import { kindAt } from './modules-of';
+import { ENGINE_PAGE, reconcilerPage, systemPage } from './paths';
+import { useRead } from './root-about';
+import { RootActions } from './root-actions';
+import { InOut } from './root-inout';
+import { Tree } from './root-tree';
+import { BlockerNotice, Conditions, Missing, type PageProps } from './shared';
+import { blockerOf, conditionsOf, statefulOf } from './words';
+
+/** The digest of the module whose answer last changed something. */
+function lastDigest(object: K8sObject): string | undefined {
+  const pintle: Json | undefined = object.status?.pintle;
+  if (typeof pintle !== 'object' || pintle === null || Array.isArray(pintle)) return undefined;
+  return typeof pintle.moduleDigest === 'string' ? pintle.moduleDigest : undefined;
+}
+
+const TABS = ['overview', 'inout', 'events', 'yaml'] as const;
+
+function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
+  const { name, uid, resourceVersion } = object.metadata;
+  const namespace = object.metadata.namespace ?? null;
+  const place = { ...kind, namespace, name };
+  const [changes, setChanges] = useState(0);
+  const children = useRead('listChildren', place, { version: `${resourceVersion} ${changes}` });
+  useChildChanges(children.value, uid, () => setChanges((before) => before + 1));
+  const events = useRead('listEventsOf', place, { version: resourceVersion });
+  const shown = useMemo(() => covered(object, layoutOf(kind, kind.kind)), [object, kind.group, kind.plural]);
+  const [tab, setTab] = useState<string>(() => TABS.find((one) => one === queryOf('tab')) ?? 'overview');
+  const warnings = events.value?.items.filter(({ type }) => type === 'Warning').length ?? 0;
+  const choose = (chosen: string) => {
+    setTab(chosen);
+    setQuery({ tab: chosen === 'overview' ? null : chosen });
+  };
+  return (
+    <Page>
+      <PageHead
+        title={name}
+        beside={<Status pill row={statefulOf(object)} />}
+        subtitle={<>{kind.kind}{namespace && <> in {namespace}</>}, <Age time={object.metadata.creationTimestamp} /> old</>}
+        breadcrumbs={crumbsOf(kind)}
+        actions={<><RootActions kind={kind} object={object} /><LinkButton icon="edit" href={systemPage(kind, namespace, name)}>Edit</LinkButton></>}
+      />
+      <BlockerNotice object={object} />
+      <Tabs
+        label={`About ${name}`}
+        value={tab}
+        onChange={choose}
+        tabs={[
+          { key: 'overview', label: 'Overview' },
+          { key: 'inout', label: 'In and out' },
+          { key: 'events', label: 'Events', ...(events.value ? { badge: events.value.items.length, bad: warnings > 0 } : {}) },
+          { key: 'yaml', label: 'YAML' },
+        ]}
+      >
+        <div class="panel">
+          {tab === 'overview' && (
+            <div class="halves wide-first">
+              <Section title="Children" beside={children.value && <span class="muted num">{children.value.items.length.toLocaleString('en')}</span>}>
+                <Tree children={children} blocker={blockerOf(object)?.message ?? ''} namespace={namespace} />
+              </Section>
+              <Section title="Conditions"><Card><Conditions conditions={conditionsOf(object)} /></Card></Section>
+            </div>
+          )}
+          {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
+          {tab === 'events' && (events.problem ? <ProblemView problem={events.problem} retry={events.again} /> : !events.value ? <Skeleton lines={5} /> : events.value.items.length === 0 ? <Empty title="Nothing has happened lately" icon="activity" /> : <EventList events={events.value.items} quiet />)}
+          {tab === 'yaml' && <YamlView value={shown} />}
+        </div>
+      </Tabs>
+    </Page>
+  );
+}
+
+function crumbsOf({ kind, reconcilers }: Kind): Crumb[] {
+  return [{ label: 'Engine', href: ENGINE_PAGE }, ...reconcilers.slice(0, 1).map((one) => ({ label: one, href: reconcilerPage(one) })), ...(reconcilers.length === 0 ? [{ label: kind, href: ENGINE_PAGE }] : [])];
+}
+
+export default function RootPage({ params }: PageProps) {
+  useKinds();
+  const { group = '', version = '', plural = '', name = '' } = params;
+  const namespace = params.namespace === '-' ? null : (params.namespace ?? null);
+  const { object, problem } = useObject({ group, version, plural }, namespace, name);
+  const kind = kindAt({ group, version, plural }, object.value);
+  if (object.value) return <Root object={object.value} kind={kind} key={object.value.metadata.uid} />;
+  return (
+    <Page>
+      <PageHead title={name} subtitle={<>{kind.kind}{namespace && <> in {namespace}</>}</>} breadcrumbs={crumbsOf(kind)} />
+      {problem.value ? <ProblemView problem={problem.value} /> : object.value === null ? <Missing what={kind.kind} name={name} back={kind.reconcilers[0] ? <LinkButton href={reconcilerPage(kind.reconcilers[0])}>All roots of {kind.reconcilers[0]}</LinkButton> : <LinkButton href={ENGINE_PAGE}>Engine</LinkButton>} /> : <Skeleton lines={8} />}
+      {problem.value?.status === 403 && <Notice tone="info">You may not read this object.</Notice>}
+    </Page>
+  );
+}

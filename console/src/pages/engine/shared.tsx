@@ -1,0 +1,138 @@
+// What several of the engine's pages show.
+import type { ReadonlySignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import type { Condition, Json, ObjectRef } from '../../api/generated';
+import type { K8sObject } from '../../lib/kubernetes';
+import type { Rows } from '../../lib/store';
+import { Age } from '../../ui/age';
+import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
+import { Icon, type IconName } from '../../ui/icon';
+import type { Tone } from '../../ui/state';
+import { modulePage } from './paths';
+import { blockerOf, cut, shortDigest, sortedConditions, verdictOf, type Verdict } from './words';
+
+export interface PageProps {
+  params: Record<string, string>;
+}
+
+const TONES: Record<Verdict, Tone> = { good: 'ok', bad: 'bad', moving: 'info', unknown: 'muted' };
+const ICONS: Record<Verdict, IconName> = { good: 'check-circle', bad: 'cross-circle', moving: 'refresh', unknown: 'help' };
+
+/** The conditions of an object in words; what is in the way first. */
+export function Conditions({ conditions }: { conditions: readonly Condition[] }) {
+  if (conditions.length === 0) return <p class="muted">Nobody has said yet how it is.</p>;
+  const told = new Set<string>();
+  // Several conditions often say the same: it is read once.
+  const isNews = (message: string) => message !== '' && !told.has(message) && told.add(message);
+  return (
+    <ul class="conditions plain" role="list">
+      {sortedConditions(conditions).slice(0, 100).map((one) => {
+        const verdict = verdictOf(one);
+        return (
+          <li key={one.type}>
+            <Icon name={ICONS[verdict]} class={`tone-${TONES[verdict]}`} />
+            <div>
+              <p>
+                <strong>{cut(one.type, 200)}</strong> <span class="muted">is {cut(one.status, 20)}{one.reason && one.reason !== 'Succeeded' && <>: {cut(one.reason, 200)}</>}</span>
+              </p>
+              {isNews(one.message) && <p class="words">{cut(one.message)}</p>}
+            </div>
+            <Age time={one.lastTransitionTime} />
+          </li>
+        );
+      })}
+      {conditions.length > 100 && <li class="muted">{(conditions.length - 100).toLocaleString('en')} more are in the YAML.</li>}
+    </ul>
+  );
+}
+
+/** The first thing in the way of an object, above everything else. */
+export function BlockerNotice({ object }: { object: K8sObject }) {
+  const blocker = blockerOf(object);
+  if (!blocker) return null;
+  return (
+    <Notice tone={blocker.isStuck ? 'bad' : 'warn'} title={cut(blocker.reason, 200)}>
+      {blocker.message && <p class="words">{cut(blocker.message)}</p>}
+      <span class="muted">
+        {blocker.isStuck ? 'Only a change helps.' : 'It is tried again by itself.'} <Age time={blocker.since} ago />
+      </span>
+    </Notice>
+  );
+}
+
+/** A sentence in which what stands between backticks is code. */
+export function Words({ text }: { text: string }) {
+  return <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+}
+
+/** A Module by its name, with the few digits of its digest that tell it apart. */
+export function ModuleRef({ name, digest }: { name: string | undefined; digest?: string | undefined }) {
+  if (!name) return <span class="muted">none</span>;
+  return (
+    <span class="module-ref">
+      <a href={modulePage(name)}>{name}</a>
+      {digest && <code title={digest}>{shortDigest(digest)}</code>}
+    </span>
+  );
+}
+
+/** A few facts beside each other, each below its name. */
+export function Facts({ items }: { items: readonly (readonly [name: string, value: ComponentChildren] | undefined)[] }) {
+  return (
+    <dl class="facts">
+      {items.filter((item) => item !== undefined).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+    </dl>
+  );
+}
+
+export function Tags({ items, empty = 'none' }: { items: readonly string[]; empty?: string | undefined }) {
+  if (items.length === 0) return <span class="muted">{empty}</span>;
+  return <span class="tags">{items.map((item) => <span class="tag" key={item}>{item}</span>)}</span>;
+}
+
+/** An object as a name: its kind, and where it is. */
+export function ObjectName({ reference, href, quiet }: { reference: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>; href?: string | undefined; quiet?: boolean | undefined }) {
+  const { kind, namespace, name } = reference;
+  const shown = <>{namespace && <span class="muted">{namespace}/</span>}{name}</>;
+  return (
+    <span class="object-name">
+      {!quiet && <span class="tag">{kind}</span>}
+      {href ? <a href={href}>{shown}</a> : <span>{shown}</span>}
+    </span>
+  );
+}
+
+/** A list with whatever is to be said about it: it is being loaded, it cannot be had, it is empty. */
+export function Listed({ list, empty, children }: { list: Rows; empty: ComponentChildren; children: () => ComponentChildren }) {
+  const { rows, state, problem, since } = list;
+  if (state.value === 'failed') return problem.value ? <ProblemView problem={problem.value} /> : null;
+  if (state.value === 'loading' && rows.value.length === 0) return <Skeleton lines={6} />;
+  return (
+    <>
+      {state.value === 'stale' && <Stale since={since} />}
+      {rows.value.length === 0 ? empty : children()}
+    </>
+  );
+}
+
+function Stale({ since }: { since: ReadonlySignal<Date | null> }) {
+  return <Notice tone="warn">The connection is interrupted. What is shown is as it was <Age time={since.value} ago />.</Notice>;
+}
+
+/** What stands in place of an object that is not there, or cannot be read. */
+export function Missing({ what, name, back }: { what: string; name: string; back: ComponentChildren }) {
+  return <Empty title={`There is no ${what} ${name}`} icon="search" actions={back}>It may have been deleted, or never have been.</Empty>;
+}
+
+/** A field of a row, as what it should be; undefined where it is not. */
+export function text(value: Json | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+export function number(value: Json | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined;
+}
+
+export function texts(value: Json | undefined): string[] {
+  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
+}

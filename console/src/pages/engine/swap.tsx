@@ -1,0 +1,70 @@
+// The swap itself: after a plan, behind the typed name of the Reconciler.
+import { useState } from 'preact/hooks';
+import { callObject } from '../../api/objects';
+import { asProblem, type Problem } from '../../lib/api';
+import { useCan } from '../../lib/can';
+import type { K8sObject, ReconcilerSpec } from '../../lib/kubernetes';
+import { navigate } from '../../lib/router';
+import { RECONCILERS } from '../../lib/store';
+import { Button } from '../../ui/button';
+import { ConfirmByName } from '../../ui/dialog';
+import { Notice } from '../../ui/feedback';
+import { toast } from '../../ui/toast';
+import { swapPatch } from './config';
+import type { EditedConfig } from './config-editor';
+import { reconcilerPage } from './paths';
+import { consequence, newlyFailing, type PlanState } from './plan-run';
+import { listed } from './words';
+
+export interface Planned {
+  module: string;
+  config: EditedConfig;
+  generation: number | undefined;
+}
+
+export function SwapBar({ object, planned, state }: { object: K8sObject; planned: Planned; state: PlanState }) {
+  const name = object.metadata.name;
+  const spec = (object.spec ?? {}) as unknown as ReconcilerSpec;
+  const can = useCan({ verb: 'patch', group: RECONCILERS.group, resource: RECONCILERS.plural, name });
+  const [asks, setAsks] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const { config } = planned;
+  const patch = swapPatch({ module: spec.module, ...(spec.config === undefined ? {} : { config: spec.config }) }, { module: planned.module, isEdited: config.isEdited, ...(config.value === undefined ? {} : { config: config.value }) });
+  const isNothing = Object.keys(patch.spec).length === 0;
+  const isOld = planned.generation !== object.metadata.generation;
+  const isPart = Boolean(state.asked?.namespace || state.asked?.labelSelector || state.asked?.root);
+  const fails = newlyFailing(state);
+
+  const swap = async () => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      await callObject('patchObject', { ...RECONCILERS, name }, { body: patch });
+      toast(`${planned.module} is to be in force on ${name}.`);
+      navigate(reconcilerPage(name));
+    } catch (error) {
+      setProblem(asProblem(error));
+      setBusy(false);
+    }
+  };
+
+  if (isNothing) return <Notice tone="info">This is what the Reconciler asks for already: there is nothing to swap.</Notice>;
+  return (
+    <section class="swap-bar" aria-label="Swap">
+      <div>
+        <strong>Put {planned.module}{config.isEdited && ' with the edited config'} in force</strong>
+        <p class="muted">{consequence(state)}{isPart && ' The plan was about some of the roots; the swap is about all.'}</p>
+      </div>
+      <Button variant={fails > 0 ? 'danger' : 'primary'} icon="swap" disabled={can.value !== true} title={can.value === false ? 'You may not change this Reconciler.' : undefined} onClick={() => setAsks(true)}>Swap</Button>
+      {asks && (
+        <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} problem={problem} onConfirm={() => void swap()} onClose={() => setAsks(false)}>
+          <p>{consequence(state)}</p>
+          {isOld && <Notice tone="warn">The Reconciler has changed since this plan. Plan again to be sure.</Notice>}
+          {isPart && <Notice tone="warn">The plan was about some of the roots. The swap is about all of them.</Notice>}
+          {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
+        </ConfirmByName>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Condition } from '../../api/generated';
+import type { Problem } from '../../lib/api';
+import type { K8sObject } from '../../lib/kubernetes';
+import { type Manifest, manifestDifferences, manifestIn, notGranted } from './manifest';
+import { blockerOf, bytes, count, grantLines, isNamedBy, listed, nameFromFile, nameProblem, shortDigest, sortedConditions, uploadHelp, verdictOf } from './words';
+
+const condition = (type: string, status: Condition['status'], more: Partial<Condition> = {}): Condition => ({ type, status, reason: 'Some', message: '', lastTransitionTime: '2026-01-01T00:00:00Z', ...more });
+const root = (conditions: Condition[]) => ({ apiVersion: 'a/v1', kind: 'A', metadata: { name: 'a', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' }, status: { conditions } }) as unknown as K8sObject;
+
+test('sizes, digests and counts are short', () => {
+  assert.equal(bytes(800), '800 bytes');
+  assert.equal(bytes(312044), '305 KiB');
+  assert.equal(bytes(1572864), '1.5 MiB');
+  assert.equal(shortDigest('sha256:0123456789abcdef'), '0123456789ab');
+  assert.equal(count(1, 'root'), '1 root');
+  assert.equal(count(10000, 'root'), '10,000 roots');
+  assert.equal(listed(['a', 'b', 'c']), 'a, b and c');
+});
+
+test('a condition is good or bad by what its type means, and not by its status alone', () => {
+  assert.equal(verdictOf(condition('Ready', 'True')), 'good');
+  assert.equal(verdictOf(condition('Ready', 'False')), 'bad');
+  assert.equal(verdictOf(condition('Stalled', 'True')), 'bad');
+  assert.equal(verdictOf(condition('DomainConflict', 'False')), 'good');
+  assert.equal(verdictOf(condition('Reconciling', 'True')), 'moving');
+  assert.equal(verdictOf(condition('Anything', 'Unknown')), 'unknown');
+  assert.equal(verdictOf(condition('Registered', 'True')), 'good');
+  assert.equal(verdictOf({ ...condition('RootsReady', 'False'), reason: 'Progressing' }), 'moving');
+  assert.equal(verdictOf(condition('ConfigMapNotFound', 'True')), 'bad');
+  assert.equal(verdictOf(condition('DriftUnwatched', 'True')), 'unknown', 'which way round it is meant, nobody can tell');
+});
+
+test('what is in the way stands first, and Ready before what explains it', () => {
+  const sorted = sortedConditions([condition('Degraded', 'False'), condition('DomainConflict', 'True'), condition('Reconciling', 'True'), condition('Ready', 'False')]);
+  assert.deepEqual(sorted.map(({ type }) => type), ['Ready', 'DomainConflict', 'Reconciling', 'Degraded']);
+});
+
+test('the blocker is what Ready says, and whether only a change helps', () => {
+  assert.equal(blockerOf(root([condition('Ready', 'True')])), null);
+  const found = blockerOf(root([condition('Ready', 'False', { reason: 'DomainTaken', message: 'it is taken' }), condition('Stalled', 'True')]));
+  assert.deepEqual(found, { reason: 'DomainTaken', message: 'it is taken', isStuck: true, since: '2026-01-01T00:00:00Z' });
+});
+
+test('a message names a child by kind and whole name', () => {
+  const child = { kind: 'Deployment', name: 'shop', namespace: 'default' };
+  assert.ok(isNamedBy('Deployment shop: 0 of 1 replicas are ready', child));
+  assert.ok(isNamedBy('waits for deployment/shop.', child));
+  assert.ok(isNamedBy('Deployment default/shop is not ready', child));
+  assert.ok(!isNamedBy('Deployment shop-images: 0 of 1', child));
+  assert.ok(!isNamedBy('Deployment shop.example is', child));
+  assert.ok(!isNamedBy('StatefulDeployment shop', child));
+});
+
+test('grants are told a line each', () => {
+  const lines = grantLines({ children: [{ apiVersion: 'apps/v1', kinds: ['Deployment'] }], needs: [{ apiVersion: 'v1', kinds: ['ConfigMap'], scope: 'All' }], evictions: true });
+  assert.deepEqual(lines.map(({ what, kinds, where }) => `${what} ${kinds.join()} ${where}`), ["May create Deployment (apps/v1) in the root's namespace", 'May see ConfigMap in all namespaces', 'May evict Pod respecting disruption budgets']);
+});
+
+test('a refused upload is told with what helps', () => {
+  const problem = (reason: string | undefined, status = 422): Problem => ({ title: '', status, detail: '', details: '', causes: [], ...(reason ? { reason } : {}) });
+  assert.match(uploadHelp(problem('ImportsNotAllowed')) ?? '', /imports nothing/);
+  assert.match(uploadHelp(problem(undefined, 413)) ?? '', /smaller/);
+  assert.equal(uploadHelp(problem('SomethingNew')), null);
+});
+
+test('the name of a Module comes from its manifest, or else from its file', () => {
+  assert.equal(nameFromFile('C:\\guests\\Darkroom 0.2.wasm'), 'darkroom-0.2');
+  assert.equal(nameFromFile('x.wasm', { name: 'darkroom', version: '0.3.0+build' }), 'darkroom-0.3.0-build');
+  assert.equal(nameProblem('darkroom-0.2'), null);
+  assert.match(nameProblem('-x') ?? '', /first and last/);
+});
+
+const manifest: Manifest = { name: 'darkroom', version: '0.1.0', reconciles: { apiVersion: 'e.com/v1', kind: 'Darkroom' }, children: [{ apiVersion: 'v1', kind: 'Secret' }, { apiVersion: 'apps/v1', kind: 'Deployment', observe: true }], configSchema: { properties: { suffix: { type: 'string' }, image: { type: 'string' } } } };
+
+test('the differences of two manifests name rights, config and flags', () => {
+  assert.deepEqual(manifestDifferences(manifest, manifest), []);
+  const after: Manifest = { ...manifest, version: '0.2.0', children: [{ apiVersion: 'apps/v1', kind: 'Deployment' }, { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget' }], finalizer: true, configSchema: { properties: { suffix: { type: 'integer' }, replicas: { type: 'integer' } }, required: ['replicas'] } };
+  assert.deepEqual(manifestDifferences(manifest, after).map(({ kind, about, what, isRight }) => `${kind} ${about} ${what}${isRight ? ' !' : ''}`), [
+    'new children PodDisruptionBudget (policy/v1) !',
+    'gone children Secret',
+    'other children Deployment (apps/v1) is no longer observed',
+    'new finalizer cleans up before a root goes',
+    'other config suffix: integer, was string',
+    'new config replicas: integer, required',
+    'gone config image',
+  ]);
+});
+
+test('what the grants do not allow is named, and a value that is no manifest is none', () => {
+  assert.deepEqual(notGranted(manifest, { children: [{ apiVersion: 'v1', kinds: ['Secret'] }] }), ['children: Deployment (apps/v1)']);
+  assert.equal(manifestIn({ name: 'x' }), null);
+  assert.equal(manifestIn(null), null);
+});

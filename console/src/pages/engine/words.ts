@@ -1,0 +1,184 @@
+// What conditions, sizes, digests and grants are called. Values in, words out.
+import { BAD_WHEN_TRUE, GOOD_WHEN_TRUE } from '../../lib/conditions';
+import type { Condition, Failure, Json } from '../../api/generated';
+import type { Problem } from '../../lib/api';
+import type { Grants, K8sObject } from '../../lib/kubernetes';
+import type { Stateful } from '../../ui/state';
+
+/** The few hexadecimal digits of a digest that people compare. */
+export function shortDigest(digest: string | undefined): string {
+  return digest ? digest.replace(/^sha256:/, '').slice(0, 12) : '';
+}
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB'] as const;
+
+export function bytes(size: number): string {
+  let value = size;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[unit]}`;
+}
+
+/** `1 root`, `2 roots`, `10,000 roots`. */
+export function count(many: number, one: string, more = `${one}s`): string {
+  return `${many.toLocaleString('en')} ${many === 1 ? one : more}`;
+}
+
+/** `a`, `a and b`, `a, b and c`. */
+export function listed(words: readonly string[]): string {
+  return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
+
+/** `apps/v1` is of the group `apps`, `v1` of none. */
+export function groupOf(apiVersion: string): string {
+  return apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
+}
+
+/** The conditions of an object, as far as they are any. */
+export function conditionsOf(object: K8sObject | null | undefined): Condition[] {
+  const list = object?.status?.conditions;
+  if (!Array.isArray(list)) return [];
+  return list.filter((one): one is Json & Condition => typeof one === 'object' && one !== null && !Array.isArray(one) && typeof one.type === 'string' && typeof one.status === 'string');
+}
+
+/** What a page's status is told from, for an object that is there as a whole. */
+export function statefulOf(object: K8sObject): Stateful {
+  const conditions = conditionsOf(object);
+  const find = (type: string) => conditions.find((one) => one.type === type);
+  const ready = find('Ready');
+  const generation = object.metadata.generation;
+  return {
+    ready: {
+      status: ready?.status ?? null,
+      reason: ready?.reason ?? '',
+      message: ready?.message ?? '',
+      current: ready?.observedGeneration === undefined || generation === undefined || ready.observedGeneration === generation,
+      since: ready?.lastTransitionTime ?? null,
+    },
+    stalled: find('Stalled')?.status === 'True',
+    reconciling: find('Reconciling')?.status === 'True',
+    suspended: object.spec?.suspend === true || object.metadata.annotations?.['pintle.dev/suspend'] !== undefined,
+    deleting: object.metadata.deletionTimestamp !== undefined,
+  };
+}
+
+export type Verdict = 'good' | 'bad' | 'moving' | 'unknown';
+
+/** What a condition says about how things are. */
+export function verdictOf({ type, status, reason }: Condition): Verdict {
+  if (status === 'Unknown') return 'unknown';
+  const isTrue = status === 'True';
+  if (GOOD_WHEN_TRUE.has(type)) return isTrue ? 'good' : reason === 'Progressing' ? 'moving' : 'bad';
+  if (type === 'Reconciling' || type === 'Progressing') return isTrue ? 'moving' : 'good';
+  if (BAD_WHEN_TRUE.test(type)) return isTrue ? 'bad' : 'good';
+  // Which way round it is meant, only its words tell.
+  return 'unknown';
+}
+
+/** The conditions in the order in which somebody wants to read them: what is in the way first, and Ready before what explains it. */
+export function sortedConditions(conditions: readonly Condition[]): Condition[] {
+  const ranks: Record<Verdict, number> = { bad: 0, moving: 1, unknown: 2, good: 3 };
+  const rank = (one: Condition) => ranks[verdictOf(one)] * 2 + (one.type === 'Ready' ? 0 : 1);
+  return [...conditions].sort((one, other) => rank(one) - rank(other));
+}
+
+export interface Blocker {
+  reason: string;
+  message: string;
+  /** Whether only a change helps; else it is being tried again. */
+  isStuck: boolean;
+  since: string | null;
+}
+
+/** What stands first in the way of an object, if anything does: the reason and message of Ready, as the host says them. */
+export function blockerOf(object: K8sObject): Blocker | null {
+  const conditions = conditionsOf(object);
+  const ready = conditions.find((one) => one.type === 'Ready');
+  if (!ready || ready.status === 'True') return null;
+  const stalled = conditions.find((one) => one.type === 'Stalled' && one.status === 'True');
+  return { reason: ready.reason, message: ready.message || stalled?.message || '', isStuck: stalled !== undefined, since: ready.lastTransitionTime };
+}
+
+/** The child that a blocker's message names, if it names one: `Deployment shop-images: 0 of 1 replicas are ready`. */
+export function isNamedBy(message: string, { kind, name, namespace }: { kind: string; name: string; namespace: string | null }): boolean {
+  const written = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  const place = namespace ? `(${written(namespace)}/)?` : '';
+  return new RegExp(`(^|[^\\w./-])${written(kind)}[ /]${place}${written(name)}(?![\\w/-]|\\.\\w)`, 'i').test(message);
+}
+
+/** A failure in one line, its path first. */
+export function failureWords({ reason, message, path }: Failure): string {
+  return `${path ? `${path}: ` : ''}${message || reason}`;
+}
+
+/** A grant as a line: what, and where. */
+export interface GrantLine {
+  what: string;
+  kinds: string[];
+  where: string;
+}
+
+/** What a Reconciler's grants allow, a line each, in words. */
+export function grantLines(grants: Grants | undefined): GrantLine[] {
+  const lines: GrantLine[] = [];
+  const named = (apiVersion: string, kinds: readonly string[]) => kinds.map((kind) => (groupOf(apiVersion) ? `${kind} (${apiVersion})` : kind));
+  for (const one of grants?.children ?? []) lines.push({ what: 'May create', kinds: named(one.apiVersion, one.kinds), where: one.namespaces?.length ? `in ${listed(one.namespaces)}` : "in the root's namespace" });
+  for (const one of grants?.needs ?? []) lines.push({ what: 'May see', kinds: named(one.apiVersion, one.kinds), where: `${one.scope === 'All' ? 'in all namespaces' : "in the root's namespace"}${one.names?.length ? `, named ${listed(one.names)}` : ''}` });
+  for (const one of grants?.patches ?? []) lines.push({ what: 'May patch', kinds: named(one.apiVersion, [one.kind]), where: `${listed(one.fields ?? [])}${one.force ? ', also where somebody else set it' : ''}` });
+  if (grants?.evictions) lines.push({ what: 'May evict', kinds: ['Pod'], where: 'respecting disruption budgets' });
+  if (grants?.podDeletions) lines.push({ what: 'May delete', kinds: ['Pod'], where: 'where an eviction is not possible' });
+  for (const one of grants?.podTemplates?.references ?? []) lines.push({ what: 'Pods may use', kinds: [one.kind], where: one.fromRoot ? `that ${one.fromRoot} of the root names` : `named ${one.name ?? ''}` });
+  if (grants?.podTemplates?.allow?.length) lines.push({ what: 'Pods may have', kinds: grants.podTemplates.allow, where: 'against the baseline' });
+  if (grants?.services?.types?.length) lines.push({ what: 'Services may be', kinds: grants.services.types, where: grants.services.externalIps ? 'with external IPs' : '' });
+  if (grants?.ingressAnnotations?.length) lines.push({ what: 'Ingresses may carry', kinds: grants.ingressAnnotations, where: '' });
+  return lines;
+}
+
+/** What to do about bytes that the engine refused, by its reason. */
+const REFUSED: Record<string, string> = {
+  NotWasm: 'This file is not WebAssembly. Upload the .wasm file that `pintle build` writes.',
+  CoreModule: 'This is a core WebAssembly module, and a guest is a component. Build it with `pintle build`.',
+  ImportsNotAllowed: 'A guest imports nothing, not even WASI. Build it with `pintle build`, which builds for wasm32-unknown-unknown.',
+  InvalidWasm: 'The bytes are damaged, or use a feature of WebAssembly that guests may not use. Build it with `pintle build`.',
+  MissingExport: 'The component is no guest of this host’s contract. Build it with the SDK that fits this host.',
+  WrongExportType: 'The component was built for another version of the contract. Build it with the SDK that fits this host.',
+  ModuleTooLarge: 'Make the module smaller: build it for release, with fewer dependencies.',
+  CompileTooExpensive: 'Compiling it takes more than this host grants. Make its functions smaller.',
+  CompilerFailed: 'It was not compiled this time. Try again.',
+  ManifestTooLarge: 'Its manifest declares more than a host takes. Split the guest in two.',
+  ConfigSchemaInvalid: 'The schema of its config is none that this host takes. Mend the guest’s config type.',
+  AlreadyExists: 'A Module never changes. Choose another name, such as the next version.',
+};
+
+/** What helps against a refused upload; nothing where nobody knows more than the message says. */
+export function uploadHelp({ reason, status }: Problem): string | null {
+  if (reason && REFUSED[reason]) return REFUSED[reason];
+  if (status === 413) return REFUSED.ModuleTooLarge ?? null;
+  if (status === 403) return 'You lack a right in this cluster. Creating a Module needs create on modules.pintle.dev, and on ConfigMaps in pintle-system.';
+  return null;
+}
+
+/** A name for a Module from that of a file: `darkroom-0.2.0.wasm`. */
+export function nameFromFile(file: string, manifest?: { name: string; version: string } | null): string {
+  if (manifest) return clean(`${manifest.name}-${manifest.version}`);
+  return clean(file.replace(/^.*[\\/]/, '').replace(/\.(component\.)?wasm$/i, ''));
+}
+
+function clean(text: string): string {
+  return text.toLowerCase().replace(/[^a-z0-9.-]+/g, '-').replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '').slice(0, 253);
+}
+
+/** What is wrong with the name of an object, if anything is. */
+export function nameProblem(name: string): string | null {
+  if (name === '') return 'A Module needs a name.';
+  if (name.length > 253) return 'At most 253 characters.';
+  return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) ? null : 'Lower-case letters, digits, - and . only; the first and last a letter or digit.';
+}
+
+/** A text as far as a page shows it: what others wrote may be of any length. */
+export function cut(text: string, most = 2000): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}

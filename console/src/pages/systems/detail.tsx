@@ -1,0 +1,282 @@
+// One object of a system: how it is, what it made, what happened, and what can be done.
+import type { ReadonlySignal } from '@preact/signals';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { Child, Children, ClusterEvent, Json } from '../../api/generated';
+import { callObject } from '../../api/objects';
+import { covered } from '../../forms/layout';
+import { get, isObject, parsePath } from '../../forms/path';
+import { shown } from '../../forms/model';
+import { asProblem, type Problem } from '../../lib/api';
+import { useCan } from '../../lib/can';
+import { useChildChanges } from '../../lib/children';
+import { useEvents } from '../../lib/events';
+import { useAction } from '../../lib/keys';
+import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
+import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
+import { useObject } from '../../lib/store';
+import { Age } from '../../ui/age';
+import { LinkButton } from '../../ui/button';
+import { ConfirmByName } from '../../ui/dialog';
+import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
+import { Card, KeyValue, Page, PageHead, Section } from '../../ui/layout';
+import { iconOf, stateOf, toneOf } from '../../ui/state';
+import { Icon } from '../../ui/icon';
+import { Status } from '../../ui/status';
+import { type Column, Table } from '../../ui/table';
+import { beginning } from '../../ui/text';
+import { Tabs } from '../../ui/tabs';
+import { toast } from '../../ui/toast';
+import { VirtualTable } from '../../ui/virtual';
+import { YamlView } from '../../ui/yaml';
+import { obviousFields } from './columns';
+import { AllowedButton, AllowedLink, Domains, TypeOf } from './parts';
+import { enginePageOf, isDarkroom, pageOf, type System } from './system';
+import { MOST_CONDITIONS, saidOf, statefulOf } from './words';
+
+interface DetailProps {
+  system: System;
+  schema?: JsonSchema | undefined;
+  namespace: string | null;
+  name: string;
+}
+
+export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
+  const { layout, group, plural } = system;
+  useTitle(isDarkroom(system) ? `${name} · Darkroom` : name);
+  const { object, problem } = useObject(system, namespace, name);
+  const check = { group, resource: plural, name, ...(namespace ? { namespace } : {}) };
+  const canUpdate = useCan({ ...check, verb: 'patch' });
+  const canDelete = useCan({ ...check, verb: 'delete' });
+  const [isDeleting, setDeleting] = useState(false);
+  const edit = `${pageOf(system, namespace, name)}/edit`;
+  useAction({ id: 'edit-here', title: `Edit ${name}`, keys: 'e', group: 'This page', when: canUpdate.value === true, run: () => navigate(edit) });
+  const crumbs = [{ label: isDarkroom(system) ? 'Sources' : layout.many, href: system.home }];
+
+  const found = object.value;
+  if (found === undefined || found === null) {
+    return (
+      <Page>
+        <PageHead title={name} breadcrumbs={crumbs} />
+        {problem.value && problem.value.status !== 404 ? <ProblemView problem={problem.value} />
+          : found === null || problem.value ? <Empty icon={layout.icon} title={`There is no ${layout.one} ${name}`} actions={<LinkButton href={system.home}>All {layout.many}</LinkButton>}>{namespace ? `Not in ${namespace}, or no longer.` : 'Or no longer.'}</Empty>
+          : <Skeleton lines={8} />}
+      </Page>
+    );
+  }
+  const state = statefulOf(found);
+  const tab = queryOf('tab') || 'overview';
+  return (
+    <Page>
+      <PageHead
+        title={name}
+        breadcrumbs={crumbs}
+        beside={<span role="status"><Status row={state} pill title="" /></span>}
+        actions={
+          <>
+            <LinkButton href={enginePageOf(system, namespace, name)} icon="tree" variant="quiet">Logic</LinkButton>
+            <AllowedLink can={canUpdate} what={`change this ${layout.one}`} href={edit} icon="edit">Edit</AllowedLink>
+            <AllowedButton can={canDelete} what={`delete this ${layout.one}`} icon="trash" onClick={() => setDeleting(true)}>Delete</AllowedButton>
+          </>
+        }
+      />
+      <Blocker object={found} />
+      <Tabs label="About it" value={tab} onChange={(key) => setQuery({ tab: key === 'overview' ? null : key })} tabs={[{ key: 'overview', label: 'Overview' }, { key: 'events', label: 'Events' }, { key: 'yaml', label: 'YAML' }]}>
+        {tab === 'yaml' ? <Yaml object={found} system={system} />
+          : tab === 'events' ? <Events system={system} namespace={namespace} name={name} />
+          : <Overview object={found} system={system} schema={schema} namespace={namespace} name={name} />}
+      </Tabs>
+      {isDeleting && <Delete system={system} object={found} onClose={() => setDeleting(false)} />}
+    </Page>
+  );
+}
+
+/** What is in the way, before anything else. */
+function Blocker({ object }: { object: K8sObject }) {
+  const state = stateOf(statefulOf(object));
+  if (state.label === 'Ready' || state.label === 'Unknown' || state.why === '') return null;
+  const said = saidOf(object).find(({ tone, message }) => tone === 'bad' && message !== '');
+  const message = said?.message ?? state.why;
+  return <Notice tone={state.tone === 'muted' ? 'info' : state.tone} title={state.label === 'In progress' ? 'In progress' : `${state.label}${said?.reason ? `: ${wordsOfReason(said.reason)}` : ''}`}>{message}</Notice>;
+}
+
+/** The words of a reason: DomainTaken is "domain taken". */
+function wordsOfReason(reason: string): string {
+  return reason.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+}
+
+function Overview({ object, system, schema, namespace, name }: { object: K8sObject } & DetailProps) {
+  return (
+    <div class="columns">
+      <div class="stack loose">
+        <Made object={object} system={system} namespace={namespace} name={name} />
+        <Conditions object={object} />
+      </div>
+      <Card>
+        <Section title="Details"><Facts object={object} system={system} schema={schema} /></Section>
+      </Card>
+    </div>
+  );
+}
+
+const at = (object: K8sObject, path: string): Json | undefined => get(object, parsePath(path)) as Json | undefined;
+
+function Facts({ object, system, schema }: { object: K8sObject; system: System; schema?: JsonSchema | undefined }) {
+  const { namespace, creationTimestamp } = object.metadata;
+  const text = (label: string, value: Json | undefined) => (value === undefined ? undefined : ([label, <span class="wrap">{beginning(shown(value) ?? JSON.stringify(value), 400)}</span>] as const));
+  const own = isDarkroom(system) ? [
+    ['Type', <TypeOf type={at(object, 'spec.source.type')} />] as const,
+    text('Base URL', at(object, 'spec.source.baseUrl')), text('S3 Bucket', at(object, 'spec.source.bucket')), text('Region', at(object, 'spec.source.region')),
+    text('Path Prefix', at(object, 'spec.source.pathPrefix')), text('Endpoint', at(object, 'spec.source.endpoint')), text('Secret', at(object, 'spec.source.credentialsSecretRef.name')),
+    ['Domains', <Domains domains={at(object, 'status.domains')} most={64} />] as const,
+    text('Version', at(object, 'spec.version')), text('Cache TTL (seconds)', at(object, 'spec.cache.ttlSeconds')),
+  ] : (schema ? obviousFields(schema) : []).map((path) => text(system.layout.looks[path]?.label ?? labelOfPath(path), at(object, path)));
+  return <KeyValue items={[...(namespace ? [['Namespace', namespace] as const] : []), ...own, ['Created', <Age time={creationTimestamp} ago />]]} />;
+}
+
+const labelOfPath = (path: string): string => {
+  const key = path.split('.').at(-1) ?? path;
+  return key.charAt(0).toUpperCase() + key.slice(1).replace(/([a-z0-9])([A-Z])/g, (_, before: string, after: string) => `${before} ${after.toLowerCase()}`);
+};
+
+/** The conditions in words. */
+function Conditions({ object }: { object: K8sObject }) {
+  const said = useMemo(() => saidOf(object), [object]);
+  return (
+    <Section title="Conditions" beside={said.length > MOST_CONDITIONS && <span class="muted small">{MOST_CONDITIONS} of {said.length.toLocaleString('en')}</span>}>
+      {said.length === 0 ? <p class="muted">Nothing has been said about it yet.</p> : (
+        <ul class="plain said">
+          {said.slice(0, MOST_CONDITIONS).map(({ type, tone, words, reason, message, since, isOld }, index) => (
+            <li key={`${type} ${index}`}>
+              <Icon name={iconOf(tone)} class={`tone-${tone}`} />
+              <div>
+                <strong>{words}</strong> <span class="muted small mono"><bdi>{type}</bdi>{reason && <>: <bdi>{reason}</bdi></>}</span>
+                {isOld && <span class="tag">before the last change</span>}
+                {message && <p class="muted long">{message}</p>}
+              </div>
+              <Age time={since} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
+  );
+}
+
+interface Loaded<T> {
+  value: T | undefined;
+  problem: Problem | null;
+}
+
+/** Reads again with every version of it: it changed, or a child did. */
+function useChildren(system: System, namespace: string | null, name: string, version: string): Loaded<Children> {
+  const [found, setFound] = useState<Loaded<Children>>({ value: undefined, problem: null });
+  useEffect(() => {
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      void callObject('listChildren', { ...system, namespace, name }, { signal: abort.signal }).then(
+        (value) => setFound({ value, problem: null }),
+        (error: unknown) => abort.signal.aborted || setFound(({ value }) => ({ value, problem: asProblem(error) })),
+      );
+    }, found.value ? 250 : 0);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [system, namespace, name, version]);
+  return found;
+}
+
+function childState({ deleting, ready }: Child) {
+  if (deleting) return <Status tone="muted" label="Deleting" icon="trash" />;
+  return <Status tone={toneOf(ready.status)} label={ready.status === 'True' ? 'Ready' : ready.status === 'False' ? 'Not ready' : 'Unknown'} title={ready.message ?? undefined} />;
+}
+
+const CHILD_COLUMNS: Column<Child>[] = [
+  { key: 'kind', title: 'Kind', cell: ({ kind }) => <span class="nowrap">{kind}</span> },
+  { key: 'name', title: 'Name', cell: (child) => <><span class="wrap">{child.name}</span>{child.ready.status === 'False' && child.ready.message && <div class="muted small long">{beginning(child.ready.message)}</div>}</> },
+  { key: 'state', title: 'State', cell: childState },
+  { key: 'age', title: 'Age', priority: 2, end: true, cell: ({ created }) => <Age time={created} /> },
+];
+
+/** So many children are drawn as they are scrolled to. */
+const MANY = 200;
+
+/** The objects that it made, those that are not ready first. */
+function Made({ object, system, namespace, name }: { object: K8sObject; system: System; namespace: string | null; name: string }) {
+  const { uid, resourceVersion } = object.metadata;
+  const [changes, setChanges] = useState(0);
+  const { value, problem } = useChildren(system, namespace, name, `${resourceVersion} ${changes}`);
+  useChildChanges(value, uid, () => setChanges((before) => before + 1));
+  const rank = ({ ready }: Child) => (ready.status === 'False' ? 0 : ready.status === 'Unknown' ? 1 : 2);
+  const items = useMemo(() => [...(value?.items ?? [])].sort((one, other) => rank(one) - rank(other) || one.kind.localeCompare(other.kind) || one.name.localeCompare(other.name)), [value]);
+  return (
+    <Section title="What it made" beside={value && <span class="badge">{items.length}</span>}>
+      {problem && <ProblemView problem={problem} />}
+      {!value && !problem && <Skeleton lines={4} />}
+      {value && items.length === 0 && <p class="muted">Nothing yet.</p>}
+      {items.length > MANY ? <VirtualTable label="What it made" rows={items} rowKey={({ uid }) => uid} columns={CHILD_COLUMNS} />
+        : items.length > 0 && <Table label="What it made" rows={items} rowKey={({ uid }) => uid} columns={CHILD_COLUMNS} />}
+      {value?.unread.map(({ apiVersion, kind, why }) => <p key={`${apiVersion} ${kind}`} class="muted small"><Icon name="lock" /> {kind}: {beginning(why)}</p>)}
+    </Section>
+  );
+}
+
+function Events({ system, namespace, name }: { system: System; namespace: string | null; name: string }) {
+  const events = useObjectEvents(system, namespace, name);
+  if (events.problem && !events.value) return <ProblemView problem={events.problem} />;
+  if (!events.value) return <Skeleton lines={5} />;
+  if (events.value.length === 0) return <Empty icon="clock" title="No events">The cluster forgets events after about an hour.</Empty>;
+  return (
+    <Table
+      label="Events"
+      rows={events.value}
+      rowKey={({ uid }) => uid}
+      columns={[
+        { key: 'type', title: 'What', cell: ({ type, reason }) => <Status tone={type === 'Warning' ? 'warn' : 'info'} label={reason} /> },
+        { key: 'note', title: 'Note', cell: ({ note, count }) => <span class="long"><bdi>{beginning(note)}</bdi>{count > 1 && <span class="muted"> ({count} times)</span>}</span> },
+        { key: 'last', title: 'Last', end: true, cell: ({ last, first }) => <Age time={last ?? first} /> },
+      ]}
+    />
+  );
+}
+
+/** The events about one object: those that are known, and each as it comes. */
+function useObjectEvents(system: System, namespace: string | null, name: string): Loaded<ClusterEvent[]> {
+  const live: ReadonlySignal<ClusterEvent[] | undefined> = useEvents(namespace ? { namespace } : {}).events;
+  const [known, setKnown] = useState<Loaded<ClusterEvent[]>>({ value: undefined, problem: null });
+  useEffect(() => {
+    void callObject('listEventsOf', { ...system, namespace, name }).then(({ items }) => setKnown({ value: items, problem: null }), (error: unknown) => setKnown({ value: undefined, problem: asProblem(error) }));
+  }, [system, namespace, name]);
+  const mine = (live.value ?? []).filter(({ regarding }) => regarding.kind === system.kind && regarding.name === name && (regarding.namespace ?? null) === namespace);
+  if (!known.value && mine.length === 0) return known;
+  const all = new Map([...(known.value ?? []), ...mine].map((event) => [event.uid, event]));
+  return { value: [...all.values()].sort((one, other) => (other.last ?? '').localeCompare(one.last ?? '')).slice(0, 200), problem: null };
+}
+
+/** The object as it is, without what nobody should read over a shoulder. */
+function Yaml({ object, system }: { object: K8sObject; system: System }) {
+  const value = useMemo(() => covered(object, system.layout), [object, system]);
+  return isObject(value) ? <YamlView value={value} label={`YAML of ${object.metadata.name}`} /> : null;
+}
+
+function Delete({ system, object, onClose }: { system: System; object: K8sObject; onClose: () => void }) {
+  const { name, namespace, uid } = object.metadata;
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const go = async () => {
+    setBusy(true);
+    try {
+      await callObject('deleteObject', { ...system, namespace, name }, { query: { uid } });
+      toast(`${name} is being deleted.`);
+      navigate(system.home);
+    } catch (error) {
+      setProblem(asProblem(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <ConfirmByName title={`Delete ${name}?`} name={name} verb="Delete" busy={isBusy} problem={problem} onConfirm={() => void go()} onClose={onClose}>
+      <p>The {system.layout.one} and everything that it made go away. This cannot be taken back.</p>
+    </ConfirmByName>
+  );
+}

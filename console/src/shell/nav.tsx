@@ -1,0 +1,89 @@
+// The navigation: the systems first, then the engine.
+import type { Kind } from '../api/generated';
+import { kinds } from '../lib/kinds';
+import { href, Link, route } from '../lib/router';
+import { Icon, type IconName } from '../ui/icon';
+import { Segment } from '../ui/inputs';
+import { setTheme, type Theme, theme } from '../lib/theme';
+import { Mark } from './mark';
+
+interface Entry {
+  title: string;
+  path: string;
+  icon: IconName;
+  /** Below which its pages are. */
+  below?: string[];
+}
+
+export const ENGINE: Entry[] = [
+  { title: 'Overview', path: '/engine', icon: 'activity' },
+  { title: 'Reconcilers', path: '/engine/reconcilers', icon: 'refresh', below: ['/engine/reconcilers/', '/engine/roots/'] },
+  { title: 'Modules', path: '/engine/modules', icon: 'module', below: ['/engine/modules/'] },
+  { title: 'Views', path: '/engine/views', icon: 'eye', below: ['/engine/views/'] },
+  { title: 'Events', path: '/engine/events', icon: 'clock' },
+];
+
+const DARKROOM = 'deployments.example.com';
+
+function isDarkroom({ group, plural }: Kind): boolean {
+  return group === DARKROOM && plural === 'darkrooms';
+}
+
+/** The name of many of a kind: WebServer, WebServers. */
+export function pluralOf(kind: string): string {
+  return /[^aeiou]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : /(s|x|ch|sh)$/.test(kind) ? `${kind}es` : `${kind}s`;
+}
+
+/** The entries of the systems: those whose kinds are there. */
+export function systems(): Entry[] {
+  const found = kinds.value?.items;
+  const entries: Entry[] = [{ title: 'Dashboard', path: '/', icon: 'dashboard' }];
+  if (!found || found.some(isDarkroom)) entries.push({ title: 'Sources', path: '/sources', icon: 'folder', below: ['/sources/'] });
+  for (const kind of found ?? []) {
+    if (isDarkroom(kind)) continue;
+    const path = `/kinds/${encodeURIComponent(kind.group)}/${encodeURIComponent(kind.version)}/${encodeURIComponent(kind.plural)}`;
+    entries.push({ title: pluralOf(kind.kind), path, icon: 'box', below: [`${path}/`] });
+  }
+  return entries;
+}
+
+function isCurrent({ path, below = [] }: Entry, at: string): boolean {
+  const plain = at.length > 1 ? at.replace(/\/$/, '') : at;
+  return plain === path || below.some((prefix) => plain.startsWith(prefix));
+}
+
+function Entries({ title, entries }: { title: string; entries: Entry[] }) {
+  const at = route.value.path;
+  return (
+    <div class="nav-group">
+      <h2 class="nav-title">{title}</h2>
+      <ul class="plain">
+        {entries.map((entry) => (
+          <li key={entry.path}>
+            <Link href={entry.path} current={isCurrent(entry, at) ? 'page' : undefined}>
+              <Icon name={entry.icon} />
+              <span class="cut">{entry.title}</span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const THEMES = [{ value: 'system', label: 'System' }, { value: 'light', label: 'Light' }, { value: 'dark', label: 'Dark' }];
+
+export function Nav({ label = 'Main' }: { label?: string }) {
+  return (
+    <nav class="nav" aria-label={label}>
+      <a class="brand" href={href('/')}><Mark /><span>Pintle</span></a>
+      <div class="nav-scroll">
+        <Entries title="Systems" entries={systems()} />
+        <Entries title="Engine" entries={ENGINE} />
+      </div>
+      <div class="nav-foot">
+        <Segment label="Theme" value={theme.value} options={THEMES} onChange={(value) => setTheme(value as Theme)} />
+      </div>
+    </nav>
+  );
+}

@@ -1,0 +1,160 @@
+// The frame around every page.
+import type { ComponentChildren } from 'preact';
+import { Component } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { pending, search, step, useAction } from '../lib/keys';
+import { kinds, readKinds } from '../lib/kinds';
+import { announced, loading, navigate, problem, retitle, shown } from '../lib/router';
+import { expired, session, signOut } from '../lib/session';
+import { RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
+import { setTheme } from '../lib/theme';
+import { asProblem, type Problem } from '../lib/api';
+import { Button, LinkButton } from '../ui/button';
+import { Empty, ProblemView } from '../ui/feedback';
+import { Toaster } from '../ui/toaster';
+import { Help } from './help';
+import { SignInAgain } from './login';
+import { Nav } from './nav';
+import { Palette } from './palette';
+import { ConnectionBanner, TopBar } from './topbar';
+
+const CHORDS: [keys: string, title: string, path: string][] = [
+  ['g d', 'Dashboard', '/'],
+  ['g s', 'Sources', '/sources'],
+  ['g o', 'Overview of the engine', '/engine'],
+  ['g r', 'Reconcilers', '/engine/reconcilers'],
+  ['g m', 'Modules', '/engine/modules'],
+  ['g v', 'Views', '/engine/views'],
+  ['g e', 'Events', '/engine/events'],
+];
+
+function Chord({ keys, title, path }: { keys: string; title: string; path: string }) {
+  useAction({ id: `go ${path}`, title, keys, group: 'Go to', run: () => navigate(path) });
+  return null;
+}
+
+/** A page that fails takes only itself down. */
+class Fence extends Component<{ children: ComponentChildren; place: string }, { failed: Problem | null; place: string }> {
+  override state = { failed: null as Problem | null, place: this.props.place };
+
+  static override getDerivedStateFromError(error: unknown) {
+    return { failed: { ...asProblem(error), title: 'This page has failed' } };
+  }
+
+  static override getDerivedStateFromProps({ place }: { place: string }, state: { place: string }) {
+    return place === state.place ? null : { failed: null, place };
+  }
+
+  override render() {
+    if (!this.state.failed) return this.props.children;
+    return (
+      <div class="page">
+        <h1>This page has failed</h1>
+        <ProblemView problem={this.state.failed} retry={() => this.setState({ failed: null })} />
+      </div>
+    );
+  }
+}
+
+function CurrentPage() {
+  if (problem.value) {
+    return (
+      <div class="page">
+        <h1>The page could not be loaded</h1>
+        <ProblemView problem={problem.value} />
+        <div class="toolbar"><Button icon="refresh" onClick={() => location.reload()}>Reload the console</Button></div>
+      </div>
+    );
+  }
+  const at = shown.value;
+  if (!at) {
+    if (loading.value) return <div class="page" aria-busy="true" />;
+    return (
+      <div class="page">
+        <h1 class="sr-only">Not found</h1>
+        <Empty title="There is no such page" actions={<LinkButton href="/console/">Dashboard</LinkButton>}>The address may be mistyped, or from another version of the console.</Empty>
+      </div>
+    );
+  }
+  const { Page, place } = at;
+  return <Fence place={place.path}><Page key={place.path} params={place.params} /></Fence>;
+}
+
+/** The navigation on a narrow screen: a drawer. */
+function Drawer({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return (
+    <dialog ref={dialog} class="drawer" aria-label="Menu" onCancel={(event) => {
+      event.preventDefault();
+      onClose();
+    }} onClick={(event) => (event.target === event.currentTarget || (event.target instanceof Element && event.target.closest('a'))) && onClose()}>
+      <Nav label="Menu" />
+    </dialog>
+  );
+}
+
+/** Reads the kinds anew whenever a Reconciler comes, goes, or begins to serve. */
+function KindsReader() {
+  const { rows, state } = useRows(RECONCILERS, { fields: RECONCILER_FIELDS });
+  const known = rows.value.map((row) => `${row.name} ${String(row.fields['spec.for.apiVersion'])} ${String(row.fields['spec.for.kind'])} ${row.ready.status}`).join('|');
+  const isKnown = state.value !== 'loading';
+  useEffect(() => {
+    if (isKnown) void readKinds();
+  }, [known, isKnown]);
+  return null;
+}
+
+export function Shell() {
+  const [open, setOpen] = useState<'palette' | 'help' | 'menu' | null>(null);
+  const close = () => setOpen(null);
+  useEffect(retitle, []);
+  const isAsked = expired.value?.isAsking ?? false;
+  useEffect(() => {
+    if (isAsked) close();
+  }, [isAsked]);
+  useAction({ id: 'palette', title: 'Palette', group: 'Anywhere', isHidden: true, run: () => setOpen('palette') });
+  useAction({ id: 'help', title: 'Keyboard', keys: '?', group: 'Anywhere', run: () => setOpen('help') });
+  useAction({ id: 'search', title: 'Search this page', keys: '/', group: 'Anywhere', isHidden: true, run: search });
+  useAction({ id: 'next', title: 'Next row', keys: 'j', group: 'In tables', isHidden: true, run: () => step(true) });
+  useAction({ id: 'previous', title: 'Previous row', keys: 'k', group: 'In tables', isHidden: true, run: () => step(false) });
+  useAction({ id: 'dark', title: 'Theme: dark', group: 'Action', run: () => setTheme('dark') });
+  useAction({ id: 'light', title: 'Theme: light', group: 'Action', run: () => setTheme('light') });
+  useAction({ id: 'system', title: 'Theme: as the system', group: 'Action', run: () => setTheme('system') });
+  useAction({ id: 'sign-out', title: 'Sign out', group: 'Action', when: session.value?.mode === 'token', run: signOut });
+  const hasDarkrooms = kinds.value?.items.some(({ plural }) => plural === 'darkrooms') ?? true;
+  useAction({ id: 'new-source', title: 'New Source', keys: 'c', group: 'Action', words: 'create darkroom', when: hasDarkrooms, run: () => navigate('/sources/new') });
+
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(event) => {
+        event.preventDefault();
+        const heading = document.querySelector<HTMLElement>('main h1') ?? document.querySelector<HTMLElement>('main');
+        if (heading) heading.tabIndex = -1;
+        heading?.focus();
+      }}>Skip to the content</a>
+      {CHORDS.map(([keys, title, path]) => <Chord key={keys} keys={keys} title={title} path={path} />)}
+      <KindsReader />
+      <div class="frame">
+        <div class="side"><Nav /></div>
+        <div class="body">
+          <TopBar onMenu={() => setOpen('menu')} onPalette={() => setOpen('palette')} onHelp={() => setOpen('help')} />
+          {loading.value && <div class="loading" role="progressbar" aria-label="Loading the page" />}
+          <ConnectionBanner />
+          <main id="content"><CurrentPage /></main>
+        </div>
+      </div>
+      {open === 'palette' && <Palette onClose={close} />}
+      {open === 'help' && <Help onClose={close} />}
+      {open === 'menu' && <Drawer onClose={close} />}
+      <SignInAgain mode={session.value?.mode ?? 'token'} />
+      {pending.value && <div class="chord" aria-hidden="true">{pending.value.split(' ').map((key) => <kbd key={key}>{key}</kbd>)} …</div>}
+      <div class="sr-only" role="status" aria-live="polite">{announced.value}</div>
+      <Toaster />
+    </>
+  );
+}

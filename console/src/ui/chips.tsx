@@ -1,0 +1,108 @@
+// Several short texts: Enter, comma or leaving the box adds one, Backspace in the empty box takes the last one back.
+import { useRef, useState } from 'preact/hooks';
+import { useWiring } from './field';
+import { Icon } from './icon';
+
+interface ChipsProps {
+  value: readonly string[];
+  onChange: (value: string[]) => void;
+  placeholder?: string | undefined;
+  /** What is wrong with a chip, if anything is; the chip is marked. */
+  wrong?: ((chip: string, index: number) => string | undefined) | undefined;
+  /** Characters, besides Enter, that end a chip. */
+  separators?: RegExp | undefined;
+  disabled?: boolean | undefined;
+  onBlur?: (() => void) | undefined;
+}
+
+/** So many are drawn; the others are counted. */
+const MOST = 200;
+
+/** The texts of a line that somebody typed or pasted. */
+export function chipsOf(text: string, separators: RegExp): string[] {
+  return text.split(separators).map((part) => part.trim()).filter((part) => part !== '');
+}
+
+export function Chips({ value, onChange, placeholder, wrong, separators = /[\s,]+/, disabled, onBlur }: ChipsProps) {
+  const wiring = useWiring();
+  const [draft, setDraft] = useState('');
+  const [said, say] = useState('');
+  const input = useRef<HTMLInputElement>(null);
+
+  const add = (text: string) => {
+    const fresh = chipsOf(text, separators).filter((chip, index, all) => !value.includes(chip) && all.indexOf(chip) === index);
+    setDraft('');
+    if (fresh.length === 0) return;
+    onChange([...value, ...fresh]);
+    say(`Added ${fresh.join(', ')}`);
+  };
+  const remove = (index: number) => {
+    onChange(value.filter((_, at) => at !== index));
+    say(`Removed ${value[index] ?? ''}`);
+    input.current?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    if (event.key === 'Enter' && draft.trim() !== '') {
+      event.preventDefault();
+      add(draft);
+    } else if (event.key === 'Enter') {
+      event.preventDefault();
+    } else if (event.key === 'Backspace' && draft === '' && value.length > 0) {
+      event.preventDefault();
+      remove(value.length - 1);
+    }
+  };
+
+  return (
+    <div class={wiring.invalid ? 'chips wrong' : 'chips'} onClick={(event) => event.target === event.currentTarget && input.current?.focus()}>
+      <ul role="list">
+        {value.slice(0, MOST).map((chip, index) => {
+          const why = wrong?.(chip, index);
+          return (
+            <li key={chip} class={why ? 'chip wrong' : 'chip'} title={why}>
+              <span class="cut">{chip}</span>
+              {!disabled && (
+                <button type="button" aria-label={`Remove ${chip}`} onClick={() => remove(index)}>
+                  <Icon name="cross" />
+                </button>
+              )}
+            </li>
+          );
+        })}
+        {value.length > MOST && <li class="muted">and {(value.length - MOST).toLocaleString('en')} more, which the YAML shows</li>}
+      </ul>
+      <input
+        ref={input}
+        id={wiring.id}
+        type="text"
+        value={draft}
+        disabled={disabled}
+        placeholder={value.length === 0 ? placeholder : undefined}
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck={false}
+        aria-describedby={wiring.describedBy}
+        aria-invalid={wiring.invalid || undefined}
+        aria-required={wiring.required || undefined}
+        onInput={(event) => {
+          const text = event.currentTarget.value;
+          if (separators.test(text) && chipsOf(text, separators).length > 0 && separators.test(text.slice(-1))) add(text);
+          else setDraft(text);
+        }}
+        onPaste={(event) => {
+          const text = event.clipboardData?.getData('text') ?? '';
+          if (chipsOf(text, separators).length < 2) return;
+          event.preventDefault();
+          add(draft + text);
+        }}
+        onKeyDown={onKeyDown}
+        onBlur={() => {
+          if (draft.trim() !== '') add(draft);
+          onBlur?.();
+        }}
+      />
+      <span class="sr-only" role="status">{said}</span>
+    </div>
+  );
+}

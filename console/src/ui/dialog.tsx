@@ -1,0 +1,99 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Problem } from '../lib/api';
+import { Button, IconButton, type Variant } from './button';
+import { ProblemView } from './feedback';
+import { Field } from './field';
+import { TextInput } from './inputs';
+
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  onSubmit?: (() => void) | undefined;
+  children: ComponentChildren;
+  /** The buttons at its foot. */
+  actions?: ComponentChildren;
+  wide?: boolean | undefined;
+}
+
+/** A modal dialog, open for as long as it is rendered. Esc, the cross and a click beside it close it. */
+export function Dialog({ title, onClose, onSubmit, children, actions, wide }: DialogProps) {
+  const id = useId();
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current;
+    if (!element || element.open) return;
+    const before = document.activeElement;
+    element.showModal();
+    return () => {
+      element.close();
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={wide ? 'dialog wide' : 'dialog'}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onMouseDown={(event) => event.target === event.currentTarget && onClose()}
+    >
+      <form
+        method="dialog"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit?.();
+        }}
+      >
+        <header>
+          <h2 id={id}>{title}</h2>
+          <IconButton small icon="cross" label="Close" onClick={onClose} />
+        </header>
+        {children}
+        {actions && <footer>{actions}</footer>}
+      </form>
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  /** What has to be typed. */
+  name: string;
+  /** The word on the button. */
+  verb: string;
+  variant?: Variant | undefined;
+  children?: ComponentChildren;
+  problem?: Problem | null | undefined;
+  busy?: boolean | undefined;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+/** Asks for a name before something that is hard to take back. */
+export function ConfirmByName({ title, name, verb, variant = 'danger', children, problem, busy, onConfirm, onClose }: ConfirmProps) {
+  const [typed, setTyped] = useState('');
+  const isRight = typed.trim() === name;
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={() => isRight && !busy && onConfirm()}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant={variant} disabled={!isRight} busy={busy}>{verb}</Button>
+        </>
+      }
+    >
+      {children}
+      <Field label={<>Type <strong>{name}</strong> to confirm</>}>
+        <TextInput value={typed} onInput={setTyped} autofocus />
+      </Field>
+      {problem && <ProblemView problem={problem} />}
+    </Dialog>
+  );
+}

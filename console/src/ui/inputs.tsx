@@ -1,0 +1,216 @@
+// The inputs of forms and toolbars. Inside a Field they take its label, help and error; elsewhere they need `label`.
+import type { ComponentChildren } from 'preact';
+import { useId } from 'preact/hooks';
+import { useWiring } from './field';
+import { Icon, type IconName } from './icon';
+
+interface Shared {
+  disabled?: boolean | undefined;
+  /** What it is called where no Field says it. */
+  label?: string | undefined;
+  onBlur?: (() => void) | undefined;
+}
+
+interface TextProps extends Shared {
+  value: string;
+  onInput: (value: string) => void;
+  type?: 'text' | 'password' | undefined;
+  placeholder?: string | undefined;
+  autocomplete?: string | undefined;
+  mono?: boolean | undefined;
+  readOnly?: boolean | undefined;
+  autofocus?: boolean | undefined;
+  maxLength?: number | undefined;
+  name?: string | undefined;
+  /** A telephone shows digits. */
+  numeric?: boolean | undefined;
+}
+
+/** What every input says of itself. */
+function attributes(wiring: ReturnType<typeof useWiring>, { label, disabled, onBlur }: Shared) {
+  return {
+    id: wiring.id,
+    'aria-label': label,
+    'aria-describedby': wiring.describedBy,
+    'aria-invalid': wiring.invalid || undefined,
+    'aria-required': wiring.required || undefined,
+    disabled,
+    onBlur,
+  };
+}
+
+/** One line of text. */
+export function TextInput(props: TextProps) {
+  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, readOnly, autofocus, name, numeric } = props;
+  return (
+    <input
+      {...attributes(useWiring(), props)}
+      class={mono ? 'input mono' : 'input'}
+      type={type as 'text'}
+      name={name}
+      value={value}
+      placeholder={placeholder}
+      autocomplete={autocomplete as 'off'}
+      inputMode={numeric ? 'decimal' : undefined}
+      autocapitalize="off"
+      spellcheck={false}
+      readOnly={readOnly}
+      autofocus={autofocus}
+      onInput={(event) => onInput(event.currentTarget.value)}
+    />
+  );
+}
+
+/** Several lines of text. */
+export function TextArea(props: Omit<TextProps, 'type' | 'autocomplete'> & { rows?: number | undefined }) {
+  const { value, onInput, placeholder, mono, readOnly, rows = 4 } = props;
+  return (
+    <textarea
+      {...attributes(useWiring(), props)}
+      class={mono ? 'input mono' : 'input'}
+      value={value}
+      rows={rows}
+      placeholder={placeholder}
+      readOnly={readOnly}
+      spellcheck={false}
+      onInput={(event) => onInput(event.currentTarget.value)}
+    />
+  );
+}
+
+interface NumberProps extends Shared {
+  value: number | undefined;
+  onInput: (value: number | undefined) => void;
+  min?: number | undefined;
+  max?: number | undefined;
+  step?: number | 'any' | undefined;
+  placeholder?: string | undefined;
+}
+
+/** A number; undefined when nothing, or nothing readable, stands there. */
+export function NumberInput(props: NumberProps) {
+  const { value, onInput, min, max, step = 1, placeholder } = props;
+  return (
+    <input
+      {...attributes(useWiring(), props)}
+      class="input"
+      type="number"
+      inputMode={step === 1 ? 'numeric' : 'decimal'}
+      value={value ?? ''}
+      min={min}
+      max={max}
+      step={step}
+      placeholder={placeholder}
+      onInput={(event) => onInput(Number.isNaN(event.currentTarget.valueAsNumber) ? undefined : event.currentTarget.valueAsNumber)}
+    />
+  );
+}
+
+export interface Option {
+  value: string;
+  label: string;
+  icon?: IconName | undefined;
+  hint?: string | undefined;
+}
+
+interface ChoiceProps extends Shared {
+  value: string;
+  options: readonly Option[];
+  onChange: (value: string) => void;
+}
+
+/** One of many. */
+export function Select(props: ChoiceProps) {
+  const { value, options, onChange } = props;
+  return (
+    <span class="select">
+      <select {...attributes(useWiring(), props)} class="input" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {options.map((option) => <option key={option.value} value={option.value}>{option.label}</option>)}
+      </select>
+      <Icon name="chevron" />
+    </span>
+  );
+}
+
+/** One of few. Stands in a Field with `group`, whose legend is its name. */
+export function Radios({ value, options, onChange, disabled, onBlur }: ChoiceProps) {
+  const name = useId();
+  return (
+    <div class="radios">
+      {options.map((option) => (
+        <label key={option.value} class="radio">
+          <input type="radio" name={name} value={option.value} checked={value === option.value} disabled={disabled} onChange={() => onChange(option.value)} onBlur={onBlur} />
+          {option.icon && <Icon name={option.icon} />}
+          <span>{option.label}</span>
+        </label>
+      ))}
+    </div>
+  );
+}
+
+interface SwitchProps extends Shared {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  children: ComponentChildren;
+  describedBy?: string | undefined;
+}
+
+/** On or off, with its words beside it. */
+export function Switch({ checked, onChange, disabled, children, onBlur, describedBy }: SwitchProps) {
+  return (
+    <label class="switch">
+      <input type="checkbox" role="switch" checked={checked} disabled={disabled} aria-describedby={describedBy} onChange={(event) => onChange(event.currentTarget.checked)} onBlur={onBlur} />
+      <span>{children}</span>
+    </label>
+  );
+}
+
+interface SearchProps {
+  value: string;
+  onInput: (value: string) => void;
+  label: string;
+  placeholder?: string | undefined;
+  /** The key that leads here, shown while the input is empty. */
+  hint?: string | undefined;
+  id?: string | undefined;
+}
+
+/** Filters what is below it. Esc empties it. */
+export function SearchInput({ value, onInput, label, placeholder, hint, id }: SearchProps) {
+  return (
+    <span class="search">
+      <Icon name="search" />
+      <input
+        id={id}
+        class="input"
+        type="search"
+        aria-label={label}
+        placeholder={placeholder ?? label}
+        value={value}
+        autocomplete="off"
+        spellcheck={false}
+        data-search=""
+        onInput={(event) => onInput(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Escape' || value === '') return;
+          event.stopPropagation();
+          onInput('');
+        }}
+      />
+      {hint && <kbd aria-hidden="true">{hint}</kbd>}
+    </span>
+  );
+}
+
+/** Switches between two or three ways to see the same. */
+export function Segment({ value, options, onChange, label }: ChoiceProps & { label: string }) {
+  return (
+    <span class="segment" role="group" aria-label={label}>
+      {options.map((option) => (
+        <button key={option.value} type="button" class="btn" aria-pressed={value === option.value} aria-label={option.label} title={option.label} onClick={() => onChange(option.value)}>
+          {option.icon ? <Icon name={option.icon} /> : option.label}
+        </button>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,403 @@
+// Every rule of a form is said at its field: what the pages know as it is typed, what only the API server knows before it is saved. And
+// who goes around the form is refused at the same fields.
+import { type Locator, type Page } from '@playwright/test';
+import { ORIGIN, apply, darkroom, expect, kubectl, test, until, violations } from './world';
+
+/** What is typed into a field, by its label, and what is then said there. */
+type Rule = readonly [field: string, typed: string, says: string | RegExp];
+
+const long = (length: number) => 'a'.repeat(length);
+const tooLong = (most: number) => [long(most + 1), `must have at most ${most} characters; it has ${most + 1}`] as const;
+
+const NAME = "must be at most 63 lower-case letters, digits and '-', beginning with a letter: a Service has the same name";
+const ADDRESS = 'must be an address that begins with http:// or https://';
+const LABEL = "must be one DNS label: lower-case letters, digits and inner '-', without dots";
+const TAG = 'must be a version such as 0.4.0, or an image tag such as latest';
+
+const COMMON: Rule[] = [
+  ['Source Name', '', 'is required'],
+  ['Source Name', 'Photos', NAME],
+  ['Source Name', '1st', NAME],
+  ['Source Name', 'a.b', NAME],
+  ['Source Name', 'a-', NAME],
+  ['Source Name', long(64), NAME],
+  ['Darkroom SubDomains', '', 'is required'],
+  ['Darkroom SubDomains', 'Photos', `Photos ${LABEL}`],
+  ['Darkroom SubDomains', 'a.b', `a.b ${LABEL}`],
+  ['Darkroom SubDomains', 'a_b', `a_b ${LABEL}`],
+  ['Darkroom SubDomains', '-a', `-a ${LABEL}`],
+  ['Darkroom SubDomains', long(64), `${long(64)} must have at most 63 characters; it has 64`],
+  ['Darkroom SubDomains', Array.from({ length: 65 }, (_, at) => `d${at}`).join(' '), 'may have at most 64; it has 65'],
+  ['Version', '-1', TAG],
+  ['Version', '.1', TAG],
+  ['Version', '0.4.0 beta', TAG],
+  ['Version', ...tooLong(127)],
+  ['Default Cache TTL', '-1', 'must be at least 0'],
+  ['Default Cache TTL', '31536001', 'must be at most 31536000'],
+  ['Default Cache TTL', '1.5', 'must be a whole number'],
+  ['Default Cache TTL', 'an hour', 'must be a whole number'],
+];
+
+const WEB_FOLDER: Rule[] = [
+  ['Base URL', '', 'is required'],
+  ['Base URL', 'example.com/images', ADDRESS],
+  ['Base URL', 'ftp://example.com', ADDRESS],
+  ['Base URL', 'https://', ADDRESS],
+  ['Base URL', 'https:///images', ADDRESS],
+  ['Base URL', `https://${long(2041)}`, 'must have at most 2048 characters; it has 2049'],
+];
+
+const BUCKET: Rule[] = [
+  ['S3 Bucket', '', 'is required'],
+  ['S3 Bucket', ...tooLong(255)],
+  ['Region', '', 'is required'],
+  ['Region', ...tooLong(255)],
+  ['Path Prefix', 'images', "must begin with '/'"],
+  ['Path Prefix', `/${long(1024)}`, 'must have at most 1024 characters; it has 1025'],
+  ['Endpoint', ...tooLong(2048)],
+];
+
+const KEYS: Rule[] = [
+  ['Access Key ID', '', 'is required'],
+  ['Access Key ID', ...tooLong(1024)],
+  ['Secret Access Key', '', 'is required'],
+  ['Secret Access Key', ...tooLong(1024)],
+];
+
+const SECRET: Rule[] = [
+  ['Secret', '', 'is required'],
+  ['Secret', ...tooLong(253)],
+];
+
+/** The input of a field. Some labels begin as others do; the star of those that must be given is not read aloud. */
+const input = (page: Page, field: string): Locator => (/^(Secret|Image|Name|Key|ConfigMap)$/.test(field) ? page.getByRole('textbox', { name: field, exact: true }) : page.getByLabel(field).first());
+
+/** Types into a field, of whatever sort it is, and leaves it. */
+async function type(page: Page, field: string, text: string): Promise<void> {
+  const found = input(page, field);
+  if (/SubDomains/.test(field)) {
+    await found.focus();
+    for (let chips = await page.getByRole('button', { name: /^Remove / }).count(); chips > 0; chips -= 1) await found.press('Backspace');
+    await found.fill(text === '' ? '' : `${text} `);
+  } else {
+    await found.fill(text);
+  }
+  await found.blur();
+}
+
+/** That a field says this of itself, to those who see it and to those who do not. */
+async function says(field: Locator, what: string | RegExp): Promise<void> {
+  const words = typeof what === 'string' ? new RegExp(what.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : what;
+  await expect(field).toHaveAccessibleDescription(words);
+  await expect(field).toHaveAttribute('aria-invalid', 'true');
+  const ids = (await field.getAttribute('aria-describedby'))?.split(' ') ?? [];
+  const shown = field.page().locator(ids.map((id) => `.field-error[id="${id}"]`).join(', '));
+  await expect(shown).toHaveText(words);
+  await expect(shown).toBeVisible();
+  // It stands right below: a description is of no use to somebody who looks for it.
+  const [one, other] = [await field.boundingBox(), await shown.boundingBox()];
+  if (!one || !other) throw new Error('neither can be seen');
+  expect(other.y - (one.y + one.height), 'how far the words are from the field').toBeLessThan(60);
+  expect(other.y, 'the words stand below the field, or in it').toBeGreaterThanOrEqual(one.y);
+  expect(other.x < one.x + one.width && one.x < other.x + other.width, 'the words stand in the same column').toBe(true);
+}
+
+/** Everything that is sent to be stored: what is only tried is left out. */
+function stored(page: Page): string[] {
+  const sent: string[] = [];
+  page.on('request', (request) => {
+    if (['POST', 'PUT', 'PATCH'].includes(request.method()) && /\/api\/v1\/objects\//.test(request.url()) && !/dryRun=All|\/inspect/.test(request.url())) sent.push(`${request.method()} ${request.url()}`);
+  });
+  return sent;
+}
+
+/** Goes through the rules of a form that is otherwise right: each is said while it is broken, and no longer than that. */
+async function breaks(page: Page, rules: readonly Rule[], right: Readonly<Record<string, string>>): Promise<void> {
+  for (const [field, typed, what] of rules) {
+    await test.step(`${field}: ${typed.length > 40 ? `${typed.length} characters` : `"${typed}"`}`, async () => {
+      await type(page, field, typed);
+      await says(input(page, field), what);
+      await type(page, field, right[field] ?? '');
+      await expect(page.locator('.field-error')).toHaveCount(0);
+    });
+  }
+}
+
+const WITHOUT_TYPE = { 'Source Name': 'forms-broken', 'Darkroom SubDomains': 'forms-broken', Version: '', 'Default Cache TTL': '' };
+const RIGHT = {
+  'Web Folder': { ...WITHOUT_TYPE, 'Base URL': 'https://example.com/images' },
+  'Amazon S3': { ...WITHOUT_TYPE, 'S3 Bucket': 'pictures', Region: 'eu-central-1', 'Path Prefix': '', Endpoint: '', 'Access Key ID': 'AKIAFORMS', 'Secret Access Key': 'forms-secret', Secret: 'keys' },
+};
+
+/** The form of a new source of a type, with everything right but what is left out. */
+async function newSource(page: Page, type_: keyof typeof RIGHT, without: readonly string[] = []): Promise<Readonly<Record<string, string>>> {
+  await page.goto('/console/sources/new');
+  await page.getByLabel(type_).check();
+  const right: Readonly<Record<string, string>> = RIGHT[type_];
+  for (const [field, text] of Object.entries(right)) if (!without.includes(field)) await type(page, field, text);
+  return right;
+}
+
+test('a web folder: each rule is said at its field as it is typed, and nothing is made', async ({ console: page }) => {
+  test.setTimeout(120_000);
+  const sent = stored(page);
+  const right = await newSource(page, 'Web Folder');
+  await breaks(page, [...COMMON, ...WEB_FOLDER], right);
+
+  // Saving names all at once, goes to the first, and sends nothing.
+  await type(page, 'Source Name', 'Photos');
+  await type(page, 'Base URL', 'ftp://example.com');
+  await type(page, 'Darkroom SubDomains', 'a.b');
+  await type(page, 'Version', '-1');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('4 things need another look.')).toBeVisible();
+  await expect(input(page, 'Source Name')).toBeFocused();
+  await expect(page.locator('.field-error')).toHaveCount(4);
+  expect(await violations(page), 'a form full of errors has no violation that axe knows').toEqual([]);
+  expect(sent).toEqual([]);
+  expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('forms-broken');
+});
+
+test('a bucket: each rule is said at its field as it is typed, wherever the keys are, and nothing is made', async ({ console: page }) => {
+  test.setTimeout(120_000);
+  const sent = stored(page);
+  const right = await newSource(page, 'Amazon S3', ['Secret']);
+  await breaks(page, [...COMMON.filter(([field]) => field === 'Darkroom SubDomains').slice(0, 2), ...BUCKET, ...KEYS], right);
+  await page.getByLabel('In a Secret of the cluster').check();
+  await type(page, 'Secret', 'keys');
+  await breaks(page, SECRET, right);
+  await type(page, 'Secret', '');
+  await type(page, 'S3 Bucket', '');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('2 things need another look.')).toBeVisible();
+  await expect(input(page, 'S3 Bucket')).toBeFocused();
+  expect(sent).toEqual([]);
+  expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('forms-broken');
+});
+
+test('what only the YAML can break is said at the fields of the form too', async ({ console: page }) => {
+  const sent = stored(page);
+  await newSource(page, 'Web Folder');
+  await page.getByRole('tab', { name: 'YAML' }).click();
+  const editor = page.getByLabel('YAML of the Source').locator('.cm-content').or(page.locator('.cm-content')).first();
+  await editor.click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.insertText('apiVersion: deployments.example.com/v1alpha1\nkind: Darkroom\nmetadata:\n  name: forms-broken\n  namespace: default\nspec:\n  source:\n    type: Ftp\n  subDomains: [twice, twice]\n  image: ""\n  colour: red\n');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('tab', { name: 'Form' }).click();
+  const types = page.getByRole('group', { name: 'Source Type' });
+  await expect(types).toHaveAccessibleDescription(/must be one of WebFolder, S3/);
+  await expect(types).toHaveAttribute('aria-invalid', 'true');
+  await says(input(page, 'Darkroom SubDomains'), /^(?!.*twice twice).*twice stands there twice/);
+  await says(input(page, 'Image'), 'must not be empty');
+  // What has no field is said above them all.
+  await expect(page.getByRole('alert')).toContainText('spec.colour is not a field of this kind');
+  expect(sent).toEqual([]);
+});
+
+test('what only the logic knows is said too, and nothing is stored', async ({ console: page }) => {
+  const sent = stored(page);
+  await page.goto('/console/kinds/magalix.com/v1/configmonitors/new');
+  await page.getByRole('tab', { name: 'YAML' }).click();
+  await page.locator('.cm-content').first().click();
+  await page.keyboard.press('Control+a');
+  // The schema allows either way to name a label. That both name the same one, and differ, is known to the guest alone.
+  const monitor = (label: string) => `apiVersion: magalix.com/v1\nkind: ConfigMonitor\nmetadata:\n  name: forms-logic\n  namespace: default\nspec:\n  configmap: flaskapp-config\n  podSelector: {app: forms, matchLabels: {app: ${label}}}\n`;
+  await page.keyboard.insertText(monitor('others'));
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('Line 8: spec.podSelector.matchLabels.app is given twice, with different values')).toBeVisible();
+  expect(sent).toEqual([]);
+  expect(kubectl('get', 'configmonitors', '-A', '-o', 'name')).not.toContain('forms-logic');
+  await page.locator('.cm-content').first().click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.insertText(monitor('forms'));
+  await page.getByRole('button', { name: 'Save' }).click();
+  await until('it is stored', () => kubectl('get', 'configmonitors', '-A', '-o', 'name').includes('forms-logic'));
+  kubectl('delete', 'configmonitor', 'forms-logic');
+});
+
+/** Takes from the schema that the page reads whatever it could judge by: what is wrong then only the API server knows. */
+async function innocent(page: Page): Promise<void> {
+  const strip = (schema: unknown): unknown => {
+    if (Array.isArray(schema)) return schema.map(strip);
+    if (typeof schema !== 'object' || schema === null) return schema;
+    const rules = /^(maxLength|minLength|pattern|minimum|maximum|minItems|maxItems|minProperties|maxProperties|format|x-kubernetes-validations|x-kubernetes-list-type)$/;
+    return Object.fromEntries(Object.entries(schema).filter(([key]) => !rules.test(key)).map(([key, value]) => [key, strip(value)]));
+  };
+  await page.route('**/api/v1/schema/**', async (route) => {
+    const answer = await route.fetch();
+    const body = (await answer.json()) as { schema: unknown };
+    await route.fulfill({ response: answer, json: { ...body, schema: strip(body.schema) } });
+  });
+}
+
+test('what only the API server knows of a source is said at its field before it is saved, and when it is', async ({ console: page }) => {
+  test.setTimeout(120_000);
+  await innocent(page);
+  const right = await newSource(page, 'Amazon S3', ['Secret']);
+  await breaks(page, [
+    ['S3 Bucket', long(256), 'must have at most 255 characters'],
+    ['Region', long(256), 'must have at most 255 characters'],
+    ['Path Prefix', `/${long(1024)}`, 'must have at most 1024 characters'],
+    ['Endpoint', long(2049), 'must have at most 2048 characters'],
+    ['Access Key ID', long(1025), 'must have at most 1024 characters'],
+    ['Secret Access Key', long(1025), 'must have at most 1024 characters'],
+    ['Darkroom SubDomains', long(64), 'must have at most 63 characters'],
+    ['Darkroom SubDomains', Array.from({ length: 65 }, (_, at) => `d${at}`).join(' '), /must have at most 64 items/],
+    ['Version', long(128), 'must have at most 127 characters'],
+    ['Default Cache TTL', '-1', /greater than or equal to 0/],
+    ['Default Cache TTL', '31536001', /less than or equal to 31536000/],
+  ], right);
+
+  // Who is faster than the asking gets the same from saving.
+  const sent = stored(page);
+  await input(page, 'Region').fill(long(256));
+  await input(page, 'Default Cache TTL').fill('-1');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await says(input(page, 'Region'), 'must have at most 255 characters');
+  await says(input(page, 'Default Cache TTL'), /greater than or equal to 0/);
+  await expect(input(page, 'Region')).toBeFocused();
+  expect(sent).toEqual([]);
+  expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('forms-broken');
+});
+
+const SERVER: Rule[] = [
+  ['Name', '', 'is required'],
+  ['Name', long(56), 'may have at most 55 characters, because the Service is called <name>-service'],
+  ['Name', '1st', 'must begin with a letter'],
+  ['Name', 'a.b', 'must begin with a letter'],
+  ['Image', '', 'is required'],
+  ['Replicas', '-1', 'must be at least 0'],
+  ['Replicas', '1.5', 'must be a whole number'],
+  ['Replicas', 'two', 'must be a whole number'],
+  ['Replicas', '2147483648', 'must lie between -2147483648 and 2147483647'],
+  ['Node port', 'x', 'must be a whole number'],
+  // A rule in CEL: only the API server reads it.
+  ['Node port', '29999', 'a node port lies between 30000 and 32767; 0 leaves the choice to Kubernetes'],
+  ['Node port', '32768', 'a node port lies between 30000 and 32767; 0 leaves the choice to Kubernetes'],
+];
+
+test('a WebServer: each rule is said at its field, those that only the API server knows too, and nothing is made', async ({ console: page }) => {
+  const sent = stored(page);
+  await page.goto('/console/kinds/my.domain/v1/webservers/new');
+  const right = { Name: 'forms-server', Image: 'registry.example.com/site:1.0', Replicas: '', 'Node port': '' };
+  for (const [field, text] of Object.entries(right)) await type(page, field, text);
+  await breaks(page, SERVER, right);
+  await type(page, 'Image', '');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('One thing needs another look.')).toBeVisible();
+  await expect(input(page, 'Image')).toBeFocused();
+  expect(sent).toEqual([]);
+  expect(kubectl('get', 'webservers', '-A', '-o', 'name')).not.toContain('forms-server');
+});
+
+test('a ConfigMonitor: what is wrong with a group, a list or a map is said there, and nothing is made', async ({ console: page }) => {
+  const sent = stored(page);
+  await page.goto('/console/kinds/magalix.com/v1/configmonitors/new');
+  await type(page, 'Name', 'forms-monitor');
+  await type(page, 'ConfigMap', 'settings');
+  await breaks(page, [['ConfigMap', '', 'is required'], ['ConfigMap', ...tooLong(253)]], { ConfigMap: 'settings' });
+
+  // Which Pods it is about is a group; what is missing of it is said where it can be given.
+  await page.getByRole('button', { name: 'Save' }).click();
+  const labels = page.getByRole('group', { name: 'Labels' });
+  await expect(labels).toHaveAccessibleDescription('needs at least one');
+  await expect(labels).toHaveAttribute('aria-invalid', 'true');
+  await expect(page.getByRole('alert')).toHaveCount(0);
+  await expect(labels.getByRole('button', { name: 'Add' })).toBeFocused();
+
+  const more = page.getByRole('group', { name: 'Further requirements', exact: true });
+  await more.getByRole('button', { name: 'Add' }).click();
+  await says(input(page, 'Key'), 'is required');
+  await says(input(page, 'Operator'), 'is required');
+  await type(page, 'Key', 'app');
+  await input(page, 'Operator').selectOption('In');
+  await input(page, 'Operator').blur();
+  await expect(labels.locator('.field-error')).toHaveCount(0);
+  const one = page.getByRole('group', { name: 'Further requirements 1' });
+  await expect(one).toHaveAccessibleDescription('In and NotIn need values, Exists and DoesNotExist take none');
+  await expect(one.locator('.field-error')).toHaveText('In and NotIn need values, Exists and DoesNotExist take none');
+  await input(page, 'Operator').selectOption('Exists');
+  await input(page, 'Operator').blur();
+  await expect(page.locator('.field-error')).toHaveCount(0);
+  expect(sent).toEqual([]);
+  expect(kubectl('get', 'configmonitors', '-A', '-o', 'name')).not.toContain('forms-monitor');
+});
+
+type Thing = Record<string, unknown>;
+
+const folder = { type: 'WebFolder', baseUrl: 'https://example.com/images' };
+const bucket = { type: 'S3', bucket: 'b', region: 'r', accessKey: 'a', secretKey: 's' };
+const document = (more: Thing = {}): Thing => ({ name: 'around', namespace: 'default', source: folder, subDomains: ['around'], ...more });
+const { secretKey: _, ...keyless } = bucket;
+
+/** What goes around the form: a document, the field that is named, and the words. */
+const AROUND: (readonly [what: string, document: Thing, field: string, says: string | RegExp])[] = [
+  // The schema says this of the whole object, and the API server calls that so.
+  ['a name that no Service can have', document({ name: '1st' }), '', 'must be at most 63 lower-case letters'],
+  ['a name that is too long', document({ name: long(64) }), '', 'must be at most 63 lower-case letters'],
+  ['no address', document({ source: { type: 'WebFolder' } }), 'spec.source.baseUrl', "baseUrl can't be empty"],
+  ['an address of another protocol', document({ source: { type: 'WebFolder', baseUrl: 'ftp://x' } }), 'spec.source.baseUrl', 'must be an address that begins with http:// or https://'],
+  ['an address without a host', document({ source: { type: 'WebFolder', baseUrl: 'https:///x' } }), 'spec.source.baseUrl', 'must be an address that begins with http:// or https://'],
+  ['a type that there is not', document({ source: { type: 'Ftp' } }), 'spec.source.type', 'type can only be [WebFolder,S3]'],
+  ['no keys and no region', document({ source: { type: 'S3', bucket: 'b' } }), 'spec.source.accessKey', 'required fields missing: accessKey, secretKey, region'],
+  ['one key of two', document({ source: keyless }), 'spec.source.secretKey', 'required fields missing: secretKey'],
+  ['no bucket', document({ source: { ...bucket, bucket: '' } }), 'spec.source.bucket', 'is required for a source of type S3'],
+  ['a prefix that does not begin a path', document({ source: { ...bucket, pathPrefix: 'x' } }), 'spec.source.pathPrefix', "must begin with '/'"],
+  ['keys beside a Secret', document({ source: { ...bucket, credentialsSecretRef: { name: 'keys' } } }), 'spec.source.credentialsSecretRef', 'stands instead of accessKey and secretKey'],
+  ['no domain', document({ subDomains: [] }), 'spec.subDomains', /must name at least one|at least 1 item/],
+  ['a domain with a dot', document({ subDomains: ['a.b'] }), 'spec.subDomains[0]', 'must be one DNS label'],
+  ['a domain twice', document({ subDomains: ['a', 'a'] }), 'spec.subDomains[1]', /is named twice|Duplicate value/],
+  ['a version that is no tag', document({ version: '-1' }), 'spec.version', 'must be a version such as 0.4.0'],
+];
+
+test('who goes around the form is refused at the same fields, by documents and by objects, and nothing is made', async ({ console: page }) => {
+  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`)).status(), { timeout: 30_000 }).toBe(200);
+  const post = async (path: string, data: Thing) => {
+    const answer = await page.request.post(ORIGIN + path, { headers: { 'content-type': 'application/json' }, data: JSON.stringify(data) });
+    return { status: answer.status(), causes: ((await answer.json()) as { causes?: { field: string; message: string }[] }).causes ?? [] };
+  };
+  for (const [what, document, field, words] of AROUND) {
+    const { status, causes } = await post('/darkrooms', document);
+    expect(status, what).toBe(422);
+    expect(causes.map(({ field }) => field), what).toContain(field);
+    expect(causes.find((cause) => cause.field === field)?.message, what).toMatch(typeof words === 'string' ? new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : words);
+  }
+  // What the schema says it says here too; the rest is the guest's, which objects meet when they are reconciled.
+  const objects = '/api/v1/objects/deployments.example.com/v1alpha1/darkrooms/namespaces/default';
+  const object = (spec: Thing, name = 'around'): Thing => ({ ...darkroom(name), spec: { source: folder, subDomains: ['around'], ...spec } });
+  const REFUSED: (readonly [object: Thing, field: string])[] = [
+    [object({ source: { type: 'Ftp' } }), 'spec.source.type'],
+    [object({ source: undefined }), 'spec.source'],
+    [object({ source: { ...folder, baseUrl: long(2049) } }), 'spec.source.baseUrl'],
+    [object({ subDomains: undefined }), 'spec.subDomains'],
+    [object({ subDomains: [] }), 'spec.subDomains'],
+    [object({ subDomains: ['a.b'] }), 'spec.subDomains[0]'],
+    [object({ subDomains: ['a', 'a'] }), 'spec.subDomains[1]'],
+    [object({ version: '-1' }), 'spec.version'],
+    [object({ image: '' }), 'spec.image'],
+    [object({ cache: { ttlSeconds: -1 } }), 'spec.cache.ttlSeconds'],
+    [object({ source: { type: 'S3', credentialsSecretRef: { name: '' } } }), 'spec.source.credentialsSecretRef.name'],
+  ];
+  for (const [thing, field] of REFUSED) {
+    const { status, causes } = await post(objects, thing);
+    expect(status, field).toBe(422);
+    expect(causes.map(({ field }) => field), field).toContain(field);
+  }
+  expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('around');
+});
+
+test('what somebody stored past the form is said on its page, and at its field where it can be mended', async ({ console: page }) => {
+  apply({ ...darkroom('stored-wrong'), spec: { source: { type: 'WebFolder', baseUrl: 'ftp://example.com' }, subDomains: ['stored-wrong'] } });
+  await page.goto('/console/sources/default/stored-wrong');
+  await expect(page.getByText('must be an address that begins with http:// or https://').first()).toBeVisible({ timeout: 30_000 });
+  await page.getByRole('link', { name: 'Edit' }).click();
+  await type(page, 'Version', '0.3.1');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await says(input(page, 'Base URL'), ADDRESS);
+  await type(page, 'Base URL', 'https://example.com/mended');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('heading', { level: 1, name: 'stored-wrong' })).toBeVisible();
+  await until('it to be mended', () => kubectl('get', 'darkroom', 'stored-wrong', '-o', 'jsonpath={.status.conditions[?(@.type=="Stalled")].status}') !== 'True');
+  kubectl('delete', 'darkroom', 'stored-wrong');
+});

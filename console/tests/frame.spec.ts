@@ -1,0 +1,99 @@
+// What the frame around the pages does: the keyboard alone is enough, one stream serves all tabs, and an ended login is asked for once.
+import { type Page } from '@playwright/test';
+import { IN_CLUSTER, ORIGIN, TOKEN, expect, test } from './world';
+
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible();
+
+test('the keyboard alone goes everywhere, and the focus goes along', async ({ console: page }) => {
+  await page.goto('/console/engine');
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await page.keyboard.press('g');
+  await page.keyboard.press('r');
+  await expect(heading(page, 'Reconcilers')).toBeFocused();
+  await expect(page).toHaveTitle(/Reconcilers/);
+  await expect(page.getByRole('link', { name: 'darkroom', exact: true })).toBeVisible();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/\/engine\/reconcilers\/.+/);
+  await page.goBack();
+  await expect(heading(page, 'Reconcilers')).toBeFocused();
+
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('modul');
+  await expect(page.getByRole('option', { selected: true })).toContainText('Modules');
+  await page.keyboard.press('Enter');
+  await expect(heading(page, 'Modules')).toBeFocused();
+});
+
+test('the palette finds a root by a part of its name', async ({ console: page }) => {
+  await page.goto('/console/engine');
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('room-sam');
+  await page.getByRole('option', { name: /darkroom-sample/ }).first().click();
+  await expect(page).toHaveURL(/\/engine\/roots\/.+\/darkroom-sample$/);
+});
+
+test('keys are left alone where somebody types, and with the switch off', async ({ console: page }) => {
+  await page.goto('/console/engine/events');
+  await expect(heading(page, 'Events')).toBeVisible();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('g m?/');
+  await expect(page.getByRole('dialog').getByRole('combobox')).toHaveValue('g m?/');
+  await page.keyboard.press('Escape');
+  await expect(heading(page, 'Events')).toBeVisible();
+
+  await page.keyboard.press('?');
+  await page.getByRole('dialog').getByLabel('Single-letter keys').uncheck();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('g');
+  await page.keyboard.press('m');
+  await page.reload();
+  await expect(heading(page, 'Events')).toBeVisible();
+  await page.keyboard.press('?');
+  await expect(page.getByRole('dialog')).toHaveCount(0);
+});
+
+test('the secret of the launch does not stay in the address, and the theme outlives a reload', async ({ console: page }) => {
+  expect(new URL(page.url()).hash).toBe('');
+  await page.getByRole('button', { name: 'Dark', exact: true }).click();
+  await page.reload();
+  await expect(page.locator('html')).toHaveAttribute('data-theme', 'dark');
+});
+
+test('eight tabs are live at once, though a browser opens six connections', async ({ console: page, context }) => {
+  await page.goto('/console/engine/reconcilers');
+  await isLive(page);
+  for (let tab = 0; tab < 7; tab += 1) {
+    const other = await context.newPage();
+    await other.goto(`${ORIGIN}/console/engine/reconcilers`);
+    await expect(other.getByRole('link', { name: 'darkroom', exact: true })).toBeVisible();
+    await isLive(other);
+  }
+});
+
+test('a login that has ended is asked for once, and the page goes on where it was', async ({ page }) => {
+  await page.goto(`${IN_CLUSTER}engine/events`);
+  await page.getByLabel('Token').fill(TOKEN.editor);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(heading(page, 'Events')).toBeVisible();
+
+  let refused = 0;
+  await page.route('**/api/**', async (route) => {
+    refused += 1;
+    const body = { title: 'Unauthorized', status: 401, detail: 'The token has expired.', details: 'The token has expired.', causes: [], mode: 'token' };
+    await route.fulfill({ status: 401, contentType: 'application/problem+json', body: JSON.stringify(body) });
+  });
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('darkroom');
+  const dialog = page.getByRole('dialog', { name: 'Sign in again' });
+  await expect(dialog).toBeVisible();
+  await page.waitForTimeout(2_000);
+  expect(refused).toBeLessThanOrEqual(8);
+  await page.unroute('**/api/**');
+  await dialog.getByLabel('Token').fill(TOKEN.editor);
+  await dialog.getByRole('button', { name: 'Sign in' }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(heading(page, 'Events')).toBeVisible();
+});

@@ -1,0 +1,69 @@
+// Two people of differing rights, at the console of a cluster: each sees what it may do, and the server refuses the rest.
+import { type Page } from '@playwright/test';
+import { IN_CLUSTER, TOKEN, apply, darkroom, expect, kubectl, test, until } from './world';
+
+const NAMESPACE = 'console-tests';
+
+async function signIn(page: Page, token: string, path = ''): Promise<void> {
+  await page.goto(IN_CLUSTER + path);
+  await page.getByLabel('Token').fill(token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.getByLabel('Token')).toBeHidden();
+}
+
+const ask = (page: Page, method: string, path: string, token: string, body?: unknown) =>
+  page.request.fetch(new URL(path, IN_CLUSTER).href, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { data: JSON.stringify(body) }),
+  });
+
+test.describe('with a token', () => {
+  test('who may only look sees no way to change anything, and the server refuses all the same', async ({ page }) => {
+    apply(darkroom('rights', NAMESPACE));
+    const sources = `sources/${NAMESPACE}/rights`;
+    await signIn(page, TOKEN.viewer, sources);
+    await expect(page.getByRole('heading', { name: 'rights' })).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Delete' })).toBeDisabled();
+
+    const objects = '/api/v1/objects/deployments.example.com/v1alpha1/darkrooms/namespaces';
+    const deleted = await ask(page, 'DELETE', `${objects}/${NAMESPACE}/rights`, TOKEN.viewer);
+    expect(deleted.status()).toBe(403);
+    expect((await deleted.json()).details).toContain('cannot delete resource "darkrooms"');
+    const created = await ask(page, 'POST', `${objects}/${NAMESPACE}`, TOKEN.viewer, darkroom('more', NAMESPACE));
+    expect(created.status()).toBe(403);
+    expect(kubectl('get', 'darkrooms', '-n', NAMESPACE, '-o', 'name').trim()).toBe('darkroom.deployments.example.com/rights');
+  });
+
+  test('who may edit does, in its own namespace alone', async ({ page }) => {
+    apply(darkroom('editable', NAMESPACE));
+    await signIn(page, TOKEN.editor, `sources/${NAMESPACE}/editable`);
+    await expect(page.getByRole('button', { name: 'Delete' })).toBeEnabled();
+    const elsewhere = '/api/v1/objects/deployments.example.com/v1alpha1/darkrooms/namespaces/default';
+    expect((await ask(page, 'POST', elsewhere, TOKEN.editor, darkroom('elsewhere'))).status()).toBe(403);
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox').fill('editable');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await until('it to be gone', () => kubectl('get', 'darkroom', 'editable', '-n', NAMESPACE, '--ignore-not-found') === '');
+  });
+
+  test('a token that nobody knows is refused once, and nothing is shown', async ({ page }) => {
+    const asked: number[] = [];
+    page.on('response', (response) => response.status() === 401 && asked.push(response.status()));
+    await page.goto(IN_CLUSTER);
+    await page.getByLabel('Token').fill('made.up.token');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await expect(page.getByRole('alert')).toBeVisible();
+    await page.waitForTimeout(2_000);
+    expect(asked.length).toBeLessThanOrEqual(3);
+  });
+
+  test('the gateway lends nobody its own rights', async ({ page }) => {
+    // Its account may list Modules; this caller may not.
+    expect((await ask(page, 'GET', '/api/v1/objects/pintle.dev/v1alpha1/modules', TOKEN.viewer)).status()).toBe(403);
+    for (const token of ['', 'x y', TOKEN.viewer.slice(0, -4)]) {
+      expect((await ask(page, 'GET', '/api/v1/kinds', token)).status()).toBe(401);
+    }
+  });
+});

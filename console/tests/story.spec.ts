@@ -1,0 +1,65 @@
+// What somebody does who has never seen a manifest: make a source, watch it become ready, change it, delete it.
+import { expect, kubectl, test, until } from './world';
+
+const ingressHosts = (name: string): string =>
+  kubectl('get', 'ingress', name, '--ignore-not-found', '-o', 'jsonpath={.spec.rules[*].host}');
+
+test('a source from a web folder is made, watched, edited and deleted without a line of YAML', async ({ console: page }) => {
+  const name = 'story';
+  await page.getByRole('link', { name: 'Sources' }).first().click();
+  await expect(page.getByRole('heading', { name: 'All Sources' })).toBeVisible();
+  await expect(page).toHaveTitle(/Darkroom/);
+  await page.getByRole('link', { name: 'New Source' }).first().click();
+
+  await page.getByLabel('Source Name').fill(name);
+  await page.getByLabel('Web Folder').check();
+  await page.getByLabel('Base URL').fill('https://example.com/images');
+  const domains = page.getByLabel('SubDomains');
+  await domains.fill('story');
+  await domains.press('Enter');
+  await page.getByRole('button', { name: 'Save' }).click();
+
+  // The page follows what the host does, without being asked again.
+  await expect(page.getByText('story.darkroom.example.com').first()).toBeVisible();
+  await expect(page.getByText('Ready', { exact: true }).first()).toBeVisible({ timeout: 30_000 });
+  expect(ingressHosts(name)).toBe('story.darkroom.example.com');
+
+  // A deep link shows the same.
+  await page.goto(`/console/sources/default/${name}`);
+  await expect(page.getByRole('heading', { name })).toBeVisible();
+  await expect(page.getByText('Deployment').first()).toBeVisible();
+
+  await page.getByRole('link', { name: 'Edit' }).or(page.getByRole('button', { name: 'Edit' })).first().click();
+  await page.getByLabel('SubDomains').fill('second');
+  await page.getByLabel('SubDomains').press('Enter');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('second.darkroom.example.com').first()).toBeVisible({ timeout: 30_000 });
+  await until('the Ingress to have both hosts', () => ingressHosts(name).split(' ').length === 2);
+
+  await page.getByRole('button', { name: 'Delete' }).first().click();
+  const dialog = page.getByRole('dialog');
+  const confirm = dialog.getByRole('button', { name: 'Delete' });
+  await expect(confirm).toBeDisabled();
+  await dialog.getByRole('textbox').fill(name);
+  await confirm.click();
+  await expect(page.getByRole('heading', { name: 'All Sources' })).toBeVisible();
+  await until('it to be gone', () => kubectl('get', 'darkroom', name, '--ignore-not-found') === '');
+});
+
+test('a source from a bucket is made, which the original could not', async ({ console: page }) => {
+  const name = 'story-s3';
+  await page.goto('/console/sources/new');
+  await page.getByLabel('Source Name').fill(name);
+  await page.getByLabel('Amazon S3').check();
+  await page.getByLabel('Bucket').fill('pictures');
+  await page.getByLabel('Region').fill('eu-central-1');
+  await page.getByLabel('Access Key ID').fill('AKIAEXAMPLE');
+  await page.getByLabel('Secret Access Key').fill('kept-from-everybody');
+  await page.getByLabel('SubDomains').fill(name);
+  await page.getByLabel('SubDomains').press('Enter');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText(`${name}.darkroom.example.com`).first()).toBeVisible();
+  const source = JSON.parse(kubectl('get', 'darkroom', name, '-o', 'jsonpath={.spec.source}'));
+  expect(source).toMatchObject({ type: 'S3', bucket: 'pictures', region: 'eu-central-1' });
+  kubectl('delete', 'darkroom', name);
+});

@@ -1,0 +1,150 @@
+//! An API server that answers what a test says, and the requests that reached it.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{body::Body as Sent, http::Request as Made, response::Response as Given};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower::ServiceExt;
+
+use crate::{
+    app::{About, App},
+    assets::Assets,
+    documents::NoViews,
+    door::{Door, Mode},
+    feed::Hub,
+    workshop::Shop,
+};
+
+/// A request that reached the API server.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    /// With its query.
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Asked {
+    pub(crate) fn line(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+pub(crate) type Log = Arc<Mutex<Vec<Asked>>>;
+
+/// A client of an API server that answers so, and what it was asked.
+pub(crate) fn upstream(
+    answer: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static,
+) -> (kube::Client, Log) {
+    raw_upstream(move |asked| {
+        let (code, body) = answer(asked);
+        (code, Sent::from(body.to_string()))
+    })
+}
+
+/// The same, with bodies that may go on.
+pub(crate) fn raw_upstream(
+    answer: impl Fn(&Asked) -> (u16, Sent) + Send + Sync + 'static,
+) -> (kube::Client, Log) {
+    let log = Log::default();
+    let (answer, seen) = (Arc::new(answer), Arc::clone(&log));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (answer, seen) = (Arc::clone(&answer), Arc::clone(&seen));
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes().to_vec();
+            let path = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+            let asked = Asked { method: head.method, path, headers: head.headers, body };
+            seen.lock().unwrap().push(asked.clone());
+            let (code, body) = answer(&asked);
+            let mut response = Response::new(body);
+            *response.status_mut() = StatusCode::from_u16(code).unwrap();
+            Ok::<_, kube::Error>(response)
+        }
+    });
+    (kube::Client::new(service, "default"), log)
+}
+
+/// Says who everybody is, and nothing else.
+pub(crate) fn knows_ann(asked: &Asked) -> (u16, Value) {
+    match asked.path.as_str() {
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews" => {
+            (201, json!({"status": {"userInfo": {"username": "ann", "groups": ["dev"]}}}))
+        }
+        _ => refused(404, "NotFound", "there is no such thing"),
+    }
+}
+
+pub(crate) fn refused(code: u16, reason: &str, message: &str) -> (u16, Value) {
+    (code, json!({"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, "message": message}))
+}
+
+/// What serves behind a door.
+pub(crate) fn app(door: Door, upstream: kube::Client) -> Arc<App> {
+    let (_, stopping) = watch::channel(false);
+    let about = About { version: "0.1.0".into(), cluster: "https://api.test".into(), context: None };
+    Arc::new(App {
+        door,
+        upstream,
+        assets: Assets::Embedded,
+        documents: Arc::new(NoViews),
+        about,
+        serves_tls: false,
+        stopping,
+        hub: Hub::default(),
+        shop: Shop::default(),
+    })
+}
+
+/// The door of a cluster, called `console.test`.
+pub(crate) fn cluster() -> Door {
+    Door::token(vec!["console.test".parse().unwrap()], vec!["https://tools.test".parse().unwrap()])
+}
+
+/// A request that a page of ours in a cluster makes for Ann.
+pub(crate) fn request(method: &str, path: &str, body: Option<Value>) -> Made<Sent> {
+    let mut request = Made::builder().method(method).uri(path).header("host", "console.test");
+    request = request.header("authorization", "Bearer ann-token").header("origin", "https://console.test");
+    match body {
+        Some(body) => request.header("content-type", "application/json").body(body.to_string().into()),
+        None => request.body(Sent::empty()),
+    }
+    .unwrap()
+}
+
+/// The answer of a router to a request.
+pub(crate) async fn answer(app: &Arc<App>, request: Made<Sent>) -> Given {
+    crate::router(Arc::clone(app)).oneshot(request).await.unwrap()
+}
+
+/// The same, as a status code and JSON.
+pub(crate) async fn ask(app: &Arc<App>, request: Made<Sent>) -> (u16, Value) {
+    let given = answer(app, request).await;
+    let code = given.status().as_u16();
+    let bytes = given.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// The door of this machine at port 4711, and the cookie that opens it.
+pub(crate) fn local() -> (Door, String) {
+    let door = Door::local(4711).unwrap();
+    let Mode::Local(local) = &door.mode else { unreachable!() };
+    let url = local.url();
+    let (_, secret) = url.split_once('#').unwrap();
+    let cookie = local.admit(secret).unwrap();
+    let cookie = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
+    (door, cookie)
+}

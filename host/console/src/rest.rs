@@ -1,0 +1,88 @@
+//! Documents of views as plain JSON: `/darkrooms`, as [`pintle_core::view::document`] decides it.
+//!
+//! A request is mapped to one about the backing kind, which the API server is asked as whoever asks us, and its answer is mapped back. Which
+//! views there are, and how their guests are called, a [`Provider`](crate::documents::Provider) knows.
+//!
+//! What is written here may be a key. Bodies are never logged, and refusals never repeat what stands at a field that is only written.
+
+pub(crate) mod operations;
+mod read;
+mod request;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use axum::{body::Body, extract::Request, response::Response};
+use http::{HeaderValue, StatusCode, header};
+use pintle_core::view::{
+    Verb,
+    document::{problem::Refusal, target::Target},
+};
+
+use crate::{app::App, endpoint::PATIENCE, problem::Problem};
+use request::Asked;
+
+/// Whether a path can be one of documents. Whether there is such a view, only its provider knows.
+pub fn is_path(path: &str) -> bool {
+    Target::read(path, None).is_some()
+}
+
+/// Answers a request for documents.
+///
+/// # Errors
+/// Why it is not carried out.
+pub async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
+    // A watch begins within this time too; its events come later.
+    let answered = tokio::time::timeout(PATIENCE, begun(app, request)).await;
+    answered.unwrap_or_else(|_| Err(Problem::too_late("the request took too long")))
+}
+
+async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
+    let caller = app.caller(request.headers())?;
+    let (head, body) = request.into_parts();
+    let query = request::query(&head.uri)?;
+    let not_here = || Problem::not_found("there is nothing at this path");
+    let target = Target::read(head.uri.path(), query.first("namespace")).ok_or_else(not_here)??;
+    let view = app.documents.view(&target.path, &caller).await?.ok_or_else(not_here)?;
+    let asked =
+        Asked { app, caller: &caller, view: &view, target: &target, query: &query, headers: &head.headers };
+    let operation = operations::of(&head.method, target.name.is_some());
+    let verb = match operation.map(|operation| operation.verb) {
+        Some(Verb::List) if query.is_watch() => Verb::Watch,
+        Some(verb) => verb,
+        None => return Err(Refusal::not_allowed("this method here").into()),
+    };
+    asked.allows(verb)?;
+    match verb {
+        Verb::List => read::list(&asked).await,
+        Verb::Watch => watch::watch(&asked).await,
+        Verb::Get => read::get(&asked).await,
+        Verb::Create => write::create(&asked, body).await,
+        Verb::Update => write::replace(&asked, body).await,
+        Verb::Patch => write::patch(&asked, body).await,
+        Verb::Delete => write::delete(&asked).await,
+        // No operation of the table is it.
+        Verb::DeleteCollection => Err(Refusal::not_allowed(verb.name()).into()),
+    }
+}
+
+/// An answer with a document.
+fn document(status: StatusCode, text: String, version: &str) -> Response {
+    let mut response = json(status, text);
+    if let Ok(etag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, etag);
+    }
+    response
+}
+
+/// An answer that is JSON already.
+fn json(status: StatusCode, text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

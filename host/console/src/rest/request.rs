@@ -1,0 +1,226 @@
+//! [`Asked`]: one request for documents, and how the API server is asked for it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use pintle_core::view::{
+    BackingObject, Verb,
+    document::{
+        problem::{Doing, Refusal},
+        target::Target,
+    },
+    query::Query,
+};
+use serde_json::Value;
+
+use super::operations;
+use crate::{
+    app::App,
+    caller::{Ask, Caller, JSON, whole},
+    documents::{DocumentView, Shown},
+    endpoint::JSON_BYTES_MAX,
+    problem::Problem,
+};
+
+/// The longest query, in bytes.
+const QUERY_BYTES_MAX: usize = 32 << 10;
+
+/// The parameters that the API server is asked with.
+const BACKING: [&str; 13] = [
+    "allowWatchBookmarks",
+    "continue",
+    "dryRun",
+    "fieldManager",
+    "fieldSelector",
+    "fieldValidation",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "timeoutSeconds",
+    "watch",
+];
+
+/// One request for documents.
+pub(super) struct Asked<'a> {
+    /// What serves it.
+    pub(super) app: &'a Arc<App>,
+    /// Who asks.
+    pub(super) caller: &'a Caller,
+    /// The view.
+    pub(super) view: &'a Arc<DocumentView>,
+    /// What of it.
+    pub(super) target: &'a Target,
+    /// The options.
+    pub(super) query: &'a Query,
+    /// The headers.
+    pub(super) headers: &'a HeaderMap,
+}
+
+/// The parameters of a request.
+///
+/// # Errors
+/// 400 for one that there is not.
+pub(super) fn query(uri: &Uri) -> Result<Query, Refusal> {
+    let raw = uri.query().unwrap_or_default();
+    if raw.len() > QUERY_BYTES_MAX {
+        return Err(Refusal::bad_request(format!("the query has more than {QUERY_BYTES_MAX} bytes")));
+    }
+    let pairs: Vec<(String, String)> = form_urlencoded::parse(raw.as_bytes()).into_owned().collect();
+    if let Some((name, _)) = pairs.iter().find(|(name, _)| !operations::is_known(name)) {
+        let name: String = name.chars().take(64).collect();
+        return Err(Refusal::bad_request(format!("the parameter {name:?} is not known here")));
+    }
+    Ok(Query::new(pairs))
+}
+
+impl Asked<'_> {
+    /// Whether the View lets this be done.
+    ///
+    /// # Errors
+    /// 405 if it does not.
+    pub(super) fn allows(&self, verb: Verb) -> Result<(), Refusal> {
+        match self.view.lens.served.allows(verb) {
+            true => Ok(()),
+            false => Err(Refusal::not_allowed(verb.name())),
+        }
+    }
+
+    /// The name of the document that is asked for.
+    pub(super) fn name(&self) -> &str {
+        self.target.name.as_deref().unwrap_or_default()
+    }
+
+    /// The namespace of one document; none where the backing kind has none.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.view.lens.served.backing.namespaced.then(|| self.target.namespace_of_one())
+    }
+
+    /// The path of the backing object that is asked for.
+    ///
+    /// # Errors
+    /// 404 for a name that no object of the view has.
+    pub(super) fn backing_path(&self, doing: Doing) -> Result<String, Refusal> {
+        let lens = &self.view.lens;
+        let name = lens.names.backing(self.name()).ok_or_else(|| self.not_found(doing))?;
+        Ok(lens.served.backing.path(self.namespace(), Some(name)))
+    }
+
+    /// 404.
+    pub(super) fn not_found(&self, doing: Doing) -> Refusal {
+        let message = format!("{} {:?} not found", self.view.lens.served.plural, self.name());
+        Refusal::of_answer(doing, 404, None, &serde_json::json!({"reason": "NotFound", "message": message}))
+    }
+
+    /// Asks the API server, and reads its answer if it did what was asked.
+    ///
+    /// # Errors
+    /// Why it did not.
+    pub(super) async fn ask(&self, doing: Doing, ask: Ask) -> Result<Bytes, Problem> {
+        let (code, headers, body) = whole(self.caller.begin(ask).await?).await?;
+        match code.is_success() {
+            true => Ok(body),
+            false => Err(refused(doing, code.as_u16(), &headers, &body).into()),
+        }
+    }
+
+    /// The backing object that is asked for.
+    ///
+    /// # Errors
+    /// 404 if there is none that the view shows.
+    pub(super) async fn current(&self, doing: Doing) -> Result<BackingObject, Problem> {
+        let body = self.ask(doing, Ask::get(self.backing_path(doing)?)).await?;
+        let object = self.object(doing, &body)?;
+        match self.view.lens.selects(&object) {
+            true => Ok(object),
+            false => Err(self.not_found(doing).into()),
+        }
+    }
+
+    /// An object in an answer.
+    ///
+    /// # Errors
+    /// 502 when it is none.
+    pub(super) fn object(&self, doing: Doing, body: &[u8]) -> Result<BackingObject, Refusal> {
+        let unreadable = |_| Refusal::bad_gateway(doing, "the answer of the API server cannot be read");
+        self.view.cut.read(body).map_err(unreadable)
+    }
+
+    /// The document that is shown of an object, as JSON.
+    ///
+    /// # Errors
+    /// 500 when it cannot be shown.
+    pub(super) async fn shown(&self, object: &BackingObject) -> Result<String, Refusal> {
+        let lens = &self.view.lens;
+        let shown = self.view.guest.show(lens, std::slice::from_ref(object)).await?;
+        match shown.into_iter().next() {
+            Some(Shown::Fields(fields)) => Ok(lens.document_json(object, &fields)),
+            Some(Shown::Failed(failure)) => {
+                Err(cannot_be_shown(&[(lens.names.shown(object.name()), failure.message.clone())]))
+            }
+            None => Err(Refusal::guest_failed("it showed nothing")),
+        }
+    }
+
+    /// The version that the header `If-Match` names: none without one, and the empty one if any will do.
+    ///
+    /// # Errors
+    /// 400 for what is no version.
+    pub(super) fn if_match(&self) -> Result<Option<String>, Refusal> {
+        let Some(value) = self.headers.get(header::IF_MATCH) else { return Ok(None) };
+        let text = value.to_str().unwrap_or_default().trim();
+        if text == "*" {
+            return Ok(Some(String::new()));
+        }
+        let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        match version
+            .filter(|version| !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
+        {
+            Some(version) => Ok(Some(version.to_owned())),
+            None => Err(Refusal::bad_request("If-Match is the ETag of the document, as it was read")),
+        }
+    }
+}
+
+/// What the API server refused.
+pub(super) fn refused(doing: Doing, code: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
+    let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let status: Value = serde_json::from_slice(body).unwrap_or_default();
+    Refusal::of_answer(doing, code, retry_after, &status)
+}
+
+/// Which objects cannot be shown, and why: the first ten.
+pub(super) fn cannot_be_shown(failing: &[(String, String)]) -> Refusal {
+    let named = failing.iter().take(10).map(|(name, why)| format!("{name}: {why}"));
+    let mut named = named.collect::<Vec<_>>().join("; ");
+    if failing.len() > 10 {
+        named.push_str(&format!("; and {} more", failing.len() - 10));
+    }
+    Refusal::guest_failed(&format!("not everything can be shown: {named}"))
+}
+
+/// A request to the API server with these parameters.
+pub(super) fn ask(method: Method, path: String, pairs: Vec<(String, String)>) -> Ask {
+    let query = pairs.into_iter().filter_map(|(name, value)| {
+        let name = BACKING.into_iter().find(|known| *known == name)?;
+        Some((name, value))
+    });
+    Ask { method, path, query: query.collect(), accept: JSON, body: None }
+}
+
+/// The body of a request as JSON.
+///
+/// # Errors
+/// 400 when it cannot be read, 413 when it is too large.
+pub(super) async fn json_of(body: Body) -> Result<Value, Problem> {
+    let read = Limited::new(body, JSON_BYTES_MAX).collect().await;
+    let bytes = read.map_err(|error| match error.is::<LengthLimitError>() {
+        true => Problem::too_large(format!("the body has more than {JSON_BYTES_MAX} bytes")),
+        false => Refusal::unreadable().into(),
+    })?;
+    serde_json::from_slice(&bytes.to_bytes()).map_err(|_| Refusal::unreadable().into())
+}

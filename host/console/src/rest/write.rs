@@ -1,0 +1,313 @@
+//! Creates, replacements, patches and deletions.
+//!
+//! What was written is pruned, filled in and validated by the view's schema, before its guest judges it; and only then the API server is
+//! asked, which judges the backing object as it would one from kubectl.
+
+use axum::{body::Body, response::Response};
+use http::{HeaderValue, Method, StatusCode, header};
+use pintle_core::{
+    object,
+    view::{
+        BackingObject,
+        document::{
+            problem::{Doing, Refusal},
+            shape::{Secrets, Written},
+        },
+        query::{Write as Options, WriteOptions},
+        status::fault,
+        version::Sent,
+    },
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    document,
+    request::{Asked, ask, json_of},
+};
+use crate::{
+    caller::{Ask, JSON},
+    endpoint::MERGE_PATCH,
+    problem::Problem,
+};
+
+/// How often a patch that names no version is tried when somebody else writes at the same time: as often as the API server does.
+const PATCH_TRIES: usize = 5;
+
+/// Creates a document.
+pub(super) async fn create(asked: &Asked<'_>, body: Body) -> Result<Response, Problem> {
+    let lens = &asked.view.lens;
+    has_form(asked, JSON)?;
+    let options = options(asked, Options::Create, Doing::Create)?;
+    let mut written = Written::read(json_of(body).await?, &lens.served.schema)?;
+    let secrets = written.secrets(&lens.served);
+    let warnings =
+        judge(asked, &mut written, &options).map_err(|refusal| refusal.without_secrets(&secrets))?;
+    let namespace = namespace(asked, &written)?;
+    let Some(name) = written.name.clone() else {
+        return Err(Refusal::invalid(vec![fault::required("metadata.name", "name is required")]).into());
+    };
+    let stored = store(asked, &written.fields, None, &secrets).await?;
+    let object = lens.create_document(&name, &namespace, &stored)?;
+    let path = lens.served.backing.path(in_namespace(asked, &namespace), None);
+    let answer = send(asked, Doing::Create, Method::POST, path, JSON, &object, &options, &secrets).await?;
+    let object = asked.object(Doing::Create, &answer)?;
+    let mut response = done(asked, &object, &warnings).await?;
+    let shown = lens.names.shown(object.name());
+    let location = match lens.served.backing.namespaced {
+        true => format!("/{}/{shown}?namespace={namespace}", lens.served.rest),
+        false => format!("/{}/{shown}", lens.served.rest),
+    };
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// Replaces a document.
+pub(super) async fn replace(asked: &Asked<'_>, body: Body) -> Result<Response, Problem> {
+    let lens = &asked.view.lens;
+    has_form(asked, JSON)?;
+    let options = options(asked, Options::Update, Doing::Update)?;
+    let written = Written::read(json_of(body).await?, &lens.served.schema)?;
+    same_place(asked, &written)?;
+    let known = known_version(asked, &written)?.ok_or_else(Refusal::version_needed)?;
+    let current = asked.current(Doing::Update).await?;
+    known.is(&current)?;
+    update(asked, &current, written, &options).await
+}
+
+/// Changes some fields of a document.
+pub(super) async fn patch(asked: &Asked<'_>, body: Body) -> Result<Response, Problem> {
+    let lens = &asked.view.lens;
+    has_form(asked, MERGE_PATCH)?;
+    let options = options(asked, Options::Patch, Doing::Update)?;
+    let patch = json_of(body).await?;
+    let mut tries = PATCH_TRIES;
+    loop {
+        tries -= 1;
+        let current = asked.current(Doing::Update).await?;
+        let shown = asked.shown(&current).await?;
+        let shown: Value = serde_json::from_str(&shown)
+            .map_err(|_| Refusal::guest_failed("what it shows cannot be read"))?;
+        let written = Written::patched(shown, &patch, &lens.served.schema)?;
+        same_place(asked, &written)?;
+        let known = known_version(asked, &written)?;
+        if let Some(known) = &known {
+            known.is(&current)?;
+        }
+        match update(asked, &current, written, &options).await {
+            Err(conflict) if conflict.status == StatusCode::CONFLICT && known.is_none() && tries > 0 => {}
+            done => return done,
+        }
+    }
+}
+
+/// Deletes a document.
+pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
+    let lens = &asked.view.lens;
+    let options = options(asked, Options::Update, Doing::Delete)?;
+    let of_query = asked.query.first("resourceVersion").unwrap_or_default().to_owned();
+    let known = known_version(asked, &Written { version: of_query, ..Written::default() })?;
+    // A selector does not bound what is asked for by name.
+    if !lens.served.selector.is_empty() {
+        asked.current(Doing::Delete).await?;
+    }
+    let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    match known {
+        Some(Known::At(version)) => body["preconditions"] = json!({"resourceVersion": version}),
+        Some(Known::Past) => return Err(Refusal::modified(Doing::Delete).into()),
+        Some(Known::Any) | None => {}
+    }
+    if options.dry_run {
+        body["dryRun"] = json!(["All"]);
+    }
+    match asked.query.first("propagationPolicy").unwrap_or_default() {
+        "" => {}
+        policy @ ("Foreground" | "Background" | "Orphan") => body["propagationPolicy"] = policy.into(),
+        _ => {
+            let message = "the parameter propagationPolicy is Foreground, Background or Orphan";
+            return Err(Refusal::bad_request(message).into());
+        }
+    }
+    let path = asked.backing_path(Doing::Delete)?;
+    let answer = asked.ask(Doing::Delete, Ask::json(Method::DELETE, path, &body)).await?;
+    let kind = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
+    if kind.get("kind").and_then(Value::as_str) != Some(lens.served.backing.kind.as_str()) {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
+    // Somebody's finalizer holds it: it is being deleted, and still there.
+    let object = asked.object(Doing::Delete, &answer)?;
+    let text = asked.shown(&object).await?;
+    Ok(document(StatusCode::ACCEPTED, text, &lens.epoch.shown(object.version())))
+}
+
+/// Writes what becomes of a document.
+async fn update(
+    asked: &Asked<'_>,
+    current: &BackingObject,
+    mut written: Written,
+    options: &WriteOptions,
+) -> Result<Response, Problem> {
+    let lens = &asked.view.lens;
+    let secrets = written.secrets(&lens.served);
+    let warnings =
+        judge(asked, &mut written, options).map_err(|refusal| refusal.without_secrets(&secrets))?;
+    let stored = store(asked, &written.fields, Some(current), &secrets).await?;
+    let change = lens.update_document(current, &stored)?;
+    let path = lens.served.backing.path(asked.namespace(), Some(current.name()));
+    let answer =
+        send(asked, Doing::Update, Method::PATCH, path, MERGE_PATCH, &change, options, &secrets).await?;
+    let object = asked.object(Doing::Update, &answer)?;
+    done(asked, &object, &warnings).await
+}
+
+/// The answer to a write.
+async fn done(asked: &Asked<'_>, object: &BackingObject, warnings: &[String]) -> Result<Response, Problem> {
+    let text = asked.shown(object).await?;
+    let mut response = document(StatusCode::OK, text, &asked.view.lens.epoch.shown(object.version()));
+    for warning in warnings {
+        let text: String =
+            warning.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').collect();
+        let quoted = text.replace(['\\', '"'], "'");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    Ok(response)
+}
+
+/// Prunes, fills in and validates what was written. Returns what the client is to be warned of.
+fn judge(asked: &Asked<'_>, written: &mut Written, options: &WriteOptions) -> Result<Vec<String>, Refusal> {
+    let view = asked.view;
+    let unknown = view.schema.prune(&mut written.fields);
+    let warnings = options.field_validation.judge(&[], &unknown).map_err(Refusal::bad_request)?;
+    view.schema.default(&mut written.fields);
+    let causes = view.schema.validate(&written.fields, None);
+    match causes.is_empty() {
+        true => Ok(warnings),
+        false => Err(Refusal::invalid(view.lens.served.as_kubernetes_says(causes))),
+    }
+}
+
+async fn store(
+    asked: &Asked<'_>,
+    fields: &Value,
+    current: Option<&BackingObject>,
+    secrets: &Secrets,
+) -> Result<Map<String, Value>, Refusal> {
+    let stored = asked.view.guest.store(&asked.view.lens, fields, current).await;
+    stored.map_err(|refusal| refusal.without_secrets(secrets))
+}
+
+#[allow(clippy::too_many_arguments, reason = "a request has as many parts")]
+async fn send(
+    asked: &Asked<'_>,
+    doing: Doing,
+    method: Method,
+    path: String,
+    form: &'static str,
+    body: &Value,
+    options: &WriteOptions,
+    secrets: &Secrets,
+) -> Result<bytes::Bytes, Problem> {
+    let agent = asked.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    let body = Some((form, body.to_string().into_bytes()));
+    let sent = Ask { body, ..ask(method, path, options.backing(agent)) };
+    let (code, headers, body) = crate::caller::whole(asked.caller.begin(sent).await?).await?;
+    match code.is_success() {
+        true => Ok(body),
+        false => {
+            let refusal = super::request::refused(doing, code.as_u16(), &headers, &body);
+            Err(refusal.without_secrets(secrets).into())
+        }
+    }
+}
+
+fn options(asked: &Asked<'_>, write: Options, doing: Doing) -> Result<WriteOptions, Refusal> {
+    WriteOptions::read(asked.query, write).map_err(|status| Refusal::of_status(doing, &status))
+}
+
+fn has_form(asked: &Asked<'_>, form: &'static str) -> Result<(), Refusal> {
+    let given =
+        asked.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let given = given.split(';').next().unwrap_or_default().trim();
+    match given.eq_ignore_ascii_case(form) {
+        true => Ok(()),
+        false => Err(Refusal::unsupported(form)),
+    }
+}
+
+/// The namespace in which a document is to be created.
+fn namespace(asked: &Asked<'_>, written: &Written) -> Result<String, Refusal> {
+    let namespace = match (&asked.target.namespace, &written.namespace) {
+        (Some(asked), Some(written)) if asked != written => return Err(elsewhere()),
+        (Some(namespace), _) | (None, Some(namespace)) => namespace.clone(),
+        (None, None) => asked.target.namespace_of_one().to_owned(),
+    };
+    // It becomes a part of a path.
+    match object::is_namespace(&namespace) {
+        true => Ok(namespace),
+        false => Err(Refusal::bad_request("the namespace of the document can be no name of one")),
+    }
+}
+
+fn in_namespace<'a>(asked: &Asked<'_>, namespace: &'a str) -> Option<&'a str> {
+    asked.view.lens.served.backing.namespaced.then_some(namespace)
+}
+
+fn elsewhere() -> Refusal {
+    Refusal::bad_request("the namespace of the document is not the one that is asked for")
+}
+
+/// A document must be the one that the path names.
+fn same_place(asked: &Asked<'_>, written: &Written) -> Result<(), Refusal> {
+    if written.name.as_deref().is_some_and(|name| name != asked.name()) {
+        return Err(Refusal::bad_request("the name of the document is not the one in the path"));
+    }
+    match written.namespace.as_deref() {
+        Some(namespace) if asked.namespace() != Some(namespace) => Err(elsewhere()),
+        _ => Ok(()),
+    }
+}
+
+/// The version that whoever writes knows.
+#[derive(Debug)]
+enum Known {
+    /// Whatever there is.
+    Any,
+    /// This version of the backing object.
+    At(String),
+    /// None that there is: it was shown by another lens, or never.
+    Past,
+}
+
+impl Known {
+    fn is(&self, current: &BackingObject) -> Result<(), Refusal> {
+        match self {
+            Self::Any => Ok(()),
+            Self::At(version) if version == current.version() => Ok(()),
+            Self::At(_) | Self::Past => Err(Refusal::modified(Doing::Update)),
+        }
+    }
+}
+
+/// The version that the header or the document names.
+fn known_version(asked: &Asked<'_>, written: &Written) -> Result<Option<Known>, Refusal> {
+    let version = match asked.if_match()? {
+        Some(any) if any.is_empty() => return Ok(Some(Known::Any)),
+        Some(header) if !written.version.is_empty() && header != written.version => {
+            return Err(Refusal::bad_request("If-Match and the document name different versions"));
+        }
+        Some(header) => header,
+        None => written.version.clone(),
+    };
+    let sent = Sent::read(&version)
+        .map_err(|_| Refusal::bad_request("resourceVersion must be one that was shown"))?;
+    Ok(match sent {
+        Sent::Unset | Sent::Any => None,
+        Sent::At { backing, epoch } if epoch == asked.view.lens.epoch => Some(Known::At(backing)),
+        Sent::At { .. } | Sent::Foreign => Some(Known::Past),
+    })
+}

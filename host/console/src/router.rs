@@ -1,0 +1,177 @@
+//! The way of a request: the name it calls us by, the page it comes from, who sends it, and then its endpoint.
+//!
+//! Every answer, whatever becomes of the request, has the headers of [`headers`](crate::headers).
+
+use std::sync::Arc;
+
+use axum::{
+    RequestExt, Router,
+    extract::{RawPathParams, Request, State},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{MethodFilter, MethodRouter, on},
+};
+use http::{HeaderValue, Method, StatusCode, header};
+
+use crate::{
+    app::App,
+    assets::PREFIX,
+    door::origin::{self, From},
+    endpoint::{Call, Endpoint, MERGE_PATCH, Unread, WASM, unsupported},
+    headers,
+    problem::Problem,
+    query::Query,
+    rest, table,
+};
+
+/// What listed origins may send.
+const CORS_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+const CORS_HEADERS: &str = "authorization, content-type, if-match";
+const CORS_EXPOSED: &str = "etag, location, retry-after";
+
+/// What answers requests.
+pub fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for endpoint in table::endpoints() {
+        router = router.route(endpoint.path, method(endpoint));
+    }
+    router
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "there is no such method here")
+        })
+        .fallback(elsewhere)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard))
+        .with_state(app)
+}
+
+/// One line of the table as axum wants it. A HEAD request is answered as a GET without its body.
+fn method(endpoint: Endpoint) -> MethodRouter<Arc<App>> {
+    // The table has no methods besides these.
+    let filter = match endpoint.method {
+        Method::POST => MethodFilter::POST,
+        Method::PUT => MethodFilter::PUT,
+        Method::PATCH => MethodFilter::PATCH,
+        Method::DELETE => MethodFilter::DELETE,
+        _ => MethodFilter::GET,
+    };
+    on(filter, move |State(app): State<Arc<App>>, request: Request| async move {
+        let accept = request.headers().get(header::ACCEPT).cloned();
+        let mode = app.door.mode_name();
+        run(app, endpoint, request).await.unwrap_or_else(|mut problem| {
+            if problem.status == StatusCode::UNAUTHORIZED {
+                problem.mode = Some(mode);
+            }
+            problem.into_response_for(accept.as_ref())
+        })
+    })
+}
+
+async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<Response, Problem> {
+    let caller = match endpoint.for_anyone {
+        true => None,
+        false => Some(app.caller(request.headers())?),
+    };
+    let params = request
+        .extract_parts::<RawPathParams>()
+        .await
+        .map_err(|_| Problem::bad_request("the path is not UTF-8"))?;
+    let path = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let query = Query::read(request.uri().query(), &endpoint.query)?;
+    let (head, body) = request.into_parts();
+    let call = Call { app, caller, path, query, headers: head.headers, body: Unread::new(body) };
+    call.has_form(endpoint.takes)?;
+    let answer = (endpoint.handler)(call);
+    match endpoint.patience {
+        None => answer.await,
+        Some(patience) => tokio::time::timeout(patience, answer)
+            .await
+            .unwrap_or_else(|_| Err(Problem::too_late("the request took too long"))),
+    }
+}
+
+/// What is no endpoint: documents, pages, and nothing.
+async fn elsewhere(State(app): State<Arc<App>>, request: Request) -> Response {
+    if rest::is_path(request.uri().path()) {
+        let accept = request.headers().get(header::ACCEPT).cloned();
+        return rest::answer(&app, request).await.unwrap_or_else(|mut problem| {
+            if problem.status == StatusCode::UNAUTHORIZED {
+                problem.mode = Some(app.door.mode_name());
+            }
+            problem.into_response_for(accept.as_ref())
+        });
+    }
+    let (method, uri, fields) = (request.method().clone(), request.uri().clone(), request.headers().clone());
+    let path = uri.path();
+    let is_read = method == Method::GET || method == Method::HEAD;
+    if is_read && (path == "/" || path == PREFIX.trim_end_matches('/')) {
+        let to = HeaderValue::from_static(PREFIX);
+        return (StatusCode::FOUND, [(header::LOCATION, to)]).into_response();
+    }
+    let served = match path.starts_with(PREFIX) {
+        true => app.assets.serve(&method, path, &fields).await,
+        false => Err(Problem::not_found("there is nothing at this path")),
+    };
+    served.unwrap_or_else(|problem| problem.into_response_for(fields.get(header::ACCEPT)))
+}
+
+/// Judges a request before anything else does, and sets the headers of its answer.
+async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let accept = request.headers().get(header::ACCEPT).cloned();
+    let (mut response, from) = match admit(&app, &request) {
+        Ok(From::Listed(origin)) if request.method() == Method::OPTIONS => {
+            (preflight(), From::Listed(origin))
+        }
+        Ok(from) => (next.run(request).await, from),
+        Err(problem) => (problem.into_response_for(accept.as_ref()), From::Us),
+    };
+    headers::secure(response.headers_mut(), app.serves_tls);
+    if !app.door.cors.is_empty() {
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    if let From::Listed(origin) = from {
+        let fields = response.headers_mut();
+        fields.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        fields.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(CORS_EXPOSED));
+    }
+    response
+}
+
+fn admit(app: &App, request: &Request) -> Result<From, Problem> {
+    let path = request.uri().path();
+    // A probe calls a Pod by its address. It is told nothing but `ok`.
+    if matches!(path, "/healthz" | "/readyz") {
+        return Ok(From::Us);
+    }
+    let host = app.door.hosts.judge(request.uri(), request.headers())?;
+    let is_page = path == "/" || path.starts_with(PREFIX.trim_end_matches('/'));
+    let from = origin::judge(request.method(), request.headers(), &host, &app.door.cors, is_page)?;
+    has_known_form(request)?;
+    Ok(from)
+}
+
+/// A form of another site can send three content types without being asked for leave: none of ours is one of them.
+fn has_known_form(request: &Request) -> Result<(), Problem> {
+    let needs_form = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+    let form = request.headers().get(header::CONTENT_TYPE).map(|form| form.to_str().unwrap_or_default());
+    let is_known = |form: &str| {
+        let form = form.split(';').next().unwrap_or_default().trim();
+        ["application/json", MERGE_PATCH, WASM].iter().any(|known| form.eq_ignore_ascii_case(known))
+    };
+    match form {
+        Some(form) if is_known(form) => Ok(()),
+        None if !needs_form => Ok(()),
+        _ => Err(unsupported(&format!("the body must be application/json, {MERGE_PATCH} or {WASM}"))),
+    }
+}
+
+fn preflight() -> Response {
+    let fields = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, CORS_METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    (StatusCode::NO_CONTENT, fields).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! From what a preview found to what is said of a root.
+
+use pintle_wit::{ConditionStatus, ObjectRef};
+use serde_json::Value;
+
+use super::{
+    Change, ChildChange, Explained, FieldChange, Mask, PlannedRoot, Problem, RootRef, Standing,
+    StatusChanges, Unknown, Verdict, explain, is_secret,
+};
+use crate::{
+    Binding, conditions, managed, object,
+    observed::status_conditions,
+    pass::{Fate, PatchFate, Previewed},
+    reasons, request,
+};
+
+/// The live objects, whole, as far as they were read.
+pub type Live<'a> = &'a dyn Fn(&ObjectRef) -> Option<&'a Value>;
+
+/// Writes the difference between two objects as text.
+pub type Render<'a> = &'a dyn Fn(&ObjectRef, Option<&Value>, Option<&Value>) -> String;
+
+/// The reasons of a root's Ready that tell of a refusal: those of this host, and the words of the API server.
+const REFUSALS: [&str; 14] = [
+    reasons::ADOPTION_CONFLICT,
+    reasons::CHILD_REFUSED,
+    reasons::PATCH_CONFLICT,
+    reasons::PATCH_REFUSED,
+    reasons::INVALID,
+    reasons::CONFLICT,
+    reasons::FORBIDDEN,
+    reasons::BAD_REQUEST,
+    "AlreadyExists",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "RequestEntityTooLarge",
+    "UnsupportedMediaType",
+    "InternalError",
+];
+
+/// What would become of a root. `unknown` is what its driver could not read.
+pub fn planned(
+    root: &Value,
+    binding: &Binding,
+    previewed: &Previewed,
+    mut unknown: Vec<Unknown>,
+    live: Live<'_>,
+    mask: &Mask,
+    render: Render<'_>,
+) -> PlannedRoot {
+    let (mut children, patches) = changes_of(binding, previewed, live, mask, render);
+    keep_while_refused(&mut children);
+    for (reference, error) in &previewed.unread {
+        unknown.push(Unknown { what: reference.to_string(), why: error.to_string() });
+    }
+    for change in children.iter().chain(&patches).filter(|change| change.change == Change::Unknown) {
+        let known = unknown.iter().any(|unknown| unknown.what == change.reference.to_string());
+        if !known {
+            let why = change.why.clone().unwrap_or_default();
+            unknown.push(Unknown { what: change.reference.to_string(), why });
+        }
+    }
+    let pods = previewed.evictions.iter().map(|pod| ObjectRef {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        namespace: object::namespace(root).map(Into::into),
+        name: pod.name.clone(),
+    });
+    let mut planned = PlannedRoot {
+        root: RootRef::of(root),
+        verdict: Verdict::Unchanged,
+        failure: previewed.failure.clone().map(|failure| said(failure, mask)),
+        fails_now: None,
+        unknown,
+        standing_refusals: standing(root),
+        note: previewed.idle.clone(),
+        children,
+        patches,
+        evictions: pods.collect(),
+        status: status(previewed, mask),
+    };
+    if planned.failure.is_none() {
+        planned.failure = conflict(&planned);
+    }
+    planned.verdict = verdict_of(&planned);
+    if planned.verdict == Verdict::Fails {
+        planned.fails_now = fails_now(root, planned.failure.as_ref());
+    }
+    planned
+}
+
+/// A failure in the guest's words, without values of Secrets that it may have put into them.
+fn said(failure: pintle_wit::Failure, mask: &Mask) -> Problem {
+    let mut message = Value::String(failure.message.clone());
+    mask.replace_copies(&mut message);
+    Problem { message: message.as_str().unwrap_or_default().into(), ..Problem::from(failure) }
+}
+
+/// What would become of a root, in one word. What is certain to be written counts, whatever else cannot be known.
+pub fn verdict_of(planned: &PlannedRoot) -> Verdict {
+    let writes = planned.children.iter().chain(&planned.patches).any(|change| change.change.writes());
+    let is_conflict = |change: &ChildChange| change.change == Change::Conflict;
+    let conflicts = planned.children.iter().chain(&planned.patches).any(is_conflict);
+    match &planned.failure {
+        Some(_) if !conflicts => Verdict::Fails,
+        _ if writes || !planned.evictions.is_empty() || planned.status.is_some() => Verdict::Changed,
+        _ if !planned.unknown.is_empty() => Verdict::Unknown,
+        Some(_) => Verdict::Fails,
+        None => Verdict::Unchanged,
+    }
+}
+
+/// What would become of the children of an answer, of those that it no longer has, and of the objects that it patches.
+pub fn changes_of(
+    binding: &Binding,
+    previewed: &Previewed,
+    live: Live<'_>,
+    mask: &Mask,
+    render: Render<'_>,
+) -> (Vec<ChildChange>, Vec<ChildChange>) {
+    let wanted = previewed.answer.as_ref().map_or(&[][..], |answer| answer.children());
+    // First what must not be shown, so that copies of it are found in whatever comes.
+    for child in wanted.iter().filter(|child| is_secret(child.reference())) {
+        let _ = (live(child.reference()).map(|live| mask.object(live)), mask.object(child.object()));
+    }
+    let mut children = Vec::with_capacity(wanted.len() + previewed.doomed.len());
+    for (child, fate) in wanted.iter().zip(&previewed.children) {
+        let found = live(child.reference());
+        let entry = found.and_then(|found| managed::entry(found, &binding.field_manager, None));
+        children.push(change(child.reference(), fate, found, child.object(), entry, mask, render));
+    }
+    for reference in &previewed.doomed {
+        let before = live(reference).map(|found| shown(found, mask));
+        children.push(ChildChange {
+            reference: reference.clone(),
+            change: Change::Delete,
+            why: None,
+            fields: Vec::new(),
+            diff: render(reference, before.as_ref(), None),
+        });
+    }
+    let patches = previewed.patches.iter().map(|patch| {
+        let PatchFate { reference, fate, live, sent, entry } = patch;
+        change(reference, fate, live.as_ref(), sent, entry.as_ref(), mask, render)
+    });
+    (children, patches.collect())
+}
+
+/// An object without what only the API server wants to know.
+fn shown(live: &Value, mask: &Mask) -> Value {
+    let mut shown = request::project(live);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.remove("status");
+    }
+    mask.replace(&mut shown);
+    mask.replace_copies(&mut shown);
+    shown
+}
+
+fn change(
+    reference: &ObjectRef,
+    fate: &Fate,
+    live: Option<&Value>,
+    sent: &Value,
+    entry: Option<&Value>,
+    mask: &Mask,
+    render: Render<'_>,
+) -> ChildChange {
+    let (word, why) = match fate {
+        Fate::Unchanged => (Change::Unchanged, None),
+        Fate::Create => (Change::Create, None),
+        Fate::Update => (Change::Update, None),
+        Fate::Adopt => (Change::Adopt, Some("it exists, and may become the root's".to_owned())),
+        Fate::Conflict(why) => (Change::Conflict, Some(why.clone())),
+        Fate::Held(why) | Fate::Unknown(why) => (Change::Unknown, Some(why.clone())),
+    };
+    let mut change = ChildChange {
+        reference: reference.clone(),
+        change: word,
+        why,
+        fields: Vec::new(),
+        diff: String::new(),
+    };
+    let masked;
+    let (live, sent) = match is_secret(reference) {
+        true => {
+            masked = (live.map(|live| mask.object(live)), mask.object(sent));
+            (masked.0.as_ref(), &masked.1)
+        }
+        false => (live, sent),
+    };
+    match word {
+        Change::Create => {
+            let mut explained = explain(None, Some(sent), None);
+            hide(&mut explained, mask);
+            change.diff = render(reference, None, explained.after.as_ref());
+        }
+        Change::Update | Change::Adopt => {
+            // A patch that is taken away sends nothing but the object's names.
+            let nothing = Value::Object(serde_json::Map::new());
+            let sent = if sent.is_null() { &nothing } else { sent };
+            let mut explained = explain(live, Some(sent), entry);
+            hide(&mut explained, mask);
+            change.diff = render(reference, explained.before.as_ref(), explained.after.as_ref());
+            change.fields = explained.fields;
+            if change.fields.is_empty() {
+                change.fields.push(taken_back(live, sent, entry));
+            }
+        }
+        _ => {}
+    }
+    change
+}
+
+/// Replaces copies of a Secret's values in another object.
+fn hide(explained: &mut Explained, mask: &Mask) {
+    let fields = explained.fields.iter_mut().flat_map(|field| field.from.iter_mut().chain(&mut field.to));
+    fields
+        .chain(&mut explained.before)
+        .chain(&mut explained.after)
+        .for_each(|value| mask.replace_copies(value));
+}
+
+/// The field that is written although its value is the same: somebody else has taken it over, or the object was not made by this host.
+fn taken_back(live: Option<&Value>, sent: &Value, entry: Option<&Value>) -> FieldChange {
+    let nothing = Value::Object(serde_json::Map::new());
+    let path = managed::lost(entry.unwrap_or(&nothing), sent);
+    let path =
+        path.unwrap_or_else(|| format!("metadata.annotations[{}]", pintle_wit::names::ANNOTATION_DESIRED));
+    let at = |object: &Value| path.split('.').try_fold(object, |value, key| value.get(key)).cloned();
+    FieldChange { from: live.and_then(at), to: at(sent), path }
+}
+
+/// Nothing is deleted while a child is refused.
+fn keep_while_refused(children: &mut [ChildChange]) {
+    if !children.iter().any(|child| child.change == Change::Conflict) {
+        return;
+    }
+    for child in children.iter_mut().filter(|child| child.change == Change::Delete) {
+        child.change = Change::Unchanged;
+        child.why = Some("it is no longer wanted, and stays as long as another child is refused".into());
+        child.diff = String::new();
+    }
+}
+
+fn status(previewed: &Previewed, mask: &Mask) -> Option<StatusChanges> {
+    let mut changes = Vec::new();
+    if let Some((from, to)) = &previewed.finalizers {
+        changes.push(FieldChange {
+            path: "metadata.finalizers".into(),
+            from: Some(from.clone().into()),
+            to: Some(to.clone().into()),
+        });
+    }
+    if let Some((before, after)) = &previewed.status {
+        let mut found = Vec::new();
+        differences("status", Some(before), Some(after), &mut found);
+        for field in &mut found {
+            field.from.iter_mut().chain(field.to.iter_mut()).for_each(|value| mask.replace_copies(value));
+        }
+        changes.extend(found);
+    }
+    (!changes.is_empty()).then_some(StatusChanges { changes })
+}
+
+/// Where two values differ. Both are ours, so that whatever is in one alone comes or goes.
+fn differences(path: &str, from: Option<&Value>, to: Option<&Value>, found: &mut Vec<FieldChange>) {
+    match (from, to) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys {
+                differences(&super::join(path, key), old.get(key), new.get(key), found);
+            }
+        }
+        (from, to) if from == to => {}
+        (from, to) => {
+            found.push(FieldChange { path: path.into(), from: from.cloned(), to: to.cloned() });
+        }
+    }
+}
+
+fn conflict(planned: &PlannedRoot) -> Option<Problem> {
+    let mut conflicts = planned.children.iter().chain(&planned.patches);
+    let found = conflicts.find(|change| change.change == Change::Conflict)?;
+    let is_child = planned.children.iter().any(|child| child.reference == found.reference);
+    let reason = if is_child { reasons::ADOPTION_CONFLICT } else { reasons::PATCH_TARGET_MISSING };
+    Some(Problem { reason: reason.into(), message: found.why.clone().unwrap_or_default(), path: None })
+}
+
+fn ready(root: &Value) -> Option<pintle_wit::Condition> {
+    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
+    conditions.into_iter().find(|condition| condition.r#type == conditions::READY)
+}
+
+fn standing(root: &Value) -> Vec<Standing> {
+    let ready = ready(root).filter(|ready| ready.status != ConditionStatus::True);
+    let refused = ready.filter(|ready| REFUSALS.contains(&ready.reason.as_str()));
+    refused.into_iter().map(|ready| Standing { reason: ready.reason, message: ready.message }).collect()
+}
+
+fn fails_now(root: &Value, failure: Option<&Problem>) -> Option<bool> {
+    let (ready, failure) = (ready(root)?, failure?);
+    Some(ready.status == ConditionStatus::False && ready.reason == failure.reason)
+}

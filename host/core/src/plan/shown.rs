@@ -1,0 +1,28 @@
+//! What of an answer is shown as it is, and what is not.
+
+use pintle_wit::{ObjectRef, names};
+use serde_json::Value;
+
+/// What stands for the host's time in what is printed and expected.
+pub const TIME: &str = "<time>";
+
+/// Whether an object's values must not be shown.
+pub fn is_secret(reference: &ObjectRef) -> bool {
+    reference.api_version == "v1" && reference.kind == "Secret"
+}
+
+/// A child of an answer without what the host adds to it: owner reference, labels and hash.
+pub fn plain(child: &Value) -> Value {
+    let mut child = child.clone();
+    if let Some(metadata) = child.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("ownerReferences");
+        for key in ["labels", "annotations"] {
+            let Some(entries) = metadata.get_mut(key).and_then(Value::as_object_mut) else { continue };
+            entries.retain(|key, _| !names::is_ours(key));
+            if entries.is_empty() {
+                metadata.remove(key);
+            }
+        }
+    }
+    child
+}

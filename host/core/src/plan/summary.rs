@@ -1,0 +1,137 @@
+//! [`Tally`]: what many roots come to.
+
+use std::collections::BTreeMap;
+
+use pintle_wit::ObjectRef;
+
+use super::{Change, ChildChange, Example, Limits, PlannedRoot, Roots, SummaryLine, Verdict};
+
+/// The most kinds and paths that are listed: more than a person reads.
+const LINES_MAX: usize = 1000;
+
+/// Adds roots up.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    roots: Roots,
+    lines: BTreeMap<(String, String, Change), (usize, Example)>,
+    truncated: bool,
+}
+
+impl Tally {
+    /// Counts a root.
+    pub fn add(&mut self, planned: &PlannedRoot) {
+        self.roots.total += 1;
+        match planned.verdict {
+            Verdict::Unchanged => self.roots.unchanged += 1,
+            Verdict::Changed => self.roots.changed += 1,
+            Verdict::Unknown => self.roots.unknown += 1,
+            Verdict::Fails => {
+                self.roots.fails += 1;
+                self.roots.newly_failing += usize::from(planned.fails_now != Some(true));
+            }
+        }
+        for child in planned.children.iter().chain(&planned.patches) {
+            self.child(child);
+        }
+        for pod in &planned.evictions {
+            self.line(pod, "", Change::Delete);
+        }
+        let root = planned.root.reference();
+        for field in planned.status.iter().flat_map(|status| &status.changes) {
+            self.line(&root, &field.path, Change::Update);
+        }
+    }
+
+    fn child(&mut self, child: &ChildChange) {
+        match child.change {
+            Change::Unchanged => {}
+            Change::Update | Change::Adopt => {
+                let mut paths: Vec<String> = child.fields.iter().map(|field| of_all(&field.path)).collect();
+                paths.sort();
+                paths.dedup();
+                for path in paths {
+                    self.line(&child.reference, &path, child.change);
+                }
+            }
+            change => self.line(&child.reference, "", change),
+        }
+    }
+
+    fn line(&mut self, object: &ObjectRef, path: &str, change: Change) {
+        let key = (object.kind.clone(), of_all(path), change);
+        if self.lines.len() >= LINES_MAX && !self.lines.contains_key(&key) {
+            self.truncated = true;
+            return;
+        }
+        let example = || Example { namespace: object.namespace.clone(), name: object.name.clone() };
+        self.lines.entry(key).or_insert_with(|| (0, example())).0 += 1;
+    }
+
+    /// How many roots there are of each verdict.
+    pub fn roots(&self) -> Roots {
+        self.roots
+    }
+
+    /// What would change, the most frequent first.
+    pub fn changes(&self) -> Vec<SummaryLine> {
+        let mut lines: Vec<SummaryLine> = self
+            .lines
+            .iter()
+            .map(|((kind, path, change), (count, example))| SummaryLine {
+                kind: kind.clone(),
+                path: path.clone(),
+                change: *change,
+                count: *count,
+                example: example.clone(),
+            })
+            .collect();
+        lines.sort_by_key(|line| std::cmp::Reverse(line.count));
+        lines
+    }
+
+    /// What was left out.
+    pub fn limits(&self) -> Limits {
+        Limits { truncated: self.truncated }
+    }
+}
+
+/// A path without which item of a list it is about, so that the same field of many objects is one.
+fn of_all(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('[') {
+        text.push_str(before);
+        let Some((inside, behind)) = after.split_once(']') else {
+            text.push('[');
+            text.push_str(after);
+            return text;
+        };
+        let is_item = inside.contains('=') || inside.bytes().all(|byte| byte.is_ascii_digit());
+        text.push('[');
+        if !is_item {
+            text.push_str(inside);
+        }
+        text.push(']');
+        rest = behind;
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_lists_are_one_and_names_of_fields_are_not() {
+        for (path, all) in [
+            ("spec.containers[name=web].image", "spec.containers[].image"),
+            ("spec.rules[0].host", "spec.rules[].host"),
+            ("metadata.annotations[a.b/c]", "metadata.annotations[a.b/c]"),
+            ("metadata.finalizers[]", "metadata.finalizers[]"),
+            ("data.plain", "data.plain"),
+        ] {
+            assert_eq!(of_all(path), all);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The gateway's third door: the console, for people who bring a token.
+//!
+//! Nothing of the gateway's own is used for them. Their requests are sent on over connections of a client that has the cluster's CA and no
+//! certificate, no token and no key of its own, because the API server looks at a certificate before it looks at a token.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use anyhow::Context;
+use pintle_console::{self as console, About, App, Assets, Door, Hub, Parts, Shop, Workshop};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_rustls::TlsAcceptor;
+use tracing::info;
+
+use crate::{
+    Flags,
+    documents::Documents,
+    tls::{self, Files, Served},
+};
+
+/// The console, bound and not yet serving.
+pub(crate) struct Console {
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    door: Door,
+    upstream: kube::Client,
+    cluster: String,
+    parts: Parts,
+}
+
+impl Console {
+    /// Binds its address, and reads its certificate.
+    ///
+    /// # Errors
+    /// When the address is taken, or the files hold no certificate.
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        flags: &Flags,
+        identity: &str,
+        parts: Parts,
+    ) -> anyhow::Result<Self> {
+        let files = flags.console_tls_cert_file.clone().zip(flags.console_tls_private_key_file.clone());
+        let tls = match files {
+            None => None,
+            Some((certificate, key)) => {
+                let (served, files) = (Served::default(), Files { certificate, key });
+                let first = files
+                    .serve(&served)
+                    .context("the console's certificate in the files cannot be served")?;
+                parts.spawner.spawn(files.follow(served.clone(), first, parts.spawner.clone()));
+                Some(TlsAcceptor::from(tls::config_for_people(served)?))
+            }
+        };
+        Ok(Self {
+            listener: TcpListener::bind(address)
+                .await
+                .with_context(|| format!("cannot listen on {address} (--console-bind)"))?,
+            tls,
+            door: Door::token(flags.console_host.clone(), flags.console_cors_origin.clone()),
+            upstream: flags.connect.client_of_nobody(identity).await?,
+            cluster: flags.connect.config().await?.cluster_url.to_string(),
+            parts,
+        })
+    }
+
+    /// Serves the pages, the API and these documents until this becomes true.
+    pub(crate) async fn serve(self, documents: Documents, stopping: watch::Receiver<bool>) {
+        let Self { listener, tls, door, upstream, cluster, parts } = self;
+        let shop = Shop::default();
+        shop.open(Workshop::new(parts));
+        let mut stops = stopping.clone();
+        let address =
+            listener.local_addr().map_or_else(|error| error.to_string(), |address| address.to_string());
+        info!(address, tls = tls.is_some(), "The console is served");
+        let app = App {
+            door,
+            upstream,
+            assets: Assets::Embedded,
+            documents: Arc::new(documents),
+            about: About { version: env!("CARGO_PKG_VERSION").into(), cluster, context: None },
+            serves_tls: tls.is_some(),
+            stopping,
+            hub: Hub::default(),
+            shop,
+        };
+        let stop = async move {
+            // Without a sender nobody can stop it any more, so that it stops.
+            let _ = stops.wait_for(|stops| *stops).await;
+        };
+        console::serve(vec![listener], tls, console::router(Arc::new(app)), stop).await;
+    }
+}

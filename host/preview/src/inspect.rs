@@ -1,0 +1,207 @@
+//! Request and answer of one root: [`Preview::inspect`].
+
+use std::sync::Arc;
+
+use pintle_core::{
+    Allowed, conditions, object,
+    observed::status_conditions,
+    plan::{Inspected, InspectedChild, Mask, Unknown, changes_of, plain},
+    reasons, request,
+};
+use pintle_kubernetes::Cluster;
+use pintle_runtime::clock;
+use pintle_wit::{Failure, ObjectRef, Request};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Caller, InspectRequest, Preview, PreviewError,
+    ask::{Asked, Asking},
+    children::Children,
+    needs::Needs,
+    plan::one_root,
+    reader::Reader,
+    target::{Target, random, reconciler_of},
+    text,
+};
+
+/// The uid of a root that no API server has seen yet. It is the uid of nothing.
+const UID_OF_NONE: &str = "00000000-0000-0000-0000-000000000000";
+
+impl Preview {
+    /// Makes request and answer of a root again, from what the user may read.
+    ///
+    /// # Errors
+    /// When there is no such root, or no Reconciler for it, or no module that could be asked.
+    pub async fn inspect(
+        &self,
+        caller: &Caller,
+        request: &InspectRequest,
+    ) -> Result<Inspected, PreviewError> {
+        let (asking, root) = self.about(caller, request).await?;
+        let asked = self.ask(&asking, &root).await;
+        let mask = Mask::new(random()?);
+        Ok(inspected(&asking, &root, &asked, &mask))
+    }
+
+    /// Reads what a root is asked with.
+    pub(crate) async fn about(
+        &self,
+        caller: &Caller,
+        request: &InspectRequest,
+    ) -> Result<(Asking, Arc<Value>), PreviewError> {
+        let reader = Reader::new(Cluster::new(caller.user.clone()));
+        let reconciler = reconciler_of(&reader, &request.kind).await?;
+        let target = self.target(caller, &reader, reconciler, request.module.clone(), None).await?;
+        let root = match &request.proposed {
+            None => one_root(&reader, &target, request.namespace.clone(), &request.name).await?,
+            Some(proposed) => proposed_root(&target, request, proposed.clone())?,
+        };
+        let uid = object::uid(&root).to_owned();
+        let children = Children::list(&reader, &target, object::namespace(&root), Some(&uid)).await;
+        let needs = Needs::new(false, request.namespace.clone());
+        Ok((Asking { reader, target, children, needs, now: clock::now() }, Arc::new(root)))
+    }
+}
+
+/// A root that is not stored, with the name that was asked for. Its children are those of its uid, so that a new one has none.
+fn proposed_root(
+    target: &Target,
+    request: &InspectRequest,
+    mut proposed: Value,
+) -> Result<Value, PreviewError> {
+    let resource = &target.resource;
+    if !proposed.is_object() {
+        return Err(Failure::terminal(reasons::SPEC_INVALID, "the root is no object").into());
+    }
+    object::set_kind(&mut proposed, resource.kind.clone());
+    let metadata = &mut proposed["metadata"];
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    let Some(metadata) = metadata.as_object_mut() else {
+        return Err(Failure::terminal(reasons::SPEC_INVALID, "must be an object").at("metadata").into());
+    };
+    metadata.insert("name".into(), request.name.as_str().into());
+    match request.namespace.as_deref().filter(|_| resource.namespaced) {
+        Some(namespace) => metadata.insert("namespace".into(), namespace.into()),
+        None => metadata.remove("namespace"),
+    };
+    for (key, default) in [("uid", UID_OF_NONE), ("resourceVersion", "0")] {
+        if metadata.get(key).and_then(Value::as_str).is_none_or(str::is_empty) {
+            metadata.insert(key.into(), default.into());
+        }
+    }
+    Ok(proposed)
+}
+
+fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspected {
+    let (target, previewed) = (&asking.target, &asked.previewed);
+    // First what the guest was shown: copies of it are found in what it answered.
+    let request = asked.request.as_ref().map(|request| shown_request(request, mask));
+    let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
+    for reference in previewed.answer.iter().flat_map(Allowed::children).map(|child| child.reference()) {
+        // The same for what is there.
+        let _ = live(reference).map(|live| mask.object(live));
+    }
+    let answer = previewed.answer.as_ref().map(|allowed| shown_answer(allowed, asked.request.as_ref(), mask));
+    let (children, patches) = changes_of(&target.binding, previewed, &live, mask, &text::diff);
+    let wanted = |reference: &ObjectRef| {
+        let mut children = previewed.answer.iter().flat_map(Allowed::children);
+        let child = children.find(|child| child.reference() == reference)?;
+        Some(mask.object(&plain(child.object())))
+    };
+    let children = children.into_iter().chain(patches).map(|change| InspectedChild {
+        wanted: wanted(&change.reference),
+        live: live(&change.reference).map(|live| mask.object(&request::project(live))),
+        change,
+    });
+    let children = children.collect();
+    let mut unknown = asked.unknown.clone();
+    unknown.extend(
+        previewed
+            .unread
+            .iter()
+            .map(|(reference, error)| Unknown { what: reference.to_string(), why: error.to_string() }),
+    );
+    let conditions = root.get("status").map(status_conditions).unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.r#type == conditions::READY);
+    let mut inspected = Inspected {
+        reconciler: target.name.clone(),
+        module: target.judged.clone(),
+        as_of: conditions::time(asking.now),
+        request,
+        answer,
+        failure: previewed.failure.clone().map(Into::into),
+        note: previewed.idle.clone(),
+        ready: ready.cloned(),
+        children,
+        unknown,
+        secrets_replaced: mask.is_used(),
+    };
+    for child in &mut inspected.children {
+        child.wanted.iter_mut().for_each(|wanted| mask.replace_copies(wanted));
+    }
+    inspected
+}
+
+/// A request as it may be shown.
+fn shown_request(request: &Request, mask: &Mask) -> Value {
+    let mut request = request.clone();
+    for object in
+        request.children.iter_mut().chain(request.needs.iter_mut().flat_map(|need| &mut need.objects))
+    {
+        mask.replace(object);
+    }
+    // Plain data with string keys: it can be written as JSON.
+    serde_json::to_value(&request).unwrap_or_default()
+}
+
+/// An answer as `pintle render` prints it, and as it may be shown.
+pub(crate) fn shown_answer(allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
+    let mut answer = Map::new();
+    let children: Vec<Value> =
+        allowed.children().iter().map(|child| mask.object(&plain(child.object()))).collect();
+    answer.insert("children".into(), children.into());
+    let stages: Map<String, Value> = allowed
+        .children()
+        .iter()
+        .filter(|child| child.stage() > 0)
+        .map(|child| {
+            let reference = child.reference();
+            (format!("{}/{}", reference.kind, reference.name), child.stage().into())
+        })
+        .collect();
+    let patches: Vec<Value> = allowed
+        .patches()
+        .iter()
+        .map(|patch| json!({"object": patch.object(), "onRelease": patch.on_release()}))
+        .collect();
+    let needs: Vec<Value> = request
+        .iter()
+        .flat_map(|request| &request.needs)
+        .filter_map(|answered| serde_json::to_value(&answered.need).ok())
+        .collect();
+    let mut add = |key: &str, value: Value| {
+        let is_empty = match &value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        if !is_empty {
+            answer.insert(key.into(), value);
+        }
+    };
+    // Plain data again.
+    let value = |found: Result<Value, serde_json::Error>| found.unwrap_or_default();
+    add("stages", stages.into());
+    add("status", allowed.status().clone().into());
+    add("conditions", value(serde_json::to_value(allowed.conditions())));
+    add("events", value(serde_json::to_value(allowed.events())));
+    add("patches", patches.into());
+    add("evictions", value(serde_json::to_value(allowed.evictions())));
+    add("needs", needs.into());
+    let mut answer = Value::Object(answer);
+    mask.replace_copies(&mut answer);
+    answer
+}

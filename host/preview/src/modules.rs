@@ -1,0 +1,115 @@
+//! The module that is judged: named in the cluster, or brought along.
+
+use std::{sync::Arc, time::Duration};
+
+use pintle_api as api;
+use pintle_core::reasons;
+use pintle_engine::Module;
+use pintle_kubernetes::{Cluster, builtin};
+use pintle_modules::{Limit, Loader, Order, Owner, Report};
+use pintle_wit::{Failure, ObjectRef};
+
+use crate::{ModuleChoice, Preview, PreviewError, reader::Reader};
+
+/// A module that can be asked.
+pub(crate) struct Chosen {
+    pub(crate) name: String,
+    pub(crate) module: Module,
+}
+
+/// Nobody counts what a preview's modules cost.
+struct Untold;
+
+impl Report for Untold {
+    fn compiles(&self, _: usize, _: usize) {}
+    fn compiled(&self, _: &'static str, _: Duration) {}
+    fn limit_hit(&self, _: &str, _: Limit) {}
+}
+
+impl Owner for Untold {
+    fn has_module(&self) -> bool {
+        true
+    }
+
+    fn counted_for(&self) -> String {
+        String::new()
+    }
+}
+
+impl Preview {
+    /// Gets a module ready to be asked.
+    pub(crate) async fn module(
+        &self,
+        reader: &Reader,
+        modules: &Cluster,
+        choice: ModuleChoice,
+    ) -> Result<Chosen, PreviewError> {
+        let (name, module) = match choice {
+            ModuleChoice::Named(name) => {
+                let module = self.named(reader, modules, &name).await?;
+                (name, module)
+            }
+            ModuleChoice::Bytes { name, bytes } => {
+                let engine = self.engine.clone();
+                let loaded = self.spawner.block(move || engine.load(&bytes, None)).await;
+                let loaded =
+                    loaded.map_err(|error| Failure::terminal(reasons::ENGINE_FAILED, error.to_string()))?;
+                (name, loaded?)
+            }
+        };
+        self.keep(&module);
+        Ok(Chosen { name, module })
+    }
+
+    async fn named(&self, reader: &Reader, modules: &Cluster, name: &str) -> Result<Module, PreviewError> {
+        let found = read_module(reader, name).await?;
+        let order = Order::new(name, &found.spec, true, &Untold)?;
+        let known = found.spec.digest.parse().ok().and_then(|digest| self.engine.loaded(&digest));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let loader = Loader::new(
+            modules.clone(),
+            self.engine.clone(),
+            self.compilers.clone(),
+            self.budget.clone(),
+            self.spawner.clone(),
+            Arc::new(Untold),
+        );
+        let bytes = loader.fetch(&order).await.map_err(unfetched)?;
+        Ok(loader.compile(&order, bytes).await?)
+    }
+}
+
+/// A Module.
+pub(crate) async fn read_module(reader: &Reader, name: &str) -> Result<api::Module, PreviewError> {
+    let modules = builtin("pintle.dev/v1alpha1", "Module", "modules", false);
+    let what = format!("Module {name}");
+    let found = reader.get(&modules, &own("Module", name)).await;
+    let found = found.map_err(|error| PreviewError::of(&what, &error))?;
+    let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
+    serde_json::from_value(found)
+        .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
+}
+
+/// One of the host's own objects.
+pub(crate) fn own(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: kind.into(),
+        namespace: None,
+        name: name.into(),
+    }
+}
+
+/// Who may not read the bytes is told so as of any other right.
+fn unfetched(failure: Failure) -> PreviewError {
+    match failure.reason.as_str() {
+        reasons::SOURCE_FORBIDDEN => PreviewError::Forbidden(format!(
+            "the module's bytes cannot be read: {}; the Role pintle-module-reader in pintle-system gives the right",
+            failure.message
+        )),
+        reasons::SOURCE_UNAVAILABLE => PreviewError::Unavailable(failure.to_string()),
+        _ => PreviewError::Refused(failure),
+    }
+}

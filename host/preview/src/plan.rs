@@ -1,0 +1,225 @@
+//! Every root of a Reconciler before a module: [`Preview::plan`].
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use pintle_api::Namespaces;
+use pintle_core::{
+    object,
+    plan::{Mask, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
+    reasons,
+};
+use pintle_kubernetes::Cluster;
+use pintle_runtime::clock;
+use pintle_wit::{Failure, ObjectRef};
+use serde_json::Value;
+
+use crate::{
+    Caller, PlanRequest, Preview, PreviewError,
+    ask::{Asked, Asking},
+    children::Children,
+    needs::Needs,
+    newcomers::newcomers,
+    reader::Reader,
+    target::{Target, random, read_reconciler},
+    text,
+};
+
+/// How many roots are in work at once. Most wait for nothing but their turn to compute.
+const ROOTS_AT_ONCE: usize = 32;
+
+/// How often a plan says how far it is, in roots.
+const TOLD_EVERY: usize = 10;
+
+/// What a plan tells while it is made.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// How far it is.
+    Progress {
+        /// How many roots were looked at.
+        done: usize,
+        /// How many there are.
+        total: usize,
+    },
+    /// A root that would not stay as it is.
+    Root(Box<PlannedRoot>),
+}
+
+impl Preview {
+    /// Puts every root before a module, and says what its answers would change. Nothing is written. It ends early when its future is
+    /// dropped.
+    ///
+    /// # Errors
+    /// When there is nothing to plan: no Reconciler, a module or config that cannot come into force, or roots that may not be read.
+    pub async fn plan(
+        &self,
+        caller: &Caller,
+        request: &PlanRequest,
+        tell: &mut (dyn FnMut(Told) + Send),
+    ) -> Result<Summary, PreviewError> {
+        let started = clock::monotonic();
+        let reader = Reader::new(Cluster::new(caller.user.clone()));
+        let reconciler = read_reconciler(&reader, &request.reconciler).await?;
+        let (module, config) = (request.module.clone(), request.config.clone());
+        let target = self.target(caller, &reader, reconciler, module, config).await?;
+        let roots = roots(&reader, &target, request).await?;
+        let alone = match roots.as_slice() {
+            [root] if request.root.is_some() => Some(object::uid(root).to_owned()),
+            _ => None,
+        };
+        let namespace = request.namespace.as_deref();
+        let children = Children::list(&reader, &target, namespace, alone.as_deref()).await;
+        let needs = Needs::new(alone.is_none(), request.namespace.clone());
+        let asking = Arc::new(Asking { reader, target, children, needs, now: clock::now() });
+        let key = random()?;
+        let (total, mut done, mut tally) = (roots.len(), 0, Tally::default());
+        tell(Told::Progress { done, total });
+        let roots = roots.into_iter().map(Arc::new);
+        let mut planned = stream::iter(roots)
+            .map(|root| self.plan_root(&asking, root, key, request.server))
+            .buffer_unordered(ROOTS_AT_ONCE);
+        while let Some(root) = planned.next().await {
+            let root = root?;
+            tally.add(&root);
+            done += 1;
+            if root.verdict != Verdict::Unchanged {
+                tell(Told::Root(Box::new(root)));
+            }
+            if done % TOLD_EVERY == 0 || done == total {
+                tell(Told::Progress { done, total });
+            }
+        }
+        drop(planned);
+        let target = &asking.target;
+        Ok(Summary {
+            reconciler: target.name.clone(),
+            module: pintle_core::plan::ModuleName {
+                name: target.judged.name.clone(),
+                digest: target.judged.digest.clone(),
+            },
+            in_force: target.in_force.clone(),
+            roots: tally.roots(),
+            changes: tally.changes(),
+            new_kinds: newcomers(&target.binding.manifest, target.before.as_ref(), &target.binding.grants),
+            limits: tally.limits(),
+            seconds: clock::monotonic().saturating_sub(started).as_secs_f64(),
+        })
+    }
+
+    async fn plan_root(
+        &self,
+        asking: &Arc<Asking>,
+        root: Arc<Value>,
+        key: [u8; 32],
+        server: bool,
+    ) -> Result<PlannedRoot, PreviewError> {
+        let asked = self.ask(asking, &root).await;
+        let refused = if server { asking.try_applies(&asked).await } else { Vec::new() };
+        let shared = Arc::clone(asking);
+        // To compare and to write YAML takes as long as the call.
+        let compared = self.spawner.block(move || judge(&shared, &root, &asked, key));
+        let mut planned = compared.await.map_err(|error| {
+            PreviewError::Refused(Failure::terminal(reasons::ENGINE_FAILED, error.to_string()))
+        })?;
+        refuse(&mut planned, refused);
+        Ok(planned)
+    }
+}
+
+/// What is said of a root.
+fn judge(asking: &Asking, root: &Value, asked: &Asked, key: [u8; 32]) -> PlannedRoot {
+    let target = &asking.target;
+    // A mask of its own, since it looks for every value that it has seen.
+    let mask = Mask::new(key);
+    for needed in &asked.needed {
+        let _ = mask.object(needed);
+    }
+    let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
+    let mut planned =
+        planned(root, &target.binding, &asked.previewed, asked.unknown.clone(), &live, &mask, &text::diff);
+    if !target.judged.in_force {
+        // A swap forgets them.
+        planned.standing_refusals.clear();
+    }
+    planned
+}
+
+/// What the API server would refuse stands in the way of the root.
+fn refuse(planned: &mut PlannedRoot, refused: Vec<(ObjectRef, String, String)>) {
+    for (reference, reason, message) in refused {
+        for child in planned.children.iter_mut().filter(|child| child.reference == reference) {
+            child.why = Some(format!("the API server refuses it: {message}"));
+        }
+        let message = format!("{reference}: {message}");
+        planned.failure.get_or_insert(Problem { reason, message, path: None });
+        planned.verdict = Verdict::Fails;
+        planned.fails_now.get_or_insert(false);
+    }
+}
+
+impl Asking {
+    /// What the API server would say to the applies, where it refuses them: the object, the reason and the words.
+    async fn try_applies(&self, asked: &Asked) -> Vec<(ObjectRef, String, String)> {
+        let mut refused = Vec::new();
+        for apply in asked.previewed.applies.iter().flatten() {
+            let reference = apply.reference();
+            let Ok(Some(resource)) = self.reader.resource(&reference.kind()).await else { continue };
+            if let Err(error) = self.reader.cluster().try_apply(&resource, apply).await {
+                refused.push((reference.clone(), error.reason_word(), error.message));
+            }
+        }
+        refused
+    }
+}
+
+/// The roots that the request is about.
+async fn roots(reader: &Reader, target: &Target, request: &PlanRequest) -> Result<Vec<Value>, PreviewError> {
+    let (resource, kind) = (&target.resource, &target.resource.kind.kind);
+    if let Some(name) = &request.root {
+        let (namespace, name) = match name.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (request.namespace.clone(), name.as_str()),
+        };
+        return Ok(vec![one_root(reader, target, namespace, name).await?]);
+    }
+    let labels = request.label_selector.as_deref();
+    let spec = &target.reconciler.spec;
+    let namespaces: Vec<Option<&str>> = match (request.namespace.as_deref(), &spec.namespaces) {
+        (Some(namespace), _) => vec![Some(namespace)],
+        (None, Namespaces::Listed(listed)) => listed.iter().map(|name| Some(name.as_str())).collect(),
+        (None, _) => vec![None],
+    };
+    let mut roots = Vec::new();
+    for namespace in namespaces {
+        let namespace = namespace.filter(|_| resource.namespaced);
+        let found = reader.list(resource, namespace, labels).await;
+        roots.extend(found.map_err(|error| PreviewError::of(&format!("the roots of kind {kind}"), &error))?);
+    }
+    roots.retain(|root| spec.namespaces.includes(object::namespace(root)));
+    Ok(roots)
+}
+
+/// One root of a Reconciler.
+pub(crate) async fn one_root(
+    reader: &Reader,
+    target: &Target,
+    namespace: Option<String>,
+    name: &str,
+) -> Result<Value, PreviewError> {
+    let resource = &target.resource;
+    let reference = ObjectRef {
+        api_version: resource.kind.api_version.clone(),
+        kind: resource.kind.kind.clone(),
+        namespace: namespace.filter(|_| resource.namespaced),
+        name: name.into(),
+    };
+    let found = reader.get(resource, &reference).await;
+    let found = found.map_err(|error| PreviewError::of(&reference.to_string(), &error))?;
+    let mut found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {reference}")))?;
+    object::set_kind(&mut found, resource.kind.clone());
+    if !target.reconciler.spec.namespaces.includes(object::namespace(&found)) {
+        let message = format!("Reconciler {} leaves out the namespace of {reference}", target.name);
+        return Err(Failure::terminal(reasons::SPEC_INVALID, message).at("spec.namespaces").into());
+    }
+    Ok(found)
+}

@@ -1,0 +1,337 @@
+//! [`Target`]: what the roots are put before. The Reconciler with a module, as a host would put them in force.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures::{StreamExt, stream};
+use pintle_api as api;
+use pintle_core::{
+    Binding, Duty, KindInfo, SealingKey, StatusSchema,
+    account::AccountRule,
+    object,
+    plan::{JudgedModule, ModuleName, Unknown},
+    reasons,
+};
+use pintle_engine::{CallLimits, Guest};
+use pintle_kubernetes::{Cluster, Resource, builtin};
+use pintle_runtime::clock;
+use pintle_schema::{config_schema, openapi::CrdVersion};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef};
+use serde_json::Value;
+
+use crate::{
+    Caller, ModuleChoice, Preview, PreviewError,
+    modules::{Chosen, own, read_module},
+    reader::Reader,
+};
+
+/// How many kinds are asked for at once.
+const KINDS_AT_ONCE: usize = 8;
+
+/// A Reconciler with a module, as a host would put them in force.
+pub(crate) struct Target {
+    pub(crate) reconciler: api::Reconciler,
+    pub(crate) name: String,
+    pub(crate) binding: Arc<Binding>,
+    pub(crate) guest: Guest,
+    pub(crate) limits: CallLimits,
+    pub(crate) resource: Resource,
+    pub(crate) judged: JudgedModule,
+    pub(crate) in_force: Option<ModuleName>,
+    /// The manifest of the module in force, as its Module says it.
+    pub(crate) before: Option<Manifest>,
+    /// The account that roots are worked on with, or why there is none.
+    pub(crate) account: Result<Option<AccountRule>, Failure>,
+    /// What is not known for any root.
+    pub(crate) unknown: Vec<Unknown>,
+}
+
+/// The Reconciler of this name.
+pub(crate) async fn read_reconciler(reader: &Reader, name: &str) -> Result<api::Reconciler, PreviewError> {
+    let reconcilers = reconcilers();
+    let what = format!("Reconciler {name}");
+    let found = reader.get(&reconcilers, &own("Reconciler", name)).await;
+    let found = found.map_err(|error| PreviewError::of(&what, &error))?;
+    let found = found.ok_or_else(|| PreviewError::NotFound(format!("there is no {what}")))?;
+    typed(&what, found)
+}
+
+/// The Reconciler that works on roots of a kind: the oldest one, as in a host.
+pub(crate) async fn reconciler_of(reader: &Reader, kind: &Kind) -> Result<api::Reconciler, PreviewError> {
+    let found = reader.list(&reconcilers(), None, None).await;
+    let found = found.map_err(|error| PreviewError::of("the Reconcilers", &error))?;
+    let mut of_kind: Vec<api::Reconciler> = Vec::new();
+    for value in found {
+        let reconciler: api::Reconciler = typed("a Reconciler", value)?;
+        let wanted = &reconciler.spec.r#for;
+        if wanted.kind == kind.kind && wanted.group() == kind.group() {
+            of_kind.push(reconciler);
+        }
+    }
+    let age = |reconciler: &api::Reconciler| {
+        (reconciler.metadata.creation_timestamp.clone().map(|time| time.0), reconciler.metadata.name.clone())
+    };
+    let oldest = of_kind.into_iter().min_by_key(age);
+    oldest.ok_or_else(|| PreviewError::NotFound(format!("no Reconciler is for {kind}")))
+}
+
+fn reconcilers() -> Resource {
+    builtin("pintle.dev/v1alpha1", "Reconciler", "reconcilers", false)
+}
+
+fn typed(what: &str, value: Value) -> Result<api::Reconciler, PreviewError> {
+    serde_json::from_value(value)
+        .map_err(|error| PreviewError::Unavailable(format!("{what} cannot be read: {error}")))
+}
+
+impl Preview {
+    /// Puts a Reconciler together with a module and a config. Without them it has those in force.
+    pub(crate) async fn target(
+        &self,
+        caller: &Caller,
+        reader: &Reader,
+        reconciler: api::Reconciler,
+        choice: Option<ModuleChoice>,
+        config: Option<Value>,
+    ) -> Result<Target, PreviewError> {
+        let name = reconciler.metadata.name.clone().unwrap_or_default();
+        let spec = &reconciler.spec;
+        let active = reconciler.status.as_ref().and_then(|status| status.active.clone());
+        let config = config.unwrap_or_else(|| match (&choice, &active) {
+            (None, Some(active)) => active.config.clone(),
+            _ => spec.config.clone(),
+        });
+        let choice = choice.unwrap_or_else(|| {
+            let module = active.as_ref().map_or(&spec.module, |active| &active.module);
+            ModuleChoice::Named(module.clone())
+        });
+        let modules = Cluster::new(caller.modules.clone());
+        let Chosen { name: module_name, module } = self.module(reader, &modules, choice).await?;
+        let guest = module.guest().ok_or_else(|| {
+            let message = format!("module {module_name} serves views and reconciles nothing");
+            Failure::terminal(reasons::KIND_MISMATCH, message).at("spec.module")
+        })?;
+        may_come_into_force(&module_name, &guest, spec, &config)?;
+        let manifest = guest.manifest().clone();
+        let (resource, status, unknown) = root_kind(reader, &spec.r#for).await?;
+        let kinds = served(reader, &manifest, spec).await?;
+        let digest = guest.digest().to_string();
+        let in_force = active.as_ref();
+        let judged = JudgedModule {
+            name: module_name,
+            digest: digest.clone(),
+            in_force: in_force.is_some_and(|active| active.digest == digest && active.config == config),
+        };
+        let before = match in_force {
+            Some(active) => read_module(reader, &active.module).await.ok().and_then(manifest_of),
+            None => None,
+        };
+        let binding = Binding {
+            uid: reconciler.metadata.uid.clone().unwrap_or_default(),
+            generation: reconciler.metadata.generation.unwrap_or(0),
+            field_manager: spec.manager(&name),
+            grants: spec.grants.clone(),
+            limits: spec.limits,
+            config: config.into(),
+            digest,
+            manifest,
+            kinds,
+            status,
+            // Nobody but the host knows its key. Secrets are compared by their values.
+            key: SealingKey::new(random()?),
+            duty: Duty::Full,
+            watched_namespaces: BTreeSet::new(),
+            reconciler: name.clone(),
+        };
+        Ok(Target {
+            limits: CallLimits {
+                timeout: std::time::Duration::from_millis(spec.limits.timeout_milliseconds.into()),
+                memory_bytes: ((spec.limits.memory_mebibytes as usize) << 20)
+                    .min(self.engine.memory_bytes_max()),
+                response: spec.limits.response(),
+                ..CallLimits::default()
+            },
+            account: spec.account_rule(),
+            in_force: in_force
+                .map(|active| ModuleName { name: active.module.clone(), digest: active.digest.clone() }),
+            name,
+            binding: Arc::new(binding),
+            guest,
+            resource,
+            judged,
+            before,
+            unknown,
+            reconciler,
+        })
+    }
+}
+
+impl Target {
+    /// The kinds whose objects may be children now.
+    pub(crate) fn child_kinds(&self) -> BTreeSet<Kind> {
+        let live = self.reconciler.status.iter().flat_map(|status| status.child_kinds.iter().cloned());
+        let wanted = self.binding.manifest.children.iter().map(ChildKind::kind);
+        let before = self.before.iter().flat_map(|manifest| manifest.children.iter().map(ChildKind::kind));
+        live.chain(wanted).chain(before).collect()
+    }
+
+    /// Whether the guest is shown children of this kind.
+    pub(crate) fn observes(&self, kind: &Kind) -> bool {
+        let mut kinds = self.binding.manifest.children.iter();
+        kinds.any(|child| child.observe && child.kind == kind.kind && child.kind().group() == kind.group())
+    }
+}
+
+/// 32 random bytes.
+pub(crate) fn random() -> Result<[u8; 32], PreviewError> {
+    clock::random().map_err(|error| PreviewError::Unavailable(format!("no random numbers: {error}")))
+}
+
+fn manifest_of(module: api::Module) -> Option<Manifest> {
+    serde_json::from_value(module.status?.manifest?).ok()
+}
+
+/// What a host asks of a module and a config before it puts them in force.
+fn may_come_into_force(
+    name: &str,
+    guest: &Guest,
+    spec: &api::ReconcilerSpec,
+    config: &Value,
+) -> Result<(), Failure> {
+    spec.supported()?;
+    let manifest = guest.manifest();
+    if manifest.reconciles != spec.r#for {
+        let message = format!("module {name} reconciles {}, not {}", manifest.reconciles, spec.r#for);
+        return Err(Failure::terminal(reasons::KIND_MISMATCH, message).at("spec.module"));
+    }
+    config_schema::supports(manifest)?.check(config)
+}
+
+/// The kinds that the gate has to know, as far as they are served: see `frame` of the operator.
+async fn served(
+    reader: &Reader,
+    manifest: &Manifest,
+    spec: &api::ReconcilerSpec,
+) -> Result<BTreeMap<Kind, KindInfo>, PreviewError> {
+    let grants = &spec.grants;
+    let children = manifest.children.iter().map(ChildKind::kind);
+    let needs = manifest.needs.iter().map(|need| Kind::new(&need.api_version, &need.kind));
+    let needs = needs.filter(|kind| grants.allows_need(kind));
+    let patches = manifest.patches.iter().map(|patch| Kind::new(&patch.api_version, &patch.kind));
+    let patches = patches.filter(|kind| grants.allows_patch(kind));
+    let evicts = (manifest.evictions && grants.allows_evictions()).then(|| Kind::new("v1", "Pod"));
+    let all: BTreeSet<Kind> = children.chain(needs).chain(patches).chain(evicts).collect();
+    let found: Vec<_> = stream::iter(all)
+        .map(|kind| async move { (reader.resource(&kind).await, kind) })
+        .buffer_unordered(KINDS_AT_ONCE)
+        .collect()
+        .await;
+    let mut kinds = BTreeMap::new();
+    for (found, kind) in found {
+        match found {
+            Ok(Some(resource)) => drop(kinds.insert(kind, resource.info())),
+            Ok(None) => {}
+            Err(error) => return Err(PreviewError::of(&format!("kind {kind}"), &error)),
+        }
+    }
+    Ok(kinds)
+}
+
+/// How the API server serves the roots, and what their status may say: by the CRD, or by the published schema where the user may not
+/// read the CRD.
+async fn root_kind(
+    reader: &Reader,
+    kind: &Kind,
+) -> Result<(Resource, StatusSchema, Vec<Unknown>), PreviewError> {
+    let found =
+        reader.resource(kind).await.map_err(|error| PreviewError::of(&format!("kind {kind}"), &error))?;
+    let resource = found.ok_or_else(|| {
+        let message = format!("the API server does not serve {kind}");
+        Failure::transient(reasons::KIND_MISSING, message).at("spec.for")
+    })?;
+    let why = match crd(reader, &resource).await {
+        Ok(Some(crd)) => {
+            let status = CrdVersion::of(&crd, &kind.api_version)
+                .map_or(StatusSchema::Anything, |version| StatusSchema::of_crd_version(&version.version));
+            return Ok((resource, status, Vec::new()));
+        }
+        Ok(None) => "it has no CRD".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let path = format!("/openapi/v3/apis/{}", kind.api_version);
+    if let Ok(Some(published)) = reader.cluster().document(&path).await
+        && let Some(status) = published_status(&published, &resource)
+    {
+        return Ok((resource, status, Vec::new()));
+    }
+    let unknown = Unknown { what: format!("the status fields that the CRD of {} declares", kind.kind), why };
+    Ok((resource, StatusSchema::Anything, vec![unknown]))
+}
+
+/// The CRD of a kind.
+pub(crate) async fn crd(
+    reader: &Reader,
+    resource: &Resource,
+) -> Result<Option<Value>, pintle_core::ApiError> {
+    let crds =
+        builtin("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+    let name = format!("{}.{}", resource.plural, resource.kind.group());
+    let reference = ObjectRef {
+        api_version: crds.kind.api_version.clone(),
+        kind: crds.kind.kind.clone(),
+        namespace: None,
+        name,
+    };
+    reader.get(&crds, &reference).await
+}
+
+/// What the published schema of a group says of the status of a kind.
+fn published_status(published: &Value, resource: &Resource) -> Option<StatusSchema> {
+    let kind = &resource.kind;
+    let ending = format!("/{}/{{name}}/status", resource.plural);
+    let paths = published.get("paths")?.as_object()?;
+    if !paths.keys().any(|path| path.ends_with(&ending)) {
+        return Some(StatusSchema::Nothing);
+    }
+    let schemas = object::at(published, &["components", "schemas"])?.as_object()?;
+    let is_it = |schema: &&Value| {
+        let names = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+        names.into_iter().flatten().any(|name| {
+            let is = |key: &str, wanted: &str| object::text(name, &[key]) == Some(wanted);
+            is("group", kind.group()) && is("version", kind.version()) && is("kind", &kind.kind)
+        })
+    };
+    let schema = schemas.values().find(is_it)?;
+    let version = serde_json::json!({"subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}});
+    Some(StatusSchema::of_crd_version(&version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_published_schema_says_what_a_status_declares() {
+        let resource = Resource {
+            kind: Kind::new("g.example.com/v1", "Thing"),
+            plural: "things".into(),
+            namespaced: true,
+        };
+        let mut published = json!({
+            "paths": {"/apis/g.example.com/v1/namespaces/{namespace}/things/{name}": {},
+                "/apis/g.example.com/v1/namespaces/{namespace}/things/{name}/status": {}},
+            "components": {"schemas": {"com.example.g.v1.Thing": {
+                "x-kubernetes-group-version-kind": [{"group": "g.example.com", "version": "v1", "kind": "Thing"}],
+                "properties": {"status": {"type": "object", "properties": {"url": {"type": "string"}}}}}}},
+        });
+        let declared =
+            StatusSchema::Declared(json!({"type": "object", "properties": {"url": {"type": "string"}}}));
+        assert_eq!(published_status(&published, &resource), Some(declared));
+        published["paths"] = json!({"/apis/g.example.com/v1/namespaces/{namespace}/things/{name}": {}});
+        assert_eq!(published_status(&published, &resource), Some(StatusSchema::Nothing));
+        assert_eq!(published_status(&json!({}), &resource), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! The command `pintle inspect`: it shows what the guest of a root was given, and what it answered.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pintle_core::{
+    object,
+    plan::{Change, Inspected},
+};
+use pintle_kubernetes::connect::Connect;
+use pintle_offline::documents;
+use pintle_wit::Kind;
+use serde_json::Value;
+
+use super::{
+    completion, live,
+    output::{self, Data},
+    problem::{CommandStatus, Problem},
+    seeing::{self, RootName},
+};
+
+/// Show what the guest of a root is given, and what it answers
+///
+/// The request is made from the cluster as it is now, with your own rights, and the guest is called again. For a root at rest this is
+/// what the operator gave and got. Values of Secrets are replaced by others.
+///
+/// If there is no answer, `failure` says why, and the exit code is 1. If something could not be read, `unknown` says what, and the
+/// exit code is 2.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Print request, answer and children
+  pintle inspect webserver/web -n blog
+
+  # Print only how children differ from the answer
+  pintle inspect webserver/web --diff
+
+  # What another module would answer
+  pintle inspect webserver/web --module guest.wasm
+
+  # What would be answered if the root were as in a file
+  pintle inspect webserver/web --as web.yaml
+
+  # The answer alone
+  pintle inspect webserver/web -o json | jq .answer")]
+pub(super) struct Inspect {
+    /// The root
+    #[arg(value_name = "KIND/NAME", value_parser = RootName::parse, add = completion::roots())]
+    root: RootName,
+
+    /// Namespace of the root [default: that of the kubeconfig context]
+    #[arg(short, long)]
+    namespace: Option<String>,
+
+    /// Name of a Module, or a file [default: the module in force]
+    #[arg(long, value_name = "MODULE|FILE", add = completion::modules_and_files())]
+    module: Option<String>,
+
+    /// File with the root as it would be, or - for the standard input [default: as it is in the cluster]
+    #[arg(long = "as", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    proposed: Option<PathBuf>,
+
+    /// Print how the children differ from the answer
+    #[arg(long, conflicts_with = "output")]
+    diff: bool,
+
+    /// Output format. One of yaml or json
+    #[arg(short, long, value_name = "yaml|json", default_value = "yaml", hide_possible_values = true)]
+    output: Data,
+
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// The one object of this kind in a file.
+fn one_of(file: &Path, kind: &Kind) -> Result<Value, Problem> {
+    let mut found = documents::read(&[file.to_owned()])?;
+    let of_kind = |value: &Value| {
+        let found = object::kind(value);
+        found.kind == kind.kind && found.group() == kind.group()
+    };
+    found.retain(|document| of_kind(&document.value));
+    match (found.pop(), found.is_empty()) {
+        (Some(document), true) => Ok(document.value),
+        (None, _) => Err(Problem::new(format!("{}: there is no {kind}", file.display()))),
+        (Some(_), false) => Err(Problem::new(format!("{}: there is more than one {kind}", file.display()))),
+    }
+}
+
+impl Inspect {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
+        live::block_on(self.inspect())
+    }
+
+    async fn inspect(&self) -> Result<CommandStatus, Problem> {
+        let client = live::client(&self.connect).await?;
+        let preview = seeing::preview()?;
+        let mut request =
+            self.root.request(&client, self.namespace.as_deref(), self.module.as_deref()).await?;
+        request.proposed = self.proposed.as_deref().map(|file| one_of(file, &request.kind)).transpose()?;
+        let found = preview.inspect(&seeing::caller(&client), &request).await.map_err(seeing::problem)?;
+        output::print(&if self.diff { diff_text(&found) } else { output::text(&found, self.output)? })?;
+        if let Some(failure) = &found.failure {
+            eprintln!("error: there is no answer: {}: {}", failure.reason, failure.message);
+            return Ok(CommandStatus::Failed);
+        }
+        match found.unknown.as_slice() {
+            [] => Ok(CommandStatus::Fine),
+            [first, ..] => Err(Problem::new(format!("{}: {}", first.what, first.why))
+                .hint("what could not be read may change the answer")),
+        }
+    }
+}
+
+/// How the children differ, as `pintle plan` prints it.
+fn diff_text(found: &Inspected) -> String {
+    let mut text = String::new();
+    for child in &found.children {
+        let change = &child.change;
+        if change.change == Change::Unchanged && change.why.is_none() {
+            continue;
+        }
+        let why = change.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.replace('\n', " ")));
+        text.push_str(&format!("# {}: {}{why}\n{}", change.reference, change.change.word(), change.diff));
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! The command `pintle record`: it writes a golden case of a root in a cluster.
+
+use clap::Args;
+use pintle_kubernetes::connect::Connect;
+use pintle_offline::case;
+
+use super::{
+    completion, live, output,
+    problem::{CommandStatus, Problem},
+    seeing::{self, RootName},
+};
+
+/// Write a golden case of a root in a cluster
+///
+/// The case has what the guest of the root is given: the root, the children that it observes, what it asked to see, and the config
+/// and grants of its Reconciler. It expects what the guest answers to that, and passes `pintle test` at once. Values of Secrets are
+/// replaced by others.
+///
+/// The exit code is 1 if the case does not pass, and 2 if something could not be read.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Record a root, and run the case
+  pintle record webserver/web -n blog > cases/web.yaml
+  pintle test guest.wasm cases/web.yaml
+
+  # Record what another module answers
+  pintle record webserver/web --module guest.wasm \\
+    > case.yaml")]
+pub(super) struct Record {
+    /// The root
+    #[arg(value_name = "KIND/NAME", value_parser = RootName::parse, add = completion::roots())]
+    root: RootName,
+
+    /// Namespace of the root [default: that of the kubeconfig context]
+    #[arg(short, long)]
+    namespace: Option<String>,
+
+    /// Name of a Module, or a file [default: the module in force]
+    #[arg(long, value_name = "MODULE|FILE", add = completion::modules_and_files())]
+    module: Option<String>,
+
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Record {
+    pub(super) fn run(self) -> Result<CommandStatus, Problem> {
+        live::block_on(self.record())
+    }
+
+    async fn record(&self) -> Result<CommandStatus, Problem> {
+        let client = live::client(&self.connect).await?;
+        let preview = seeing::preview()?;
+        let request = self.root.request(&client, self.namespace.as_deref(), self.module.as_deref()).await?;
+        let found = preview.record(&seeing::caller(&client), &request).await.map_err(seeing::problem)?;
+        if let Some(unknown) = found.unknown.first() {
+            return Err(Problem::new(format!("{}: {}", unknown.what, unknown.why))
+                .hint("a case without it would not be what happens in the cluster"));
+        }
+        let (case, result) = case::record(&found.guest, found.objects, &found.now)?;
+        let said = if found.secrets_replaced {
+            "\n# secretsReplaced: values of Secrets are not those of the cluster."
+        } else {
+            ""
+        };
+        let head = format!("# {} with module {}.{said}\n", self.root, found.module);
+        output::print(&format!("{head}{}", output::yaml(&case)?))?;
+        if !found.secrets_replaced && !case.expects(found.answer.as_ref()) {
+            eprintln!(
+                "warning: without the cluster the guest answers otherwise; the case expects what it answers then"
+            );
+        }
+        if result.passed() {
+            return Ok(CommandStatus::Fine);
+        }
+        for problem in result.problems.iter().chain(&result.message) {
+            eprintln!("error: {problem}");
+        }
+        Ok(CommandStatus::Failed)
+    }
+}

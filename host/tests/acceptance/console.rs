@@ -1,0 +1,145 @@
+//! The console's HTTP, as a program asks for it.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use crate::real::wait;
+
+/// How soon the gateway answers.
+const SERVED: Duration = Duration::from_secs(60);
+
+/// What serves the console, as a process of its own. Dropping it ends it.
+pub(crate) struct Console {
+    child: Child,
+    address: String,
+    /// The header that says who asks.
+    credential: String,
+}
+
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+impl Console {
+    /// `pintle console`, after its URL was opened.
+    pub(crate) fn on_loopback(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        let log = std::fs::File::create(log)?;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .args(["console", "--no-open", "--kubeconfig"])
+            .arg(kubeconfig)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .context("starting the console")?;
+        let printed = child.stdout.take().context("it prints its URL")?;
+        let mut line = String::new();
+        BufReader::new(printed).read_line(&mut line)?;
+        let url = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
+        let (address, secret) = url
+            .strip_prefix("http://")
+            .and_then(|rest| rest.split_once("/console/#"))
+            .with_context(|| format!("no URL: {line}"))?;
+        let mut console = Self { child, address: address.to_owned(), credential: String::new() };
+        let session =
+            console.ask("POST", "/api/v1/session", "application/json", Some(&json!({"secret": secret})))?;
+        let cookie =
+            session.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")?.split(';').next());
+        let cookie = cookie.with_context(|| format!("no cookie: {}", session.head))?;
+        console.credential = format!("Cookie: {cookie}\r\n");
+        Ok(console)
+    }
+
+    /// The gateway's door, once it answers. The gateway has the rights of this kubeconfig; who asks has yet to say who it is.
+    pub(crate) async fn of_gateway(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        // Only hosts that are named may be asked for, so that the address has to be known first.
+        let free = || anyhow::Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string());
+        let (aggregated, address) = (free()?, free()?);
+        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .args(["gateway", "--aggregated-bind", &aggregated])
+            .args(["--console-bind", &address, "--console-host", &address, "--kubeconfig"])
+            .arg(kubeconfig)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(log)?)
+            .spawn()
+            .context("starting the gateway")?;
+        let console = Self { child, address, credential: String::new() };
+        wait(SERVED, "the gateway serves the console", async || {
+            Ok(console.ask("GET", "/healthz", "", None).is_ok_and(|answer| answer.code == 200))
+        })
+        .await?;
+        Ok(console)
+    }
+
+    /// From now on this header says who asks.
+    pub(crate) fn says(&mut self, credential: &str) {
+        self.credential = format!("{credential}\r\n");
+    }
+
+    fn send(&self, method: &str, path: &str, form: &str, body: Option<&Value>) -> anyhow::Result<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let (address, credential, length) = (&self.address, &self.credential, body.len());
+        let form = if form.is_empty() { String::new() } else { format!("Content-Type: {form}\r\n") };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n{credential}Connection: close\r\n{form}Content-Length: {length}\r\n\r\n{body}"
+        )?;
+        Ok(stream)
+    }
+
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        form: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Answer> {
+        let mut text = String::new();
+        self.send(method, path, form, body)?.read_to_string(&mut text)?;
+        let (head, body) = text.split_once("\r\n\r\n").with_context(|| format!("no answer: {text}"))?;
+        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no code")?;
+        Ok(Answer { code, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or_default() })
+    }
+
+    /// The first event of a stream.
+    pub(crate) fn first_event(&self, path: &str) -> anyhow::Result<String> {
+        let stream = BufReader::new(self.send("GET", path, "", None)?);
+        let mut event = String::new();
+        for line in stream.lines() {
+            let line = line?;
+            let is_of_event = ["event: ", "id: ", "data: "].iter().any(|start| line.starts_with(start));
+            match (is_of_event, event.is_empty()) {
+                (true, _) => {
+                    event.push_str(&line);
+                    event.push('\n');
+                }
+                (false, false) => return Ok(event),
+                // The head, and the lengths of chunks.
+                (false, true) => {}
+            }
+        }
+        bail!("the stream ended: {event}")
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,279 @@
+//! The same bodies at two doors: as documents of REST, and as Darkrooms from kubectl. What one refuses, the other does not let pass.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::{Context, bail, ensure};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use pintle_simulation::scenario::Backend;
+use pintle_testbed::ControlPlane;
+use pintle_wit::ObjectRef;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    console::Console,
+    real::{Real, wait},
+    repository,
+};
+
+pub(crate) const NAME: &str = "REST and kubectl take the same bodies and refuse the same bodies";
+
+const NAMESPACE: &str = "doors";
+
+/// How soon a Darkroom says that it is not valid.
+const SAID: Duration = Duration::from_secs(30);
+
+/// How soon a View is served: its module is compiled first.
+const SERVED: Duration = Duration::from_secs(60);
+
+/// A body of doors.yaml.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    about: String,
+    body: Value,
+    is: Is,
+    field: Option<String>,
+    says: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Is {
+    Accepted,
+    Guest,
+    Schema,
+}
+
+/// One field that is at fault: its path and what is said of it.
+type Cause = (String, String);
+
+pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
+    real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await?;
+    let text = std::fs::read_to_string(repository().join("deploy/samples/view-darkrooms.yaml"))?;
+    real.apply(&serde_saphyr::from_str::<Value>(&text)?).await?;
+    let console = Console::on_loopback(plane.kubeconfig(), &real.directory().join("doors-console.log"))?;
+    wait(SERVED, "the documents are served", async || {
+        Ok(console.ask("GET", "/darkrooms?namespace=default", "", None)?.code == 200)
+    })
+    .await?;
+    let text = std::fs::read_to_string(repository().join("host/tests/acceptance/doors.yaml"))?;
+    let entries: Vec<Entry> = serde_saphyr::from_str(&text)?;
+    ensure!(entries.len() == 60, "{} bodies", entries.len());
+    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig())?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let client = kube::Client::try_from(config)?;
+    let mut wrong = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if let Err(error) = both(real, &client, &console, index, entry).await {
+            wrong.push(format!("{}: {error:#}", entry.about));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    the_story_of_a_document(&console)?;
+    let log = std::fs::read_to_string(real.directory().join("doors-console.log"))?;
+    for key in ["AKIAEXAMPLE", "s3cr3t-example"] {
+        ensure!(!log.contains(key), "a key is in the log");
+    }
+    real.delete_namespace(NAMESPACE)
+}
+
+/// One body at both doors.
+async fn both(
+    real: &Real<'_>,
+    client: &kube::Client,
+    console: &Console,
+    index: usize,
+    entry: &Entry,
+) -> anyhow::Result<()> {
+    let (by_rest, by_kubectl) = (format!("rest-{index}"), format!("kubectl-{index}"));
+    let body = |name: &str| -> anyhow::Result<Value> {
+        Ok(serde_json::from_str(&entry.body.to_string().replace("NAME", name))?)
+    };
+    let mut document = body(&by_rest)?;
+    document["name"] = json!(by_rest);
+    document["namespace"] = json!(NAMESPACE);
+    let answer = console.ask("POST", "/darkrooms", "application/json", Some(&document))?;
+    for key in ["AKIAEXAMPLE", "s3cr3t-example"] {
+        ensure!(!answer.body.to_string().contains(key), "a key is in the answer: {}", answer.body);
+    }
+    let refused = created(client, &by_kubectl, &as_spec(body(&by_kubectl)?)).await?;
+    match entry.is {
+        Is::Accepted => {
+            ensure!(answer.code == 200, "REST: {} {}", answer.code, answer.body);
+            ensure!(refused.is_none(), "kubectl: {refused:?}");
+            let mut theirs = spec(real, &by_kubectl).await?;
+            theirs = serde_json::from_str(&theirs.to_string().replace(&by_kubectl, &by_rest))?;
+            let ours = spec(real, &by_rest).await?;
+            ensure!(ours == theirs, "REST stores {ours}, kubectl {theirs}");
+        }
+        Is::Guest => {
+            ensure!(refused.is_none(), "kubectl: {refused:?}");
+            let (field, says) =
+                (entry.field.clone().unwrap_or_default(), entry.says.clone().unwrap_or_default());
+            ensure!(answer.code == 422, "REST: {} {}", answer.code, answer.body);
+            ensure!(
+                answer.body["title"] == "Validation error" && answer.body["details"] == says.as_str(),
+                "{}",
+                answer.body
+            );
+            let cause = json!({"field": field, "message": says, "reason": "InvalidSpec"});
+            ensure!(answer.body["causes"] == json!([cause]), "{}", answer.body);
+            let root = reference(&by_kubectl);
+            let ready = async || -> anyhow::Result<Option<Value>> {
+                let found = real.get(&root).await?.unwrap_or_default();
+                let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                Ok(conditions.into_iter().find(|condition| condition["type"] == "Ready"))
+            };
+            wait(SAID, "the Darkroom says so", async || Ok(ready().await?.is_some())).await?;
+            let ready = ready().await?.unwrap_or_default();
+            ensure!(ready["status"] == "False" && ready["reason"] == "InvalidSpec", "{ready}");
+            ensure!(ready["message"] == format!("{field}: {says}"), "{ready}");
+            ensure!(real.get(&reference(&by_rest)).await?.is_none(), "what REST refuses is not stored");
+        }
+        Is::Schema => {
+            ensure!(answer.code == 422, "REST: {} {}", answer.code, answer.body);
+            let theirs = refused.context("kubectl takes it")?;
+            let ours = causes(&answer.body["causes"]);
+            let field = entry.field.clone().unwrap_or_default();
+            ensure!(theirs.iter().any(|(at, _)| *at == field), "kubectl: {theirs:?}");
+            match &entry.says {
+                None => ensure!(ours == theirs, "REST: {ours:?}, kubectl: {theirs:?}"),
+                Some(says) => ensure!(ours == BTreeSet::from([(field, says.clone())]), "REST: {ours:?}"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn reference(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "deployments.example.com/v1alpha1".into(),
+        kind: "Darkroom".into(),
+        name: name.into(),
+        namespace: Some(NAMESPACE.into()),
+    }
+}
+
+/// What a document stands for.
+fn as_spec(mut document: Value) -> Value {
+    if let Some(ttl) = document.as_object_mut().and_then(|fields| fields.remove("cacheTTL")) {
+        document["cache"] = json!({"ttlSeconds": ttl});
+    }
+    document
+}
+
+async fn spec(real: &Real<'_>, name: &str) -> anyhow::Result<Value> {
+    let found = real.get(&reference(name)).await?.with_context(|| format!("there is no {name}"))?;
+    let mut spec = found["spec"].clone();
+    // An empty map that REST leaves out says nothing.
+    if spec["cache"] == json!({}) {
+        spec.as_object_mut().map(|fields| fields.remove("cache"));
+    }
+    Ok(spec)
+}
+
+/// Creates a Darkroom as kubectl does. Returns what is wrong with it, if it is refused.
+async fn created(client: &kube::Client, name: &str, spec: &Value) -> anyhow::Result<Option<BTreeSet<Cause>>> {
+    let object = json!({"apiVersion": "deployments.example.com/v1alpha1", "kind": "Darkroom",
+        "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec});
+    let path = format!("/apis/deployments.example.com/v1alpha1/namespaces/{NAMESPACE}/darkrooms");
+    let request = http::Request::post(path)
+        .header("content-type", "application/json")
+        .body(serde_json::to_vec(&object)?)?;
+    match client.request::<Value>(request).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 422 => {
+            let details = serde_json::to_value(&status)?;
+            Ok(Some(causes(&details["details"]["causes"])))
+        }
+        Err(error) => bail!("{error}"),
+    }
+}
+
+/// The fields that are at fault. The API server says the same of a field more than once, and that it has not looked at everything.
+fn causes(causes: &Value) -> BTreeSet<Cause> {
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    causes
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|cause| (text(cause, "field"), text(cause, "message")))
+        // What it adds of no field, when it has not come to the rules in CEL.
+        .filter(|(field, _)| field != "<nil>" && !field.is_empty())
+        .collect()
+}
+
+/// Created, read, listed, replaced, patched, followed and deleted.
+fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
+    let json = "application/json";
+    let body = json!({"name": "story", "source": {"type": "S3", "bucket": "b", "region": "r", "accessKey": "AKIAEXAMPLE",
+        "secretKey": "s3cr3t-example"}, "subDomains": ["story"]});
+    let made = console.ask("POST", &format!("/namespaces/{NAMESPACE}/darkrooms"), json, Some(&body))?;
+    ensure!(made.code == 200, "{} {}", made.code, made.body);
+    ensure!(
+        made.head.contains(&format!("location: /darkrooms/story?namespace={NAMESPACE}")),
+        "{}",
+        made.head
+    );
+    let again = console.ask("POST", &format!("/namespaces/{NAMESPACE}/darkrooms"), json, Some(&body))?;
+    ensure!(again.code == 409 && again.body["title"] == "Error", "{} {}", again.code, again.body);
+    let said = again.body["details"].as_str().unwrap_or_default();
+    ensure!(said.starts_with("Could not create object: ") && said.contains("already exists"), "{said}");
+    let one = format!("/api/darkrooms/story?namespace={NAMESPACE}");
+    let read = console.ask("GET", &one, "", None)?;
+    ensure!(read.code == 200 && read.body["source"]["bucket"] == "b", "{}", read.body);
+    ensure!(read.body["source"].get("accessKey").is_none(), "{}", read.body);
+    let list = console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}&search=STORY"), "", None)?;
+    ensure!(list.body["items"].as_array().is_some_and(|items| items.len() == 1), "{}", list.body);
+    let page = console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}&limit=2"), "", None)?;
+    let next = page.body["continue"].as_str().context("there are more than two")?;
+    let page =
+        console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}&limit=2&continue={next}"), "", None)?;
+    ensure!(
+        page.code == 200 && page.body["items"].as_array().is_some_and(|items| items.len() == 2),
+        "{}",
+        page.body
+    );
+    let mut changed = read.body.clone();
+    changed["source"]["bucket"] = json!("c");
+    let unversioned = json!({"source": changed["source"], "subDomains": ["story"]});
+    ensure!(console.ask("PUT", &one, json, Some(&unversioned))?.code == 428, "a version is needed");
+    // The host writes the status meanwhile, and each time there is another version.
+    let put = loop {
+        changed["resourceVersion"] = console.ask("GET", &one, "", None)?.body["resourceVersion"].clone();
+        let put = console.ask("PUT", &one, json, Some(&changed))?;
+        if put.code != 409 {
+            break put;
+        }
+    };
+    ensure!(put.code == 200 && put.body["source"]["bucket"] == "c", "{} {}", put.code, put.body);
+    let stale = console.ask(
+        "PUT",
+        &one,
+        json,
+        Some(&json!({"resourceVersion": "1000000", "source": changed["source"], "subDomains": ["a"]})),
+    )?;
+    ensure!(stale.code == 409, "{} {}", stale.code, stale.body);
+    let merge = "application/merge-patch+json";
+    let without = console.ask("PATCH", &one, merge, Some(&json!({"source": {"secretKey": null}})))?;
+    ensure!(
+        without.code == 422 && without.body["details"] == "required fields missing: secretKey",
+        "the keys were kept until now: {}",
+        without.body
+    );
+    let reference =
+        json!({"source": {"accessKey": null, "secretKey": null, "credentialsSecretRef": {"name": "keys"}}});
+    let patched = console.ask("PATCH", &one, merge, Some(&reference))?;
+    ensure!(
+        patched.code == 200 && patched.body["source"]["credentialsSecretRef"]["name"] == "keys",
+        "{}",
+        patched.body
+    );
+    let first = console.first_event(&format!("/darkrooms?namespace={NAMESPACE}&watch=true&search=story"))?;
+    ensure!(first.starts_with("event: added\n") && first.contains("\"name\":\"story\""), "{first}");
+    ensure!(console.ask("DELETE", &one, "", None)?.code == 204, "it is deleted");
+    ensure!(console.ask("GET", &one, "", None)?.code == 404, "it is gone");
+    ensure!(console.ask("GET", "/halls", "", None)?.code == 404, "nothing else is served");
+    Ok(())
+}

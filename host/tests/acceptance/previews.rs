@@ -1,0 +1,99 @@
+//! Plans against what the host then does, on a real control plane.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context, ensure};
+use pintle_kubernetes::connect::Connect;
+use pintle_testbed::ControlPlane;
+
+use crate::{install, modules, previews::Bench, real::Real, repository, run_token};
+
+pub(crate) const NAME: &str = "a plan says what a swap then does, and what it records passes";
+
+/// Whoever plans here may do everything: what others may not read is tested on the simulator.
+pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
+    real.start_host_unless_it_runs().await?;
+    // Of two Reconcilers for one kind the older one works, and these scenarios bring their own.
+    plane.run_kubectl(&["delete", "reconcilers.pintle.dev", "--all", "--timeout=60s"], None)?;
+    let outcome = compare(plane).await;
+    install::push_guests(real).await?;
+    outcome
+}
+
+async fn compare(plane: &ControlPlane) -> anyhow::Result<()> {
+    let kubeconfig: &Path = plane.kubeconfig();
+    let connect = Connect { kubeconfig: Some(kubeconfig.to_owned()), context: None };
+    let bench = Bench::new(connect.client().await?, modules::guests(), &run_token())?;
+    let filters: Vec<String> = std::env::var("PINTLE_PREVIEWS").into_iter().collect();
+    let (mut ran, mut failed) = (0, Vec::new());
+    let say = |name: &str, outcome: anyhow::Result<()>| {
+        ran += 1;
+        if let Err(error) = outcome {
+            failed.push(format!("{name}: {error:#}"));
+        }
+    };
+    bench.run(&filters, say).await?;
+    ensure!(failed.is_empty(), "of {ran} scenarios {} failed:\n{}", failed.len(), failed.join("\n"));
+    ensure!(ran >= 30 || !filters.is_empty(), "only {ran} scenarios");
+    commands(plane)
+}
+
+const ROOT: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: {name: previewed}
+---
+apiVersion: deployments.example.com/v1alpha1
+kind: Darkroom
+metadata: {name: seen, namespace: previewed}
+spec: {source: {type: WebFolder, baseUrl: "https://example.com"}, subDomains: [seen-before]}
+"#;
+
+/// The commands say the same of a root as the code that they rest on, with the exit codes that scripts rely on.
+fn commands(plane: &ControlPlane) -> anyhow::Result<()> {
+    let sample = repository().join("deploy/samples/reconciler-darkroom.yaml");
+    let sample = sample.to_str().context("the repository's path is not UTF-8")?;
+    plane.run_kubectl(&["apply", "--server-side", "-f", sample], None)?;
+    plane.run_kubectl(&["apply", "--server-side", "-f", "-"], Some(ROOT))?;
+    plane.run_kubectl(
+        &["-n", "previewed", "wait", "dr/seen", "--for=condition=Ready", "--timeout=90s"],
+        None,
+    )?;
+    let run = |arguments: &[&str], wanted: i32| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+        command.args(arguments).env("KUBECONFIG", plane.kubeconfig());
+        let ended = command.output().context("running pintle")?;
+        let (said, wrong) = (String::from_utf8(ended.stdout)?, String::from_utf8(ended.stderr)?);
+        ensure!(ended.status.code() == Some(wanted), "{arguments:?}: {}\n{said}\n{wrong}", ended.status);
+        anyhow::Ok(said)
+    };
+    let guest = modules::guests().join("darkroom.wasm");
+    let guest = guest.to_str().context("the path of the guests is not UTF-8")?;
+    let said = run(&["plan", "darkroom"], 0)?;
+    ensure!(said.contains("1 root: 1 unchanged"), "{said}");
+    run(&["plan", "darkroom", guest, "-n", "previewed", "-o", "summary"], 0)?;
+    run(&["plan", "darkroom", "--for", "previewed/seen", "-o", "json", "--server"], 0)?;
+    run(&["plan", "no-such"], 2)?;
+    run(&["plan", "darkroom", "no-such"], 2)?;
+    let said = run(&["inspect", "dr/seen", "-n", "previewed", "--diff"], 0)?;
+    ensure!(said.is_empty(), "{said}");
+    let said = run(&["inspect", "darkroom/seen", "-n", "previewed"], 0)?;
+    ensure!(said.contains("request:") && said.contains("answer:"), "{said}");
+    let case = plane.directory().join("recorded.yaml");
+    std::fs::write(&case, run(&["record", "darkrooms/seen", "-n", "previewed"], 0)?)?;
+    run(&["test", guest, case.to_str().context("a path")?], 0)?;
+    // What differs is shown, and says so by the exit code.
+    plane.run_kubectl(
+        &["patch", "reconciler", "darkroom", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#],
+        None,
+    )?;
+    plane.run_kubectl(
+        &["-n", "previewed", "patch", "configmap/seen", "--type=merge", "-p", r#"{"data":{"PORT":"1"}}"#],
+        None,
+    )?;
+    let said = run(&["plan", "darkroom"], 1)?;
+    ensure!(said.contains("-  PORT: \"1\"") && said.contains("data.PORT"), "{said}");
+    plane.run_kubectl(&["delete", "darkroom/seen", "-n", "previewed"], None)?;
+    plane.run_kubectl(&["delete", "reconciler/darkroom", "namespace/previewed"], None)?;
+    Ok(())
+}

@@ -22,6 +22,28 @@ const TYPES = {
   txt: 'text/plain; charset=utf-8',
 };
 
+/** What every visit loads. Whoever comes later may count on it. */
+const FIRST = join(console_, 'src/console.tsx');
+
+/** esbuild makes a chunk for each set of entries that share a module: two dozen small files for the first visit. So what is loaded later
+ * says that it needs all that was loaded first, as it does: all of that is then shared by the same entries, and stands in one file. */
+const together = (later) => ({
+  name: 'together',
+  setup(build) {
+    build.onLoad({ filter: /\.tsx?$/ }, ({ path }) => {
+      if (!later.has(path)) return;
+      return { contents: `${readFileSync(path, 'utf8')}\nimport ${JSON.stringify(FIRST)};\n`, loader: path.endsWith('x') ? 'tsx' : 'ts' };
+    });
+  },
+});
+
+/** The sources that are loaded later, when somebody needs them. */
+async function loadedLater() {
+  const { metafile } = await esbuild.build({ ...options, minify: false });
+  const imports = Object.values(metafile.inputs).flatMap(({ imports }) => imports);
+  return new Set(imports.filter(({ kind }) => kind === 'dynamic-import').map(({ path }) => join(console_, path)));
+}
+
 /** What esbuild is asked for. Everything but the page itself has its hash in its name, and may be kept for ever. */
 const options = {
   absWorkingDir: console_,
@@ -157,11 +179,12 @@ function finish(result, isCheck) {
 
 const flags = new Set(process.argv.slice(2));
 try {
+  const plugins = [together(await loadedLater())];
   if (flags.has('--watch')) {
     const again = { name: 'again', setup: (build) => build.onEnd((result) => result.errors.length > 0 || finish(result, false)) };
-    await (await esbuild.context({ ...options, plugins: [again] })).watch();
+    await (await esbuild.context({ ...options, plugins: [...plugins, again] })).watch();
   } else {
-    finish(await esbuild.build(options), flags.has('--check'));
+    finish(await esbuild.build({ ...options, plugins }), flags.has('--check'));
   }
 } catch (error) {
   console.error(`error: ${error.message}`);

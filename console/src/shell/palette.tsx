@@ -1,5 +1,5 @@
 // The palette: every page, Reconciler, Module, root and action, by typing a few letters of it.
-import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api/call';
 import type { Kind, Page, Row } from '../api/generated';
 import { fit } from '../lib/chords';
@@ -98,7 +98,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const entries = useEntries(typed);
   const at = Math.min(active, Math.max(0, entries.length - 1));
 
-  useEffect(() => {
+  // Before the next key arrives: whoever knows the palette types on at once.
+  useLayoutEffect(() => {
     const element = dialog.current;
     const before = document.activeElement;
     element?.showModal();

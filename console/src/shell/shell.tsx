@@ -1,7 +1,7 @@
 // The frame around every page.
 import type { ComponentChildren } from 'preact';
 import { Component } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { pending, search, step, useAction } from '../lib/keys';
 import { kinds, readKinds } from '../lib/kinds';
 import { announced, loading, navigate, problem, retitle, shown } from '../lib/router';
@@ -83,7 +83,7 @@ function CurrentPage() {
 /** The navigation on a narrow screen: a drawer. */
 function Drawer({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();

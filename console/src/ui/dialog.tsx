@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Problem } from '../lib/api';
 import { Button, IconButton, type Variant } from './button';
 import { ProblemView } from './feedback';
@@ -20,7 +20,8 @@ interface DialogProps {
 export function Dialog({ title, onClose, onSubmit, children, actions, wide }: DialogProps) {
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the next key arrives: an effect that waits for the paint would let it go to the page behind.
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (!element || element.open) return;
     const before = document.activeElement;

@@ -100,7 +100,7 @@ pub(super) fn of(seen: &Seen, what: What, now: Timestamp) -> Screen {
         readiness_of_view(view).is_ready()
             && registered(view).is_none_or(|registered| registered.status == ConditionStatus::True)
     });
-    let reconcilers = reconcilers(seen, what, &mut next);
+    let reconcilers = reconcilers(seen, &not_ready, what, &mut next);
     let views = views(seen, what, &mut next);
     let (modules, unused) = modules(seen, what, &mut next);
     let mut host = seen.host.lines(now);
@@ -200,6 +200,20 @@ impl Next {
             self.0.push(advice);
         }
     }
+
+    /// Adds what helps against a reason that the guest has given, for the first of the roots that have it.
+    fn about_guest(&mut self, root: &Root) {
+        let reason = &root.readiness.reason;
+        if self.0.iter().any(|(about, _)| about == reason) {
+            return;
+        }
+        let place = root.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+        let of = format!("{}/{}{place}", root.kind.kind.to_lowercase(), root.name);
+        let remedy = format!(
+            "The guest says this, and its message says why. What it was given and what it answered: `pintle inspect {of}`"
+        );
+        self.0.push((reason.clone(), remedy));
+    }
 }
 
 /// What to do where no host works.
@@ -273,7 +287,7 @@ fn not_ready(seen: &Seen) -> Vec<&Root> {
     found
 }
 
-fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
+fn reconcilers(seen: &Seen, not_ready: &[&Root], what: What, next: &mut Next) -> Table {
     let head = ["RECONCILER", "READY", "MODULE", "ROOTS", "ROOTS-READY", "FAILING", "ROOTS-REASON"];
     let mut table = Table::new(&head);
     for reconciler in &seen.reconcilers {
@@ -300,8 +314,13 @@ fn reconcilers(seen: &Seen, what: What, next: &mut Next) -> Table {
         }
         if let Some(roots) = roots.filter(|roots| roots.status != ConditionStatus::True) {
             table.below(&message(&roots.message, what));
-            // Its reason is that of a root. A root at which the host has not looked yet may have none of its own.
-            next.about(&roots.reason, Object::Root, Some(&of));
+            // Its reason is that of a root, or that no root fails. Then what helps stands with the roots, unless the host has not looked at
+            // them yet.
+            let say_themselves =
+                |root: &&Root| roots::is_of(root, reconciler) && !root.readiness.reason.is_empty();
+            if roots.reason != reasons::PROGRESSING || !not_ready.iter().any(say_themselves) {
+                next.about(&roots.reason, Object::Root, Some(&of));
+            }
         }
     }
     table
@@ -416,7 +435,11 @@ fn blocking(
         table.below(&message(&readiness.message, what));
         let of = reconcilers.iter().find(|reconciler| roots::is_of(root, reconciler));
         let of = of.map(|reconciler| ModuleUser::Reconciler(reconciler.name_any()));
-        next.about(&readiness.reason, Object::Root, of.as_ref());
+        if reasons::ALL.iter().any(|known| known.name == readiness.reason) || readiness.reason.is_empty() {
+            next.about(&readiness.reason, Object::Root, of.as_ref());
+        } else {
+            next.about_guest(root);
+        }
     }
     table
 }

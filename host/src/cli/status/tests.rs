@@ -106,6 +106,26 @@ What to do:
 }
 
 #[tokio::test]
+async fn what_a_guest_says_is_not_answered_with_wait() {
+    let roots = condition("RootsReady", "False", "Progressing", "0 of 2 roots are ready, and none fails");
+    let taken = |name| root("shop", name, &[condition("Ready", "False", "DomainTaken", "a.example is taken")]);
+    let seen = seen(&[
+        module("web-0.1.0", Some("web")),
+        reconciler("web-0.1.0", Some("web-0.1.0"), &[ready(), roots]),
+        taken("b"),
+        taken("a"),
+    ])
+    .await;
+    let text = screen::of(&seen, What::Everything, now()).text(200);
+    let (_, advice) = text.split_once("What to do:\n").unwrap();
+    assert_eq!(
+        advice,
+        "  DomainTaken: The guest says this, and its message says why. What it was given and what it answered: \
+         `pintle inspect a/a -n shop`\n"
+    );
+}
+
+#[tokio::test]
 async fn with_everything_else_ten_roots_are_shown_and_for_one_reconciler_all() {
     let mut objects = vec![module("web-0.1.0", Some("web")), reconciler("web-0.1.0", None, &[ready()])];
     objects.extend(

@@ -1,1 +1,0 @@
-import{e as a,i as h}from"./chunk-E44ZRZVJ.js";import{r as o,s as i,u as n,v as p}from"./chunk-MH4QGYCZ.js";import{d as m,p as e}from"./chunk-VRTTLO6L.js";function P({kind:l,title:s,children:y}){let{value:t,problem:r,retry:c}=h(l);return t?e(m,{children:y(a(t),t)}):e(n,{children:[e(p,{title:s}),r?e(o,{problem:r,retry:c}):e(i,{lines:8})]})}export{P as a};

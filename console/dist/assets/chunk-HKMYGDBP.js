@@ -1,1 +1,0 @@
-import{a as i}from"./chunk-MH4QGYCZ.js";var r=5e3,a=4,n=0,t=i([]);function l(o){t.value=t.value.filter(e=>e.id!==o)}function u(o,e="ok"){n+=1;let s=n;t.value=[...t.value.slice(1-a),{id:s,message:o,tone:e}],e!=="bad"&&setTimeout(()=>l(s),r)}export{t as a,l as b,u as c};

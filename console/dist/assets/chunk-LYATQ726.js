@@ -1,1 +1,0 @@
-import{g as o,m as l,o as i}from"./chunk-MH4QGYCZ.js";import{p as t}from"./chunk-VRTTLO6L.js";function u(n){let e="row"in n?l(n.row):{tone:n.tone,label:n.label,icon:n.icon??i(n.tone),why:""};return t("span",{class:`status tone-${e.tone}${n.pill?" pill":""}`,title:n.title??(e.why||void 0),children:[t(o,{name:e.icon}),t("span",{children:e.label})]})}export{u as a};

@@ -1,1 +1,0 @@
-import{a as e,b as f,c as d,d as u}from"./chunk-PQNHEMEI.js";import{i}from"./chunk-VRTTLO6L.js";function l({apiVersion:o,kind:r}){let n=u(o,r),t=n===void 0;return i(()=>{t&&d()},[t,o,r]),n||(e.value||f.value?null:void 0)}function m(){i(()=>{e.peek()||d()},[])}export{l as a,m as b};

@@ -47,7 +47,7 @@ async function loadedLater() {
 /** What esbuild is asked for. Everything but the page itself has its hash in its name, and may be kept for ever. */
 const options = {
   absWorkingDir: console_,
-  entryPoints: { main: 'src/main.tsx', theme: 'src/theme.ts', worker: 'src/worker.ts', style: 'src/style.css' },
+  entryPoints: { main: 'src/main.tsx', head: 'src/head.ts', worker: 'src/worker.ts', style: 'src/style.css' },
   outdir: 'dist/assets',
   entryNames: '[name]-[hash]',
   chunkNames: '[name]-[hash]',
@@ -138,7 +138,7 @@ function imported(result, entries) {
 
 /** What a first visit loads: the page, what it names, and whatever these import at once. */
 function firstLoad(result, all) {
-  const needed = imported(result, ['src/main.tsx', 'src/theme.ts', 'src/style.css']);
+  const needed = imported(result, ['src/main.tsx', 'src/head.ts', 'src/style.css']);
   const size = (path) => (all.get(`${path}.br`) ?? all.get(path)).length;
   return ['index.html', ...[...needed].map((path) => relative('dist', path))].reduce((sum, path) => sum + size(path), 0);
 }

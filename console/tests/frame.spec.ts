@@ -1,6 +1,6 @@
 // What the frame around the pages does: the keyboard alone is enough, one stream serves all tabs, and an ended login is asked for once.
 import { type Page } from '@playwright/test';
-import { IN_CLUSTER, ORIGIN, TOKEN, expect, test } from './world';
+import { IN_CLUSTER, ORIGIN, TOKEN, apply, darkroom, expect, kubectl, test } from './world';
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible();
@@ -38,6 +38,21 @@ test('what is typed right after the key of a dialog goes into it', async ({ cons
   expect(focused).toBe('combobox');
 });
 
+test('j and k go from card to card, whatever links a card has', async ({ console: page }) => {
+  const names = ['by-key-a', 'by-key-b'];
+  for (const name of names) apply(darkroom(name));
+  const card = (name: string) => page.getByRole('link', { name, exact: true });
+  await page.goto('/console/sources?search=by-key-');
+  await expect(page.getByRole('article').filter({ has: card('by-key-b') }).getByRole('link')).not.toHaveCount(1);
+  await page.keyboard.press('j');
+  await expect(card('by-key-a')).toBeFocused();
+  await page.keyboard.press('j');
+  await expect(card('by-key-b')).toBeFocused();
+  await page.keyboard.press('k');
+  await expect(card('by-key-a')).toBeFocused();
+  kubectl('delete', 'darkroom', ...names, '--wait=false');
+});
+
 test('the palette finds a root by a part of its name', async ({ console: page }) => {
   await page.goto('/console/engine');
   await expect(heading(page, 'Overview')).toBeVisible();
@@ -72,6 +87,31 @@ test('the secret of the launch does not stay in the address, and the theme outli
   await page.getByRole('button', { name: 'Dark', exact: true }).click();
   await page.reload();
   await expect(page.locator('html')).toHaveAttribute('data-theme', 'dark');
+});
+
+test('where the browser signs in by itself, the next visit asks for its first rows before the console has been read', async ({ console: page, context }) => {
+  const row = page.getByRole('link', { name: 'darkroom-sample', exact: true });
+  await page.goto('/console/sources');
+  await expect(row).toBeVisible();
+  // Without the console, only the head can ask.
+  await context.route('**/main-*.js', (route) => route.abort());
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  await page.reload();
+  await expect.poll(() => asked).toEqual(expect.arrayContaining(['/api/v1/session', '/api/v1/objects/deployments.example.com/v1alpha1/darkrooms']));
+  await context.unroute('**/main-*.js');
+  asked.length = 0;
+  await page.reload();
+  await expect(row).toBeVisible();
+  expect(asked.filter((path) => path === '/api/v1/session'), 'what the head has asked is not asked again').toHaveLength(1);
+});
+
+test('a token goes with no request that the head makes, so it makes none', async ({ page }) => {
+  await page.goto(IN_CLUSTER);
+  await page.getByLabel('Token').fill(TOKEN.editor);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(heading(page, 'Dashboard')).toBeVisible();
+  expect(await page.evaluate(() => localStorage.getItem('pintle-ahead'))).toBeNull();
 });
 
 test('eight tabs are live at once, though a browser opens six connections', async ({ console: page, context }) => {

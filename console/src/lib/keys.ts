@@ -111,14 +111,13 @@ export function search(): void {
   }
 }
 
-/** j and k: into the first table, when the focus is in none. Within a table the table itself moves. */
+/** j and k: into the first table, when the focus is in none. Within a table the table itself moves. Where there is no such table, to the first
+ * link of the next entry of a list. */
 export function step(down: boolean): void {
-  const rows = [...document.querySelectorAll<HTMLElement>('main tbody > tr[tabindex], main [data-rows] > *')].filter((row) => row.offsetParent !== null);
-  if (rows.length === 0) {
-    const links = [...document.querySelectorAll<HTMLElement>('main table tbody a, main [role="list"] a')].filter((link) => link.offsetParent !== null);
-    const at = links.indexOf(document.activeElement as HTMLElement);
-    links[at < 0 ? 0 : Math.max(0, Math.min(links.length - 1, at + (down ? 1 : -1)))]?.focus();
-    return;
-  }
-  (rows.find((row) => row.tabIndex === 0) ?? rows[0])?.focus();
+  const seen = (selector: string) => [...document.querySelectorAll<HTMLElement>(selector)].filter((found) => found.offsetParent !== null);
+  const rows = seen('main tbody > tr[tabindex]');
+  if (rows.length > 0) return (rows.find((row) => row.tabIndex === 0) ?? rows[0])?.focus();
+  const entries = seen('main tbody > tr, main [role="list"] > *').filter((entry) => entry.querySelector('a') && !entry.parentElement?.closest('[role="list"] > *'));
+  const at = entries.findIndex((entry) => entry.contains(document.activeElement));
+  entries[at < 0 ? 0 : Math.max(0, Math.min(entries.length - 1, at + (down ? 1 : -1)))]?.querySelector('a')?.focus();
 }

@@ -2,8 +2,8 @@
 import { signal } from '@preact/signals';
 import { call, pathOf } from '../api/call';
 import { type ModeName, operations, type Session, type Shown } from '../api/generated';
+import { begins, fetchAhead, keepAhead } from './ahead';
 import { asProblem, type Problem, readProblem, useHooks } from './api';
-import { rememberMode } from './mode';
 import { post, startStream } from './stream';
 
 export type SignIn =
@@ -47,9 +47,9 @@ async function redeem(secret: string): Promise<Problem | null> {
 }
 
 async function ask(candidate: string | null): Promise<Session | Problem> {
-  const headers: Record<string, string> = { accept: 'application/json' };
-  if (candidate) headers.authorization = `Bearer ${candidate}`;
-  const answer = await fetch(pathOf('getSession'), { headers, credentials: 'same-origin' });
+  const path = pathOf('getSession');
+  const headers = { accept: 'application/json', authorization: `Bearer ${candidate}` };
+  const answer = await (candidate ? fetch(path, { headers, credentials: 'same-origin' }) : fetchAhead(path));
   return answer.ok ? ((await answer.json()) as Session) : readProblem(answer);
 }
 
@@ -59,7 +59,7 @@ function isProblem(answer: Session | Problem): answer is Problem {
 
 function accept(given: Session): void {
   session.value = given;
-  rememberMode(given.mode);
+  keepAhead(given.mode === 'local');
   signIn.value = { state: 'in' };
   expired.value = null;
   for (const resolve of waiting.splice(0)) resolve(true);
@@ -113,6 +113,7 @@ export function askAgain(): void {
 export async function start(): Promise<void> {
   useHooks({ token: () => token, unauthorized });
   signIn.value = { state: 'starting' };
+  begins(pathOf('getSession'), true);
   // The worker starts while the host is asked who this is.
   listen();
   try {

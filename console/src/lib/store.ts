@@ -4,11 +4,11 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { pathOf } from '../api/call';
 import type { Page, Row } from '../api/generated';
 import type { KindPath } from '../api/objects';
+import { begins, fetchAhead, signsInByItself } from './ahead';
 import type { Problem } from './api';
 import { watchParameter, type Query, type WatchState } from './hub';
 import type { K8sObject } from './kubernetes';
 import { Changes, mergeRows } from './merge';
-import { signsInByItself } from './mode';
 import { listen, type Told } from './stream';
 
 export type { WatchState } from './hub';
@@ -98,12 +98,13 @@ const ahead = new Map<string, Promise<Row[]>>();
  * in by itself: a cookie goes along, and a token does not. */
 export function rowsAhead(kind: KindPath, options: RowsOptions = {}): void {
   // What is narrowed down may be further down in the list.
-  if (!signsInByItself() || location.search !== '') return;
+  if (location.search !== '') return;
   const query = queryOf(kind, options);
   const path = pathOf('listObjects', { path: kind, query: { limit: AHEAD, namespace: query.namespace, fields: query.fields?.join(',') } });
-  const asked = fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin' });
+  begins(path);
+  if (!signsInByItself()) return;
   // Whatever goes wrong here goes wrong again where it is told.
-  ahead.set(watchParameter(query, null), asked.then(async (answer) => (answer.ok ? ((await answer.json()) as Page).items : []), () => []));
+  ahead.set(watchParameter(query, null), fetchAhead(path).then(async (answer) => (answer.ok ? ((await answer.json()) as Page).items : []), () => []));
 }
 
 /** The rows of a kind, live once retained. */

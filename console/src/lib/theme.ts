@@ -1,4 +1,4 @@
-// Light or dark, or as the system has it. src/theme.ts does the same before the first paint.
+// Light or dark, or as the system has it. src/head.ts does the same before the first paint.
 import { signal } from '@preact/signals';
 
 export type Theme = 'system' | 'light' | 'dark';

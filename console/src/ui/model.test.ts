@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Ready } from '../api/generated';
 import { duration } from './age';
 import { chipsOf } from './chips';
 import { linesOf, pairsOf } from './diff-model';
-import { stateOf } from './state';
+import { PASSING, stateOf } from './state';
 import { ordered } from './table';
 import { rangeOf } from './windowed';
 
@@ -29,7 +30,8 @@ test('a state is what the conditions of the present generation say', () => {
   assert.equal(label({ ...row, ready: ready('True') }), 'Ready');
   assert.equal(label({ ...row, ready: ready('True', { current: false }) }), 'In progress', 'true of an older generation');
   assert.equal(label({ ...row, ready: ready('False'), stalled: true }), 'Failed');
-  assert.equal(label({ ...row, ready: ready('False'), reconciling: true }), 'In progress');
+  assert.equal(label({ ...row, ready: ready('False', { reason: 'ChildNotReady' }), reconciling: true }), 'In progress');
+  assert.equal(label({ ...row, ready: ready('False', { reason: 'DomainTaken' }), reconciling: true }), 'Not ready', 'trying again does not help');
   assert.equal(label({ ...row, ready: ready('False') }), 'Not ready');
   assert.equal(label({ ...row, ready: ready(null, { current: false }) }), 'Unknown');
   assert.equal(label({ ...row, ready: ready('True'), deleting: true }), 'Deleting');
@@ -37,8 +39,13 @@ test('a state is what the conditions of the present generation say', () => {
 });
 
 test('failing comes before waiting, and ready last', () => {
-  const states = [{ ...row, ready: ready('True') }, { ...row, ready: ready('False'), reconciling: true }, { ...row, ready: ready('False'), stalled: true }];
-  assert.deepEqual(states.map(stateOf).sort((one, other) => one.rank - other.rank).map(({ label }) => label), ['Failed', 'In progress', 'Ready']);
+  const states = [{ ...row, ready: ready('True') }, { ...row, ready: ready('False', { reason: 'Progressing' }), reconciling: true }, { ...row, ready: ready('False'), reconciling: true }, { ...row, ready: ready('False'), stalled: true }];
+  assert.deepEqual(states.map(stateOf).sort((one, other) => one.rank - other.rank).map(({ label }) => label), ['Failed', 'Not ready', 'In progress', 'Ready']);
+});
+
+test('the reasons that pass by themselves are reasons of the host', () => {
+  const page = readFileSync('../docs/reasons.md', 'utf8');
+  assert.deepEqual([...PASSING].filter((reason) => !page.includes(`| \`${reason}\` |`)), []);
 });
 
 test('what is pasted becomes a chip a word', () => {

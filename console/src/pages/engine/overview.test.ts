@@ -15,5 +15,5 @@ test('of the failing roots those that only a change helps come first, then the n
     row('trying', 'False', '3', { reconciling: true }), row('paused', 'False', '4', { suspended: true }), row('going', 'False', '5', { deleting: true }),
   ];
   const { shown, total } = worstOf([{ kind, rows }], 3);
-  assert.deepEqual([shown.map(({ row }) => row.name), total], [['stuck', 'new', 'old'], 4]);
+  assert.deepEqual([shown.map(({ row }) => row.name), total], [['stuck', 'trying', 'new'], 4]);
 });

@@ -43,7 +43,7 @@ test('a list is narrowed by words in any field, by state and by type', () => {
 });
 
 test('the dashboard counts by state, failing first, and names who needs somebody', () => {
-  const rows = [row('a', 'True'), row('b', 'True'), row('c', 'False', { stalled: true }), row('d', 'False', { reconciling: true }), row('e', 'True', { suspended: true })];
+  const rows = [row('a', 'True'), row('b', 'True'), row('c', 'False', { stalled: true }), row('d', 'False', { reconciling: true, ready: { ...row('d', 'False').ready, reason: 'Progressing' } }), row('e', 'True', { suspended: true })];
   assert.deepEqual(counted(rows, (one) => stateOf(one).label, ['Failed', 'In progress', 'Suspended', 'Ready']), [{ key: 'Failed', count: 1 }, { key: 'In progress', count: 1 }, { key: 'Suspended', count: 1 }, { key: 'Ready', count: 2 }]);
   assert.deepEqual(needy(rows).map(({ name }) => name), ['c', 'd']);
 });

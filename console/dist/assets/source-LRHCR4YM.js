@@ -1,1 +1,0 @@
-import{a as t}from"./chunk-IUSMZPEG.js";import"./chunk-PZUYBAKP.js";import"./chunk-JJVJ6PDX.js";import"./chunk-DOTLUGAM.js";import"./chunk-XUCFUOOU.js";import"./chunk-TBK3J7BG.js";import{Ma as r,Ra as m,j as o}from"./chunk-DIAFYY6U.js";import"./chunk-GUEUWRPJ.js";function a({params:e}){return o(t,{system:r,namespace:m(e.namespace),name:e.name??""})}export{a as default};

@@ -1,0 +1,51 @@
+// Runs in the head, while the console itself is still being read: the theme, so that a page that is to be dark never flashes, and the
+// requests with which visits begin, so that their answers are there when the console is. It stands in a block because it is no module, which
+// would run too late: nothing of it is to be global.
+import type { Ahead, Kept } from './lib/ahead';
+
+{
+  const KEY = 'pintle-ahead';
+
+  const read = (key: string): string | null => {
+    try {
+      return localStorage.getItem(key);
+    } catch {
+      // Storage is forbidden.
+      return null;
+    }
+  };
+  const parse = (text: string): Kept | null => {
+    try {
+      return JSON.parse(text) as Kept | null;
+    } catch {
+      return null;
+    }
+  };
+
+  const theme = read('pintle-theme');
+  if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
+
+  const ahead: Ahead = {
+    kept: parse(read(KEY) ?? 'null'),
+    asked: new Map(),
+    keep(kept) {
+      try {
+        if (kept) localStorage.setItem(KEY, JSON.stringify(kept));
+        else localStorage.removeItem(KEY);
+      } catch {
+        // Where nothing can be kept, every visit begins as the first.
+      }
+    },
+  };
+  window.pintleAhead = ahead;
+
+  // With a fragment, somebody signs in first. What is narrowed down may be further down in the list.
+  const ofPage = location.search === '' ? ahead.kept?.of?.[location.pathname] : undefined;
+  for (const path of location.hash === '' ? [ahead.kept?.all, ofPage].flat() : []) {
+    if (!path?.startsWith('/api/')) continue;
+    const asked = fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin' });
+    // Whatever goes wrong is said where the answer is looked for, if it is.
+    asked.catch(() => undefined);
+    ahead.asked.set(path, asked);
+  }
+}

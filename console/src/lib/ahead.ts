@@ -1,0 +1,51 @@
+// The requests with which pages begin. Where the browser signs in by itself, with a cookie, the script in the head makes those of the last
+// visit anew while the console is still being read.
+
+/** The requests with which visits begin. */
+export interface Kept {
+  /** Those of every page. */
+  all: string[];
+  /** Those of pages that ask for something ahead, by their addresses: as many as the route table says. */
+  of: Record<string, string[]>;
+}
+
+/** What the script in the head offers. */
+export interface Ahead {
+  /** What the last visits kept; null if the browser did not sign in by itself. */
+  kept: Kept | null;
+  /** The requests that were made already. */
+  asked: Map<string, Promise<Response>>;
+  keep(kept: Kept | null): void;
+}
+
+declare global {
+  interface Window {
+    pintleAhead?: Ahead;
+  }
+}
+
+/** The requests with which this visit has begun, or would have if the browser had been known to sign in by itself. */
+const begun: Kept = { all: [], of: {} };
+
+const ahead = (): Ahead | undefined => (typeof window === 'undefined' ? undefined : window.pintleAhead);
+
+/** Whether this browser signed in with a cookie last time: then requests can be made before the host has said who this is. */
+export const signsInByItself = (): boolean => Boolean(ahead()?.kept);
+
+/** Makes a request, or takes the answer of the one that was made in the head. */
+export function fetchAhead(path: string): Promise<Response> {
+  const asked = ahead()?.asked.get(path);
+  ahead()?.asked.delete(path);
+  return asked ?? fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin' });
+}
+
+/** Says that visits of this page begin with a request, or those of every page. */
+export function begins(path: string, everywhere = false): void {
+  const paths = everywhere ? begun.all : (begun.of[location.pathname] ??= []);
+  if (!paths.includes(path)) paths.push(path);
+}
+
+/** Keeps with what this visit has begun for the next one, now that it is known how the browser signs in. */
+export function keepAhead(byItself: boolean): void {
+  ahead()?.keep(byItself ? { all: begun.all, of: { ...ahead()?.kept?.of, ...begun.of } } : null);
+}

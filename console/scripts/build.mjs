@@ -74,7 +74,15 @@ function made(result, entry) {
 /** The files of dist/, by their path in it. */
 function files(result) {
   const found = new Map(result.outputFiles.map((file) => [relative(dist, file.path), Buffer.from(file.contents)]));
-  const page = readFileSync(join(console_, 'src/index.html'), 'utf8').replaceAll(/\{\{([\w./]+)\}\}/g, (_, entry) => `/console/${made(result, entry)}`);
+  const inPage = (entry) => {
+    const path = made(result, entry);
+    const text = found.get(path).toString().trim();
+    found.delete(path);
+    return text;
+  };
+  const page = readFileSync(join(console_, 'src/index.html'), 'utf8')
+    .replaceAll(/\{\{inline ([\w./]+)\}\}/g, (_, entry) => inPage(entry))
+    .replaceAll(/\{\{([\w./]+)\}\}/g, (_, entry) => `/console/${made(result, entry)}`);
   // A browser that reads the page asks for all of it at once, and not for what each file imports when it has the file.
   const ahead = [...imported(result, ['src/main.tsx'])].slice(1).map((path) => `    <link rel="modulepreload" href="/console/${relative('dist', path)}" />\n`);
   found.set('index.html', Buffer.from(page.replace('  </head>', `${ahead.join('')}  </head>`)));
@@ -138,7 +146,7 @@ function imported(result, entries) {
 
 /** What a first visit loads: the page, what it names, and whatever these import at once. */
 function firstLoad(result, all) {
-  const needed = imported(result, ['src/main.tsx', 'src/head.ts', 'src/style.css']);
+  const needed = imported(result, ['src/main.tsx', 'src/style.css']);
   const size = (path) => (all.get(`${path}.br`) ?? all.get(path)).length;
   return ['index.html', ...[...needed].map((path) => relative('dist', path))].reduce((sum, path) => sum + size(path), 0);
 }

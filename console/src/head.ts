@@ -1,6 +1,6 @@
 // Runs in the head, while the console itself is still being read: the theme, so that a page that is to be dark never flashes, and the
-// requests with which visits begin, so that their answers are there when the console is. It stands in a block because it is no module, which
-// would run too late: nothing of it is to be global.
+// requests with which visits begin, so that their answers are there when the console is. The build puts it into the page, whose policy has
+// its hash. It stands in a block because it is no module, which would run too late: nothing of it is to be global.
 import type { Ahead, Kept } from './lib/ahead';
 
 {

@@ -1,6 +1,6 @@
 // What the frame around the pages does: the keyboard alone is enough, one stream serves all tabs, and an ended login is asked for once.
 import { type Page } from '@playwright/test';
-import { IN_CLUSTER, ORIGIN, TOKEN, apply, darkroom, expect, kubectl, test } from './world';
+import { IN_CLUSTER, LOCAL, ORIGIN, TOKEN, apply, darkroom, expect, kubectl, test } from './world';
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible();
@@ -104,6 +104,19 @@ test('where the browser signs in by itself, the next visit asks for its first ro
   await page.reload();
   await expect(row).toBeVisible();
   expect(asked.filter((path) => path === '/api/v1/session'), 'what the head has asked is not asked again').toHaveLength(1);
+});
+
+test('where the browser signed in by itself before and does no longer, the page for signing in comes, and no dialog', async ({ console: page, context }) => {
+  await page.goto('/console/sources');
+  await expect(page.getByRole('link', { name: 'darkroom-sample', exact: true })).toBeVisible();
+  await context.clearCookies();
+  await page.reload();
+  await expect(page.getByLabel('Address or secret')).toBeVisible();
+  await expect(page.getByRole('dialog')).toHaveCount(0);
+  await expect(page.getByRole('link', { name: 'darkroom-sample', exact: true })).toHaveCount(0);
+  await page.getByLabel('Address or secret').fill(LOCAL);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.getByRole('link', { name: 'darkroom-sample', exact: true })).toBeVisible();
 });
 
 test('a token goes with no request that the head makes, so it makes none', async ({ page }) => {

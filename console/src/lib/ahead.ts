@@ -39,6 +39,19 @@ export function fetchAhead(path: string): Promise<Response> {
   return asked ?? fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin' });
 }
 
+/** The longest that the rest of the console waits for what the head has asked, in milliseconds. */
+const PATIENCE = 1_000;
+
+/** Resolves when what the head has asked is answered: what is not needed for the first picture begins then. At once, where it asked nothing. */
+export async function answered(): Promise<void> {
+  const asked = [...(ahead()?.asked.values() ?? [])];
+  if (asked.length === 0) return;
+  const late = new Promise((resolve) => setTimeout(resolve, PATIENCE));
+  await Promise.race([Promise.allSettled(asked), late]);
+  // After the answers have been drawn.
+  await new Promise((resolve) => setTimeout(resolve));
+}
+
 /** Says that visits of this page begin with a request, or those of every page. */
 export function begins(path: string, everywhere = false): void {
   const paths = everywhere ? begun.all : (begun.of[location.pathname] ??= []);

@@ -43,10 +43,10 @@ async function flush(): Promise<void> {
 
 /** Whether the user may do something: undefined while nobody has said so. */
 export function useCan(check: Check): ReadonlySignal<boolean | undefined> {
-  if (session.value !== user) {
-    user = session.value;
-    for (const one of known.values()) one.at = 0;
-  }
+  const now = session.value;
+  // What was asked before it was known who this is was asked as the same user.
+  if (now && user && now !== user) for (const one of known.values()) one.at = 0;
+  user = now ?? user;
   const key = keyOf(check);
   let found = known.get(key);
   if (!found) {

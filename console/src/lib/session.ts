@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { call, pathOf } from '../api/call';
 import { type ModeName, operations, type Session, type Shown } from '../api/generated';
-import { begins, fetchAhead, keepAhead } from './ahead';
+import { answered, begins, fetchAhead, keepAhead, signsInByItself } from './ahead';
 import { asProblem, type Problem, readProblem, useHooks } from './api';
 import { post, startStream } from './stream';
 
@@ -109,13 +109,17 @@ export function askAgain(): void {
   if (expired.value) expired.value = { ...expired.value, isAsking: true };
 }
 
-/** Starts: redeems the secret, then asks who this is. */
+let isFirst = true;
+
+/** Starts: redeems the secret, then asks who this is. Where the browser has signed in by itself before, the pages are drawn meanwhile: what
+ * they show comes from the host, which asks for the cookie. */
 export async function start(): Promise<void> {
   useHooks({ token: () => token, unauthorized });
-  signIn.value = { state: 'starting' };
+  signIn.value = { state: isFirst && signsInByItself() && !secretOf(location.hash) ? 'in' : 'starting' };
+  isFirst = false;
   begins(pathOf('getSession'), true);
-  // The worker starts while the host is asked who this is.
-  listen();
+  // The worker starts while the host is asked who this is; but it lists everything anew, and the first rows come before that.
+  void answered().then(listen);
   try {
     const secret = secretOf(location.hash);
     const refused = secret ? await redeem(secret) : null;
@@ -132,6 +136,8 @@ export async function start(): Promise<void> {
       const shared = await fromOtherTab();
       if (shared) return;
     }
+    // The page for it asks for the login, and not a dialog over the others.
+    expired.value = null;
     signIn.value = { state: 'out', mode, problem: refused };
   } catch (error) {
     signIn.value = { state: 'failed', problem: { ...asProblem(error), title: 'The host does not answer', detail: 'The connection to the host failed. Is it still running?' } };

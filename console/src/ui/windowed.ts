@@ -1,6 +1,6 @@
 // Which of many rows are worth drawing: those on the screen, and a few around it.
 import { type RefObject } from 'preact';
-import { useCallback, useLayoutEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useState } from 'preact/hooks';
 
 export interface Range {
   first: number;
@@ -27,7 +27,7 @@ function scrollerOf(element: Element): Element | null {
 
 /** The rows of a list to draw, while the window or an ancestor of the list scrolls. */
 export function useWindowed(ref: RefObject<HTMLElement | null>, count: number, height: number): Range {
-  const [range, setRange] = useState<Range>({ first: 0, end: Math.min(count, 40) });
+  const [range, setRange] = useState<Range>(() => rangeOf(0, window.innerHeight, height, count));
   const measure = useCallback(() => {
     const element = ref.current;
     if (!element) return;
@@ -39,8 +39,7 @@ export function useWindowed(ref: RefObject<HTMLElement | null>, count: number, h
     const next = rangeOf(from - top, to - top, height, count);
     setRange((before) => (before.first === next.first && before.end === next.end ? before : next));
   }, [count, height]);
-  useLayoutEffect(() => {
-    measure();
+  useEffect(() => {
     const element = ref.current;
     if (!element) return;
     const target: Element | Window = scrollerOf(element) ?? window;
@@ -49,6 +48,8 @@ export function useWindowed(ref: RefObject<HTMLElement | null>, count: number, h
       cancelAnimationFrame(asked);
       asked = requestAnimationFrame(measure);
     };
+    // What is drawn first is the beginning of the list. To measure before that is drawn would lay out the page twice.
+    ask();
     target.addEventListener('scroll', ask, { passive: true });
     window.addEventListener('resize', ask);
     return () => {

@@ -8,9 +8,9 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-use crate::problem::Problem;
+use crate::{headers, problem::Problem};
 
 /// Below this are the pages.
 pub const PREFIX: &str = "/console/";
@@ -74,11 +74,20 @@ impl Assets {
                     bytes.map(|bytes| (bytes, content_type(&file.to_string_lossy())))
                 });
                 let (bytes, form) = read.await.map_err(|_| missing())?.map_err(|_| missing())?;
-                Ok(([(header::CONTENT_TYPE, form), (header::CACHE_CONTROL, "no-store")], bytes)
-                    .into_response())
+                let policy = policy_of(form, &bytes);
+                let mut response =
+                    ([(header::CONTENT_TYPE, form), (header::CACHE_CONTROL, "no-store")], bytes).into_response();
+                response.headers_mut().extend(policy);
+                Ok(response)
             }
         }
     }
+}
+
+/// The header with the policy of a page; other files have none of their own.
+fn policy_of(content_type: &str, bytes: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let is_page = content_type.starts_with("text/html");
+    is_page.then(|| (header::CONTENT_SECURITY_POLICY, headers::policy_for(bytes)))
 }
 
 impl Asset {
@@ -94,6 +103,8 @@ impl Asset {
         let fields = response.headers_mut();
         fields.insert(header::ETAG, HeaderValue::from_static(self.etag));
         fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+        // An answer that says that nothing has changed changes the headers all the same.
+        fields.extend(policy_of(self.content_type, self.plain));
         fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         if !is_known {
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
@@ -137,12 +148,12 @@ fn content_type(path: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
     async fn get(assets: &Assets, path: &str, pairs: &[(&'static str, &str)]) -> Result<Response, u16> {
-        let served = assets.serve(&Method::GET, path, &headers(pairs)).await;
+        let served = assets.serve(&Method::GET, path, &map(pairs)).await;
         served.map_err(|problem| problem.status.as_u16())
     }
 
@@ -161,6 +172,28 @@ mod tests {
         assert_eq!(get(&assets, "/console/assets/gone-1234.js", &html).await.unwrap_err(), 404);
         let post = assets.serve(&Method::POST, "/console/", &HeaderMap::new()).await;
         assert_eq!(post.unwrap_err().status, 405);
+    }
+
+    #[tokio::test]
+    async fn the_script_in_the_page_may_run_and_no_other() {
+        let script_sources = |response: &Response| {
+            let policy = response.headers()["content-security-policy"].to_str().unwrap();
+            let sources = policy.split("; ").find_map(|rule| rule.strip_prefix("script-src "));
+            sources.unwrap().to_owned()
+        };
+        let assets = Assets::Embedded;
+        let index = get(&assets, "/console/", &[]).await.unwrap();
+        let sources = script_sources(&index);
+        let hashes: Vec<&str> = sources.split(' ').skip(1).collect();
+        assert!(sources.starts_with("'self' 'sha256-") && hashes.len() == 1, "{sources}");
+        let etag = index.headers()["etag"].to_str().unwrap();
+        let unchanged = get(&assets, "/console/", &[("if-none-match", etag)]).await.unwrap();
+        assert_eq!(script_sources(&unchanged), sources);
+        let page = headers::policy_for(b"<script src=\"a.js\"></script><script>alert(1)</script>");
+        // By `printf 'alert(1)' | openssl dgst -sha256 -binary | base64`.
+        let hash = "script-src 'self' 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=';";
+        assert!(page.to_str().unwrap().contains(hash), "{page:?}");
+        assert!(!headers::policy_for(b"").to_str().unwrap().contains("sha256"));
     }
 
     #[tokio::test]
@@ -188,7 +221,7 @@ mod tests {
 
     #[test]
     fn brotli_is_sent_to_who_takes_it() {
-        let takes = |value: &str| accepts_brotli(&headers(&[("accept-encoding", value)]));
+        let takes = |value: &str| accepts_brotli(&map(&[("accept-encoding", value)]));
         assert!(takes("gzip, deflate, br") && takes("br;q=0.5") && takes("br"));
         assert!(!takes("gzip") && !takes("br;q=0") && !takes("br; q=0.0") && !takes("brotli"));
     }

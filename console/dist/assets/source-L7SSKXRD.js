@@ -1,1 +1,0 @@
-import{a as t}from"./chunk-FSH5RVXL.js";import"./chunk-ESAJ3SYJ.js";import"./chunk-U4R4VPHU.js";import"./chunk-DOTLUGAM.js";import"./chunk-HUWDWLW6.js";import"./chunk-KWESUNCI.js";import{Ma as r,Ra as m,j as o}from"./chunk-IQYUKVZ3.js";import"./chunk-GUEUWRPJ.js";function a({params:e}){return o(t,{system:r,namespace:m(e.namespace),name:e.name??""})}export{a as default};

@@ -76,7 +76,8 @@ impl Assets {
                 let (bytes, form) = read.await.map_err(|_| missing())?.map_err(|_| missing())?;
                 let policy = policy_of(form, &bytes);
                 let mut response =
-                    ([(header::CONTENT_TYPE, form), (header::CACHE_CONTROL, "no-store")], bytes).into_response();
+                    ([(header::CONTENT_TYPE, form), (header::CACHE_CONTROL, "no-store")], bytes)
+                        .into_response();
                 response.headers_mut().extend(policy);
                 Ok(response)
             }

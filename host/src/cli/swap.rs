@@ -99,7 +99,7 @@ impl Swap {
         let client = live::client(&self.connect).await?;
         let module = self.found_module(&client).await?;
         match self.what {
-            Named::Reconciler(_) => self.of_reconciler(Api::all(client), &module).await,
+            Named::Reconciler(_) => self.of_reconciler(&client, &module).await,
             Named::View(_) => self.of_view(Api::all(client), &module).await,
         }
     }
@@ -119,14 +119,20 @@ impl Swap {
         Ok(found)
     }
 
-    async fn of_reconciler(
-        &self,
-        reconcilers: Api<Reconciler>,
-        module: &Module,
-    ) -> Result<CommandStatus, Problem> {
-        let before = self.read(&reconcilers).await?;
+    async fn of_reconciler(&self, client: &Client, module: &Module) -> Result<CommandStatus, Problem> {
+        let reconcilers = Api::all(client.clone());
+        let before: Reconciler = self.read(&reconcilers).await?;
         fits(module, &before)?;
         let generation = self.want(&reconcilers).await?;
+        // Who may not read Views has none to swap.
+        let views = live::views(client).await.unwrap_or_default();
+        for view in view::left_behind(&views, &before.spec.module, module) {
+            let (name, before) = (view.name_any(), &before.spec.module);
+            eprintln!(
+                "hint: View {name} stays on {before}; to swap it too: pintle swap view/{name} {}",
+                self.module
+            );
+        }
         let Some(until) = self.wait else { return Ok(CommandStatus::Fine) };
         live::wait(self.timeout, || self.look(&reconcilers, generation)).await?;
         self.say::<Reconciler>(&format!("module {} is in force", self.module))?;

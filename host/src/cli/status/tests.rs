@@ -108,7 +108,8 @@ What to do:
 #[tokio::test]
 async fn what_a_guest_says_is_not_answered_with_wait() {
     let roots = condition("RootsReady", "False", "Progressing", "0 of 2 roots are ready, and none fails");
-    let taken = |name| root("shop", name, &[condition("Ready", "False", "DomainTaken", "a.example is taken")]);
+    let taken =
+        |name| root("shop", name, &[condition("Ready", "False", "DomainTaken", "a.example is taken")]);
     let seen = seen(&[
         module("web-0.1.0", Some("web")),
         reconciler("web-0.1.0", Some("web-0.1.0"), &[ready(), roots]),

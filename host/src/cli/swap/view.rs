@@ -38,6 +38,15 @@ impl Swap {
     }
 }
 
+/// The Views that show what the module before shows, and could show it with the new one. A swap of the Reconciler leaves them as they are:
+/// who writes what roots mean, and who shows it, are swapped one at a time.
+pub(super) fn left_behind<'a>(views: &'a [View], before: &str, module: &Module) -> Vec<&'a View> {
+    let is_left = |view: &&View| {
+        view.spec.module == before && before != module.name_any() && shows(module, view).is_ok()
+    };
+    views.iter().filter(is_left).collect()
+}
+
 /// How far a View has come on the way to a module.
 fn progress(view: &View, module: &str, generation: Option<i64>) -> Progress {
     if view.spec.module != module {

@@ -42,6 +42,22 @@ fn said(progress: Progress) -> String {
 }
 
 #[test]
+fn a_view_that_the_new_module_could_show_is_left_behind_by_the_swap_of_a_reconciler() {
+    let with_views = |name: &str, views: Value| -> Module {
+        let mut module = module(name, Some("farm"));
+        module["status"]["manifest"]["views"] = views;
+        read::<Module>(&[module]).remove(0)
+    };
+    let views = [view_of(&view_of_llamas(OLD, None, &[])), view_of(&view_of_llamas("other-1", None, &[]))];
+    let names = |module: &Module| -> Vec<String> {
+        left_behind(&views, OLD, module).iter().map(|view| view.spec.module.clone()).collect()
+    };
+    assert_eq!(names(&with_views(NEW, json!([{"name": "llamas"}]))), [OLD]);
+    assert_eq!(names(&with_views(NEW, json!([{"name": "alpacas"}]))), [""; 0], "it does not show llamas");
+    assert_eq!(names(&with_views(OLD, json!([{"name": "llamas"}]))), [""; 0], "it is the same module");
+}
+
+#[test]
 fn a_swap_waits_for_the_module_in_the_status_of_this_generation_and_ends_when_it_is_refused() {
     let of = |value: &Value, generation| said(progress(&view_of(value), NEW, Some(generation)));
     assert_eq!(of(&seen(NEW, &[ready()]), 2), "done");

@@ -2,13 +2,13 @@
 
 mod generated;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::LazyLock};
 
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use crate::{headers, problem::Problem};
 
@@ -55,8 +55,7 @@ impl Assets {
         let wants_page = path.is_empty() || (accept.contains("text/html") && !path.starts_with("assets/"));
         match self {
             Self::Embedded => {
-                let find = |path: &str| generated::ASSETS.iter().find(|asset| asset.path == path);
-                let found = find(path).or_else(|| find(INDEX).filter(|_| wants_page));
+                let found = embedded(path).or_else(|| embedded(INDEX).filter(|_| wants_page));
                 Ok(found.ok_or_else(missing)?.respond(headers))
             }
             Self::Folder(folder) => {
@@ -74,21 +73,24 @@ impl Assets {
                     bytes.map(|bytes| (bytes, content_type(&file.to_string_lossy())))
                 });
                 let (bytes, form) = read.await.map_err(|_| missing())?.map_err(|_| missing())?;
-                let policy = policy_of(form, &bytes);
+                let policy = form.starts_with("text/html").then(|| headers::policy_for(&bytes));
                 let mut response =
                     ([(header::CONTENT_TYPE, form), (header::CACHE_CONTROL, "no-store")], bytes)
                         .into_response();
-                response.headers_mut().extend(policy);
+                response.headers_mut().extend(policy.map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
                 Ok(response)
             }
         }
     }
 }
 
-/// The header with the policy of a page; other files have none of their own.
-fn policy_of(content_type: &str, bytes: &[u8]) -> Option<(HeaderName, HeaderValue)> {
-    let is_page = content_type.starts_with("text/html");
-    is_page.then(|| (header::CONTENT_SECURITY_POLICY, headers::policy_for(bytes)))
+/// The policy of the page in the program: its hash is computed once.
+static INDEX_POLICY: LazyLock<HeaderValue> =
+    LazyLock::new(|| headers::policy_for(embedded(INDEX).map_or(&[][..], |index| index.plain)));
+
+/// A file in the program.
+fn embedded(path: &str) -> Option<&'static Asset> {
+    generated::ASSETS.iter().find(|asset| asset.path == path)
 }
 
 impl Asset {
@@ -105,7 +107,9 @@ impl Asset {
         fields.insert(header::ETAG, HeaderValue::from_static(self.etag));
         fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
         // An answer that says that nothing has changed changes the headers all the same.
-        fields.extend(policy_of(self.content_type, self.plain));
+        if self.path == INDEX {
+            fields.insert(header::CONTENT_SECURITY_POLICY, INDEX_POLICY.clone());
+        }
         fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         if !is_known {
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));

@@ -35,7 +35,7 @@ pub mod uid;
 pub mod version;
 pub mod write;
 
-pub use cut::{BackingObject, Cut};
+pub use cut::{BackingObject, Cut, Source};
 pub use served::{Access, Backing, Lens, Served, Verb};
 pub use status::Status;
 pub use version::Epoch;

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use kube::{Client, ResourceExt};
 use pintle_api::{View, ViewStatus};
 use pintle_core::{conditions::READY, view::Backing};
-use pintle_kubernetes::{Cluster, Resource, builtin};
+use pintle_kubernetes::{Cluster, REQUEST_TIMEOUT, Resource, builtin};
 use pintle_modules::Loader;
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
@@ -274,8 +274,11 @@ impl Control {
         };
         let event =
             Event { type_: r#type, reason, note: Some(note), action: "Serve".into(), secondary: None };
-        if let Err(error) = self.recorder.publish(&event, &view.object_ref(&())).await {
-            debug!(%error, "An Event was not published");
+        let about = view.object_ref(&());
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.recorder.publish(&event, &about)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => debug!(%error, "An Event was not published"),
+            Err(_) => debug!("An Event was not published in time"),
         }
     }
 }

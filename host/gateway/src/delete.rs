@@ -3,18 +3,19 @@
 
 use http::{Method, StatusCode};
 use pintle_core::view::{
-    Status,
+    BackingObject, Status,
     accept::JSON,
     query::{DeleteOptions, ListOptions},
     target::Objects,
 };
+use pintle_runtime::clock;
 use serde_json::Value;
 
 use crate::{
     answer::{Call, Parts},
     read::{METADATA, METADATA_OF_ALL},
     reply::{self, Reply},
-    upstream::{self, Sent},
+    upstream::{self, REQUEST_TIMEOUT, Sent},
 };
 
 impl Parts {
@@ -29,30 +30,30 @@ impl Parts {
         let body = call.json_body()?;
         let options = DeleteOptions::read(&call.query, body.as_ref(), &lens.served)?;
         let backing = lens.names.backing(name).ok_or_else(|| Status::not_found(&lens.served, name))?;
-        let mut options = options.backing(lens, name)?;
-        // An object without the labels of the selector is none of this view: the API server must not delete it either.
-        if !lens.served.selector.is_empty() {
-            let object = self.current(call, target, name, METADATA, Vec::new()).await?;
-            let preconditions =
-                options.as_object_mut().map(|options| options.entry("preconditions").or_insert(Value::Null));
-            if let Some(preconditions) = preconditions {
-                if !preconditions.is_object() {
-                    *preconditions = serde_json::json!({});
-                }
-                if preconditions.get("uid").is_none() {
-                    preconditions["uid"] = object.uid().into();
+        let options = options.backing(lens, name)?;
+        let path = lens.served.backing.path(target.namespace.as_deref(), Some(backing));
+        let until = clock::monotonic() + REQUEST_TIMEOUT;
+        loop {
+            // An object without the labels of the selector is none of this view: the API server must not delete it either.
+            let (options, is_pinned_here) = match lens.served.selector.is_empty() {
+                true => (options.clone(), false),
+                false => pinned(&options, &self.current(call, target, name, METADATA, Vec::new()).await?),
+            };
+            let sent = Sent {
+                method: Method::DELETE,
+                body: Some((JSON, options.to_string().into_bytes())),
+                audit_id: call.audit_id(),
+                ..Sent::get(upstream::whom(lens, call.user), path.clone(), METADATA)
+            };
+            match self.upstream.done(sent, lens).await {
+                // It has changed since it was looked at. Whoever deletes it did not ask for a version.
+                Err(changed) if changed.code == 409 && is_pinned_here && clock::monotonic() < until => {}
+                done => {
+                    let answer = done?;
+                    return Ok(success(call, name, &answer.body, answer.warnings));
                 }
             }
         }
-        let path = lens.served.backing.path(target.namespace.as_deref(), Some(backing));
-        let sent = Sent {
-            method: Method::DELETE,
-            body: Some((JSON, options.to_string().into_bytes())),
-            audit_id: call.audit_id(),
-            ..Sent::get(upstream::whom(lens, call.user), path, METADATA)
-        };
-        let answer = self.upstream.done(sent, lens).await?;
-        Ok(success(call, name, &answer.body, answer.warnings))
     }
 
     /// Deletes all objects that selectors choose.
@@ -76,9 +77,24 @@ impl Parts {
                 METADATA_OF_ALL,
             )
         };
-        let answer = self.upstream.done(sent, lens).await?;
-        Ok(success(call, "", &[], answer.warnings))
+        let warnings = self.upstream.done_unread(sent, lens).await?;
+        Ok(success(call, "", &[], warnings))
     }
+}
+
+/// The options of a deletion of the object as it was looked at, and no other. Beside them, whether a conflict may be due to that: not if
+/// whoever deletes it named another uid, or a version.
+fn pinned(options: &Value, object: &BackingObject) -> (Value, bool) {
+    let mut options = options.clone();
+    let mut preconditions =
+        options.get("preconditions").and_then(Value::as_object).cloned().unwrap_or_default();
+    let is_other = |uid: &Value| uid.as_str() != Some(object.uid());
+    let is_ours =
+        !preconditions.contains_key("resourceVersion") && !preconditions.get("uid").is_some_and(is_other);
+    preconditions.entry("uid").or_insert_with(|| object.uid().into());
+    preconditions.entry("resourceVersion").or_insert_with(|| object.version().into());
+    options["preconditions"] = preconditions.into();
+    (options, is_ours)
 }
 
 /// It is done. What was deleted is not shown, since that would take a guest.
@@ -93,4 +109,29 @@ fn success(call: &Call<'_>, name: &str, body: &[u8], warnings: Vec<http::HeaderV
     let mut reply = reply::json(StatusCode::OK, status);
     reply::warn(&mut reply, warnings, &[]);
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_deletion_is_of_the_object_as_it_was_looked_at_and_what_the_caller_named_stays() {
+        let mut object = BackingObject::default();
+        object.metadata.extend([("uid".into(), json!("u1")), ("resourceVersion".into(), json!("7"))]);
+        let preconditions = |given: Value| {
+            let (options, is_ours) = pinned(&json!({"preconditions": given, "dryRun": ["All"]}), &object);
+            assert_eq!(options["dryRun"], json!(["All"]));
+            (options["preconditions"].clone(), is_ours)
+        };
+        let both = json!({"uid": "u1", "resourceVersion": "7"});
+        assert_eq!(preconditions(Value::Null), (both.clone(), true));
+        assert_eq!(preconditions(json!({"uid": "u1"})), (both, true));
+        let of_another = json!({"uid": "u2", "resourceVersion": "7"});
+        assert_eq!(preconditions(json!({"uid": "u2"})), (of_another, false));
+        let of_before = json!({"uid": "u1", "resourceVersion": "6"});
+        assert_eq!(preconditions(json!({"resourceVersion": "6"})), (of_before, false));
+    }
 }

@@ -7,7 +7,7 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use pintle_core::view::{
-    BackingObject, Lens, Status,
+    BackingObject, Lens, Source, Status,
     accept::{Asked, Form},
     item::list_json,
     query::{GetOptions, ListOptions, shown_continue},
@@ -71,7 +71,9 @@ impl Parts {
             ..Sent::get(upstream::whom(lens, call.user), path, accept)
         };
         let answer = self.upstream.done(sent, lens).await?;
-        let object = read_object(call.resource, &answer.body)?;
+        // Of the metadata alone nothing is shown.
+        let source = if accept == OBJECT { Source::Stored } else { Source::Elsewhere };
+        let object = read_object(call.resource, &answer.body, source)?;
         match lens.selects(&object) {
             true => Ok(object),
             // The API server showed the object, and it is not one of this view.
@@ -80,6 +82,9 @@ impl Parts {
     }
 
     /// Shows one object in the form that the client wants.
+    ///
+    /// # Errors
+    /// 500 when it cannot be shown; in a table, its row says so.
     pub(crate) async fn show_in(
         &self,
         resource: &Resource,
@@ -87,19 +92,22 @@ impl Parts {
         object: &BackingObject,
         code: StatusCode,
     ) -> Result<Reply, Status> {
-        let lens = &resource.lens;
-        if let Form::Metadata(version) = form {
-            return Ok(reply::json(code, lens.metadata_json(object, version)));
+        match (form, self.shown_for(resource, form, object).await?) {
+            (Form::Object, Shown::Failed(failure)) => Err(cannot_be_shown(&resource.lens, object, &failure)),
+            (_, shown) => Ok(in_form(resource, form, object, &shown, code)),
         }
-        let shown = self.guests.show_one(lens, resource.in_force()?, object).await?;
-        match (form, &shown) {
-            (Form::Table(version, include), shown) => {
-                let row = TableRow::of(lens, object, shown);
-                let table = resource.columns.one(version, include, true, row.as_row(), clock::now());
-                Ok(reply::json(code, table.to_string()))
-            }
-            (_, Shown::Fields(fields)) => Ok(reply::json(code, lens.object_json(object, fields))),
-            (_, Shown::Failed(failure)) => Err(cannot_be_shown(lens, object, failure)),
+    }
+
+    /// What is shown of an object to a client that wants this form. Metadata take no guest.
+    pub(crate) async fn shown_for(
+        &self,
+        resource: &Resource,
+        form: Form,
+        object: &BackingObject,
+    ) -> Result<Shown, Status> {
+        match form {
+            Form::Metadata(_) => Ok(Shown::Fields("{}".into())),
+            _ => self.guests.show_one(&resource.lens, resource.in_force()?, object).await,
         }
     }
 
@@ -170,7 +178,7 @@ impl<'a> Page<'a> {
             let Ok(chunk) = frame.into_data() else { continue };
             items.push(&chunk, &mut arrived).map_err(not_complete)?;
             for item in arrived.drain(..) {
-                waiting.push(read_object(self.resource, &item)?);
+                waiting.push(read_object(self.resource, &item, Source::Stored)?);
                 if waiting.len() == SHOW_OBJECTS_MAX {
                     self.show(&std::mem::take(&mut waiting)).await?;
                 }
@@ -258,9 +266,34 @@ impl TableRow {
     }
 }
 
+/// An object in the form that the client wants. Of one that cannot be shown these are the metadata, or a row that says so.
+pub(crate) fn in_form(
+    resource: &Resource,
+    form: Form,
+    object: &BackingObject,
+    shown: &Shown,
+    code: StatusCode,
+) -> Reply {
+    let lens = &resource.lens;
+    match (form, shown) {
+        (Form::Metadata(version), _) => reply::json(code, lens.metadata_json(object, version)),
+        (Form::Table(version, include), shown) => {
+            let row = TableRow::of(lens, object, shown);
+            let table = resource.columns.one(version, include, true, row.as_row(), clock::now());
+            reply::json(code, table.to_string())
+        }
+        (Form::Object, Shown::Fields(fields)) => reply::json(code, lens.object_json(object, fields)),
+        (Form::Object, Shown::Failed(_)) => reply::json(code, lens.head(object).to_string()),
+    }
+}
+
 /// Reads an object that the API server sent.
-pub(crate) fn read_object(resource: &Resource, json: &Bytes) -> Result<BackingObject, Status> {
-    resource.cut.read(json).map_err(|error| {
+pub(crate) fn read_object(
+    resource: &Resource,
+    json: &Bytes,
+    source: Source,
+) -> Result<BackingObject, Status> {
+    resource.cut.read(json, source).map_err(|error| {
         warn!(%error, "An object of the API server cannot be read");
         Status::unavailable("an object of the API server cannot be read", 1)
     })

@@ -1,23 +1,25 @@
-//! [`Guests`]: asks guests what they show and store. What was shown of an object is remembered, so that many watches of one resource cost one
-//! call an event.
+//! [`Guests`]: asks guests what they show and store.
+//!
+//! What was shown of an object is remembered under its version, if that is what is stored ([`Source`]). So is that it cannot be shown, unless
+//! the failure may pass: then the guest is asked again, after a pause.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pintle_core::{
     budget::Need,
-    view::{BackingObject, Epoch, Lens, Status},
+    view::{BackingObject, Epoch, Lens, Source, Status},
 };
 use pintle_engine::{Answer, CallError, CallLimits, Origin, ShowAnswer, StoreAnswer, Views};
 use pintle_modules::{Budget, TooLarge, grants};
-use pintle_runtime::Spawner;
+use pintle_runtime::{Spawner, clock};
 use pintle_wit::{
-    ApiVersion, Failure,
+    ApiVersion, Failure, reasons,
     views::{SHOW_BYTES, SHOW_OBJECTS_MAX, ShowItem, ShowRequest, StoreRequest},
 };
 use quick_cache::{Weighter, sync::Cache};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::{metrics::Metrics, reply::RETRY_SECONDS};
 
@@ -26,6 +28,13 @@ const REMEMBERED_BYTES: u64 = 16 << 20;
 
 /// What one remembered object takes beside its text, in bytes.
 const ENTRY_BYTES: u64 = 200;
+
+/// How long a guest is not asked again about an object, after a failure that may pass: clients ask again at once, and each time would cost
+/// a whole deadline.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Of how many objects it is known that their guests pause. Beyond, the one that was asked for the least is forgotten.
+const PAUSES_MAX: usize = 4_096;
 
 /// Calls guests. A simulator has its own way, which may change what they answer.
 pub trait CallViews: Send + Sync {
@@ -79,7 +88,7 @@ pub struct InForce {
 pub enum Shown {
     /// Its fields besides `apiVersion`, `kind` and `metadata`: the JSON of an object.
     Fields(Arc<str>),
-    /// The object cannot be shown.
+    /// The object cannot be shown, whoever asks and when: its guest says so, traps, or takes more than its limits.
     Failed(Arc<Failure>),
 }
 
@@ -93,13 +102,14 @@ struct Key {
 }
 
 impl Key {
-    fn of(lens: &Lens, object: &BackingObject) -> Self {
-        Self {
+    /// None for an object whose version does not tell its content.
+    fn of(lens: &Lens, object: &BackingObject) -> Option<Self> {
+        (object.source == Source::Stored).then(|| Self {
             view: lens.view.as_str().into(),
             epoch: lens.epoch,
             uid: object.uid().into(),
             version: object.version().into(),
-        }
+        })
     }
 }
 
@@ -125,6 +135,8 @@ pub struct Guests {
     budget: Budget,
     metrics: Arc<Metrics>,
     remembered: Cache<Key, Shown, Weight>,
+    /// Until when a guest is not asked again about an object.
+    pauses: Cache<Key, Duration>,
 }
 
 impl Guests {
@@ -141,45 +153,58 @@ impl Guests {
             budget,
             metrics,
             remembered: Cache::with_weighter(objects, REMEMBERED_BYTES, Weight),
+            pauses: Cache::new(PAUSES_MAX),
         }
     }
 
-    /// What is shown of one object. Whoever asks for the same at the same time waits for the same call.
+    /// What is shown of one object. Whoever asks for the same stored object at the same time waits for the same call.
     ///
     /// # Errors
-    /// When the guest cannot be called.
+    /// 503 when the guest cannot be called, or failed in a way that may pass.
     pub async fn show_one(
         &self,
         lens: &Lens,
         in_force: &InForce,
         object: &BackingObject,
     ) -> Result<Shown, Status> {
-        let ask = async {
-            let mut shown = self.call(lens, in_force, vec![text(lens, object)]).await?;
-            shown.pop().ok_or_else(|| Status::internal_error("a guest showed nothing"))
-        };
-        self.remembered.get_or_insert_async(&Key::of(lens, object), ask).await
+        match Key::of(lens, object) {
+            None => self.alone(lens, in_force, &text(lens, object), None).await,
+            Some(key) => {
+                let ask = async {
+                    self.pauses_about(&key)?;
+                    self.alone(lens, in_force, &text(lens, object), Some(&key)).await
+                };
+                self.remembered.get_or_insert_async(&key, ask).await
+            }
+        }
     }
 
     /// What is shown of objects, in order.
     ///
     /// # Errors
-    /// When the guest cannot be called.
+    /// As [`Self::show_one`], for any of them.
     pub async fn show(
         &self,
         lens: &Lens,
         in_force: &InForce,
         objects: &[BackingObject],
     ) -> Result<Vec<Shown>, Status> {
-        let keys: Vec<Key> = objects.iter().map(|object| Key::of(lens, object)).collect();
-        let mut shown: Vec<Option<Shown>> = keys.iter().map(|key| self.remembered.get(key)).collect();
-        let missing: Vec<usize> =
-            (0..objects.len()).filter(|at| shown.get(*at).is_some_and(Option::is_none)).collect();
-        let asked =
-            missing.iter().filter_map(|at| objects.get(*at)).map(|object| text(lens, object)).collect();
-        for (at, answer) in missing.into_iter().zip(self.call(lens, in_force, asked).await?) {
-            if let (Some(key), Some(place)) = (keys.get(at), shown.get_mut(at)) {
+        let keys: Vec<Option<Key>> = objects.iter().map(|object| Key::of(lens, object)).collect();
+        let found = |key: &Option<Key>| self.remembered.get(key.as_ref()?);
+        let mut shown: Vec<Option<Shown>> = keys.iter().map(found).collect();
+        let mut missing = Vec::new();
+        for (at, (key, object)) in keys.iter().zip(objects).enumerate() {
+            if shown.get(at).is_some_and(Option::is_none) {
+                key.as_ref().map_or(Ok(()), |key| self.pauses_about(key))?;
+                missing.push((at, Asked { key: key.as_ref(), text: text(lens, object) }));
+            }
+        }
+        let (places, asked): (Vec<usize>, Vec<Asked<'_>>) = missing.into_iter().unzip();
+        for (at, answer) in places.into_iter().zip(self.call(lens, in_force, &asked).await?) {
+            if let Some(Some(key)) = keys.get(at) {
                 self.remembered.insert(key.clone(), answer.clone());
+            }
+            if let Some(place) = shown.get_mut(at) {
                 *place = Some(answer);
             }
         }
@@ -187,21 +212,21 @@ impl Guests {
     }
 
     /// Asks the guest about objects as it sees them, a batch at a time.
-    async fn call(&self, lens: &Lens, in_force: &InForce, texts: Vec<String>) -> Result<Vec<Shown>, Status> {
-        let mut shown = Vec::with_capacity(texts.len());
-        for batch in batches(&texts) {
-            match self.show_batch(lens, in_force, batch).await? {
+    async fn call(&self, lens: &Lens, in_force: &InForce, asked: &[Asked<'_>]) -> Result<Vec<Shown>, Status> {
+        let mut shown = Vec::with_capacity(asked.len());
+        for batch in batches(asked) {
+            if let [one] = batch {
+                shown.push(self.alone(lens, in_force, &one.text, one.key).await?);
+                continue;
+            }
+            let texts = batch.iter().map(|one| one.text.as_str());
+            match self.show_batch(lens, in_force, texts).await? {
                 Ok(items) => shown.extend(items),
-                Err(error) if batch.len() == 1 => shown.push(Shown::Failed(Arc::new(error.into()))),
                 // One object can end the call of a whole batch. The others are shown all the same.
                 Err(error) => {
                     warn!(view = lens.view, %error, "A guest failed over a batch; its objects are shown one by one");
-                    for object in batch {
-                        let alone = self.show_batch(lens, in_force, std::slice::from_ref(object)).await?;
-                        shown.push(match alone {
-                            Ok(mut items) => items.pop().ok_or_else(nothing)?,
-                            Err(error) => Shown::Failed(Arc::new(error.into())),
-                        });
+                    for one in batch {
+                        shown.push(self.alone(lens, in_force, &one.text, one.key).await?);
                     }
                 }
             }
@@ -209,11 +234,41 @@ impl Guests {
         Ok(shown)
     }
 
+    /// Asks the guest about one object. It is not asked again about the object of this key for a while, if it fails in a way that may pass.
+    async fn alone(
+        &self,
+        lens: &Lens,
+        in_force: &InForce,
+        text: &str,
+        key: Option<&Key>,
+    ) -> Result<Shown, Status> {
+        match self.show_batch(lens, in_force, std::iter::once(text)).await? {
+            Ok(mut items) => items.pop().ok_or_else(nothing),
+            Err(error) if may_pass(&error) => {
+                debug!(view = lens.view, %error, "A guest failed in a way that may pass");
+                if let Some(key) = key {
+                    self.pauses.insert(key.clone(), clock::monotonic() + PAUSE);
+                }
+                Err(failed_for_now())
+            }
+            Err(error) => Ok(Shown::Failed(Arc::new(error.into()))),
+        }
+    }
+
+    /// # Errors
+    /// 503 while the guest is not asked about an object.
+    fn pauses_about(&self, key: &Key) -> Result<(), Status> {
+        match self.pauses.get(key).is_some_and(|until| clock::monotonic() < until) {
+            true => Err(failed_for_now()),
+            false => Ok(()),
+        }
+    }
+
     async fn show_batch(
         &self,
         lens: &Lens,
         in_force: &InForce,
-        batch: &[String],
+        batch: impl ExactSizeIterator<Item = &str>,
     ) -> Result<Result<Vec<Shown>, CallError>, Status> {
         let (caller, views, count) = (Arc::clone(&self.caller), in_force.views.clone(), batch.len());
         let show = move |request: &str, limits: &CallLimits| caller.show(&views, request, count, limits);
@@ -224,7 +279,7 @@ impl Guests {
     /// What becomes of a backing object when somebody writes this.
     ///
     /// # Errors
-    /// In the inner result, why the guest refuses it, or fails; in the outer, why it cannot be called.
+    /// In the inner result, why the guest refuses it, or fails; in the outer, why it cannot be called, or failed in a way that may pass.
     pub async fn store(
         &self,
         lens: &Lens,
@@ -244,9 +299,11 @@ impl Guests {
         let (caller, views) = (Arc::clone(&self.caller), in_force.views.clone());
         let store = move |request: &str, limits: &CallLimits| caller.store(&views, request, limits);
         let stored = self.granted(&lens.view, request, store).await?;
-        Ok(stored
-            .map(|answer| answer.response.object)
-            .map_err(|CallError { failure, origin, .. }| (*failure, origin)))
+        match stored {
+            Ok(answer) => Ok(Ok(answer.response.object)),
+            Err(error) if may_pass(&error) => Err(failed_for_now()),
+            Err(CallError { failure, origin, .. }) => Ok(Err((*failure, origin))),
+        }
     }
 
     /// Calls a guest on a thread of its own, when it is its turn, with as much memory as earlier calls for this view needed; and again with
@@ -299,6 +356,25 @@ fn beyond_the_budget(view: &str, TooLarge { bytes, bytes_max }: TooLarge) -> Sta
     Status::unavailable("the gateway has too little memory for a call of the guest", RETRY_SECONDS)
 }
 
+/// An object that a guest is asked about.
+struct Asked<'a> {
+    /// Under what it is remembered, if at all.
+    key: Option<&'a Key>,
+    /// The object as the guest sees it.
+    text: String,
+}
+
+/// Whether a failure may be another one, or none, when the same is asked again: a busy machine can make a call late. Equal requests always
+/// take the same memory.
+fn may_pass(error: &CallError) -> bool {
+    error.origin == Origin::Engine && error.failure.retry && error.failure.reason != reasons::MEMORY
+}
+
+fn failed_for_now() -> Status {
+    let message = "the guest of the view did not answer in time: it is asked again in a moment";
+    Status::unavailable(message, 1)
+}
+
 /// An object as its guest sees it.
 fn text(lens: &Lens, object: &BackingObject) -> String {
     object.for_guest(lens).to_string()
@@ -317,13 +393,13 @@ impl Shown {
     }
 }
 
-/// The texts of objects in batches that a guest takes. An object that is larger than a batch is one alone.
-fn batches(texts: &[String]) -> impl Iterator<Item = &[String]> {
-    let mut rest = texts;
+/// Objects in batches that a guest takes. An object that is larger than a batch is one alone.
+fn batches<'a, 'b>(asked: &'a [Asked<'b>]) -> impl Iterator<Item = &'a [Asked<'b>]> {
+    let mut rest = asked;
     std::iter::from_fn(move || {
         let mut bytes = 0usize;
-        let fits = rest.iter().take(SHOW_OBJECTS_MAX).take_while(|text| {
-            bytes = bytes.saturating_add(text.len());
+        let fits = rest.iter().take(SHOW_OBJECTS_MAX).take_while(|one| {
+            bytes = bytes.saturating_add(one.text.len());
             bytes <= SHOW_BYTES
         });
         let count = fits.count().max(1);
@@ -334,7 +410,7 @@ fn batches(texts: &[String]) -> impl Iterator<Item = &[String]> {
 }
 
 /// The request about objects that are JSON already.
-fn show_request(in_force: &InForce, objects: &[String]) -> String {
+fn show_request<'a>(in_force: &InForce, objects: impl Iterator<Item = &'a str>) -> String {
     let head = ShowRequest::<Value> {
         api_version: ApiVersion,
         view: in_force.view.clone(),
@@ -344,7 +420,12 @@ fn show_request(in_force: &InForce, objects: &[String]) -> String {
     let mut request = serde_json::to_string(&head).unwrap_or_default();
     // The objects come last in the document: `..."objects":[]}`.
     request.truncate(request.len().saturating_sub("]}".len()));
-    request.push_str(&objects.join(","));
+    for (at, object) in objects.enumerate() {
+        if at > 0 {
+            request.push(',');
+        }
+        request.push_str(object);
+    }
     request.push_str("]}");
     request
 }
@@ -355,14 +436,36 @@ mod tests {
 
     #[test]
     fn batches_keep_the_order_and_the_limits_and_lose_nothing() {
-        let texts: Vec<String> =
-            (0..200).map(|at| "x".repeat(if at % 50 == 7 { 300 << 10 } else { at })).collect();
-        let batches: Vec<&[String]> = batches(&texts).collect();
-        assert_eq!(batches.concat(), texts);
+        let text = |at: usize| "x".repeat(if at % 50 == 7 { 300 << 10 } else { at });
+        let asked: Vec<Asked<'_>> = (0..200).map(|at| Asked { key: None, text: text(at) }).collect();
+        let lengths = |batch: &[Asked<'_>]| batch.iter().map(|one| one.text.len()).collect::<Vec<_>>();
+        let batches: Vec<Vec<usize>> = batches(&asked).map(lengths).collect();
+        assert_eq!(batches.concat(), lengths(&asked));
         for batch in &batches {
-            let bytes: usize = batch.iter().map(String::len).sum();
+            let bytes: usize = batch.iter().sum();
             assert!(batch.len() == 1 || batch.len() <= SHOW_OBJECTS_MAX && bytes <= SHOW_BYTES);
         }
         assert!(batches.len() < 20, "{}", batches.len());
+    }
+
+    fn error(reason: &str, retry: bool, origin: Origin) -> CallError {
+        let failure = Failure { retry, ..Failure::terminal(reason, "it failed") };
+        CallError { failure: Box::new(failure), origin, stats: pintle_engine::CallStats::default() }
+    }
+
+    #[test]
+    fn a_late_call_may_pass_and_what_the_guest_says_traps_and_the_limit_of_memory_do_not() {
+        assert!(may_pass(&error(reasons::DEADLINE, true, Origin::Engine)));
+        assert!(!may_pass(&error(reasons::MEMORY, true, Origin::Engine)));
+        assert!(!may_pass(&error(reasons::TRAP, false, Origin::Engine)));
+        assert!(!may_pass(&error("AnyReason", true, Origin::Guest)));
+    }
+
+    #[test]
+    fn only_what_is_stored_has_a_key() {
+        let lens = Lens::new("llamas", Default::default(), Default::default(), Vec::new(), Epoch::default());
+        let object = |source| BackingObject { source, ..BackingObject::default() };
+        assert!(Key::of(&lens, &object(Source::Stored)).is_some());
+        assert_eq!(Key::of(&lens, &object(Source::Elsewhere)), None);
     }
 }

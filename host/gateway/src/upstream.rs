@@ -160,11 +160,7 @@ impl Upstream {
                 warn!(%error, "The API server did not answer");
                 Err(match is_read {
                     true => Status::unavailable("the API server did not answer", 1),
-                    // It may have been carried out.
-                    false => Status::timeout(
-                        "the API server did not answer: the request may have been carried out",
-                        1,
-                    ),
+                    false => may_be_done(),
                 })
             }
             Err(_) => Err(Status::timeout("the API server took too long to answer", 1)),
@@ -174,9 +170,11 @@ impl Upstream {
     /// Sends a request, and reads the answer whole.
     ///
     /// # Errors
-    /// When there is no answer, or not all of it.
+    /// When there is no answer, or not all of it; 504 if it is not known whether something was written.
     pub async fn send(&self, sent: Sent<'_>) -> Result<Answer, Status> {
-        whole(self.begin(sent).await?).await
+        let is_read = sent.method == Method::GET;
+        let answer = whole(self.begin(sent).await?).await;
+        answer.map_err(|status| if is_read { status } else { may_be_done() })
     }
 
     /// The same, if the API server did what was asked.
@@ -190,6 +188,30 @@ impl Upstream {
             false => Err(refusal(lens, &answer)),
         }
     }
+
+    /// Asks for something whose answer is of no use, however long it is, and returns its warnings once it is done.
+    ///
+    /// # Errors
+    /// Why the API server did not do it, in the words of the view.
+    pub async fn done_unread(&self, sent: Sent<'_>, lens: &Lens) -> Result<Vec<HeaderValue>, Status> {
+        let response = self.begin(sent).await?;
+        if !response.status().is_success() {
+            return Err(refusal(lens, &whole(response).await.map_err(|_| may_be_done())?));
+        }
+        let (head, mut body) = response.into_parts();
+        // The API server answers when everything is done. What it says is read only so that the connection can be used again.
+        let read = async { while let Some(Ok(_)) = body.frame().await {} };
+        let _ = tokio::time::timeout(REQUEST_TIMEOUT, read).await;
+        Ok(warnings(&head.headers))
+    }
+}
+
+fn may_be_done() -> Status {
+    Status::timeout("the API server did not answer: the request may have been carried out", 1)
+}
+
+fn warnings(headers: &HeaderMap) -> Vec<HeaderValue> {
+    headers.get_all(header::WARNING).iter().cloned().collect()
 }
 
 /// Reads an answer whole.
@@ -206,8 +228,7 @@ pub async fn whole(response: Response<Body>) -> Result<Answer, Status> {
             Status::unavailable("the answer of the API server is not complete", 1)
         })?
         .to_bytes();
-    let warnings = head.headers.get_all(header::WARNING).iter().cloned().collect();
-    Ok(Answer { code: head.status, warnings, body })
+    Ok(Answer { code: head.status, warnings: warnings(&head.headers), body })
 }
 
 /// Why the API server refused a request, in the words of the view.

@@ -9,7 +9,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use pintle_core::view::{
-    BackingObject, Status,
+    BackingObject, Source, Status,
     accept::{Asked, Form, JSON},
     item::{INITIAL_EVENTS_END, event_json},
     query::ListOptions,
@@ -185,12 +185,16 @@ impl Watch {
         let json = line.slice_ref(event.object.get().as_bytes());
         match event.r#type {
             "ADDED" | "MODIFIED" | "DELETED" => {
-                let object = read_object(&self.resource, &json)?;
-                let shown = self.shown(&object, event.r#type == "DELETED").await?;
+                let is_deleted = event.r#type == "DELETED";
+                // What has left a selection is told as it was before, under the version at which it left.
+                let source = if is_deleted { Source::Elsewhere } else { Source::Stored };
+                let object = read_object(&self.resource, &json, source)?;
+                let shown = self.shown(&object, is_deleted).await?;
                 Ok(Some(event_json(event.r#type, &shown)))
             }
             "BOOKMARK" => {
-                Ok(Some(event_json("BOOKMARK", &self.bookmark(&read_object(&self.resource, &json)?))))
+                let object = read_object(&self.resource, &json, Source::Elsewhere)?;
+                Ok(Some(event_json("BOOKMARK", &self.bookmark(&object))))
             }
             "ERROR" => {
                 let status: Value = serde_json::from_slice(&json).unwrap_or_default();

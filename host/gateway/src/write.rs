@@ -1,9 +1,11 @@
 //! Creates, updates and patches. What was written is pruned, filled in and validated by the view's schema, before its guest and then the gate
 //! judge it; and only then the API server is asked.
 
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use pintle_core::view::{
-    BackingObject, Status,
+    BackingObject, Source, Status,
     accept::{Asked, Body, Form, JSON, PatchType},
     patch::Patch,
     query::{Write as Written, WriteOptions},
@@ -13,17 +15,18 @@ use pintle_core::view::{
     write::{Refusal, Write},
 };
 use pintle_engine::Origin;
-use pintle_wit::Cause;
+use pintle_wit::{Cause, Failure};
 use serde_json::{Map, Value};
+use tracing::warn;
 
 use crate::{
     answer::{Call, Parts},
     body,
     directory::Resource,
-    read::{METADATA, OBJECT, read_object},
+    read::{METADATA, OBJECT, in_form},
     reply::{self, Reply},
     show::Shown,
-    upstream::{self, Sent},
+    upstream::{self, Answer, Sent},
 };
 
 /// How often a patch that names no version is tried when somebody else writes at the same time: as often as the API server does.
@@ -55,10 +58,7 @@ impl Parts {
             ..self.sent(call, path, &options)
         };
         let answer = self.upstream.done(sent, lens).await?;
-        let object = read_object(resource, &answer.body)?;
-        let mut reply = self.show_in(resource, form, &object, StatusCode::CREATED).await?;
-        reply::warn(&mut reply, answer.warnings, &warnings);
-        Ok(reply)
+        self.written(resource, form, StatusCode::CREATED, answer, warnings).await
     }
 
     /// Replaces an object.
@@ -184,8 +184,33 @@ impl Parts {
             ..self.sent(call, path, options)
         };
         let answer = self.upstream.done(sent, lens).await?;
-        let object = read_object(resource, &answer.body)?;
-        let mut reply = self.show_in(resource, form, &object, StatusCode::OK).await?;
+        self.written(resource, form, StatusCode::OK, answer, warnings).await
+    }
+
+    /// The answer to a write that the API server has carried out. That it cannot be shown is no reason to say that it failed: the metadata
+    /// are shown then, with a warning.
+    async fn written(
+        &self,
+        resource: &Resource,
+        form: Form,
+        code: StatusCode,
+        answer: Answer,
+        mut warnings: Warnings,
+    ) -> Result<Reply, Status> {
+        let object = resource.cut.read(&answer.body, Source::Elsewhere).map_err(|error| {
+            warn!(%error, "What the API server stored cannot be read");
+            Status::timeout("it is written, and what was stored cannot be read", 1)
+        })?;
+        let shown = match self.shown_for(resource, form, &object).await {
+            Ok(Shown::Failed(failure)) => Err(failure.message.clone()),
+            Ok(shown) => Ok(shown),
+            Err(status) => Err(status.message),
+        };
+        let shown = shown.unwrap_or_else(|why| {
+            warnings.push(format!("it is written, and cannot be shown: {why}"));
+            Shown::Failed(Arc::new(Failure { message: why, ..Failure::default() }))
+        });
+        let mut reply = in_form(resource, form, &object, &shown, code);
         reply::warn(&mut reply, answer.warnings, &warnings);
         Ok(reply)
     }

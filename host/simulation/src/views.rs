@@ -40,6 +40,7 @@ use crate::{
     seam::Seams,
 };
 use gateways::{Request, Setup};
+use guests::Guests;
 use informer::{Begin, Informer};
 use ledger::Ledger;
 use world::{Made, World, view};
@@ -106,7 +107,7 @@ impl Setting {
             server: empty.clone(),
             engine: engine.clone(),
             seed: SETTING,
-            guests: Arc::new(guests::Guests { other }),
+            guests: Arc::new(Guests::new(other)),
             upstream: None,
             front: None,
         };
@@ -237,7 +238,7 @@ impl<'a> Simulation<'a> {
             server: base.clone(),
             engine: engine.clone(),
             seed: seed + 1,
-            guests: Arc::new(guests::Guests { other: *other }),
+            guests: Arc::new(Guests::new(*other)),
             upstream: self.upstream.clone(),
             front: self.front.clone(),
         };

@@ -122,6 +122,12 @@ const KUBECTL: &[(&str, &str)] = &[
     ("annotate llama dolly note=hello", "the View does not let the annotation note through"),
     ("edit llama dolly", "edited"),
     ("get llama dolly --output=jsonpath={.spec.weight}", "35"),
+    (
+        "patch llama dolly --type=merge --patch={\"spec\":{\"weight\":36}} --dry-run=server --output=jsonpath={.spec}",
+        "{\"height\":0.5,\"weight\":36}",
+    ),
+    ("!diff --filename=-", "- weight: 35 + weight: 31.4"),
+    ("get llama dolly --output=jsonpath={.spec.weight}", "35"),
     ("wait --for=jsonpath={.spec.weight}=35 llama/dolly --timeout=10s", "condition met"),
     ("describe llama dolly", "Kind:         Llama"),
     ("replace --filename=-", "llama.farm.example.com/dolly replaced"),
@@ -278,6 +284,7 @@ impl<'a> Farm<'a> {
             ensure!(succeeds != must_fail && is_said, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
         }
         self.kubectl_watches_and_waits()?;
+        self.what_leaves_a_selection_is_not_taken_for_what_it_was()?;
         self.the_audit_log_names_the_person()
     }
 
@@ -309,6 +316,38 @@ impl<'a> Farm<'a> {
             ensure!(said, "kubectl waited for something else");
             Ok(())
         })
+    }
+
+    /// The event about an object that leaves a selection has the content from before the change, and the version after it.
+    fn what_leaves_a_selection_is_not_taken_for_what_it_was(&self) -> anyhow::Result<()> {
+        let holly =
+            DOLLY.replace("{\"name\": \"dolly\"}", "{\"name\": \"holly\", \"labels\": {\"app\": \"web\"}}");
+        self.run(&format!("create --namespace={NAMESPACE} --filename=-"), Some(&holly))?;
+        let output = self.plane.directory().join("selected.txt");
+        let mut watch = self.plane.kubectl_command();
+        watch
+            .args(["get", "llamas", "--selector=app=web", "--watch", "--output-watch-events"])
+            .args(["--namespace", NAMESPACE])
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(&output)?);
+        let _watch = Running(watch.spawn()?);
+        let says = |what: &str| Ok(std::fs::read_to_string(&output)?.contains(what));
+        self.until("the watch shows her", || says("ADDED"))?;
+        let change = r#"--patch={"metadata":{"labels":{"app":null}},"spec":{"weight":99}}"#;
+        self.run(&format!("patch llamarecord holly --namespace={NAMESPACE} --type=merge {change}"), None)?;
+        self.until("the watch says that she is none of them", || says("DELETED"))?;
+        // Both gateways answer in turns.
+        for _ in 0..4 {
+            let weight = self.field(&format!("llama holly --namespace={NAMESPACE}"), ".spec.weight")?;
+            ensure!(weight == "99", "she weighs 99, and is shown with {weight}");
+        }
+        let height = r#"--patch={"spec":{"height":2}}"#;
+        for _ in 0..2 {
+            self.run(&format!("patch llama holly --namespace={NAMESPACE} --type=merge {height}"), None)?;
+        }
+        let stored = self.field(&format!("llamarecord holly --namespace={NAMESPACE}"), ".spec")?;
+        ensure!(stored == r#"{"height":2,"weight":99}"#, "a patch of the height stored {stored}");
+        self.run(&format!("delete llama holly --namespace={NAMESPACE}"), None).map(drop)
     }
 
     /// What kubectl says in the namespace of the farm, and whether it succeeds. Dolly is what it reads.

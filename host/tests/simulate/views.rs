@@ -15,15 +15,16 @@ use super::{AGAIN_EVERY, Arguments, STEPS_SHOWN, modules, on_all_cores, read, th
 /// Lines that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("views.txt");
 /// How many plans a broken gateway is given to show what is wrong with it.
-const PLANS_PER_ANIMAL: usize = 100;
+const PLANS_PER_ANIMAL: usize = 200;
 /// Of 500 plans, so many of each sort must come to pass, or the search has shrunk: about half of what there is.
-const FLOORS: [(&str, usize); 10] = [
+const FLOORS: [(&str, usize); 11] = [
     ("r=lost", 15),
     ("r=lost-reply", 15),
     ("r=crash", 15),
     ("r=crash-after", 15),
     ("r=restart", 10),
     ("r=swap", 15),
+    ("r=late-calls", 15),
     ("e=gone", 10),
     ("e=close", 10),
     ("two", 20),

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::{Method, StatusCode};
 use pintle_core::view::{
-    BackingObject,
+    BackingObject, Source,
     document::{
         problem::{Doing, Refusal},
         shape::list_json,
@@ -50,7 +50,7 @@ pub(super) async fn list(asked: &Asked<'_>) -> Result<Response, Problem> {
     let search = asked.query.first("search").unwrap_or_default().to_lowercase();
     let mut objects = Vec::new();
     for item in list.items.unwrap_or_default() {
-        let object = asked.object(Doing::List, item.get().as_bytes())?;
+        let object = asked.object(Doing::List, item.get().as_bytes(), Source::Stored)?;
         if is_found(&lens.names.shown(object.name()), &search) {
             objects.push(object);
         }

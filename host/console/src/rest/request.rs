@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_core::view::{
-    BackingObject, Verb,
+    BackingObject, Source, Verb,
     document::{
         problem::{Doing, Refusal},
         target::Target,
@@ -134,7 +134,7 @@ impl Asked<'_> {
     /// 404 if there is none that the view shows.
     pub(super) async fn current(&self, doing: Doing) -> Result<BackingObject, Problem> {
         let body = self.ask(doing, Ask::get(self.backing_path(doing)?)).await?;
-        let object = self.object(doing, &body)?;
+        let object = self.object(doing, &body, Source::Stored)?;
         match self.view.lens.selects(&object) {
             true => Ok(object),
             false => Err(self.not_found(doing).into()),
@@ -145,9 +145,9 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// 502 when it is none.
-    pub(super) fn object(&self, doing: Doing, body: &[u8]) -> Result<BackingObject, Refusal> {
+    pub(super) fn object(&self, doing: Doing, body: &[u8], source: Source) -> Result<BackingObject, Refusal> {
         let unreadable = |_| Refusal::bad_gateway(doing, "the answer of the API server cannot be read");
-        self.view.cut.read(body).map_err(unreadable)
+        self.view.cut.read(body, source).map_err(unreadable)
     }
 
     /// The document that is shown of an object, as JSON.

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use pintle_core::view::{
+    Source,
     document::problem::{Doing, Refusal},
     item::INITIAL_EVENTS_END,
     query::{ListOptions, Query},
@@ -204,26 +205,26 @@ impl Following {
                 });
             }
         };
-        let object = self.view.cut.read(object.get().as_bytes()).map_err(|_| unreadable())?;
+        // What has left a selection is told as it was before, under the version at which it left.
+        let source = if name == "deleted" { Source::Elsewhere } else { Source::Stored };
+        let object = self.view.cut.read(object.get().as_bytes(), source).map_err(|_| unreadable())?;
         let shown_name = lens.names.shown(object.name());
         if !is_found(&shown_name, &self.search) {
             return Ok(());
         }
-        let shown = self.view.guest.show(lens, std::slice::from_ref(&object)).await?;
+        let shown = self.view.guest.show(lens, std::slice::from_ref(&object)).await;
+        let fields = match shown.map(|shown| shown.into_iter().next()) {
+            Ok(Some(Shown::Fields(fields))) => fields,
+            // Of what is gone, its name is enough, whether or not a guest can still show the rest.
+            _ if name == "deleted" => "{}".into(),
+            Ok(Some(Shown::Failed(failure))) => {
+                return Err(cannot_be_shown(&[(shown_name, failure.message.clone())]).into());
+            }
+            Ok(None) => return Err(Refusal::guest_failed("it showed nothing").into()),
+            Err(refusal) => return Err(refusal.into()),
+        };
         let version = lens.epoch.shown(object.version());
-        match shown.into_iter().next() {
-            Some(Shown::Fields(fields)) => {
-                self.send(event(name, Some(&version), &lens.document_json(&object, &fields))).await
-            }
-            // Of what is gone, its name is enough.
-            Some(Shown::Failed(_)) if name == "deleted" => {
-                self.send(event(name, Some(&version), &lens.document_json(&object, "{}"))).await
-            }
-            Some(Shown::Failed(failure)) => {
-                Err(cannot_be_shown(&[(shown_name, failure.message.clone())]).into())
-            }
-            None => Err(Refusal::guest_failed("it showed nothing").into()),
-        }
+        self.send(event(name, Some(&version), &lens.document_json(&object, &fields))).await
     }
 
     async fn send(&self, event: Bytes) -> Result<(), End> {

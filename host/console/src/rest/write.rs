@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use pintle_core::{
     object,
     view::{
-        BackingObject,
+        BackingObject, Source,
         document::{
             problem::{Doing, Refusal},
             shape::{Secrets, Written},
@@ -50,8 +50,8 @@ pub(super) async fn create(asked: &Asked<'_>, body: Body) -> Result<Response, Pr
     let object = lens.create_document(&name, &namespace, &stored)?;
     let path = lens.served.backing.path(in_namespace(asked, &namespace), None);
     let answer = send(asked, Doing::Create, Method::POST, path, JSON, &object, &options, &secrets).await?;
-    let object = asked.object(Doing::Create, &answer)?;
-    let mut response = done(asked, &object, &warnings).await?;
+    let object = asked.object(Doing::Create, &answer, Source::Elsewhere)?;
+    let mut response = done(asked, StatusCode::OK, &object, warnings).await;
     let shown = lens.names.shown(object.name());
     let location = match lens.served.backing.namespaced {
         true => format!("/{}/{shown}?namespace={namespace}", lens.served.rest),
@@ -108,12 +108,8 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
     let options = options(asked, Options::Update, Doing::Delete)?;
     let of_query = asked.query.first("resourceVersion").unwrap_or_default().to_owned();
     let known = known_version(asked, &Written { version: of_query, ..Written::default() })?;
-    // A selector does not bound what is asked for by name.
-    if !lens.served.selector.is_empty() {
-        asked.current(Doing::Delete).await?;
-    }
     let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-    match known {
+    match &known {
         Some(Known::At(version)) => body["preconditions"] = json!({"resourceVersion": version}),
         Some(Known::Past) => return Err(Refusal::modified(Doing::Delete).into()),
         Some(Known::Any) | None => {}
@@ -130,7 +126,22 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         }
     }
     let path = asked.backing_path(Doing::Delete)?;
-    let answer = asked.ask(Doing::Delete, Ask::json(Method::DELETE, path, &body)).await?;
+    // The request as a whole has a deadline.
+    let answer = loop {
+        // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
+        let is_pinned_here = !lens.served.selector.is_empty() && !matches!(known, Some(Known::At(_)));
+        if !lens.served.selector.is_empty() {
+            let object = asked.current(Doing::Delete).await?;
+            body["preconditions"]["uid"] = object.uid().into();
+            if is_pinned_here {
+                body["preconditions"]["resourceVersion"] = object.version().into();
+            }
+        }
+        match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
+            Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => {}
+            answer => break answer?,
+        }
+    };
     let kind = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
     if kind.get("kind").and_then(Value::as_str) != Some(lens.served.backing.kind.as_str()) {
         let mut response = Response::new(Body::empty());
@@ -138,9 +149,8 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         return Ok(response);
     }
     // Somebody's finalizer holds it: it is being deleted, and still there.
-    let object = asked.object(Doing::Delete, &answer)?;
-    let text = asked.shown(&object).await?;
-    Ok(document(StatusCode::ACCEPTED, text, &lens.epoch.shown(object.version())))
+    let object = asked.object(Doing::Delete, &answer, Source::Elsewhere)?;
+    Ok(done(asked, StatusCode::ACCEPTED, &object, Vec::new()).await)
 }
 
 /// Writes what becomes of a document.
@@ -159,14 +169,24 @@ async fn update(
     let path = lens.served.backing.path(asked.namespace(), Some(current.name()));
     let answer =
         send(asked, Doing::Update, Method::PATCH, path, MERGE_PATCH, &change, options, &secrets).await?;
-    let object = asked.object(Doing::Update, &answer)?;
-    done(asked, &object, &warnings).await
+    let object = asked.object(Doing::Update, &answer, Source::Elsewhere)?;
+    Ok(done(asked, StatusCode::OK, &object, warnings).await)
 }
 
-/// The answer to a write.
-async fn done(asked: &Asked<'_>, object: &BackingObject, warnings: &[String]) -> Result<Response, Problem> {
-    let text = asked.shown(object).await?;
-    let mut response = document(StatusCode::OK, text, &asked.view.lens.epoch.shown(object.version()));
+/// The answer to a write that was carried out. That it cannot be shown is no reason to say that it failed: what the host knows of the document
+/// is shown then, with a warning.
+async fn done(
+    asked: &Asked<'_>,
+    code: StatusCode,
+    object: &BackingObject,
+    mut warnings: Vec<String>,
+) -> Response {
+    let lens = &asked.view.lens;
+    let text = asked.shown(object).await.unwrap_or_else(|refusal| {
+        warnings.push(format!("it is written, and cannot be shown: {}", refusal.details));
+        lens.document_json(object, "{}")
+    });
+    let mut response = document(code, text, &lens.epoch.shown(object.version()));
     for warning in warnings {
         let text: String =
             warning.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').collect();
@@ -175,7 +195,7 @@ async fn done(asked: &Asked<'_>, object: &BackingObject, warnings: &[String]) ->
             response.headers_mut().append(header::WARNING, value);
         }
     }
-    Ok(response)
+    response
 }
 
 /// Prunes, fills in and validates what was written. Returns what the client is to be warned of.

@@ -27,9 +27,23 @@ enum Node {
     Fields(BTreeMap<String, Node>),
 }
 
+/// Where an object was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// In what says that it is stored so at its version: a get or a list of whole objects, or an event that it came or changed.
+    Stored,
+    /// Elsewhere, so that its version does not tell its content. A dry run answers other content at the version that there is, and so may the
+    /// update that takes away the last finalizer. An event that an object is gone from a selection has the content from before the change,
+    /// and the version after it.
+    #[default]
+    Elsewhere,
+}
+
 /// An object of a backing kind, as far as a view needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BackingObject {
+    /// Where it was read. What is shown of it may be remembered under its version, or be what is remembered, if it is stored so.
+    pub source: Source,
     /// Its metadata, without managed fields and kubectl's copy.
     pub metadata: Map<String, Value>,
     /// Its other fields that the view reads or writes.
@@ -51,18 +65,18 @@ impl Cut {
         Self(Node::Fields(BTreeMap::new()))
     }
 
-    /// Reads an object.
+    /// Reads an object of this source.
     ///
     /// # Errors
     /// When it is no JSON object, or its metadata are none.
-    pub fn read(&self, json: &[u8]) -> Result<BackingObject, serde_json::Error> {
+    pub fn read(&self, json: &[u8], source: Source) -> Result<BackingObject, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         let object = Object(&self.0).deserialize(&mut deserializer)?;
         deserializer.end()?;
-        Ok(object)
+        Ok(BackingObject { source, ..object })
     }
 
-    /// The same of an object that was read already.
+    /// The same of an object that was read already, wherever that was.
     pub fn of(&self, object: &Value) -> BackingObject {
         let mut cut = BackingObject::default();
         let Some(fields) = object.as_object() else { return cut };
@@ -349,9 +363,10 @@ mod tests {
             &["metadata.name"],
             &["spec.hostNetwork.x"],
         ] {
-            assert_eq!(cut(paths).read(text.as_bytes()).unwrap(), cut(paths).of(&pod()), "{paths:?}");
+            let read = cut(paths).read(text.as_bytes(), Source::Elsewhere);
+            assert_eq!(read.unwrap(), cut(paths).of(&pod()), "{paths:?}");
         }
-        assert!(cut(&[]).read(b"[]").is_err());
-        assert!(cut(&[]).read(b"{} x").is_err());
+        assert!(cut(&[]).read(b"[]", Source::Stored).is_err());
+        assert!(cut(&[]).read(b"{} x", Source::Stored).is_err());
     }
 }

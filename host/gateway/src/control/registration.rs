@@ -10,6 +10,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pintle_core::view::{accept::DiscoveryVersion, discovery, etag::Etag};
+use pintle_kubernetes::REQUEST_TIMEOUT;
 use pintle_runtime::clock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -96,7 +97,12 @@ impl Registration {
             patch["spec"] =
                 json!({"caBundle": BASE64_STANDARD.encode(bundle), "insecureSkipTLSVerify": Value::Null});
         }
-        self.api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patched = self.api.patch(name, &parameters, &patch);
+        // The client waits for ever, and with it would everything that the control loop does.
+        tokio::time::timeout(REQUEST_TIMEOUT, patched)
+            .await
+            .map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
         info!(api_service = name, trusts = changed.is_some(), "Brought an APIService up to date");
         Ok(changed.unwrap_or(present))
     }

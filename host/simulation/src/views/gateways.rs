@@ -27,6 +27,7 @@ use pintle_simulator::ApiServer;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::guests::Guests;
 use crate::{
     hosts::{Life, connected},
     seam::{Seam, Seams, Sent},
@@ -46,7 +47,7 @@ pub(super) struct Setup {
     pub(super) server: ApiServer,
     pub(super) engine: Engine,
     pub(super) seed: u64,
-    pub(super) guests: Arc<dyn CallViews>,
+    pub(super) guests: Arc<Guests>,
     /// Makes what lies between a gateway and the API server.
     pub(super) upstream: Option<Seams>,
     /// Makes what lies between a gateway and its clients.
@@ -113,13 +114,18 @@ impl Gateways {
             own: (pintle_api::NAMESPACE.into(), "pintle-gateway".into()),
             bundle: watch::channel(String::new()).1,
             carried: watch::Sender::new(None),
-            guests: Arc::clone(guests),
+            guests: Arc::clone(guests) as Arc<dyn CallViews>,
         };
         let gateway = clock.during(|| host.start());
         let front = front.as_ref().map(|seams| seams());
         let started = Arc::new(Running { client, life, spawner, gateway, front });
         self.running().push(Arc::clone(&started));
         started
+    }
+
+    /// So many of the next calls of `show` meet their deadline.
+    pub(super) fn be_late(&self, calls: u32) {
+        self.setup.guests.be_late(calls);
     }
 
     /// How many run.
@@ -216,6 +222,11 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn get(path: String) -> Self {
         Self { method: "GET", path, agent: "reader".into(), ..Self::default() }
+    }
+
+    /// Whether it only tries something out.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.path.contains("dryRun=")
     }
 
     fn sent(&self) -> Sent {

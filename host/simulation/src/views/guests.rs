@@ -1,8 +1,10 @@
-//! How guests are called in a run: in their modules, and the second one shows the same objects differently.
+//! How guests are called in a run: in their modules, and the second one shows the same objects differently. Some calls meet their deadline.
 
-use pintle_engine::{CallError, CallLimits, Digest, ShowAnswer, StoreAnswer, Views};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pintle_engine::{CallError, CallLimits, CallStats, Digest, Origin, ShowAnswer, StoreAnswer, Views};
 use pintle_gateway::show::CallViews;
-use pintle_wit::views::ShowItem;
+use pintle_wit::{Failure, reasons, views::ShowItem};
 use serde_json::Value;
 
 use super::ledger::exchanged;
@@ -10,7 +12,35 @@ use super::ledger::exchanged;
 /// Calls guests.
 pub(super) struct Guests {
     /// The digest of the second module.
-    pub(super) other: Digest,
+    other: Digest,
+    /// How many of the next calls of `show` are late.
+    late: AtomicU32,
+}
+
+impl Guests {
+    /// Guests of which this is the digest of the second module.
+    pub(super) fn new(other: Digest) -> Self {
+        Self { other, late: AtomicU32::new(0) }
+    }
+
+    /// So many of the next calls of `show` meet their deadline.
+    pub(super) fn be_late(&self, calls: u32) {
+        self.late.store(calls, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// The deadline, if this call is late.
+    fn in_time(&self) -> Result<(), CallError> {
+        let fewer = |calls: u32| calls.checked_sub(1);
+        match self.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {
+            Err(_) => Ok(()),
+            Ok(_) => Err(CallError {
+                failure: Box::new(Failure::transient(reasons::DEADLINE, "the guest ran longer than it may")),
+                origin: Origin::Engine,
+                stats: CallStats::default(),
+            }),
+        }
+    }
 }
 
 impl CallViews for Guests {
@@ -21,6 +51,7 @@ impl CallViews for Guests {
         objects: usize,
         limits: &CallLimits,
     ) -> Result<ShowAnswer, CallError> {
+        self.in_time()?;
         let mut answer = views.show(request_json, objects, limits)?;
         if views.digest() == self.other {
             for item in &mut answer.response.items {

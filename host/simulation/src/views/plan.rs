@@ -78,6 +78,8 @@ words! {
         Delete = "delete",
         /// Somebody deletes the stored object that it is about, and makes another with its name.
         Recreate = "recreate",
+        /// The next calls of `show` meet their deadline.
+        LateCalls = "late-calls",
     }
 }
 

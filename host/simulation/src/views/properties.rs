@@ -11,7 +11,7 @@ use super::{
     ledger::{Ledger, Version, exchanged, expected_as, shown, without_uid},
     objects::LABEL,
     script::is_gateway,
-    world::{Evidence, Sighting, World, Written, view},
+    world::{Evidence, Sighting, Told, World, Written, view},
 };
 
 /// A property.
@@ -135,7 +135,8 @@ impl Uids {
 
 /// Whether what somebody was shown is what the guest in force showed of a stored object.
 fn is_shown(ledger: &Ledger, sighting: &Sighting) -> Result<(), Broken> {
-    let Sighting { at, plural, object, deleted } = sighting;
+    let Sighting { at, plural, object, how } = sighting;
+    let is_gone = *how == Told::Gone;
     let broken = |what: String| Err(Broken::at(Property::Believed, *at, what));
     let name = &object["metadata"]["name"];
     let Some(version) = Version::of(object) else {
@@ -159,14 +160,14 @@ fn is_shown(ledger: &Ledger, sighting: &Sighting) -> Result<(), Broken> {
     let before =
         revision.before.as_deref().filter(|before| is_selected(before) && !is_selected(&revision.after));
     let has_left = !revision.gone && before.is_some();
-    if *deleted != (revision.gone || has_left && *deleted) {
-        let how = if *deleted { "gone" } else { "there" };
+    if is_gone != (revision.gone || has_left && is_gone) {
+        let how = if is_gone { "gone" } else { "there" };
         return broken(format!(
             "{plural} {name} is shown as {how} at version {}, where it is not",
             version.stored
         ));
     }
-    let state = match before.filter(|_| *deleted && has_left) {
+    let state = match before.filter(|_| is_gone && has_left) {
         Some(before) => {
             let mut before = before.clone();
             before["metadata"]["resourceVersion"] = version.stored.to_string().into();
@@ -179,8 +180,8 @@ fn is_shown(ledger: &Ledger, sighting: &Sighting) -> Result<(), Broken> {
         .iter()
         .map(|module| expected_as(object, shown(plural, &state, version.epoch, module)))
         .collect();
-    // That it is gone is told although the guest cannot show it any more.
-    if *deleted && found.get("spec").is_none() {
+    // That it is gone, or written, is told although the guest cannot show it.
+    if *how != Told::Present && found.get("spec").is_none() {
         expected
             .iter_mut()
             .filter_map(Value::as_object_mut)
@@ -271,11 +272,10 @@ fn answered(ledger: &Ledger, written: &Written, records: &[Record]) -> Result<()
     let mut own = records.iter().filter(|record| {
         is_gateway(&record.seen.client) && record.seen.manager.as_deref() == Some(request.agent.as_str())
     });
-    if (400..500).contains(code) {
-        return match own.find(|record| record.changed()) {
-            Some(record) => broken(format!("it changed something at version {}", record.version)),
-            None => Ok(()),
-        };
+    // 504 says that it may have been carried out.
+    let must_not_change = *code >= 400 && *code != 504 || request.is_dry_run();
+    if must_not_change && let Some(record) = own.clone().find(|record| record.changed()) {
+        return broken(format!("it changed something at version {}", record.version));
     }
     if *code >= 300 {
         return Ok(());
@@ -283,6 +283,18 @@ fn answered(ledger: &Ledger, written: &Written, records: &[Record]) -> Result<()
     let Some(done) = own.rfind(|record| record.code < 300 && !record.by_fault) else {
         return broken("nothing was written".into());
     };
+    // What cannot be shown is answered without a spec.
+    let said = body["spec"].as_object();
+    let is_said = said.is_none_or(|said| {
+        let asked = written.wanted["spec"].as_object();
+        asked.into_iter().flatten().all(|(field, value)| said.get(field) == Some(value))
+    });
+    if !is_said {
+        return broken(format!("what is shown is {}", body["spec"]));
+    }
+    if request.is_dry_run() {
+        return Ok(());
+    }
     let (Some(after), Some(version)) = (done.after.as_deref(), Version::of(body)) else {
         return broken("nothing was stored, or the answer has no version".into());
     };

@@ -75,6 +75,11 @@ fn pod(name: &str) -> ObjectRef {
     }
 }
 
+/// The label, or that it is taken away.
+fn label(amount: u64) -> Value {
+    if amount.is_multiple_of(2) { LABEL.1.into() } else { Value::Null }
+}
+
 impl Choice {
     async fn act(self, world: &World) {
         let Self { what, name, amount, variant, .. } = self;
@@ -87,8 +92,9 @@ impl Choice {
             13 | 14 => {
                 let patch = match variant {
                     0 => json!({"spec": {"colour": format!("c{amount}")}}),
+                    // What leaves a selection changes in the same write, so that it must not be taken for what it was before.
                     1 => {
-                        json!({"metadata": {"labels": {LABEL.0: if amount % 2 == 0 { json!(LABEL.1) } else { Value::Null }}}})
+                        json!({"metadata": {"labels": {LABEL.0: label(amount)}}, "spec": {"weight": amount}})
                     }
                     2 => {
                         json!({"metadata": {"annotations": {"owner.example.com/note": format!("n{amount}")}}})
@@ -131,9 +137,17 @@ impl Choice {
         }
     }
 
+    /// Whether the user only tries something out.
+    fn tries(self) -> bool {
+        self.amount.is_multiple_of(5)
+    }
+
     fn request(self, method: &'static str, name: Option<&str>, body: Value) -> Request {
         let collection = collection("llamas");
-        let path = name.map_or_else(|| collection.clone(), |name| format!("{collection}/{name}"));
+        let mut path = name.map_or_else(|| collection.clone(), |name| format!("{collection}/{name}"));
+        if self.tries() && method != "DELETE" {
+            path.push_str("?dryRun=All");
+        }
         let agent = format!("user-{}", self.number);
         Request { method, path, body: Some(body), agent, ..Request::default() }
     }
@@ -174,10 +188,12 @@ impl Choice {
     async fn patch(self, world: &World) {
         let patch = match self.variant {
             0 => {
-                json!({"metadata": {"labels": {LABEL.0: if self.amount.is_multiple_of(2) { json!(LABEL.1) } else { Value::Null }}}})
+                json!({"metadata": {"labels": {LABEL.0: label(self.amount)}}})
             }
             1 => json!({"spec": {"height": self.amount}}),
-            2 => json!({"spec": {"weight": self.amount}, "metadata": {"labels": {"seen": "yes"}}}),
+            2 => {
+                json!({"spec": {"weight": self.amount}, "metadata": {"labels": {LABEL.0: label(self.amount)}}})
+            }
             _ => json!({"spec": {"weight": self.amount, "height": self.amount}}),
         };
         let request = Request {

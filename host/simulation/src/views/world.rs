@@ -30,6 +30,8 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 const CONTROLLERS_EVERY: Duration = Duration::from_millis(100);
 /// How long a View is suspended, gone, or names no module that exists.
 const AWHILE: Duration = Duration::from_secs(4);
+/// How many calls of guests are late, one after the other.
+const LATE_CALLS: u32 = 8;
 
 /// A cluster with gateways in it.
 pub(super) struct World {
@@ -60,8 +62,19 @@ pub(super) struct Sighting {
     pub(super) at: Duration,
     pub(super) plural: &'static str,
     pub(super) object: Value,
-    /// Whether it was shown as one that is gone.
-    pub(super) deleted: bool,
+    /// As what it was shown.
+    pub(super) how: Told,
+}
+
+/// As what an object is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It is there.
+    Present,
+    /// It is gone.
+    Gone,
+    /// Somebody has just written it.
+    Written,
 }
 
 /// An answer of 404.
@@ -192,13 +205,16 @@ impl World {
     /// The same for a request that is not a watch: the code and the body. None if there was no answer.
     pub(super) async fn ask(&self, request: Request) -> Option<(u16, Value)> {
         let plural = if request.path.contains("/farmpods") { "farmpods" } else { "llamas" };
+        let (is_write, is_dry_run) = (request.method != "GET", request.is_dry_run());
         let Answer { code, content: Content::Whole(body) } = self.send(request).await.ok()? else {
             return None;
         };
-        if code < 300 && body["kind"] != "Status" {
+        if code < 300 && body["kind"] != "Status" && !is_dry_run {
             let objects = body["items"].as_array().map_or_else(|| vec![body.clone()], Clone::clone);
             for object in objects {
-                self.saw(plural, object, false);
+                // What is written is told even if it cannot be shown.
+                let how = if is_write { Told::Written } else { Told::Present };
+                self.saw(plural, object, how);
             }
         }
         Some((code, body))
@@ -220,8 +236,8 @@ impl World {
         code
     }
 
-    fn saw(&self, plural: &'static str, object: Value, deleted: bool) {
-        self.evidence().sightings.push(Sighting { at: self.origin.elapsed(), plural, object, deleted });
+    fn saw(&self, plural: &'static str, object: Value, how: Told) {
+        self.evidence().sightings.push(Sighting { at: self.origin.elapsed(), plural, object, how });
     }
 
     /// Notes an event that an informer got.
@@ -231,7 +247,8 @@ impl World {
             (&event["object"]["metadata"]["name"], &event["object"]["metadata"]["resourceVersion"]);
         self.script().say(informer, format!("sees {kind} {name} at {version} {}", event["object"]["code"]));
         if matches!(kind, "ADDED" | "MODIFIED" | "DELETED") {
-            self.saw(plural, event["object"].clone(), kind == "DELETED");
+            let how = if kind == "DELETED" { Told::Gone } else { Told::Present };
+            self.saw(plural, event["object"].clone(), how);
         }
     }
 
@@ -336,6 +353,7 @@ impl World {
                 let patch = json!({"spec": {"height": amount}});
                 let _ = self.act("keeper", &Act::Merge { target: record(&name), subresource: None, patch });
             }
+            OnRequest::LateCalls => self.gateways.be_late(LATE_CALLS),
             OnRequest::Delete => drop(self.act("keeper", &delete())),
             OnRequest::Recreate => {
                 let _ = self.act("keeper", &delete());

@@ -143,7 +143,121 @@ pub(super) const ANIMALS: &[BrokenGateway] = &[
             })
         }),
     },
+    BrokenGateway {
+        name: "remembers-what-has-left",
+        about: "What left a selection is remembered as it was before, under the version at which it left",
+        upstream: None,
+        front: Some(|| {
+            Arc::new(Broken {
+                event: Some(|broken, _, event| {
+                    if event["type"] == "DELETED" && event["object"]["kind"] == "Llama" {
+                        broken.remember(&version(&event["object"]), event["object"]["spec"].clone());
+                    }
+                    true
+                }),
+                reply: Some(|broken, sent, code, body| {
+                    if *code == 200 && sent.method == "GET" {
+                        items(body).for_each(|item| shows_what_is_remembered(broken, item));
+                        shows_what_is_remembered(broken, body);
+                    }
+                }),
+                ..Broken::default()
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "remembers-a-dry-run",
+        about: "What a dry run answers is remembered, under the version of what is stored",
+        upstream: None,
+        front: Some(|| {
+            replies(|broken, sent, code, body| {
+                if *code < 300 && is_dry_run(&sent.path) {
+                    broken.remember(&version(body), body["spec"].clone());
+                } else if *code == 200 && sent.method == "GET" {
+                    items(body).for_each(|item| shows_what_is_remembered(broken, item));
+                    shows_what_is_remembered(broken, body);
+                }
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "answers-a-dry-run-with-what-was",
+        about: "A dry run is answered with what is stored, and not with what would be",
+        upstream: None,
+        front: Some(|| {
+            replies(|broken, sent, code, body| {
+                if *code == 200 && sent.method == "GET" && body["kind"] == "Llama" {
+                    broken.remember(&version(body), body["spec"].clone());
+                } else if *code == 200 && is_dry_run(&sent.path) {
+                    shows_what_is_remembered(broken, body);
+                }
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "writes-a-dry-run",
+        about: "A dry run is carried out",
+        upstream: None,
+        front: Some(|| {
+            Arc::new(Broken {
+                request: Some(|_, sent| {
+                    sent.path = sent.path.replace("?dryRun=All", "");
+                    None
+                }),
+                ..Broken::default()
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "pins-a-late-call",
+        about: "That a call of the guest was late is remembered as what is shown",
+        upstream: None,
+        front: Some(|| {
+            replies(|broken, sent, code, body| {
+                let message = body["message"].as_str().unwrap_or_default();
+                if *code == 503 && message.contains("in time") {
+                    broken.remember("late", Value::Null);
+                }
+                if sent.method == "GET" && *code == 200 && broken.recall("late").is_some() {
+                    *code = 500;
+                }
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "denies-what-is-written",
+        about: "A write whose outcome cannot be shown is answered as if it had failed",
+        upstream: None,
+        front: Some(|| {
+            replies(|_, sent, code, body| {
+                if *code < 300
+                    && sent.method != "GET"
+                    && body["kind"] == "Llama"
+                    && body.get("spec").is_none()
+                {
+                    *code = 500;
+                }
+            })
+        }),
+    },
 ];
+
+fn is_dry_run(path: &str) -> bool {
+    path.contains("dryRun=")
+}
+
+/// Under what an object is remembered: its name and version.
+fn version(object: &Value) -> String {
+    format!("{} {}", object["metadata"]["name"], object["metadata"]["resourceVersion"])
+}
+
+fn shows_what_is_remembered(broken: &Broken, object: &mut Value) {
+    if object["kind"] == "Llama"
+        && let Some(spec) = broken.recall(&version(object))
+    {
+        object["spec"] = spec;
+    }
+}
 
 /// The uid of the backing object in place of the one that is shown.
 fn unmask(path: &str, object: &mut Value) {

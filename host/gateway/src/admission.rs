@@ -1,18 +1,67 @@
-//! [`Admission`]: how many requests are in flight, of one caller and of all.
+//! [`Pools`]: how many requests wait and are in work, of one caller and of all.
 //!
 //! The gateway holds a request while the API server works on the one that it sends on. So it must admit fewer than the API server has seats
 //! for: otherwise requests that came through the API server would fill its seats, and wait for requests of the gateway that find none.
+//!
+//! A place is taken for one thing at a time, by whoever is known by then, and nobody holds one by sending slowly:
+//!
+//! | pool | a place is held while | and counted by |
+//! | --- | --- | --- |
+//! | `tokens` | the API server says whose token it is | network: nobody is known yet |
+//! | `descriptions` | it says whether somebody may read a path: discovery, OpenAPI, metrics | caller |
+//! | `reviews` | it says whether somebody may do something with objects | caller |
+//! | `bodies` | the body of a request that may be made arrives | caller |
+//! | `requests` | such a request is carried out | caller |
+//! | `watches` | a watch is followed | caller |
+//!
+//! What is remembered of an answer takes no place, and neither do probes of health, nor what needs no review at all: so the API server, which
+//! asks as a member of `system:masters` whether the gateway is there, is answered however many others come.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-/// How many requests may be in flight, besides watches. A fourth of what the API server serves at once by default.
-pub const TOGETHER: usize = 150;
+use pintle_core::view::{Status, Verb};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    identity::{ANONYMOUS, Network, User},
+    reply::CROWDED_SECONDS,
+};
+
+/// How long a request waits for a place, at each pool. A burst of three times what one caller may have at a time is through by then, if each
+/// request takes half a second; and a request that has to be refused is refused before people take it for lost.
+pub const WAIT: Duration = Duration::from_secs(2);
+
+/// How many requests wait at a pool, beside those that have a place. Each takes the head of a request, and what of its body fits into the
+/// window of its stream: some 80 KiB at most.
+pub const WAITING: usize = 1_000;
+
+/// How many of them may be of one caller: an informer's start, or the apply of a folder, sends 150 at once.
+pub const WAITING_OF_ONE: usize = 200;
+
+/// How many questions about callers are asked at a time, in each pool of such questions. The API server answers one within milliseconds.
+pub const REVIEWS: usize = 32;
+
+/// How many of them may be about one caller, or about tokens from one network.
+pub const REVIEWS_OF_ONE: usize = 4;
+
+/// How many bodies are read at a time: fewer than half of the requests, so that slow ones leave the others their seats.
+pub const BODIES: usize = 64;
+
+/// How many of them may be of one caller. Most bodies are there with their request, so that many take turns within a moment.
+pub const BODIES_OF_ONE: usize = 8;
+
+/// How many requests may be in work, besides watches. A fourth of what the API server serves at once by default.
+pub const REQUESTS: usize = 150;
 
 /// How many of them may be of one caller.
-pub const OF_ONE: usize = 50;
+pub const REQUESTS_OF_ONE: usize = 50;
 
 /// How many watches may be followed. Each keeps two connections and some 100 KiB.
 pub const WATCHES: usize = 2_000;
@@ -20,81 +69,344 @@ pub const WATCHES: usize = 2_000;
 /// How many of them may be of one caller.
 pub const WATCHES_OF_ONE: usize = 500;
 
-/// How many are in flight.
+/// Whoever has a share of the places.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Party {
+    /// A user, wherever requests come from: those of all users come over the same connections of the API server.
+    User(String),
+    /// Those of whom nothing is known but where they are.
+    Network(Network),
+}
+
+impl Party {
+    /// Whose share this user's requests take. Whoever is anonymous shares with its network alone.
+    pub fn of(user: &User, network: Network) -> Self {
+        match user.name.as_str() {
+            ANONYMOUS => Self::Network(network),
+            name => Self::User(name.to_owned()),
+        }
+    }
+}
+
+/// There is no place, and none became free in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl From<Full> for Status {
+    fn from(_: Full) -> Self {
+        Self::too_many_requests(CROWDED_SECONDS)
+    }
+}
+
+/// How many places a pool has, and how many may wait for one.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Places.
+    pub together: usize,
+    /// Places of one party.
+    pub of_one: usize,
+    /// How many may wait.
+    pub waiting: usize,
+    /// How many of one party may wait.
+    pub waiting_of_one: usize,
+}
+
+impl Limits {
+    /// So many places, with as many that wait as there are elsewhere.
+    pub const fn of(together: usize, of_one: usize) -> Self {
+        Self { together, of_one, waiting: WAITING, waiting_of_one: WAITING_OF_ONE }
+    }
+
+    /// Whether one more may come in, at a place or to wait for one, where so many are, and so many of them of its party.
+    fn admit(&self, present: usize, of_party: usize) -> bool {
+        present < self.together + self.waiting && of_party < self.of_one + self.waiting_of_one
+    }
+}
+
+/// Places, which are given in the order in which they were asked for; but nobody waits behind a party that has all of its own.
 #[derive(Clone, Debug)]
-pub struct Admission(Arc<Inner>);
+pub struct Pool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    together: usize,
-    of_one: usize,
-    in_flight: Mutex<InFlight>,
+    name: &'static str,
+    limits: Limits,
+    places: Arc<Semaphore>,
+    present: Mutex<Present>,
+    refused: AtomicU64,
 }
 
+/// Who has a place or waits for one.
 #[derive(Debug, Default)]
-struct InFlight {
+struct Present {
     all: usize,
-    by_caller: HashMap<String, usize>,
+    by_party: BTreeMap<Party, Share>,
 }
 
-/// One that is in flight, until this is dropped.
+#[derive(Debug)]
+struct Share {
+    present: usize,
+    places: Arc<Semaphore>,
+}
+
+/// A place that is taken, until this is dropped.
 #[derive(Debug)]
 pub struct Admitted {
-    admission: Admission,
-    caller: String,
+    /// Released in this order: who waits for a place of all has one of its own already.
+    _place: OwnedSemaphorePermit,
+    _own: OwnedSemaphorePermit,
+    _presence: Presence,
 }
 
-impl Admission {
-    /// At most so many together, and of one caller.
-    pub fn new(together: usize, of_one: usize) -> Self {
-        Self(Arc::new(Inner { together, of_one, in_flight: Mutex::default() }))
+/// That somebody has a place or waits for one, until this is dropped.
+#[derive(Debug)]
+struct Presence {
+    pool: Pool,
+    party: Party,
+}
+
+/// How full a pool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// The name of the pool.
+    pub pool: &'static str,
+    /// How many places are taken.
+    pub taken: usize,
+    /// How many wait for one.
+    pub waiting: usize,
+    /// How many were refused since the start.
+    pub refused: u64,
+}
+
+impl Pool {
+    /// A pool of this name.
+    pub fn new(name: &'static str, limits: Limits) -> Self {
+        Self(Arc::new(Inner {
+            name,
+            limits,
+            places: Arc::new(Semaphore::new(limits.together)),
+            present: Mutex::default(),
+            refused: AtomicU64::new(0),
+        }))
     }
 
-    /// Admits one, unless there are too many.
-    pub fn admit(&self, caller: &str) -> Option<Admitted> {
-        let mut in_flight = self.0.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_caller = in_flight.by_caller.get(caller).copied().unwrap_or_default();
-        if in_flight.all >= self.0.together || of_caller >= self.0.of_one {
+    /// Takes a place, for which it waits if it must.
+    ///
+    /// # Errors
+    /// When no place becomes free in time, or too many wait already.
+    pub async fn admit(&self, party: &Party) -> Result<Admitted, Full> {
+        let admitted = match self.enter(party) {
+            Some((presence, own)) => {
+                tokio::time::timeout(WAIT, self.place(presence, own)).await.ok().flatten()
+            }
+            None => None,
+        };
+        admitted.ok_or_else(|| {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+            Full
+        })
+    }
+
+    /// Lets somebody in, and returns the places of its party.
+    fn enter(&self, party: &Party) -> Option<(Presence, Arc<Semaphore>)> {
+        let mut present = self.present();
+        let of_party = present.by_party.get(party).map_or(0, |share| share.present);
+        if !self.0.limits.admit(present.all, of_party) {
             return None;
         }
-        in_flight.all += 1;
-        in_flight.by_caller.insert(caller.to_owned(), of_caller + 1);
-        Some(Admitted { admission: self.clone(), caller: caller.to_owned() })
+        present.all += 1;
+        let places = || Arc::new(Semaphore::new(self.0.limits.of_one));
+        let share = present.by_party.entry(party.clone());
+        let share = share.or_insert_with(|| Share { present: 0, places: places() });
+        share.present += 1;
+        Some((Presence { pool: self.clone(), party: party.clone() }, Arc::clone(&share.places)))
     }
 
-    /// How many are in flight.
-    pub fn in_flight(&self) -> usize {
-        self.0.in_flight.lock().unwrap_or_else(PoisonError::into_inner).all
+    /// Waits for a place of the party's own, and with it for one of all: so no party has more of those that wait for these than of places.
+    async fn place(&self, presence: Presence, own: Arc<Semaphore>) -> Option<Admitted> {
+        // They are never closed.
+        let own = own.acquire_owned().await.ok()?;
+        let place = Arc::clone(&self.0.places).acquire_owned().await.ok()?;
+        Some(Admitted { _place: place, _own: own, _presence: presence })
+    }
+
+    /// How full it is.
+    pub fn figures(&self) -> Figures {
+        let present = self.present().all;
+        let taken = self.0.limits.together.saturating_sub(self.0.places.available_permits());
+        Figures {
+            pool: self.0.name,
+            taken,
+            waiting: present.saturating_sub(taken),
+            refused: self.0.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    fn present(&self) -> MutexGuard<'_, Present> {
+        self.0.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Admitted {
+impl Drop for Presence {
     fn drop(&mut self) {
-        let mut in_flight = self.admission.0.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        in_flight.all = in_flight.all.saturating_sub(1);
-        match in_flight.by_caller.get_mut(&self.caller) {
-            Some(count) if *count > 1 => *count -= 1,
+        let mut present = self.pool.present();
+        present.all = present.all.saturating_sub(1);
+        match present.by_party.get_mut(&self.party) {
+            Some(share) if share.present > 1 => share.present -= 1,
             _ => {
-                in_flight.by_caller.remove(&self.caller);
+                present.by_party.remove(&self.party);
             }
         }
     }
 }
 
+/// All pools of a gateway.
+#[derive(Clone, Debug)]
+pub struct Pools {
+    /// Tokens that the API server is asked about.
+    pub tokens: Pool,
+    /// Paths that it is asked about.
+    pub descriptions: Pool,
+    /// Objects that it is asked about.
+    pub reviews: Pool,
+    /// Bodies that arrive.
+    pub bodies: Pool,
+    /// Requests in work.
+    pub requests: Pool,
+    /// Watches.
+    pub watches: Pool,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        let questions = Limits::of(REVIEWS, REVIEWS_OF_ONE);
+        Self {
+            tokens: Pool::new("tokens", questions),
+            descriptions: Pool::new("descriptions", questions),
+            reviews: Pool::new("reviews", questions),
+            bodies: Pool::new("bodies", Limits::of(BODIES, BODIES_OF_ONE)),
+            requests: Pool::new("requests", Limits::of(REQUESTS, REQUESTS_OF_ONE)),
+            watches: Pool::new("watches", Limits::of(WATCHES, WATCHES_OF_ONE)),
+        }
+    }
+}
+
+impl Pools {
+    /// Where what may be done with objects sits until it is answered, and a watch until it ends.
+    pub fn seats(&self, verb: Verb) -> &Pool {
+        if verb == Verb::Watch { &self.watches } else { &self.requests }
+    }
+
+    /// How full each of them is.
+    pub fn figures(&self) -> [Figures; 6] {
+        let Self { tokens, descriptions, reviews, bodies, requests, watches } = self;
+        [tokens, descriptions, reviews, bodies, requests, watches].map(Pool::figures)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+    use tokio::time::{Instant, sleep};
+
     use super::*;
 
-    #[test]
-    fn one_caller_cannot_take_the_place_of_all_and_a_place_is_free_again_afterwards() {
-        let admission = Admission::new(3, 2);
-        let first = admission.admit("ann").unwrap();
-        let _second = admission.admit("ann").unwrap();
-        assert!(admission.admit("ann").is_none(), "she has two");
-        let _third = admission.admit("bob").unwrap();
-        assert!(admission.admit("eve").is_none(), "there are three");
+    fn party(name: &str) -> Party {
+        Party::User(name.into())
+    }
+
+    /// Three places, two of one party; two may wait, one of one party.
+    fn small() -> Pool {
+        Pool::new("small", Limits { together: 3, of_one: 2, waiting: 2, waiting_of_one: 1 })
+    }
+
+    /// A place that must be free.
+    fn at_once(pool: &Pool, name: &str) -> Admitted {
+        pool.admit(&party(name)).now_or_never().expect("it need not wait").expect("there is a place")
+    }
+
+    fn figures(pool: &Pool) -> (usize, usize, u64) {
+        let Figures { taken, waiting, refused, .. } = pool.figures();
+        (taken, waiting, refused)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_caller_cannot_take_the_place_of_all_and_a_place_is_free_again_afterwards() {
+        let pool = small();
+        let first = at_once(&pool, "ann");
+        let _second = at_once(&pool, "ann");
+        let ann = party("ann");
+        assert!(pool.admit(&ann).now_or_never().is_none(), "she has two, and waits");
+        let third = at_once(&pool, "bob");
+        assert_eq!(pool.admit(&party("eve")).await.unwrap_err(), Full, "there are three");
         drop(first);
-        assert_eq!(admission.in_flight(), 2);
-        assert!(admission.admit("ann").is_some());
+        assert!(pool.admit(&ann).now_or_never().is_some());
+        drop(third);
+        assert_eq!(figures(&pool), (1, 0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_is_admitted_in_turn_and_waits_behind_nobody_who_has_all_of_its_own() {
+        let pool = small();
+        let (first, _second) = (at_once(&pool, "ann"), at_once(&pool, "ann"));
+        let ann = party("ann");
+        let mut waiting = Box::pin(pool.admit(&ann));
+        assert!((&mut waiting).now_or_never().is_none());
+        let _bob = at_once(&pool, "bob");
+        assert_eq!(figures(&pool), (3, 1, 0));
+        assert_eq!(pool.admit(&ann).now_or_never().unwrap().unwrap_err(), Full, "one of hers waits already");
+        drop(first);
+        assert!(waiting.now_or_never().unwrap().is_ok());
+        assert_eq!(figures(&pool), (2, 0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_too_long_or_where_too_many_wait_is_refused() {
+        let pool = small();
+        let _places = (at_once(&pool, "ann"), at_once(&pool, "ann"), at_once(&pool, "bob"));
+        let (eve, ivy, jane) = (party("eve"), party("ivy"), party("jane"));
+        let began = Instant::now();
+        let (eve, ivy, jane) = tokio::join!(pool.admit(&eve), pool.admit(&ivy), async {
+            let refused = pool.admit(&jane).await;
+            (refused, began.elapsed())
+        });
+        assert!(eve.is_err() && ivy.is_err() && began.elapsed() == WAIT);
+        assert_eq!((jane.0.unwrap_err(), jane.1), (Full, Duration::ZERO), "two wait already");
+        assert_eq!(figures(&pool), (3, 0, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_goes_away_while_it_waits_takes_no_place() {
+        let pool = small();
+        let first = at_once(&pool, "ann");
+        let _second = at_once(&pool, "ann");
+        let ann = party("ann");
+        let mut gone = Box::pin(pool.admit(&ann));
+        assert!((&mut gone).now_or_never().is_none());
+        drop(gone);
+        drop(first);
+        assert_eq!(figures(&pool), (1, 0, 0));
+        assert!(pool.admit(&ann).now_or_never().unwrap().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_of_three_times_a_callers_share_gets_through() {
+        let pools = Pools::default();
+        let requests = (0..150).map(|_| async {
+            let admitted = pools.requests.admit(&party("ann")).await;
+            sleep(Duration::from_millis(500)).await;
+            admitted.map(drop)
+        });
+        let admitted = futures::future::join_all(requests).await;
+        assert!(admitted.iter().all(Result::is_ok));
+        assert_eq!(figures(&pools.requests), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_share_is_of_a_user_wherever_it_is_or_of_strangers_in_one_place() {
+        let (here, there) = (Network::of([192, 0, 2, 1].into()), Network::of([192, 0, 2, 2].into()));
+        let jane = User { name: "jane".into(), ..User::default() };
+        assert_eq!(Party::of(&jane, here), Party::of(&jane, there));
+        assert_ne!(Party::of(&User::anonymous(), here), Party::of(&User::anonymous(), there));
     }
 }

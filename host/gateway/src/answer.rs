@@ -1,11 +1,11 @@
-//! [`Gateway`]: answers a request. Who asks is found out first, then whether they may, and only then what it is about.
+//! [`Gateway`]: answers a request. Who asks is found out first, then whether they may, which the request line alone says; only then a request
+//! takes a seat, and only then its body is read.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_core::view::{
     Status, Verb,
     accept::{self, Discovery},
@@ -14,22 +14,22 @@ use pintle_core::view::{
     target::{GroupVersion, Objects, Target},
 };
 use pintle_runtime::{Spawner, clock};
-use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::{debug, error};
 
 use crate::{
-    admission::{Admission, Admitted, OF_ONE, TOGETHER, WATCHES, WATCHES_OF_ONE},
+    admission::{Admitted, Party, Pools},
     authorize::{Asked, authorize},
-    body::BODY_BYTES_MAX,
+    body,
     directory::{Directory, Document, Resource},
     documents::Documents,
-    identity::{Authentication, Presented, User},
+    identity::{Authentication, Peer, Presented, User},
     metrics::Metrics,
     reply::{self, RETRY_SECONDS, Reply},
-    reviews::{Reviewer, Reviews},
+    reviews::{Reviewer, Reviews, Turn},
     show::Guests,
+    sort::Sort,
     upstream::Upstream,
 };
 
@@ -47,7 +47,7 @@ pub struct Gateway<R> {
     directory: watch::Receiver<Option<Arc<Directory>>>,
     /// How the cluster authenticates. None: that has not been read yet.
     authentication: watch::Receiver<Option<Arc<Authentication>>>,
-    requests: Admission,
+    pools: Pools,
     metrics: Arc<Metrics>,
 }
 
@@ -56,7 +56,6 @@ pub(crate) struct Parts {
     pub(crate) upstream: Upstream,
     pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
-    watches: Admission,
 }
 
 /// A request about objects, of somebody who may make it.
@@ -120,13 +119,13 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts = Parts { upstream, guests, spawner, watches: Admission::new(WATCHES, WATCHES_OF_ONE) };
+        let parts = Parts { upstream, guests, spawner };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),
             directory,
             authentication,
-            requests: Admission::new(TOGETHER, OF_ONE),
+            pools: Pools::default(),
             metrics,
         }
     }
@@ -144,14 +143,19 @@ impl<R: Reviews> Gateway<R> {
         self.directory.borrow().is_none().then_some("views")
     }
 
-    /// Answers a request that came over a connection with these client certificates.
-    pub async fn answer<B>(&self, certificates: &[CertificateDer<'_>], request: Request<B>) -> Reply
+    /// Whether somebody is the front proxy, as far as is known at present.
+    pub(crate) fn is_front_proxy(&self, peer: &Peer) -> bool {
+        let authentication = self.authentication.borrow().clone();
+        authentication.is_some_and(|known| known.is_front_proxy(&peer.certificates, clock::now()))
+    }
+
+    /// Answers a request of somebody.
+    pub async fn answer<B>(&self, peer: &Peer, request: Request<B>) -> Reply
     where
         B: http_body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
-        let answered = AssertUnwindSafe(self.answered(certificates, &head, body)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.answered(peer, &head, body)).catch_unwind().await;
         let answered = answered.unwrap_or_else(|_| {
             error!(method = %head.method, path = head.uri.path(), "A request panicked");
             Err(Status::internal_error("this request made the gateway panic"))
@@ -162,45 +166,35 @@ impl<R: Reviews> Gateway<R> {
         })
     }
 
-    async fn answered<B>(
-        &self,
-        certificates: &[CertificateDer<'_>],
-        head: &request::Parts,
-        body: B,
-    ) -> Result<Reply, Status>
+    async fn answered<B>(&self, peer: &Peer, head: &request::Parts, body: B) -> Result<Reply, Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let path = head.uri.path();
         let target = Target::read(path)?;
-        if target == Target::Health {
+        let query = Query::new(pairs(head.uri.query().unwrap_or_default()));
+        let sort = Sort::of(&head.method, &target, &query);
+        if sort == Sort::Health {
             return Ok(self.health(path));
         }
         let not_yet = || {
             Status::unavailable("the gateway has not read yet how this cluster authenticates", RETRY_SECONDS)
         };
         let authentication = self.authentication.borrow().clone().ok_or_else(not_yet)?;
-        let presented = Presented { certificates, headers: &head.headers };
-        let user = self.reviewer.authenticate(presented, &authentication, clock::now()).await?;
-        let too_many = || Status::too_many_requests(1);
-        let query = Query::new(pairs(head.uri.query().unwrap_or_default()));
-        let is_watch = head.method == Method::GET && query.is_watch();
-        let admitted =
-            if is_watch { self.parts.watches.admit(&user.name) } else { self.requests.admit(&user.name) };
-        let admitted = admitted.ok_or_else(too_many)?;
+        let presented = Presented { certificates: &peer.certificates, headers: &head.headers };
+        let turn = Turn { pool: &self.pools.tokens, party: &Party::Network(peer.network) };
+        let user = self.reviewer.authenticate(presented, &authentication, clock::now(), turn).await?;
+        let party = Party::of(&user, peer.network);
         let not_read = || Status::unavailable("the gateway has not read the Views yet", RETRY_SECONDS);
         let directory = self.directory.borrow().clone();
         if let Target::Objects(objects) = &target {
             let directory = directory.ok_or_else(not_read)?;
-            let body = read(&head.headers, body).await?;
-            let verb = verb(&head.method, objects.name.is_some(), is_watch);
-            let asker = Asker { user: &user, head, verb, query, body, admitted };
+            let asker = Asker { user: &user, party: &party, head, sort, query };
             let began = clock::monotonic();
-            let answered = self.about_objects(&directory, objects, asker).await;
+            let answered = self.about_objects(&directory, objects, asker, body).await;
             let code = answered.as_ref().map_or_else(|refused| refused.code, |reply| reply.status().as_u16());
-            let verb = verb.map_or("other", Verb::name);
-            let took = (!is_watch).then(|| clock::monotonic().saturating_sub(began));
+            let verb = sort.verb().map_or("other", Verb::name);
+            let took = (sort != Sort::Watch).then(|| clock::monotonic().saturating_sub(began));
             // A resource that nobody serves is whatever somebody wrote.
             let of = &objects.group_version;
             if directory.resource(of, &objects.resource).is_ok() {
@@ -209,7 +203,8 @@ impl<R: Reviews> Gateway<R> {
             return answered;
         }
         let verb = head.method.as_str().to_ascii_lowercase();
-        authorize(&self.reviewer, &user, Asked::Path { verb: &verb, path }).await?;
+        let turn = Turn { pool: &self.pools.descriptions, party: &party };
+        authorize(&self.reviewer, turn, &user, Asked::Path { verb: &verb, path }).await?;
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(Status::read_only_path());
         }
@@ -221,16 +216,21 @@ impl<R: Reviews> Gateway<R> {
         }
     }
 
-    async fn about_objects(
+    async fn about_objects<B>(
         &self,
         directory: &Directory,
         objects: &Objects,
         asker: Asker<'_>,
-    ) -> Result<Reply, Status> {
-        let Asker { user, head, verb, query, body, admitted } = asker;
+        body: B,
+    ) -> Result<Reply, Status>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+    {
+        let Asker { user, party, head, sort, query } = asker;
         let resource = directory.resource(&objects.group_version, &objects.resource)?;
         let served = &resource.lens.served;
-        let verb = verb
+        let verb = sort
+            .verb()
             .ok_or_else(|| Status::method_not_allowed(served, &head.method.as_str().to_ascii_lowercase()))?;
         let options = match verb {
             Verb::List | Verb::Watch | Verb::DeleteCollection => Some(ListOptions::read(&query)?),
@@ -241,7 +241,7 @@ impl<R: Reviews> Gateway<R> {
         let name = name.as_str();
         let asked =
             Asked::Resource { served, verb: verb.name(), namespace: objects.namespace.as_deref(), name };
-        authorize(&self.reviewer, user, asked).await?;
+        authorize(&self.reviewer, Turn { pool: &self.pools.reviews, party }, user, asked).await?;
         resource.open()?;
         if !served.allows(verb) {
             return Err(Status::method_not_allowed(served, verb.name()));
@@ -256,6 +256,7 @@ impl<R: Reviews> Gateway<R> {
             }
             _ => {}
         }
+        let (admitted, body) = self.seated(party, verb, &head.headers, body).await?;
         let call = Call { resource, directory, user, query, body, headers: &head.headers };
         let parts = &self.parts;
         match (verb, options) {
@@ -265,13 +266,36 @@ impl<R: Reviews> Gateway<R> {
             (Verb::Patch, _) => parts.patch(&call, objects, name).await,
             (Verb::Delete, _) => parts.delete(&call, objects, name).await,
             (Verb::List, Some(options)) => parts.list(&call, objects, &options).await,
-            // Its place is taken until it ends, and not until it is answered.
+            // Its seat is taken until it ends, and not until it is answered.
             (Verb::Watch, Some(options)) => parts.watch(&call, objects, &options, admitted).await,
             (Verb::DeleteCollection, Some(options)) => {
                 parts.delete_collection(&call, objects, &options).await
             }
             _ => Err(Status::method_not_allowed(served, verb.name())),
         }
+    }
+
+    /// Takes a seat for a request that may be made, until it is answered, and reads its body.
+    async fn seated<B>(
+        &self,
+        party: &Party,
+        verb: Verb,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Result<(Admitted, Bytes), Status>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+    {
+        let seats = self.pools.seats(verb);
+        let has_body = !matches!(verb, Verb::Get | Verb::List | Verb::Watch) && !body.is_end_stream();
+        if !has_body {
+            return Ok((seats.admit(party).await?, Bytes::new()));
+        }
+        // It comes first: who waits to send a body must not have a seat meanwhile.
+        let _arriving = self.pools.bodies.admit(party).await?;
+        let seat = seats.admit(party).await?;
+        let body = body::read(headers, body).await?;
+        Ok((seat, body))
     }
 
     /// What a probe is told, if not that all is well.
@@ -290,36 +314,24 @@ impl<R: Reviews> Gateway<R> {
         }
     }
 
+    /// What it counts.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// What `/metrics` shows.
     pub(crate) fn metrics_text(&self) -> String {
-        self.metrics.text(self.requests.in_flight(), self.parts.watches.in_flight())
+        self.metrics.text(&self.pools.figures())
     }
 }
 
 /// Somebody who is known, and what they ask for.
 struct Asker<'a> {
     user: &'a User,
+    party: &'a Party,
     head: &'a request::Parts,
-    /// None: the method means nothing here.
-    verb: Option<Verb>,
+    sort: Sort,
     query: Query,
-    body: Bytes,
-    admitted: Admitted,
-}
-
-/// What a method means.
-fn verb(method: &Method, is_named: bool, is_watch: bool) -> Option<Verb> {
-    Some(match (method, is_named) {
-        (&Method::GET, true) => Verb::Get,
-        (&Method::GET, false) if is_watch => Verb::Watch,
-        (&Method::GET, false) => Verb::List,
-        (&Method::POST, false) => Verb::Create,
-        (&Method::PUT, true) => Verb::Update,
-        (&Method::PATCH, true) => Verb::Patch,
-        (&Method::DELETE, true) => Verb::Delete,
-        (&Method::DELETE, false) => Verb::DeleteCollection,
-        _ => return None,
-    })
 }
 
 /// Discovery and OpenAPI.
@@ -380,20 +392,5 @@ fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.as_bytes()).into_owned()
 }
 
-/// Reads a body.
-async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Status>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let announced =
-        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
-        return Err(Status::too_large(BODY_BYTES_MAX));
-    }
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(BODY_BYTES_MAX)),
-        Err(_) => Err(Status::bad_request("the body is not complete")),
-    }
-}
+#[cfg(test)]
+pub(crate) mod tests;

@@ -6,8 +6,9 @@ use k8s_openapi::api::authorization::v1::{
 use pintle_core::view::{Served, Status, status::Denied};
 
 use crate::{
+    admission::Full,
     identity::{MASTERS, User},
-    reviews::{Reviewer, Reviews},
+    reviews::{Reviewer, Reviews, Turn, Undecided},
 };
 
 /// The paths that everybody may ask for, exactly as they stand here.
@@ -86,20 +87,24 @@ impl Asked<'_> {
 /// Finds out whether a caller may do what it asks for.
 ///
 /// # Errors
-/// 403 when it may not, and 500 when there is no answer.
+/// 403 when it may not, 429 when too much is asked at a time, and 500 when there is no answer.
 pub async fn authorize<R: Reviews>(
     reviewer: &Reviewer<R>,
+    turn: Turn<'_>,
     user: &User,
     asked: Asked<'_>,
 ) -> Result<(), Status> {
     if asked.is_open() || user.is_in(MASTERS) {
         return Ok(());
     }
-    match reviewer.decide(&asked.review(user)).await {
+    match reviewer.decide(&asked.review(user), turn).await {
         Ok(decision) if decision.is_allowed => Ok(()),
         Ok(decision) => Err(asked.denied(user, &decision.reason)),
+        Err(Undecided::Full) => Err(Full.into()),
         // The cause is in the log: what the API server says about the gateway is not the caller's business.
-        Err(_) => Err(Status::internal_error("the API server did not say whether this is allowed")),
+        Err(Undecided::Unanswered(_)) => {
+            Err(Status::internal_error("the API server did not say whether this is allowed"))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod authority;
 mod headers;
 #[cfg(test)]
 pub(crate) mod issuer;
+mod peer;
 mod user;
 
 use http::HeaderMap;
@@ -17,8 +18,11 @@ use jiff::Timestamp;
 use pintle_core::view::Status;
 use rustls::pki_types::CertificateDer;
 
+use crate::reply::CROWDED_SECONDS;
+
 pub use authentication::{Authentication, AuthenticationError, CONFIG_MAP, CONFIG_MAP_NAMESPACE};
 pub use authority::BundleError;
+pub use peer::{Network, Peer};
 pub use user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 
 /// What a caller shows about itself.
@@ -61,6 +65,9 @@ pub enum Refused {
     /// 401: the API server does not know the token, or could not be asked.
     #[error("the bearer token is not accepted: {0}")]
     Token(String),
+    /// 429: the API server is asked about too many tokens at a time.
+    #[error("too many tokens are judged at a time")]
+    Full,
     /// 403: only the API server impersonates.
     #[error("the caller asks to be taken for somebody else, which only the API server does")]
     Impersonates,
@@ -70,6 +77,7 @@ impl From<Refused> for Status {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Certificate(_) | Refused::Header(_) | Refused::Token(_) => Self::unauthorized(),
+            Refused::Full => Self::too_many_requests(CROWDED_SECONDS),
             Refused::Impersonates => Self::impersonation(),
         }
     }

@@ -1,7 +1,7 @@
 //! What the gateway counts, for Prometheus. Requests are counted under the names that the API server has for its own.
 
 use std::{
-    sync::atomic::{AtomicI64, AtomicU64},
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -13,6 +13,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::admission::Figures;
+
 /// The bounds of durations, in seconds: from a request that is answered from what is known to one that times out.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
@@ -21,6 +23,7 @@ const GUEST_SECONDS: [f64; 8] = [0.000_05, 0.000_1, 0.000_25, 0.001, 0.005, 0.02
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter<u64, AtomicU64>>;
+type Gauges = Family<Labels<1>, Gauge<i64, AtomicI64>>;
 type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
 /// What the gateway counts.
@@ -28,7 +31,10 @@ pub struct Metrics {
     registry: Registry,
     requests: Counters<4>,
     request_seconds: Histograms<3>,
-    in_flight: Family<Labels<1>, Gauge<i64, AtomicI64>>,
+    in_flight: Gauges,
+    waiting: Gauges,
+    refused: Counters<1>,
+    connections_refused: Counter<u64, AtomicU64>,
     upstream: Counters<2>,
     guest_seconds: Histograms<1>,
     compiles: Counters<1>,
@@ -48,7 +54,9 @@ impl Default for Metrics {
         let mut registry = Registry::default();
         let requests = Counters::default();
         let request_seconds = Histograms::new_with_constructor(histogram as fn() -> Histogram);
-        let in_flight = Family::default();
+        let (in_flight, waiting) = (Gauges::default(), Gauges::default());
+        let refused = Counters::default();
+        let connections_refused = Counter::default();
         let upstream = Counters::default();
         let guest_seconds = Histograms::new_with_constructor(guest_histogram as fn() -> Histogram);
         let compiles = Counters::default();
@@ -69,6 +77,21 @@ impl Default for Metrics {
             in_flight.clone(),
         );
         registry.register(
+            "pintle_admission_waiting",
+            "Requests that wait for a place, by pool; docs/views.md has the pools",
+            waiting.clone(),
+        );
+        registry.register(
+            "pintle_admission_refused",
+            "Requests that found no place in time and were answered with 429, by pool",
+            refused.clone(),
+        );
+        registry.register(
+            "pintle_connections_refused",
+            "Connections of others than the front proxy that were closed because there were too many, of their address or of all",
+            connections_refused.clone(),
+        );
+        registry.register(
             "rest_client_requests",
             "Requests to the API server, watches included, by status code (`<error>`: no reply)",
             upstream.clone(),
@@ -84,7 +107,19 @@ impl Default for Metrics {
             "Times that a module hit a limit; docs/operators.md has their names",
             limits.clone(),
         );
-        Self { registry, requests, request_seconds, in_flight, upstream, guest_seconds, compiles, limits }
+        Self {
+            registry,
+            requests,
+            request_seconds,
+            in_flight,
+            waiting,
+            refused,
+            connections_refused,
+            upstream,
+            guest_seconds,
+            compiles,
+            limits,
+        }
     }
 }
 
@@ -113,11 +148,21 @@ impl Metrics {
         self.guest_seconds.get_or_create(&[("view", view.to_owned())]).observe(took.as_secs_f64());
     }
 
-    /// What `/metrics` shows.
-    pub(crate) fn text(&self, requests: usize, watches: usize) -> String {
-        for (kind, count) in [("requests", requests), ("watches", watches)] {
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.in_flight.get_or_create(&[("request_kind", kind.to_owned())]).set(count);
+    /// A connection was closed because there were too many.
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.inc();
+    }
+
+    /// What `/metrics` shows, with the pools as they are.
+    pub(crate) fn text(&self, pools: &[Figures]) -> String {
+        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        for Figures { pool, taken, waiting, refused } in pools {
+            if ["requests", "watches"].contains(pool) {
+                self.in_flight.get_or_create(&[("request_kind", (*pool).to_owned())]).set(gauge(*taken));
+            }
+            let labels = [("pool", (*pool).to_owned())];
+            self.waiting.get_or_create(&labels).set(gauge(*waiting));
+            self.refused.get_or_create(&labels).inner().store(*refused, Ordering::Relaxed);
         }
         let mut text = String::new();
         // Writing to a string cannot fail.

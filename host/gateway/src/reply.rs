@@ -17,6 +17,9 @@ pub type Reply = Response<ReplyBody>;
 /// How long clients should wait before they ask again for what cannot be answered at present, in seconds.
 pub const RETRY_SECONDS: u32 = 2;
 
+/// How long clients should wait before they ask again when they found no place, in seconds. They have waited for a moment already.
+pub const CROWDED_SECONDS: u32 = 1;
+
 /// An answer in JSON.
 pub fn json(code: StatusCode, body: impl Into<Bytes>) -> Reply {
     text(code, JSON, body)

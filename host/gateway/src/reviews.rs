@@ -1,7 +1,7 @@
 //! [`Reviews`]: what the API server is asked about callers; and [`Reviewer`], which asks each question once in a while.
 //!
 //! An answer is remembered for ten seconds, as the API server's own servers do. What could not be asked is not remembered, and never
-//! counts as a yes.
+//! counts as a yes. Whoever has a question that is not remembered takes a place for it, also while somebody else asks the same.
 
 mod remembered;
 
@@ -15,7 +15,10 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams};
 use tracing::warn;
 
-use crate::identity::{Authentication, Caller, Presented, Refused, User, identify};
+use crate::{
+    admission::{Full, Party, Pool},
+    identity::{Authentication, Caller, Presented, Refused, User, identify},
+};
 use remembered::{Key, Remembered};
 
 /// How long a question may take, with the wait for somebody who asks the same.
@@ -76,6 +79,24 @@ fn answered<T>(status: Result<Option<T>, kube::Error>) -> Result<T, ReviewError>
     }
 }
 
+/// Where a question takes its place, and whose share that is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The questions that are asked at a time.
+    pub pool: &'a Pool,
+    /// Who asks.
+    pub party: &'a Party,
+}
+
+/// Why there is no decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Undecided {
+    /// Too much is asked at a time.
+    Full,
+    /// There was no answer.
+    Unanswered(ReviewError),
+}
+
 /// The answer to whether somebody may do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
@@ -107,16 +128,18 @@ impl<R: Reviews> Reviewer<R> {
         presented: Presented<'_>,
         authentication: &Authentication,
         now: Timestamp,
+        turn: Turn<'_>,
     ) -> Result<User, Refused> {
         let token = match identify(presented, authentication, now)? {
             Caller::Known(user) => return Ok(user),
             Caller::HasToken(token) => token.0,
         };
         let ask = async || Ok(judged(self.reviews.token(&token).await?));
-        match within(self.tokens.get_or_ask(Key::of(token.as_bytes()), ask)).await {
+        match answer(&self.tokens, Key::of(token.as_bytes()), turn, ask).await {
             Ok(Some(user)) => Ok(user),
             Ok(None) => Err(Refused::Token("the API server does not know it".into())),
-            Err(error) => {
+            Err(Undecided::Full) => Err(Refused::Full),
+            Err(Undecided::Unanswered(error)) => {
                 warn!(%error, "A token cannot be reviewed; is the gateway's account bound to system:auth-delegator?");
                 Err(Refused::Token(error.to_string()))
             }
@@ -124,20 +147,39 @@ impl<R: Reviews> Reviewer<R> {
     }
 
     /// Whether somebody may do something.
-    pub(crate) async fn decide(&self, asked: &SubjectAccessReviewSpec) -> Result<Decision, ReviewError> {
-        let question = serde_json::to_vec(asked).map_err(|error| ReviewError(error.to_string()))?;
+    pub(crate) async fn decide(
+        &self,
+        asked: &SubjectAccessReviewSpec,
+        turn: Turn<'_>,
+    ) -> Result<Decision, Undecided> {
+        let question = serde_json::to_vec(asked)
+            .map_err(|error| Undecided::Unanswered(ReviewError(error.to_string())))?;
         let ask = async || Ok(decided(self.reviews.access(asked).await?));
-        let decision = within(self.decisions.get_or_ask(Key::of(&question), ask)).await;
-        decision.inspect_err(|error| {
-            warn!(%error, "Access cannot be reviewed; is the gateway's account bound to system:auth-delegator?");
+        let decision = answer(&self.decisions, Key::of(&question), turn, ask).await;
+        decision.inspect_err(|undecided| {
+            if let Undecided::Unanswered(error) = undecided {
+                warn!(%error, "Access cannot be reviewed; is the gateway's account bound to system:auth-delegator?");
+            }
         })
     }
 }
 
-async fn within<T>(asked: impl Future<Output = Result<T, ReviewError>>) -> Result<T, ReviewError> {
-    let answer = tokio::time::timeout(REVIEW_TIMEOUT, asked).await;
+/// The answer to a question: the one that is remembered, or another one once there is a place to ask.
+async fn answer<T: Clone>(
+    remembered: &Remembered<T>,
+    key: Key,
+    turn: Turn<'_>,
+    ask: impl AsyncFnOnce() -> Result<T, ReviewError>,
+) -> Result<T, Undecided> {
+    if let Some(known) = remembered.get(key) {
+        return Ok(known);
+    }
+    let _place = turn.pool.admit(turn.party).await.map_err(|Full| Undecided::Full)?;
+    let answer = tokio::time::timeout(REVIEW_TIMEOUT, remembered.get_or_ask(key, ask)).await;
     let seconds = REVIEW_TIMEOUT.as_secs();
-    answer.unwrap_or_else(|_| Err(ReviewError(format!("a review was not answered within {seconds} s"))))
+    answer
+        .unwrap_or_else(|_| Err(ReviewError(format!("a review was not answered within {seconds} s"))))
+        .map_err(Undecided::Unanswered)
 }
 
 /// The user whose token it is.

@@ -125,4 +125,4 @@ pub fn config_for_people(served: Served) -> Result<Arc<ServerConfig>, rustls::Er
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

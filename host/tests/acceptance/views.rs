@@ -1,5 +1,7 @@
 //! Views, as people and controllers meet them: the farm, served by two gateways behind the API server.
 
+#[path = "views/crowds.rs"]
+mod crowds;
 #[path = "views/garbage.rs"]
 mod garbage;
 #[path = "views/identity.rs"]
@@ -216,6 +218,7 @@ impl<'a> Farm<'a> {
         self.people()?;
         self.kubectl_is_answered()?;
         self.callers_are_who_they_prove_to_be().await.context("identity")?;
+        self.slow_bodies_hold_up_nobody().await.context("slow bodies")?;
         self.garbage_is_collected().context("garbage collection")?;
         self.two_versions_of_one_resource_are_served().await.context("two versions")?;
         self.informers_stay_in_step().await?;

@@ -231,6 +231,11 @@ impl Status {
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
+    /// 408: the body of the request comes too slowly.
+    pub fn too_slow() -> Self {
+        Self::new(408, "Timeout", "Timeout: the body of the request was not received in time")
+    }
+
     /// 429: the caller asks too much at a time.
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         Self::new(429, "TooManyRequests", "too many requests, please try again later")
@@ -431,6 +436,10 @@ mod tests {
             (
                 Status::too_many_requests(1),
                 (429, "TooManyRequests", "too many requests, please try again later"),
+            ),
+            (
+                Status::too_slow(),
+                (408, "Timeout", "Timeout: the body of the request was not received in time"),
             ),
             (Status::unavailable("not yet", 1), (503, "ServiceUnavailable", "not yet")),
             (Status::timeout("too slow", 1), (504, "Timeout", "Timeout: too slow")),

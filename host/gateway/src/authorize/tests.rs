@@ -3,7 +3,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::advance;
 
 use super::*;
-use crate::reviews::tests::{Fake, with_clock};
+use crate::{
+    admission::{Party, Pools},
+    reviews::tests::{Fake, with_clock},
+};
 
 fn llamas() -> Served {
     Served {
@@ -27,6 +30,12 @@ fn asked<'a>(served: &'a Served, verb: &'a str, namespace: Option<&'a str>, name
     Asked::Resource { served, verb, namespace, name }
 }
 
+/// [`authorize`], where nobody else asks.
+async fn authorized(reviewer: &Reviewer<Arc<Fake>>, user: &User, asked: Asked<'_>) -> Result<(), Status> {
+    let turn = Turn { pool: &Pools::default().reviews, party: &Party::User(user.name.clone()) };
+    authorize(reviewer, turn, user, asked).await
+}
+
 fn setting() -> (Arc<Fake>, Reviewer<Arc<Fake>>) {
     let fake = Arc::new(Fake::default());
     let reviewer = Reviewer::new(Arc::clone(&fake));
@@ -39,7 +48,7 @@ async fn the_api_server_is_asked_about_the_caller_and_the_object() {
         let (fake, reviewer) = setting();
         fake.answer(Some((true, "")));
         let served = llamas();
-        authorize(&reviewer, &jane(), asked(&served, "get", Some("default"), "dolly")).await.unwrap();
+        authorized(&reviewer, &jane(), asked(&served, "get", Some("default"), "dolly")).await.unwrap();
         let spec = serde_json::to_value(fake.last_spec()).unwrap();
         assert_eq!(
             spec,
@@ -49,7 +58,7 @@ async fn the_api_server_is_asked_about_the_caller_and_the_object() {
                     "resource": "llamas", "namespace": "default", "name": "dolly"},
             })
         );
-        authorize(&reviewer, &jane(), Asked::Path { verb: "get", path: "/metrics" }).await.unwrap();
+        authorized(&reviewer, &jane(), Asked::Path { verb: "get", path: "/metrics" }).await.unwrap();
         let spec = serde_json::to_value(fake.last_spec()).unwrap();
         assert_eq!(spec["nonResourceAttributes"], serde_json::json!({"verb": "get", "path": "/metrics"}));
         assert_eq!(spec["resourceAttributes"], serde_json::Value::Null);
@@ -81,11 +90,11 @@ async fn who_may_not_is_told_in_the_api_servers_words() {
                 r#"forbidden: User "jane" cannot get path "/metrics""#,
             ),
         ] {
-            let status = authorize(&reviewer, &jane(), asked).await.unwrap_err();
+            let status = authorized(&reviewer, &jane(), asked).await.unwrap_err();
             assert_eq!((status.code, status.message.as_str()), (403, expected));
         }
         fake.answer(Some((false, "no rule")));
-        let status = authorize(&reviewer, &jane(), asked(&served, "watch", None, "")).await.unwrap_err();
+        let status = authorized(&reviewer, &jane(), asked(&served, "watch", None, "")).await.unwrap_err();
         assert!(status.message.ends_with("at the cluster scope: no rule"), "{}", status.message);
     })
     .await;
@@ -98,7 +107,7 @@ async fn a_yes_and_a_no_hold_for_ten_seconds_and_for_one_question() {
         for first in [true, false] {
             let (fake, reviewer) = setting();
             let may = async |name: &str, user: &User| {
-                authorize(&reviewer, user, asked(&served, "get", Some("default"), name)).await.is_ok()
+                authorized(&reviewer, user, asked(&served, "get", Some("default"), name)).await.is_ok()
             };
             fake.answer(Some((first, "")));
             assert_eq!(may("dolly", &jane()).await, first);
@@ -121,11 +130,11 @@ async fn a_review_that_fails_is_no_yes_and_is_asked_again_at_once() {
         let (fake, reviewer) = setting();
         let served = llamas();
         let asked = asked(&served, "list", None, "");
-        let status = authorize(&reviewer, &jane(), asked).await.unwrap_err();
+        let status = authorized(&reviewer, &jane(), asked).await.unwrap_err();
         assert_eq!((status.code, status.reason), (500, "InternalError"));
         assert!(!status.message.contains("no reply"), "{}", status.message);
         fake.answer(Some((true, "")));
-        assert_eq!(authorize(&reviewer, &jane(), asked).await, Ok(()));
+        assert_eq!(authorized(&reviewer, &jane(), asked).await, Ok(()));
     })
     .await;
 }
@@ -136,9 +145,9 @@ async fn nobody_is_asked_about_masters_and_probes() {
         let (fake, reviewer) = setting();
         let served = llamas();
         let master = User { groups: vec![MASTERS.into()], ..jane() };
-        authorize(&reviewer, &master, asked(&served, "delete", None, "")).await.unwrap();
+        authorized(&reviewer, &master, asked(&served, "delete", None, "")).await.unwrap();
         let may = async |path: &str| {
-            authorize(&reviewer, &User::anonymous(), Asked::Path { verb: "get", path }).await.is_ok()
+            authorized(&reviewer, &User::anonymous(), Asked::Path { verb: "get", path }).await.is_ok()
         };
         for path in OPEN_PATHS {
             assert!(may(path).await, "{path}");

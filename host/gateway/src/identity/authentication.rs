@@ -93,13 +93,30 @@ impl Authentication {
         headers: &HeaderMap,
         now: Timestamp,
     ) -> Result<Option<User>, Refused> {
+        self.proxy(own, others, now)?.map_or(Ok(None), |proxy| proxy.headers.user(headers))
+    }
+
+    /// Whether these certificates, the caller's own first, are the front proxy's.
+    pub(crate) fn is_front_proxy(&self, certificates: &[CertificateDer<'_>], now: Timestamp) -> bool {
+        certificates
+            .split_first()
+            .is_some_and(|(own, others)| matches!(self.proxy(own, others, now), Ok(Some(_))))
+    }
+
+    /// The front proxy, if the certificate is its.
+    fn proxy(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: Timestamp,
+    ) -> Result<Option<&FrontProxy>, Refused> {
         let Some(proxy) = &self.front_proxy else { return Ok(None) };
         if proxy.authority.vouches_for(own, others, now).is_err() {
             return Ok(None);
         }
         let subject = subject(own).map_err(Refused::Certificate)?;
         let is_allowed = proxy.allowed_names.is_empty() || proxy.allowed_names.contains(&subject.common_name);
-        if is_allowed { proxy.headers.user(headers) } else { Ok(None) }
+        Ok(is_allowed.then_some(proxy))
     }
 
     /// The user that a client's certificate names.

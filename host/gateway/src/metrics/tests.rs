@@ -1,6 +1,7 @@
 //! Tests of the metrics: the page about them is up to date.
 
 use super::*;
+use crate::admission::Pools;
 
 /// Metrics of which every one has a sample.
 fn full() -> Metrics {
@@ -41,7 +42,7 @@ fn the_page_about_metrics_lists_them() {
     let page = format!(
         "# Metrics of the gateway\n\nServed on `/metrics` in OpenMetrics text. Generated from the code. Nothing is labelled by object or by \
          caller. [Metrics of the operator](metrics.md) are others.\n\n| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n{}",
-        rows(&full().text(1, 2))
+        rows(&full().text(&Pools::default().figures()))
     );
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway-metrics.md");
     if std::env::var_os("PINTLE_WRITE_DOCS").is_some() {
@@ -59,6 +60,19 @@ fn calls_of_guests_are_counted_by_view() {
     let metrics = Metrics::default();
     metrics.guest_called("farmpods", Duration::from_micros(80));
     metrics.guest_called("farmpods", Duration::from_millis(2));
-    let text = metrics.text(0, 0);
+    let text = metrics.text(&[]);
     assert!(text.contains("pintle_guest_call_seconds_count{view=\"farmpods\"} 2"), "{text}");
+}
+
+#[test]
+fn the_pools_are_told_by_name() {
+    let metrics = Metrics::default();
+    let text = metrics.text(&[Figures { pool: "watches", taken: 7, waiting: 2, refused: 3 }]);
+    for sample in [
+        "apiserver_current_inflight_requests{request_kind=\"watches\"} 7",
+        "pintle_admission_waiting{pool=\"watches\"} 2",
+        "pintle_admission_refused_total{pool=\"watches\"} 3",
+    ] {
+        assert!(text.contains(sample), "{sample}: {text}");
+    }
 }

@@ -28,6 +28,12 @@ struct Answer<T> {
     value: T,
 }
 
+impl<T> Answer<T> {
+    fn holds(&self) -> bool {
+        clock::monotonic() < self.asked_at + HOLDS
+    }
+}
+
 impl<T: Clone> Remembered<T> {
     /// Remembers at most so many answers.
     pub(super) fn new(answers_max: usize) -> Self {
@@ -38,6 +44,12 @@ impl<T: Clone> Remembered<T> {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// The answer to a question, if it is remembered and holds.
+    pub(super) fn get(&self, key: Key) -> Option<T> {
+        let answer = self.0.get(&key)?;
+        answer.holds().then_some(answer.value)
     }
 
     /// The answer to a question. Who asks while somebody else asks the same waits for that answer, and asks itself if there was none.
@@ -51,7 +63,7 @@ impl<T: Clone> Remembered<T> {
     ) -> Result<T, E> {
         let place = loop {
             match self.0.get_value_or_guard_async(&key).await {
-                Ok(answer) if clock::monotonic() < answer.asked_at + HOLDS => return Ok(answer.value),
+                Ok(answer) if answer.holds() => return Ok(answer.value),
                 // Unless somebody has asked anew since.
                 Ok(answer) => drop(self.0.remove_if(&key, |known| known.asked_at == answer.asked_at)),
                 Err(place) => break place,

@@ -10,7 +10,10 @@ use pintle_runtime::clock::Virtual;
 use tokio::time::{advance, sleep};
 
 use super::*;
-use crate::identity::{AUTHENTICATED, issuer::now};
+use crate::{
+    admission::Pools,
+    identity::{AUTHENTICATED, Network, issuer::now},
+};
 
 /// An API server that says what it was told to, and counts how often it was asked.
 #[derive(Default)]
@@ -20,6 +23,8 @@ pub(crate) struct Fake(Mutex<State>);
 struct State {
     tokens: BTreeMap<String, TokenReviewStatus>,
     access: Option<SubjectAccessReviewStatus>,
+    /// Who may do nothing, whatever else is answered.
+    denied: Vec<String>,
     /// How long an answer takes.
     takes: Duration,
     asked: Vec<String>,
@@ -40,8 +45,21 @@ impl Fake {
         });
     }
 
-    fn takes(&self, takes: Duration) {
+    /// How long an answer takes from now on.
+    pub(crate) fn takes(&self, takes: Duration) {
         self.state().takes = takes;
+    }
+
+    /// From now on a token is this user's.
+    pub(crate) fn knows(&self, token: &str, user: &str) {
+        let user = UserInfo { username: Some(user.to_owned()), ..UserInfo::default() };
+        let status = TokenReviewStatus { authenticated: Some(true), user: Some(user), ..Default::default() };
+        self.state().tokens.insert(token.to_owned(), status);
+    }
+
+    /// From now on a user may do nothing.
+    pub(crate) fn denies(&self, user: &str) {
+        self.state().denied.push(user.to_owned());
     }
 
     /// How many questions it was asked.
@@ -60,7 +78,9 @@ impl Fake {
             state.asked.push(question.to_owned());
             state.takes
         };
-        sleep(takes).await;
+        if !takes.is_zero() {
+            sleep(takes).await;
+        }
     }
 }
 
@@ -76,7 +96,11 @@ impl Reviews for Arc<Fake> {
     ) -> Result<SubjectAccessReviewStatus, ReviewError> {
         self.state().specs.push(asked.clone());
         self.asked("access").await;
-        self.state().access.clone().ok_or_else(|| ReviewError("no reply".into()))
+        let state = self.state();
+        if asked.user.as_ref().is_some_and(|user| state.denied.contains(user)) {
+            return Ok(SubjectAccessReviewStatus::default());
+        }
+        state.access.clone().ok_or_else(|| ReviewError("no reply".into()))
     }
 }
 
@@ -85,11 +109,27 @@ pub(crate) async fn with_clock<T>(test: impl Future<Output = T>) -> T {
     Arc::new(Virtual::new(now(), 1)).scope(test).await
 }
 
+/// Somebody with a turn where nobody else asks.
+async fn decide(
+    reviewer: &Reviewer<Arc<Fake>>,
+    asked: &SubjectAccessReviewSpec,
+) -> Result<Decision, Undecided> {
+    reviewer.decide(asked, Turn { pool: &Pools::default().reviews, party: &Party::User("jane".into()) }).await
+}
+
+fn network(last: u8) -> Party {
+    Party::Network(Network::of([192, 0, 2, last].into()))
+}
+
 async fn user_of(reviewer: &Reviewer<Arc<Fake>>, token: &str) -> Result<User, Refused> {
+    user_at(reviewer, token, Turn { pool: &Pools::default().tokens, party: &network(1) }).await
+}
+
+async fn user_at(reviewer: &Reviewer<Arc<Fake>>, token: &str, turn: Turn<'_>) -> Result<User, Refused> {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", HeaderValue::try_from(format!("Bearer {token}")).unwrap());
     let presented = Presented { certificates: &[], headers: &headers };
-    reviewer.authenticate(presented, &Authentication::default(), now()).await
+    reviewer.authenticate(presented, &Authentication::default(), now(), turn).await
 }
 
 /// The API server, a reviewer that asks it, and a token of jane's.
@@ -169,10 +209,10 @@ async fn many_who_ask_the_same_at_once_ask_once() {
         fake.takes(Duration::from_secs(1));
         let (same, other) = (SubjectAccessReviewSpec::default(), spec_of("other"));
         let (a, b, c, d) = tokio::join!(
-            reviewer.decide(&same),
-            reviewer.decide(&same),
-            reviewer.decide(&other),
-            reviewer.decide(&same)
+            decide(&reviewer, &same),
+            decide(&reviewer, &same),
+            decide(&reviewer, &other),
+            decide(&reviewer, &same)
         );
         assert!([a, b, c, d].iter().all(|decision| decision.as_ref().unwrap().is_allowed));
         assert_eq!(fake.times(), 2);
@@ -191,8 +231,8 @@ async fn who_waits_for_somebody_that_gives_up_asks_itself() {
         fake.answer(Some((true, "")));
         fake.takes(Duration::from_secs(1));
         let spec = spec_of("jane");
-        let gives_up = tokio::time::timeout(Duration::from_millis(500), reviewer.decide(&spec));
-        let (gave_up, answer) = tokio::join!(gives_up, reviewer.decide(&spec));
+        let gives_up = tokio::time::timeout(Duration::from_millis(500), decide(&reviewer, &spec));
+        let (gave_up, answer) = tokio::join!(gives_up, decide(&reviewer, &spec));
         assert!(gave_up.is_err() && answer.unwrap().is_allowed);
         assert_eq!(fake.times(), 2);
     })
@@ -207,8 +247,9 @@ async fn a_review_that_takes_longer_than_ten_seconds_is_no_answer_for_anybody_wh
         fake.takes(Duration::from_secs(60));
         let spec = spec_of("jane");
         let began = clock_now();
-        let (first, second) = tokio::join!(reviewer.decide(&spec), reviewer.decide(&spec));
-        assert_eq!(first.unwrap_err(), ReviewError("a review was not answered within 10 s".into()));
+        let (first, second) = tokio::join!(decide(&reviewer, &spec), decide(&reviewer, &spec));
+        let too_late = ReviewError("a review was not answered within 10 s".into());
+        assert_eq!(first.unwrap_err(), Undecided::Unanswered(too_late));
         assert!(second.is_err());
         assert_eq!(clock_now() - began, REVIEW_TIMEOUT);
     })
@@ -217,6 +258,39 @@ async fn a_review_that_takes_longer_than_ten_seconds_is_no_answer_for_anybody_wh
 
 fn clock_now() -> Duration {
     pintle_runtime::clock::monotonic()
+}
+
+#[tokio::test(start_paused = true)]
+async fn made_up_tokens_hold_up_nobody_who_is_elsewhere_or_known_already() {
+    with_clock(async {
+        let (fake, reviewer) = asked_about_jane();
+        let pools = Pools::default();
+        let at = |last| (network(last), &pools.tokens);
+        let (stranger, jane) = (at(1), at(2));
+        let ask = async |token: &str, (party, pool): &(Party, &Pool)| {
+            user_at(&reviewer, token, Turn { pool, party }).await
+        };
+        ask("good", &stranger).await.unwrap();
+        fake.takes(Duration::from_secs(9));
+        let made_up: Vec<String> = (0..20).map(|number| format!("made-up-{number}")).collect();
+        let began = clock_now();
+        let strangers = futures::future::join_all(made_up.iter().map(|token| ask(token, &stranger)));
+        let others = async {
+            // Once all of the strangers have come.
+            sleep(Duration::from_millis(1)).await;
+            let again = ask("good", &stranger).await;
+            let remembered_after = clock_now() - began;
+            (again.unwrap().name, remembered_after, ask("expired", &jane).await)
+        };
+        let (strangers, (name, remembered_after, elsewhere)) = tokio::join!(strangers, others);
+        assert_eq!((name.as_str(), remembered_after), ("jane", Duration::from_millis(1)));
+        assert_eq!(elsewhere, Err(Refused::Token("the API server does not know it".into())));
+        let full = strangers.iter().filter(|refused| **refused == Err(Refused::Full)).count();
+        assert_eq!(full, 16, "four are asked about at a time");
+        assert_eq!(Status::from(Refused::Full).code, 429);
+        assert_eq!(fake.times(), 1 + 4 + 1);
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

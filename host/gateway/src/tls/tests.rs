@@ -11,15 +11,15 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{made::make, *};
 
-const NAME: &str = "pintle-gateway.pintle-system.svc";
+pub(crate) const NAME: &str = "pintle-gateway.pintle-system.svc";
 
 /// A CA and a certificate that is valid now.
-struct Certificate {
-    authority: String,
-    pair: Pair,
+pub(crate) struct Certificate {
+    pub(crate) authority: String,
+    pub(crate) pair: Pair,
 }
 
-fn certificate() -> Certificate {
+pub(crate) fn certificate() -> Certificate {
     let names = vec![format!("{NAME}.cluster.local"), NAME.to_owned()];
     let made = make(&names, pintle_runtime::clock::now()).unwrap();
     Certificate { authority: made.authority, pair: made.pair }
@@ -40,7 +40,7 @@ impl ResolvesClientCert for Shows {
 }
 
 /// A client that trusts this CA.
-fn client(
+pub(crate) fn client(
     authority: &str,
     shows: Option<CertifiedKey>,
     version: &'static SupportedProtocolVersion,
@@ -98,7 +98,7 @@ async fn connect(served: &Served, client: ClientConfig, name: &str) -> std::io::
     answer.and(connection)
 }
 
-fn serving(pair: &Pair) -> Served {
+pub(crate) fn serving(pair: &Pair) -> Served {
     let served = Served::default();
     served.set(pair).unwrap();
     served
@@ -110,7 +110,7 @@ fn strangers() -> (CertificateDer<'static>, KeyPair) {
     (CertificateParams::default().self_signed(&key).unwrap().into(), key)
 }
 
-fn certified(certificate: CertificateDer<'static>, key: &KeyPair) -> CertifiedKey {
+pub(crate) fn certified(certificate: CertificateDer<'static>, key: &KeyPair) -> CertifiedKey {
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     CertifiedKey::new(vec![certificate], ring::sign::any_supported_type(&key).unwrap())
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    net::Ipv4Addr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, AtomicUsize, Ordering},
@@ -16,6 +17,7 @@ use pintle_engine::Engine;
 use pintle_gateway::{
     Host,
     answer::Gateway,
+    identity::Peer,
     metrics::Metrics,
     reply::{Reply, ReplyBody},
     show::CallViews,
@@ -190,9 +192,9 @@ impl Gateways {
 
 impl Running {
     async fn ask(&self, request: http::Request<Full<Bytes>>) -> Result<Reply, Broke> {
-        let gateway = Arc::clone(&self.gateway);
+        let (gateway, client) = (Arc::clone(&self.gateway), Peer::at(Ipv4Addr::LOCALHOST.into()));
         // It is a task of the gateway: it has its clock, and ends with it.
-        let answer = self.spawner.spawn(async move { gateway.answer(&[], request).await });
+        let answer = self.spawner.spawn(async move { gateway.answer(&client, request).await });
         answer.await.map_err(|_| Broke)
     }
 

@@ -1,0 +1,332 @@
+//! Tests of the way of a request: who waits for whom. Time goes on when everybody waits.
+
+use std::{
+    convert::Infallible, net::IpAddr, sync::atomic::AtomicUsize, sync::atomic::Ordering, time::Duration,
+};
+
+use futures::{future::join_all, stream};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use pintle_api::ActiveView;
+use pintle_core::view::{Served, served::Backing};
+use pintle_modules::Budget;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::{
+    control::{bind::Serving, serving::Table},
+    identity::{MASTERS, issuer::TestIssuer},
+    read::METADATA_OF_ALL,
+    reviews::tests::{Fake, with_clock},
+    show::InModules,
+};
+
+pub(crate) const VERSION: &str = "/apis/farm.example.com/v1alpha";
+pub(crate) const LLAMAS: &str = "/apis/farm.example.com/v1alpha/namespaces/n/llamas";
+
+/// The name of the front proxy.
+pub(crate) const PROXY: &str = "front-proxy-client";
+
+/// The API server behind the gateway: its lists are empty, and no object is there.
+#[derive(Default)]
+pub(crate) struct Stored {
+    takes: std::sync::Mutex<Duration>,
+    in_work: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Stored {
+    async fn reply(&self, path: &str) -> http::Response<kube::client::Body> {
+        let in_work = self.in_work.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(in_work, Ordering::Relaxed);
+        let takes = *self.takes.lock().unwrap();
+        if !takes.is_zero() {
+            sleep(takes).await;
+        }
+        self.in_work.fetch_sub(1, Ordering::Relaxed);
+        let (code, body) = match path.ends_with("/configmaps") {
+            true => (
+                200,
+                json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"resourceVersion": "7"}, "items": []}),
+            ),
+            false => (404, json!({"kind": "Status", "code": 404, "reason": "NotFound"})),
+        };
+        let body = kube::client::Body::from(body.to_string().into_bytes());
+        http::Response::builder().status(code).body(body).unwrap()
+    }
+}
+
+/// A gateway that serves llamas, which are ConfigMaps, and those that it asks.
+pub(crate) struct Setting {
+    pub(crate) gateway: Arc<Gateway<Arc<Fake>>>,
+    pub(crate) reviews: Arc<Fake>,
+    pub(crate) proxies: TestIssuer,
+    stored: Arc<Stored>,
+    /// What is served is served for as long as this is there.
+    _table: Table,
+    _known: (watch::Sender<Option<Arc<Directory>>>, watch::Sender<Option<Arc<Authentication>>>),
+}
+
+impl Setting {
+    /// Whoever has a token that is its own name and `-token` may do everything: Ann, Bob, Eve and Jane have one. Nobody else may.
+    pub(crate) fn new(proxies: TestIssuer) -> Self {
+        let reviews = Arc::new(Fake::default());
+        reviews.answer(Some((true, "")));
+        reviews.denies("system:anonymous");
+        for user in ["ann", "bob", "eve", "jane"] {
+            reviews.knows(&format!("{user}-token"), user);
+        }
+        let mut table = Table::default();
+        let directory = watch::Sender::new(Some(table.renewed(vec![llamas()])));
+        let trusts = [
+            ("requestheader-client-ca-file", proxies.pem.as_str()),
+            ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
+            ("requestheader-username-headers", r#"["X-Remote-User"]"#),
+            ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
+        ];
+        let trusts = trusts.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let authentication = Authentication::of_config_map(&trusts).unwrap();
+        let authentication = watch::Sender::new(Some(Arc::new(authentication)));
+        let (spawner, metrics) = (Spawner::default(), Arc::new(Metrics::default()));
+        let budget = Budget::fixed(64 << 20);
+        let stored = Arc::new(Stored::default());
+        let gateway = Gateway::new(
+            Arc::clone(&reviews),
+            Upstream::new(api_server(Arc::clone(&stored))),
+            Guests::new(spawner.clone(), Arc::new(InModules), budget, Arc::clone(&metrics)),
+            spawner,
+            metrics,
+            directory.subscribe(),
+            authentication.subscribe(),
+        );
+        let gateway = Arc::new(gateway);
+        Self { gateway, reviews, proxies, stored, _table: table, _known: (directory, authentication) }
+    }
+
+    /// How long the API server takes with objects from now on.
+    fn stored_takes(&self, takes: Duration) {
+        *self.stored.takes.lock().unwrap() = takes;
+    }
+
+    /// The code of an answer.
+    async fn code(&self, peer: Peer, request: Request<AnyBody>) -> u16 {
+        self.gateway.answer(&peer, request).await.status().as_u16()
+    }
+
+    /// What the API server is answered when it asks whether the gateway is there.
+    async fn probe(&self) -> u16 {
+        let peer = Peer { certificates: vec![self.proxies.client(PROXY, &[])], ..stranger() };
+        let head = [("x-remote-user", "system:kube-aggregator"), ("x-remote-group", MASTERS)];
+        self.code(peer, request("GET", VERSION, &head, whole(""))).await
+    }
+
+    /// Places taken, those who wait, and those who were refused, of a pool.
+    fn figures(&self, pool: &str) -> (usize, usize, u64) {
+        let figures = self.gateway.pools.figures();
+        let of = figures.iter().find(|figures| figures.pool == pool).unwrap();
+        (of.taken, of.waiting, of.refused)
+    }
+}
+
+fn api_server(stored: Arc<Stored>) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let stored = Arc::clone(&stored);
+        async move { Ok::<_, Infallible>(stored.reply(request.uri().path()).await) }
+    });
+    kube::Client::new(service, "default")
+}
+
+fn llamas() -> (pintle_api::View, Serving) {
+    let view = json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": "llamas"},
+        "spec": {"module": "farm", "view": "llamas", "serve": {"aggregated": {}}, "access": "View"},
+    });
+    let active = json!({"module": "farm", "digest": "sha256:0", "epoch": 7, "since": "1970-01-01T00:00:00Z"});
+    let active: ActiveView = serde_json::from_value(active).unwrap();
+    let backing = Backing {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        plural: "configmaps".into(),
+        namespaced: true,
+    };
+    let served = Served {
+        api_version: "farm.example.com/v1alpha".into(),
+        kind: "Llama".into(),
+        list_kind: "LlamaList".into(),
+        plural: "llamas".into(),
+        verbs: Verb::ALL.to_vec(),
+        schema: json!({"type": "object"}),
+        backing,
+        ..Served::default()
+    };
+    let serving = Serving { served, active, in_force: Err("no module".into()), closed: None };
+    (serde_json::from_value(view).unwrap(), serving)
+}
+
+pub(crate) type AnyBody = UnsyncBoxBody<Bytes, Infallible>;
+
+pub(crate) fn whole(text: &'static str) -> AnyBody {
+    Full::new(Bytes::from(text)).boxed_unsync()
+}
+
+/// A body of which the first byte is there, and no other ever is.
+pub(crate) fn slow() -> AnyBody {
+    use futures::StreamExt;
+    let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"{")))]);
+    StreamBody::new(first.chain(stream::pending())).boxed_unsync()
+}
+
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: AnyBody) -> Request<AnyBody> {
+    let mut request = Request::builder().method(method).uri(path).header("accept", METADATA_OF_ALL);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(body).unwrap()
+}
+
+/// The header that says who asks.
+pub(crate) fn of(user: &str) -> (&'static str, String) {
+    ("authorization", format!("Bearer {user}-token"))
+}
+
+fn list(user: &str) -> Request<AnyBody> {
+    let (name, value) = of(user);
+    request("GET", LLAMAS, &[(name, &value)], whole(""))
+}
+
+fn at(last: u8) -> Peer {
+    Peer::at(IpAddr::from([192, 0, 2, last]))
+}
+
+fn stranger() -> Peer {
+    at(99)
+}
+
+/// Runs a test with a setting.
+async fn with<T>(test: impl AsyncFnOnce(&Setting) -> T) -> T {
+    with_clock(async { test(&Setting::new(TestIssuer::new("proxies"))).await }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_one_caller_waits_for_its_turn_and_is_answered() {
+    with(async |setting| {
+        setting.stored_takes(Duration::from_millis(400));
+        let lists = (0..150).map(|_| setting.code(stranger(), list("jane")));
+        let codes = join_all(lists.collect::<Vec<_>>()).await;
+        assert_eq!(codes, [200; 150]);
+        assert_eq!(setting.stored.most.load(Ordering::Relaxed), 50, "as many as one caller may have in work");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_too_long_is_told_when_to_come_again() {
+    with(async |setting| {
+        setting.stored_takes(Duration::from_secs(30));
+        let ask = async || setting.gateway.answer(&stranger(), list("jane")).await;
+        let replies = join_all((0..60).map(|_| ask())).await;
+        let (listed, refused): (Vec<_>, Vec<_>) =
+            replies.iter().partition(|reply| reply.status() == StatusCode::OK);
+        assert_eq!((listed.len(), refused.len()), (50, 10));
+        for reply in refused {
+            assert_eq!(reply.status(), StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(reply.headers()["retry-after"], "1");
+        }
+        assert_eq!(setting.figures("requests"), (0, 0, 10));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_bodies_fill_nothing_and_end() {
+    with(async |setting| {
+        let create = |user: &str| {
+            let (name, value) = of(user);
+            request("POST", LLAMAS, &[(name, &value)], slow())
+        };
+        let slow = join_all((0..50).flat_map(|_| {
+            [
+                setting.code(at(1), request("POST", LLAMAS, &[], slow())),
+                setting.code(at(2), create("eve")),
+                setting.code(at(3), create("bob")),
+            ]
+        }));
+        let others = async {
+            sleep(Duration::from_millis(100)).await;
+            assert_eq!(setting.figures("bodies"), (16, 84, 0), "eight of each of those who are known");
+            assert_eq!((setting.figures("requests"), setting.figures("reviews")), ((16, 0, 0), (0, 0, 0)));
+            let began = Instant::now();
+            assert_eq!(setting.code(stranger(), list("jane")).await, 200);
+            let (name, value) = of("jane");
+            let create = request("POST", LLAMAS, &[(name, &value)], whole("{}"));
+            assert_eq!(setting.code(stranger(), create).await, 503, "there is no module, and it was asked");
+            assert_eq!(setting.probe().await, 200);
+            assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for them");
+        };
+        let (codes, ()) = tokio::join!(slow, others);
+        let count = |code| codes.iter().filter(|other| **other == code).count();
+        assert_eq!((count(403), count(408), count(429)), (50, 16, 84));
+        assert_eq!((setting.figures("bodies").0, setting.figures("requests").0), (0, 0));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_whose_reviews_take_long_holds_up_itself_and_no_probe() {
+    with(async |setting| {
+        // Who they are is known already, and what Jane may do.
+        for (user, from) in [("jane", stranger()), ("eve", at(2))] {
+            assert_eq!(setting.code(from, list(user)).await, 200);
+        }
+        setting.reviews.takes(Duration::from_secs(8));
+        let gets = (0..40).map(|number| {
+            let (name, value) = of("eve");
+            let get = request("GET", &format!("{LLAMAS}/x{number}"), &[(name, &value)], whole(""));
+            setting.code(at(2), get)
+        });
+        let others = async {
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(setting.figures("reviews"), (4, 36, 0));
+            let began = Instant::now();
+            assert_eq!(setting.code(stranger(), list("jane")).await, 200);
+            assert_eq!(setting.probe().await, 200);
+            assert_eq!(began.elapsed(), Duration::ZERO);
+        };
+        let (codes, ()) = tokio::join!(join_all(gets.collect::<Vec<_>>()), others);
+        let count = |code| codes.iter().filter(|other| **other == code).count();
+        assert_eq!((count(404), count(429)), (4, 36));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_users_of_the_front_proxy_are_told_apart_and_strangers_by_where_they_are() {
+    with(async |setting| {
+        setting.stored_takes(Duration::from_secs(1));
+        let proxy = Peer { certificates: vec![setting.proxies.client(PROXY, &[])], ..stranger() };
+        let list =
+            |user| setting.code(proxy.clone(), request("GET", LLAMAS, &[("x-remote-user", user)], whole("")));
+        let lists = (0..50).flat_map(|_| [list("ann"), list("bob"), list("eve")]);
+        let began = Instant::now();
+        assert_eq!(join_all(lists.collect::<Vec<_>>()).await, [200; 150]);
+        assert_eq!(began.elapsed(), Duration::from_secs(1), "none of them waits for another");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_get_that_says_watch_takes_no_place_of_a_watch() {
+    with(async |setting| {
+        setting.stored_takes(Duration::from_secs(1));
+        let (name, value) = of("jane");
+        let get = request("GET", &format!("{LLAMAS}/x?watch=1"), &[(name, &value)], whole(""));
+        let places = async {
+            sleep(Duration::from_millis(500)).await;
+            (setting.figures("requests").0, setting.figures("watches").0)
+        };
+        let (code, places) = tokio::join!(setting.code(stranger(), get), places);
+        assert_eq!((code, places), (404, (1, 0)));
+    })
+    .await;
+}

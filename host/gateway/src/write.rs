@@ -12,7 +12,7 @@ use pintle_core::view::{
     status::fault,
     target::Objects,
     version::Sent as Version,
-    write::{Refusal, Write},
+    write::Refusal,
 };
 use pintle_engine::Origin;
 use pintle_wit::{Cause, Failure};
@@ -50,7 +50,7 @@ impl Parts {
         let name = text(&written, "/metadata/name").to_owned();
         let stored = self.stored(resource, &written, None).await?;
         let write = lens.create(&written, &stored).map_err(|refusal| refused(resource, &name, refusal))?;
-        warnings.extend(dropped(&write));
+        warnings.extend(write.ignored.iter().map(ToString::to_string));
         let path = lens.served.backing.path(target.namespace.as_deref(), None);
         let sent = Sent {
             method: Method::POST,
@@ -176,7 +176,7 @@ impl Parts {
         let metadata = written.get("metadata").and_then(Value::as_object).unwrap_or(&none);
         let write =
             lens.update(current, metadata, stored).map_err(|refusal| refused(resource, name, refusal))?;
-        warnings.extend(dropped(&write));
+        warnings.extend(write.ignored.iter().map(ToString::to_string));
         let path = lens.served.backing.path(target.namespace.as_deref(), Some(current.name()));
         let sent = Sent {
             method: Method::PATCH,
@@ -402,11 +402,6 @@ fn refused(resource: &Resource, name: &str, refusal: Refusal) -> Status {
         Refusal::Invalid(causes) => Status::invalid(served, name, causes),
         Refusal::Conflict(why) => Status::conflict(served, name, &why),
     }
-}
-
-fn dropped(write: &Write) -> impl Iterator<Item = String> + use<'_> {
-    let dropped = write.dropped_annotations.iter();
-    dropped.map(|key| format!("the View does not let the annotation {key} through: it is not stored"))
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

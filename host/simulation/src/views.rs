@@ -32,6 +32,7 @@ use pintle_engine::{Digest, Engine, Module};
 use pintle_offline as offline;
 use pintle_runtime::clock;
 use pintle_simulator::{Act, ApiServer, Options};
+use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
 
 use crate::{
@@ -151,8 +152,12 @@ fn api_services() -> Value {
     }})
 }
 
-/// A CRD of the farm with a field of the spec that no view reads or writes, so that it shows when one is lost.
+/// A CRD of the farm with a field of the spec that no view reads or writes, so that it shows when one is lost. The View of Llamas shows an
+/// annotation of the host's, which nobody can write through it.
 fn with_more_than_is_shown(mut object: Value) -> Value {
+    if object["kind"] == "View" && object["metadata"]["name"] == "llamas" {
+        object["spec"]["annotations"] = json!([ANNOTATION_SUSPEND]);
+    }
     let versions = object["spec"]["versions"].as_array_mut().into_iter().flatten();
     for version in versions {
         if let Some(fields) = version.pointer_mut("/schema/openAPIV3Schema/properties/spec/properties") {

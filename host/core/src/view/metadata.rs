@@ -1,5 +1,10 @@
 //! Metadata, which are the host's, never the guest's: what is shown of a backing object's, and what is stored of what somebody wrote.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
 use pintle_wit::names as host_names;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -95,41 +100,142 @@ impl Lens {
         }
     }
 
-    /// The annotations of a backing object after somebody wrote these through the view: what is not shown stays as it is. Beside them, the
-    /// keys that do not pass and are not stored.
+    /// The annotations of a backing object after somebody wrote these through the view. What the view does not let through stays as it is.
     pub(super) fn stored_annotations(
         &self,
         current: &Map<String, Value>,
         written: &Map<String, Value>,
-    ) -> (Map<String, Value>, Vec<String>) {
-        let current = current.get("annotations").and_then(Value::as_object);
-        let hidden = current.into_iter().flatten().filter(|(key, _)| self.shown_annotation(key).is_none());
-        let mut stored: Map<String, Value> =
-            hidden.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let mut dropped = Vec::new();
-        let written = written.get("annotations").and_then(Value::as_object);
-        for (key, value) in written.into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-            if key == LAST_APPLIED {
-                stored.insert(self.last_applied.clone(), value.clone());
-            } else if self.passes(key) && !host_names::is_ours(key) {
-                stored.insert(key.clone(), value.clone());
-            } else if !stored.contains_key(key) {
-                dropped.push(key.clone());
-            }
-        }
-        (stored, dropped)
+        ignored: &mut Vec<Ignored>,
+    ) -> Map<String, Value> {
+        let stored_as = |key: &str| match key {
+            LAST_APPLIED => Some(self.last_applied.clone()),
+            key => (self.passes(key) && !host_names::is_ours(key)).then(|| key.to_owned()),
+        };
+        let is_replaced =
+            |key: &String| self.shown_annotation(key).is_some_and(|key| stored_as(&key).is_some());
+        let mut stored: Map<String, Value> = entries(current, "annotations")
+            .filter(|(key, _)| !is_replaced(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let is_let_through = |key: &str| stored_as(key).is_some();
+        ignored.extend(refused(Part::Annotation, &self.shown_annotations(current), written, is_let_through));
+        let written = entries(written, "annotations").filter(|(_, value)| !value.is_null());
+        stored.extend(written.filter_map(|(key, value)| Some((stored_as(key)?, value.clone()))));
+        stored
     }
 }
 
-/// The finalizers of a backing object after somebody wrote these through the view.
-pub(super) fn stored_finalizers(current: &Map<String, Value>, written: &Map<String, Value>) -> Vec<Value> {
-    let kept = list(current, "finalizers").filter(|finalizer| is_collectors(finalizer));
-    let asked = list(written, "finalizers").filter(|finalizer| !is_collectors(finalizer));
-    kept.chain(asked).cloned().collect()
+/// What somebody wrote of the metadata, and the view does not let through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// Where it stands.
+    pub part: Part,
+    /// Its key, or the finalizer.
+    pub key: String,
+    /// Whether the object has one, which stays as it is. Otherwise it is not stored.
+    pub is_kept: bool,
+}
+
+/// A part of the metadata of which a view does not let everything through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Labels.
+    Label,
+    /// Annotations.
+    Annotation,
+    /// Finalizers.
+    Finalizer,
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self.part {
+            Part::Label => "label",
+            Part::Annotation => "annotation",
+            Part::Finalizer => "finalizer",
+        };
+        let becomes = if self.is_kept { "stays as it is" } else { "is not stored" };
+        write!(f, "the View does not let the {part} {} through: it {becomes}", self.key)
+    }
+}
+
+impl Part {
+    fn field(self) -> &'static str {
+        match self {
+            Self::Label => "labels",
+            Self::Annotation => "annotations",
+            Self::Finalizer => "finalizers",
+        }
+    }
+}
+
+/// The entries that somebody set, changed or left out although they are not let through. What is repeated as it is shown is none of them.
+fn refused(
+    part: Part,
+    shown: &Map<String, Value>,
+    written: &Map<String, Value>,
+    is_let_through: impl Fn(&str) -> bool,
+) -> Vec<Ignored> {
+    let written: BTreeMap<&String, &Value> =
+        entries(written, part.field()).filter(|(_, value)| !value.is_null()).collect();
+    let keys: BTreeSet<&String> = written.keys().copied().chain(shown.keys()).collect();
+    let is_refused = |key: &&String| !is_let_through(key) && written.get(key).copied() != shown.get(*key);
+    let ignored = |key: &String| Ignored { part, key: key.clone(), is_kept: shown.contains_key(key) };
+    keys.into_iter().filter(is_refused).map(ignored).collect()
+}
+
+/// The labels of a backing object after somebody wrote these through the view. The host's own stay as they are.
+pub(super) fn stored_labels(
+    current: &Map<String, Value>,
+    written: &Map<String, Value>,
+    ignored: &mut Vec<Ignored>,
+) -> Map<String, Value> {
+    let is_let_through = |key: &str| !host_names::is_ours(key);
+    let shown: Map<String, Value> =
+        entries(current, "labels").map(|(key, value)| (key.clone(), value.clone())).collect();
+    ignored.extend(refused(Part::Label, &shown, written, is_let_through));
+    let written = entries(written, "labels").filter(|(key, value)| is_let_through(key) && !value.is_null());
+    let written = written.map(|(key, value)| (key.clone(), value.clone()));
+    shown.into_iter().filter(|(key, _)| !is_let_through(key)).chain(written).collect()
+}
+
+/// The finalizers of a backing object after somebody wrote these through the view. Those of the collector and the host's own stay as they
+/// are.
+pub(super) fn stored_finalizers(
+    current: &Map<String, Value>,
+    written: &Map<String, Value>,
+    ignored: &mut Vec<Ignored>,
+) -> Vec<Value> {
+    let is_let_through =
+        |finalizer: &Value| !is_collectors(finalizer) && !finalizer.as_str().is_some_and(host_names::is_ours);
+    let has = |metadata: &Map<String, Value>, finalizer: &Value| {
+        list(metadata, "finalizers").any(|other| other == finalizer)
+    };
+    let is_shown = |finalizer: &Value| has(current, finalizer) && !is_collectors(finalizer);
+    let changed = list(written, "finalizers").filter(|finalizer| !is_shown(finalizer)).chain(
+        list(current, "finalizers").filter(|finalizer| is_shown(finalizer) && !has(written, finalizer)),
+    );
+    ignored.extend(changed.filter(|finalizer| !is_let_through(finalizer)).map(|finalizer| Ignored {
+        part: Part::Finalizer,
+        key: finalizer.as_str().unwrap_or_default().to_owned(),
+        is_kept: is_shown(finalizer),
+    }));
+    let kept =
+        list(current, "finalizers").filter(|finalizer| !is_let_through(finalizer) || has(written, finalizer));
+    let added =
+        list(written, "finalizers").filter(|finalizer| is_let_through(finalizer) && !has(current, finalizer));
+    kept.chain(added).cloned().collect()
 }
 
 fn is_collectors(finalizer: &Value) -> bool {
     finalizer.as_str().is_some_and(|finalizer| OF_THE_COLLECTOR.contains(&finalizer))
+}
+
+fn entries<'a>(
+    metadata: &'a Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    metadata.get(key).and_then(Value::as_object).into_iter().flatten()
 }
 
 fn list<'a>(metadata: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
@@ -163,13 +269,34 @@ mod tests {
     fn backing(lens: &Lens) -> Map<String, Value> {
         map(json!({
             "name": "web", "generateName": "we", "namespace": "a", "uid": UID, "resourceVersion": "7", "generation": 2,
-            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"}, "managedFields": [{}], "selfLink": "/x",
-            "finalizers": ["orphan", "a.b/c", "foregroundDeletion"], "ownerReferences": [{"name": "o"}],
+            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web", host_names::LABEL_ROOT: "r"},
+            "managedFields": [{}], "selfLink": "/x", "ownerReferences": [{"name": "o"}],
+            "finalizers": ["orphan", "a.b/c", "foregroundDeletion", host_names::FINALIZER_GUEST],
             "annotations": {
                 LAST_APPLIED: "the backing object's", lens.last_applied.clone(): "the view's",
                 "pintle.dev/last-applied.0000000000": "another view's", "note": "n", "other": "o",
+                host_names::ANNOTATION_SUSPEND: "true",
             },
         }))
+    }
+
+    /// Labels, annotations and finalizers of the backing object after somebody wrote these, with the words in which they are warned.
+    fn stored(
+        lens: &Lens,
+        current: &Map<String, Value>,
+        written: &Map<String, Value>,
+    ) -> (Value, Vec<String>) {
+        let mut ignored = Vec::new();
+        let stored = json!({
+            "labels": stored_labels(current, written, &mut ignored),
+            "annotations": lens.stored_annotations(current, written, &mut ignored),
+            "finalizers": stored_finalizers(current, written, &mut ignored),
+        });
+        (stored, ignored.iter().map(ToString::to_string).collect())
+    }
+
+    fn parts(metadata: &Map<String, Value>) -> Value {
+        json!({"labels": metadata["labels"], "annotations": metadata["annotations"], "finalizers": metadata["finalizers"]})
     }
 
     #[test]
@@ -181,8 +308,9 @@ mod tests {
             Value::Object(shown),
             json!({
                 "name": "farm-web", "generateName": "farm-we", "namespace": "a", "resourceVersion": "7000000", "generation": 2,
-                "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"}, "finalizers": ["a.b/c"],
-                "ownerReferences": [{"name": "o"}], "annotations": {LAST_APPLIED: "the view's", "note": "n", "other": "o"},
+                "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web", "pintle.dev/root": "r"},
+                "finalizers": ["a.b/c", "pintle.dev/guest"], "ownerReferences": [{"name": "o"}],
+                "annotations": {LAST_APPLIED: "the view's", "note": "n", "other": "o", "pintle.dev/suspend": "true"},
             })
         );
     }
@@ -205,19 +333,27 @@ mod tests {
     fn what_is_written_replaces_what_is_shown_and_leaves_the_rest() {
         let lens = lens(Access::View, &["spec"]);
         let current = backing(&lens);
-        let written =
-            map(json!({"annotations": {LAST_APPLIED: "new", "more": "m", "pintle.dev/desired": "x"}}));
-        let (stored, dropped) = lens.stored_annotations(&current, &written);
+        let written = map(json!({
+            "labels": {"new": "l", host_names::LABEL_ROOT: "r"},
+            "annotations": {LAST_APPLIED: "new", "more": "m", "other": "o", "pintle.dev/desired": "x"},
+            "finalizers": [host_names::FINALIZER_GUEST, "x/y"],
+        }));
+        let (stored, warnings) = stored(&lens, &current, &written);
         assert_eq!(
-            Value::Object(stored),
+            stored,
             json!({
-                LAST_APPLIED: "the backing object's", lens.last_applied.clone(): "new",
-                "pintle.dev/last-applied.0000000000": "another view's", "other": "o",
+                "labels": {"new": "l", "pintle.dev/root": "r"},
+                "annotations": {
+                    LAST_APPLIED: "the backing object's", lens.last_applied.clone(): "new",
+                    "pintle.dev/last-applied.0000000000": "another view's", "other": "o", "pintle.dev/suspend": "true",
+                },
+                "finalizers": ["orphan", "foregroundDeletion", "pintle.dev/guest", "x/y"],
             })
         );
-        assert_eq!(dropped, ["more", "pintle.dev/desired"]);
-        let finalizers = stored_finalizers(&current, &map(json!({"finalizers": ["x/y", "orphan"]})));
-        assert_eq!(finalizers, ["orphan", "foregroundDeletion", "x/y"]);
+        // That there is an annotation which is not shown, or what it says, is nothing that a warning may tell.
+        let dropped =
+            |key: &str| format!("the View does not let the annotation {key} through: it is not stored");
+        assert_eq!(warnings, ["more", "other", "pintle.dev/desired"].map(dropped));
     }
 
     #[test]
@@ -225,8 +361,53 @@ mod tests {
         for access in [Access::View, Access::ViewAndBacking] {
             let lens = lens(access, &["spec"]);
             let current = backing(&lens);
-            let (stored, dropped) = lens.stored_annotations(&current, &lens.shown_metadata(&current));
-            assert_eq!((Value::Object(stored), dropped.len()), (current["annotations"].clone(), 0));
+            let (stored, warnings) = stored(&lens, &current, &lens.shown_metadata(&current));
+            assert_eq!((stored, warnings.len()), (parts(&current), 0));
         }
+    }
+
+    #[test]
+    fn what_is_the_hosts_stays_as_it_is_and_who_leaves_it_out_or_changes_it_is_told() {
+        let lens = lens(Access::ViewAndBacking, &["spec"]);
+        let mut current = backing(&lens);
+        let kept = [
+            "the View does not let the label pintle.dev/root through: it stays as it is",
+            "the View does not let the annotation pintle.dev/suspend through: it stays as it is",
+            "the View does not let the finalizer pintle.dev/guest through: it stays as it is",
+        ];
+        let host = json!({
+            "labels": {"pintle.dev/root": "r"},
+            "annotations": {
+                LAST_APPLIED: "the backing object's", "pintle.dev/last-applied.0000000000": "another view's",
+                "pintle.dev/suspend": "true",
+            },
+            "finalizers": ["orphan", "foregroundDeletion", "pintle.dev/guest"],
+        });
+        for written in [
+            json!({}),
+            json!({"labels": null, "annotations": {}, "finalizers": []}),
+            json!({"labels": {"pintle.dev/root": null}, "annotations": {"pintle.dev/suspend": null}}),
+            json!({"labels": {"pintle.dev/root": "s"}, "annotations": {"pintle.dev/suspend": "false"}}),
+        ] {
+            let (stored, warnings) = stored(&lens, &current, &map(written.clone()));
+            assert_eq!((&stored, warnings), (&host, kept.map(ToOwned::to_owned).to_vec()), "{written}");
+        }
+        for key in ["labels", "annotations", "finalizers"] {
+            current.remove(key);
+        }
+        let written = map(json!({
+            "labels": {"pintle.dev/root": "r"}, "annotations": {"pintle.dev/suspend": "true"},
+            "finalizers": ["pintle.dev/guest", "orphan"],
+        }));
+        let (stored, warnings) = stored(&lens, &current, &written);
+        assert_eq!(stored, json!({"labels": {}, "annotations": {}, "finalizers": []}));
+        let not_stored = |key: &str| format!("the View does not let the {key} through: it is not stored");
+        let keys = [
+            "label pintle.dev/root",
+            "annotation pintle.dev/suspend",
+            "finalizer pintle.dev/guest",
+            "finalizer orphan",
+        ];
+        assert_eq!(warnings, keys.map(not_stored));
     }
 }

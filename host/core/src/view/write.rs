@@ -6,15 +6,18 @@
 use pintle_wit::Cause;
 use serde_json::{Map, Value, json};
 
-use super::{BackingObject, Lens, metadata};
+use super::{
+    BackingObject, Lens,
+    metadata::{self, Ignored},
+};
 
 /// A write of a backing object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// The object to create, or the merge patch (RFC 7386) of the one there is. A patch names the uid and the version that it is about.
     pub body: Value,
-    /// Annotations that the view does not let through, so that they are not stored.
-    pub dropped_annotations: Vec<String>,
+    /// What was written of the metadata and the view does not let through.
+    pub ignored: Vec<Ignored>,
 }
 
 /// Why an object is not written.
@@ -54,14 +57,19 @@ impl Lens {
         if let Some(namespace) = given.get("namespace") {
             metadata.insert("namespace".into(), namespace.clone());
         }
-        let (annotations, dropped_annotations) = self.stored_annotations(&none, given);
-        let mut labels = self.stored_labels(given, &mut causes);
+        let mut ignored = Vec::new();
+        let annotations = self.stored_annotations(&none, given, &mut ignored);
+        let mut labels = self.stored_labels(&none, given, &mut causes, &mut ignored);
         for (key, value) in &self.served.selector {
             labels.insert(key.clone(), value.clone().into());
         }
         insert_unless_empty(&mut metadata, "labels", labels.into());
         insert_unless_empty(&mut metadata, "annotations", annotations.into());
-        insert_unless_empty(&mut metadata, "finalizers", metadata::stored_finalizers(&none, given).into());
+        insert_unless_empty(
+            &mut metadata,
+            "finalizers",
+            metadata::stored_finalizers(&none, given, &mut ignored).into(),
+        );
         insert_unless_empty(&mut metadata, "ownerReferences", owners(given));
         if !causes.is_empty() {
             return Err(Refusal::Invalid(causes));
@@ -74,7 +82,7 @@ impl Lens {
         object.insert("apiVersion".into(), backing.api_version.into());
         object.insert("kind".into(), backing.kind.into());
         object.insert("metadata".into(), metadata.into());
-        Ok(Write { body: Value::Object(object), dropped_annotations })
+        Ok(Write { body: Value::Object(object), ignored })
     }
 
     /// The merge patch of the backing object `current` for `written`, of which a guest stores these fields; none if only the metadata are
@@ -90,7 +98,8 @@ impl Lens {
     ) -> Result<Write, Refusal> {
         self.is_same_object(current, written)?;
         let mut causes = Vec::new();
-        let labels = self.stored_labels(written, &mut causes);
+        let mut ignored = Vec::new();
+        let labels = self.stored_labels(&current.metadata, written, &mut causes, &mut ignored);
         for (key, value) in &self.served.selector {
             if labels.get(key).and_then(Value::as_str) != Some(value) {
                 causes.push(required_label(key, value));
@@ -99,12 +108,13 @@ impl Lens {
         if !causes.is_empty() {
             return Err(Refusal::Invalid(causes));
         }
-        let (annotations, dropped) = self.stored_annotations(&current.metadata, written);
+        let annotations = self.stored_annotations(&current.metadata, written, &mut ignored);
         let mut metadata = current.metadata.clone();
         set(&mut metadata, "labels", labels.into());
         set(&mut metadata, "annotations", annotations.into());
         if self.served.is_writable() {
-            set(&mut metadata, "finalizers", metadata::stored_finalizers(&current.metadata, written).into());
+            let finalizers = metadata::stored_finalizers(&current.metadata, written, &mut ignored);
+            set(&mut metadata, "finalizers", finalizers.into());
             set(&mut metadata, "ownerReferences", owners(written));
         }
         let mut changed = difference(&current.metadata, &metadata);
@@ -121,7 +131,7 @@ impl Lens {
             None => Map::new(),
         };
         patch.insert("metadata".into(), changed.into());
-        Ok(Write { body: Value::Object(patch), dropped_annotations: dropped })
+        Ok(Write { body: Value::Object(patch), ignored })
     }
 
     fn is_same_object(&self, current: &BackingObject, written: &Map<String, Value>) -> Result<(), Refusal> {
@@ -137,20 +147,30 @@ impl Lens {
         }
     }
 
-    /// The labels as they were written. One that the selector gives another value cannot be.
-    fn stored_labels(&self, written: &Map<String, Value>, causes: &mut Vec<Cause>) -> Map<String, Value> {
-        let labels = written.get("labels").and_then(Value::as_object);
-        let labels: Map<String, Value> = labels
-            .into_iter()
-            .flatten()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+    /// The labels as they are to be stored. One that the selector gives another value cannot be.
+    fn stored_labels(
+        &self,
+        current: &Map<String, Value>,
+        written: &Map<String, Value>,
+        causes: &mut Vec<Cause>,
+        ignored: &mut Vec<Ignored>,
+    ) -> Map<String, Value> {
+        let given = written.get("labels").and_then(Value::as_object);
         for (key, value) in &self.served.selector {
-            if labels.get(key).is_some_and(|given| given != value) {
-                causes.push(required_label(key, value));
-            }
+            let other =
+                given.and_then(|labels| labels.get(key)).filter(|given| !given.is_null() && *given != value);
+            causes.extend(other.map(|_| required_label(key, value)));
         }
+        let mut refused = Vec::new();
+        let labels = metadata::stored_labels(current, written, &mut refused);
+        // A label of the selector that is given its value is stored.
+        let is_stored = |key: &str| {
+            let value = self.served.selector.get(key);
+            value.is_some_and(|value| {
+                given.and_then(|labels| labels.get(key)).is_some_and(|given| given == value)
+            })
+        };
+        ignored.extend(refused.into_iter().filter(|label| !is_stored(&label.key)));
         labels
     }
 }
@@ -301,7 +321,7 @@ mod tests {
             "metadata": {"name": "dolly", "namespace": "a", "labels": {"b": "c", "farm": "yes"}, "finalizers": ["x/y"]},
             "spec": {"weight": 2, "home": {"pen": "south"}},
         });
-        assert_eq!(write, Write { body, dropped_annotations: vec![] });
+        assert_eq!(write, Write { body, ignored: vec![] });
     }
 
     #[test]

@@ -65,7 +65,8 @@ pub(crate) struct Setting {
     stored: Arc<Stored>,
     /// What is served is served for as long as this is there.
     _table: Table,
-    _known: (watch::Sender<Option<Arc<Directory>>>, watch::Sender<Option<Arc<Authentication>>>),
+    _directory: watch::Sender<Option<Arc<Directory>>>,
+    _authentication: watch::Sender<Option<Arc<Authentication>>>,
 }
 
 impl Setting {
@@ -101,7 +102,15 @@ impl Setting {
             authentication.subscribe(),
         );
         let gateway = Arc::new(gateway);
-        Self { gateway, reviews, proxies, stored, _table: table, _known: (directory, authentication) }
+        Self {
+            gateway,
+            reviews,
+            proxies,
+            stored,
+            _table: table,
+            _directory: directory,
+            _authentication: authentication,
+        }
     }
 
     /// How long the API server takes with objects from now on.

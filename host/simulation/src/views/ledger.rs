@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_simulator::{ApiServer, Revision};
+use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Map, Value, json};
 
 use super::{MODULES, NAMESPACE};
@@ -147,8 +148,8 @@ pub(super) fn shown(plural: &str, stored: &Value, epoch: u64, module: &str) -> V
         let key = match key.as_str() {
             LAST_APPLIED => return None,
             key if is_llama && key.starts_with(LAST_APPLIED_OF_VIEWS) => LAST_APPLIED,
-            // The View of Llamas lets none through.
-            _ if is_llama => return None,
+            // The View of Llamas shows no other.
+            key if is_llama && key != ANNOTATION_SUSPEND => return None,
             key => key,
         };
         Some((key.to_owned(), value.clone()))

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use pintle_runtime::clock::Random;
 use pintle_simulator::{Act, Cascade};
-use pintle_wit::ObjectRef;
+use pintle_wit::{ObjectRef, names::ANNOTATION_SUSPEND};
 use serde_json::{Value, json};
 
 use super::{
@@ -97,7 +97,8 @@ impl Choice {
                         json!({"metadata": {"labels": {LABEL.0: label(amount)}}, "spec": {"weight": amount}})
                     }
                     2 => {
-                        json!({"metadata": {"annotations": {"owner.example.com/note": format!("n{amount}")}}})
+                        let suspend = if amount % 4 == 0 { Value::Null } else { json!("true") };
+                        json!({"metadata": {"annotations": {"owner.example.com/note": format!("n{amount}"), ANNOTATION_SUSPEND: suspend}}})
                     }
                     _ => json!({"spec": {"weight": amount}}),
                 };
@@ -156,8 +157,10 @@ impl Choice {
         let metadata = match self.variant {
             0 => json!({"generateName": "g-"}),
             1 => json!({"name": self.name, "labels": {LABEL.0: LABEL.1}}),
-            2 => json!({"name": self.name, "annotations": {"example.com/dropped": "x",
-                "kubectl.kubernetes.io/last-applied-configuration": "{}"}}),
+            2 => {
+                json!({"name": self.name, "annotations": {"example.com/dropped": "x", ANNOTATION_SUSPEND: "true",
+                "kubectl.kubernetes.io/last-applied-configuration": "{}"}})
+            }
             _ => json!({"name": self.name}),
         };
         let body = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": metadata,
@@ -192,7 +195,9 @@ impl Choice {
             }
             1 => json!({"spec": {"height": self.amount}}),
             2 => {
-                json!({"spec": {"weight": self.amount}, "metadata": {"labels": {LABEL.0: label(self.amount)}}})
+                let suspend = if self.amount.is_multiple_of(3) { json!("no") } else { Value::Null };
+                json!({"spec": {"weight": self.amount},
+                    "metadata": {"labels": {LABEL.0: label(self.amount)}, "annotations": {ANNOTATION_SUSPEND: suspend}}})
             }
             _ => json!({"spec": {"weight": self.amount, "height": self.amount}}),
         };

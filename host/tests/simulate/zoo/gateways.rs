@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use pintle_core::view::uid::UidMask;
+use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::Value;
 
-use super::{Broken, BrokenGateway, events, items, object_path, replies};
+use super::{Broken, BrokenGateway, events, items, object_path, replies, requests};
 
 pub(super) const ANIMALS: &[BrokenGateway] = &[
     BrokenGateway {
@@ -60,6 +61,19 @@ pub(super) const ANIMALS: &[BrokenGateway] = &[
                     None
                 }),
                 ..Broken::default()
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "unsuspends",
+        about: "A write takes away an annotation of the host that the view shows and lets nobody write",
+        upstream: Some(|| {
+            requests(|_, sent| {
+                if sent.method == "PATCH" && is_record(&sent.path) {
+                    sent.body["metadata"]["annotations"][ANNOTATION_SUSPEND] = Value::Null;
+                }
+                None
             })
         }),
         front: None,

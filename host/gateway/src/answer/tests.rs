@@ -8,7 +8,7 @@ use futures::{future::join_all, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use pintle_api::ActiveView;
-use pintle_core::view::{Served, served::Backing};
+use pintle_core::view::{Served, accept::JSON, served::Backing};
 use pintle_modules::Budget;
 use tokio::time::{Instant, sleep};
 
@@ -16,7 +16,7 @@ use super::*;
 use crate::{
     control::{bind::Serving, serving::Table},
     identity::{MASTERS, issuer::TestIssuer},
-    read::METADATA_OF_ALL,
+    read::{METADATA, METADATA_OF_ALL},
     reviews::tests::{Fake, with_clock},
     show::InModules,
 };
@@ -187,7 +187,9 @@ pub(crate) fn slow() -> AnyBody {
 }
 
 pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: AnyBody) -> Request<AnyBody> {
-    let mut request = Request::builder().method(method).uri(path).header("accept", METADATA_OF_ALL);
+    // No guest is called for metadata.
+    let accepts = format!("{METADATA_OF_ALL}, {METADATA}, {JSON}");
+    let mut request = Request::builder().method(method).uri(path).header("accept", accepts);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

@@ -24,6 +24,10 @@ use crate::{
 pub(crate) const VERSION: &str = "/apis/farm.example.com/v1alpha";
 pub(crate) const LLAMAS: &str = "/apis/farm.example.com/v1alpha/namespaces/n/llamas";
 
+/// A llama that may be created.
+pub(crate) const DOLLY: &str =
+    r#"{"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": {"name": "dolly"}}"#;
+
 /// The name of the front proxy.
 pub(crate) const PROXY: &str = "front-proxy-client";
 
@@ -270,7 +274,7 @@ async fn slow_bodies_fill_nothing_and_end() {
             let began = Instant::now();
             assert_eq!(setting.code(stranger(), list("jane")).await, 200);
             let (name, value) = of("jane");
-            let create = request("POST", LLAMAS, &[(name, &value)], whole("{}"));
+            let create = request("POST", LLAMAS, &[(name, &value)], whole(DOLLY));
             assert_eq!(setting.code(stranger(), create).await, 503, "there is no module, and it was asked");
             assert_eq!(setting.probe().await, 200);
             assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for them");

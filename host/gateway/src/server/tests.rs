@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use super::*;
 use crate::{
-    answer::tests::{AnyBody, LLAMAS, PROXY, Setting, VERSION, of, request, slow, whole},
+    answer::tests::{AnyBody, DOLLY, LLAMAS, PROXY, Setting, VERSION, of, request, slow, whole},
     identity::{MASTERS, issuer::TestIssuer},
     reviews::tests::Fake,
     tls::{self, tests as tls_tests},
@@ -124,7 +124,7 @@ async fn slow_bodies_of_strangers_and_of_two_accounts_take_nothing_from_others()
     assert_eq!(code(&proxy, asks("GET", VERSION, &masters, whole(""))).await, 200);
     let jane = [("x-remote-user", "jane")];
     assert_eq!(code(&proxy, asks("GET", LLAMAS, &jane, whole(""))).await, 200);
-    let create = asks("POST", LLAMAS, &jane, whole("{}"));
+    let create = asks("POST", LLAMAS, &jane, whole(DOLLY));
     assert_eq!(code(&proxy, create).await, 503, "there is no module, and it was asked");
     held.shutdown().await;
     drop((accounts, strangers, proxy));

@@ -241,6 +241,17 @@ impl<'de> Deserializer<'de> for Reader {
         }
     }
 
+    /// A double takes an integer only if that is the number which it then is: 2^53 + 1 would become 2^53 without a word.
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match &self.0 {
+            Value::Number(number) if is_double(number) => visit_number(number, visitor),
+            Value::Number(number) => {
+                Err(de::Error::custom(format_args!("must be a number that a double can hold, not {number}")))
+            }
+            other => Err(de::Error::invalid_type(unexpected(other), &visitor)),
+        }
+    }
+
     fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         self.deserialize_i64(visitor)
     }
@@ -262,7 +273,7 @@ impl<'de> Deserializer<'de> for Reader {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i128 u8 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        i8 i16 i128 u8 u128 f32 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
     }
 }
 
@@ -273,6 +284,23 @@ fn visit_number<'de, V: Visitor<'de>>(number: &serde_json::Number, visitor: V) -
         // Every number that is no integer is a double.
         (None, None) => visitor.visit_f64(number.as_f64().unwrap_or_default()),
     }
+}
+
+/// Whether a number stays the same as a double. One that is no 64-bit integer is a double already.
+fn is_double(number: &serde_json::Number) -> bool {
+    let Some(integer) = number.as_i64().map(i64::unsigned_abs) else { return true };
+    let double = integer as f64;
+    // An API server writes a large double as its shortest digits and zeros: 2^60 is 1152921504606847000, which is no double, but means one.
+    double as u64 == integer
+        || serde_json::Number::from_f64(double)
+            .is_some_and(|double| digits(&double.to_string()).eq(digits(&integer.to_string())))
+}
+
+/// The digits of a number without its exponent and the zeros at its end.
+fn digits(number: &str) -> impl Iterator<Item = u8> + use<'_> {
+    let mantissa = number.split('e').next().unwrap_or_default();
+    let whole = mantissa.strip_suffix(".0").unwrap_or(mantissa);
+    whole.trim_end_matches('0').bytes().filter(|byte| byte.is_ascii_digit())
 }
 
 fn unexpected(value: &Value) -> Unexpected<'_> {
@@ -412,6 +440,34 @@ mod tests {
             "growth.fast.until",
             "must be u8, not -1",
         );
+    }
+
+    #[test]
+    fn an_integer_is_read_as_a_double_only_if_it_stays_the_same() {
+        let share = |number: &str| {
+            let value = serde_json::from_str(&format!(r#"{{"name": "a", "share": {number}}}"#)).unwrap();
+            read::<Tree>(value)
+                .map(|tree| tree.share)
+                .map_err(|misfit| (misfit.path(), misfit.message().to_owned()))
+        };
+        for (number, double) in [
+            ("1", 1.0),
+            ("-9007199254740992", -9_007_199_254_740_992.0),
+            ("9223372036854774784", 9_223_372_036_854_774_784.0),
+            ("-9223372036854775808", -9_223_372_036_854_775_808.0),
+            ("100000000000000000", 1e17),
+            ("1152921504606847000", 1_152_921_504_606_846_976.0),
+            ("18446744073709551615", 18_446_744_073_709_551_616.0),
+            ("254.62859566035834", 254.628_595_660_358_34),
+        ] {
+            assert_eq!(share(number), Ok(double), "{number}");
+        }
+        for number in ["9007199254740993", "-9007199254740993", "9223372036854775807", "1152921504606847001"]
+        {
+            let message = format!("must be a number that a double can hold, not {number}");
+            assert_eq!(share(number), Err(("share".to_owned(), message)));
+        }
+        assert_eq!(misfit(json!({"name": "a", "share": "1"})).1, "must be f64, not `1`");
     }
 
     #[test]

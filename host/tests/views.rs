@@ -77,3 +77,28 @@ fn a_llama_is_stored_as_it_is_written_and_shown_as_it_is_stored() {
     let refused = store(&farm, &json!({"weight": 0, "height": 0.5})).unwrap_err();
     assert_eq!(refused, (Origin::Guest, "spec.weight".to_owned()));
 }
+
+/// Doubles of all magnitudes, from a seed (SplitMix64).
+fn doubles(count: usize) -> impl Iterator<Item = f64> {
+    let mut state = 0_u64;
+    let bits = std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    });
+    bits.map(|bits| f64::from_bits(bits).abs()).filter(|double| double.is_normal()).take(count)
+}
+
+#[test]
+fn a_number_goes_through_the_farm_as_the_same_integer_or_the_same_double() {
+    let farm = farm();
+    let integers = [(1 << 53) - 1, (1 << 53) + 1, i64::MAX - 1, i64::MAX].map(Value::from);
+    let known = [254.628_595_660_358_34, 31.4, 5e-324, f64::MAX, 1e22, 0.1].map(Value::from);
+    for number in doubles(300).map(Value::from).chain(integers).chain(known) {
+        let dolly = json!({"weight": number, "height": 1});
+        let stored = store(&farm, &dolly).unwrap();
+        assert_eq!(stored, json!({"spec": dolly}));
+        assert_eq!(show(&farm, "llamas", &[stored]), [json!({"object": {"spec": dolly}})]);
+    }
+}

@@ -1,5 +1,5 @@
-//! Parses the documents of guests. A document has one reading or none: a duplicate key, a number that a double cannot hold exactly, an
-//! unknown field or too deep a nesting is an error that names the place.
+//! Parses the documents of guests. A document has one reading or none: a duplicate key, a number that no double is, an unknown field or too
+//! deep a nesting is an error that names the place.
 
 use std::fmt;
 
@@ -8,9 +8,6 @@ use serde::{
     de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Number, Value};
-
-/// Larger integers are not exact in a double, so tools would read different numbers from the same text (RFC 8259, 6).
-const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// For `deserialize_with`: any JSON value, strictly.
 pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
@@ -67,15 +64,10 @@ impl<'de> Visitor<'de> for Strict {
         Ok(Value::Bool(value))
     }
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        if value > MAX_EXACT_INTEGER {
-            return Err(E::custom(format_args!("the integer {value} is beyond 2^53")));
-        }
-        Ok(value.into())
+        // What is no 64-bit integer is a double, to the API server too.
+        i64::try_from(value).map_or_else(|_| self.visit_f64(value as f64), |value| Ok(value.into()))
     }
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        if value.unsigned_abs() > MAX_EXACT_INTEGER {
-            return Err(E::custom(format_args!("the integer {value} is beyond 2^53")));
-        }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
         Ok(value.into())
     }
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
@@ -305,14 +297,13 @@ mod parse {
             }
         };
         let message = bounded(&error, MESSAGE_BYTES_MAX);
-        let reason =
-            if !error.is_data() || message.starts_with("duplicate") || message.contains("is beyond 2^53") {
-                reasons::INVALID_JSON
-            } else if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-                reasons::UNKNOWN_FIELD
-            } else {
-                reasons::INVALID_DOCUMENT
-            };
+        let reason = if !error.is_data() || message.starts_with("duplicate") {
+            reasons::INVALID_JSON
+        } else if message.starts_with("unknown field") || message.starts_with("unknown variant") {
+            reasons::UNKNOWN_FIELD
+        } else {
+            reasons::INVALID_DOCUMENT
+        };
         let failure = Failure::terminal(reason, format!("the {document}: {message}"));
         if path == "." { failure } else { failure.at(path) }
     }
@@ -351,10 +342,19 @@ mod parse {
         }
 
         #[test]
-        fn an_integer_that_a_double_cannot_hold_is_refused() {
-            let text = with(r#""status":{"n":9007199254740993}"#);
+        fn a_number_is_a_64_bit_integer_or_a_double_or_refused_with_its_place() {
+            let read = |number: &str| {
+                let text = with(&format!(r#""status":{{"n":{number}}}"#));
+                parse_response(&text, Limits::default()).map(|response| response.status["n"].to_string())
+            };
+            for number in
+                ["9007199254740993", "9223372036854775807", "-9223372036854775808", "254.62859566035834"]
+            {
+                assert_eq!(read(number), Ok(number.to_owned()));
+            }
+            assert_eq!(read("18446744073709551615"), Ok("1.8446744073709552e+19".to_owned()));
+            let text = with(r#""status":{"n":1e400}"#);
             assert_eq!(refused(&text), (reasons::INVALID_JSON.into(), Some("status.n".into())));
-            assert!(parse_response(&with(r#""status":{"n":9007199254740992}"#), Limits::default()).is_ok());
         }
 
         #[test]

@@ -12,6 +12,7 @@
 //! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
 //!   and the compiler may use together.
 //! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
+//! * [`number`]: when two numbers are the same.
 //! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
 //!   in force is decided in `pintle_operator::bind`.
 
@@ -24,6 +25,7 @@ pub mod election;
 pub mod gate;
 pub mod managed;
 pub mod needs;
+pub mod number;
 pub mod object;
 pub mod observed;
 pub mod pass;

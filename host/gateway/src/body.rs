@@ -8,6 +8,7 @@ use http_body_util::BodyExt;
 use pintle_core::view::{Status, accept::Body, query::FieldValidation};
 use pintle_runtime::clock;
 use pintle_schema::strict;
+use serde::de::Error;
 use serde_json::Value;
 
 /// The largest body, in bytes: as much as the API server takes.
@@ -91,7 +92,21 @@ pub(crate) fn object(
 fn yaml(bytes: &[u8]) -> Result<Value, Status> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Status::bad_request(format!("the body is no UTF-8: {error}")))?;
-    serde_saphyr::from_str(text).map_err(|error| Status::bad_request(format!("the body is no YAML: {error}")))
+    // Read as JSON is, so that a number means the same, and none is lost: YAML knows infinity.
+    let read =
+        serde_saphyr::with_deserializer_from_str(text, |yaml| strict::read(yaml).map_err(Error::custom));
+    read.map(|parsed| parsed.value)
+        .map_err(|error| Status::bad_request(format!("the body is no YAML: {error}")))
+}
+
+/// The refusal of a patch that cannot be read, with the field at which reading ends, if that is within one.
+pub(crate) fn at_its_field(refused: Status, patch: &[u8]) -> Status {
+    match strict::parse(patch) {
+        Err(unreadable) if !unreadable.path.is_empty() => {
+            Status::bad_request(format!("error decoding patch: {unreadable}"))
+        }
+        _ => refused,
+    }
 }
 
 /// What becomes of fields that the schema does not have.
@@ -186,6 +201,30 @@ mod tests {
             assert_eq!(parsed(Body::Json, wrong, FieldValidation::Ignore).0, Err(400), "{wrong}");
             assert_eq!(parsed(Body::Yaml, wrong, FieldValidation::Ignore).0, Err(400), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_double_is_is_refused_with_its_field() {
+        for (form, text) in [
+            (Body::Json, r#"{"spec": {"weight": 1e400}}"#),
+            (Body::Yaml, "spec:\n  weight: 1e400\n"),
+            (Body::Yaml, "spec:\n  weight: .inf\n"),
+            (Body::Yaml, "spec:\n  weight: .nan\n"),
+        ] {
+            let refused =
+                object(form, text.as_bytes(), FieldValidation::Ignore, &mut Vec::new()).unwrap_err();
+            assert_eq!(refused.code, 400, "{text}");
+            assert!(refused.message.contains("spec.weight: "), "{}", refused.message);
+        }
+        let refused = Status::bad_request("error decoding patch");
+        let named =
+            at_its_field(refused.clone(), br#"[{"op": "add", "path": "/spec/weight", "value": 1e400}]"#);
+        assert!(named.message.starts_with("error decoding patch: [0].value: "), "{}", named.message);
+        assert_eq!(at_its_field(refused.clone(), b"{").message, refused.message);
+        let exact = json!({"spec": {"weight": 9_007_199_254_740_993_i64, "height": 254.628_595_660_358_34}});
+        let text = "spec:\n  weight: 9007199254740993\n  height: 254.62859566035834\n";
+        assert_eq!(read(Body::Yaml, text, FieldValidation::Strict).0, Ok(exact.clone()));
+        assert_eq!(read(Body::Json, &exact.to_string(), FieldValidation::Strict).0, Ok(exact));
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl Parts {
         let form = Form::negotiate(call.accept(), Asked::Object, call.query.first("includeObject"))?;
         let r#type = PatchType::read(call.content_type())?;
         let options = WriteOptions::read(&call.query, Written::Patch)?;
-        let patch = Patch::read(r#type, &call.body)?;
+        let patch =
+            Patch::read(r#type, &call.body).map_err(|refused| body::at_its_field(refused, &call.body))?;
         let is_of_metadata = patch.is_of_metadata();
         let mut tries = PATCH_TRIES;
         loop {

@@ -6,6 +6,8 @@
 
 mod scalar;
 
+pub use scalar::{hard, is_hard};
+
 use std::collections::BTreeSet;
 
 use proptest::{

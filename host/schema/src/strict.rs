@@ -13,22 +13,54 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// A JSON text as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// The value. Of a field that is there twice, the last value counts. `2.0` is 2, as the API server shows it.
+    /// The value. Of a field that is there twice, the last value counts. `2.0` is 2, as the API server shows it, and what is no 64-bit
+    /// integer is a double.
     pub value: Value,
     /// The paths of the fields that are there more than once, in the order of the text: `spec.replicas`.
     pub duplicates: Vec<String>,
 }
 
+/// Why a text is not read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The field at which reading ended: `spec.replicas`. Empty outside of all fields.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.path.is_empty() { "" } else { ": " };
+        write!(f, "{}{separator}{}", self.path, self.message)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
 /// Reads a JSON text.
 ///
 /// # Errors
-/// The text is no JSON, or nested more than 128 levels deep.
-pub fn parse(text: &[u8]) -> serde_json::Result<Parsed> {
-    let mut duplicates = Vec::new();
+/// The text is no JSON, nested more than 128 levels deep, or has a number that no double is.
+pub fn parse(text: &[u8]) -> Result<Parsed, Unreadable> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Reader { path: &mut String::new(), duplicates: &mut duplicates }.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(Parsed { value, duplicates })
+    let parsed = read(&mut reader)?;
+    let end = reader.end();
+    end.map_err(|error| Unreadable { path: String::new(), message: error.to_string() })?;
+    Ok(parsed)
+}
+
+/// Reads a value of any format.
+///
+/// # Errors
+/// As [`parse`].
+pub fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parsed, Unreadable> {
+    let (mut path, mut duplicates) = (String::new(), Vec::new());
+    let read = Reader { path: &mut path, duplicates: &mut duplicates }.deserialize(deserializer);
+    match read {
+        Ok(value) => Ok(Parsed { value, duplicates }),
+        Err(error) => Err(Unreadable { path, message: error.to_string() }),
+    }
 }
 
 struct Reader<'a> {
@@ -64,13 +96,16 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
+        i64::try_from(value).map_or_else(|_| self.visit_f64(value as f64), |value| Ok(value.into()))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         Ok(match value.fract() == 0.0 && value.abs() < WHOLE_MAX {
             true => (value as i64).into(),
-            false => Number::from_f64(value).map_or(Value::Null, Value::Number),
+            false => {
+                let number = Number::from_f64(value);
+                number.ok_or_else(|| E::custom("number out of range"))?.into()
+            }
         })
     }
 
@@ -88,8 +123,10 @@ impl<'de> Visitor<'de> for Reader<'_> {
         loop {
             self.path.push_str(&format!("[{}]", read.len()));
             let item = items.next_element_seed(Reader { path: self.path, duplicates: self.duplicates });
+            // After an error it says where that is.
+            let item = item?;
             self.path.truncate(length);
-            match item? {
+            match item {
                 Some(item) => read.push(item),
                 None => return Ok(Value::Array(read)),
             }
@@ -109,8 +146,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 self.duplicates.push(self.path.clone());
             }
             let value = fields.next_value_seed(Reader { path: self.path, duplicates: self.duplicates });
+            let value = value?;
             self.path.truncate(length);
-            read.insert(name, value?);
+            read.insert(name, value);
         }
         Ok(Value::Object(read))
     }
@@ -130,6 +168,21 @@ mod tests {
         assert_eq!(parsed.value, json!({"spec": {"a": 3, "b": [{"c": null}, {"c": "x"}]}, "spec2": 2}));
         assert_eq!(parsed.duplicates, ["spec.a", "spec.b[1].c"]);
         assert!(parse(b"{} x").is_err() && parse(b"{\"a\":").is_err());
+    }
+
+    #[test]
+    fn a_number_is_a_64_bit_integer_or_a_double_or_refused_with_its_field() {
+        for number in
+            ["9007199254740993", "9223372036854775807", "-9223372036854775808", "254.62859566035834"]
+        {
+            assert_eq!(parse(number.as_bytes()).unwrap().value.to_string(), number);
+        }
+        let double = parse(b"18446744073709551615").unwrap().value;
+        assert_eq!(double, json!(18_446_744_073_709_551_615_f64));
+        let refused = parse(br#"{"a": 1, "spec": {"list": [1, {"weight": 1e400}]}}"#).unwrap_err();
+        assert_eq!(refused.path, "spec.list[1].weight");
+        assert!(refused.to_string().starts_with("spec.list[1].weight: number out of range"), "{refused}");
+        assert_eq!(parse(br#"{"a": {"b": 1}, }"#).unwrap_err().path, "");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_simulation::scenario::Backend;
 use pintle_testbed::ControlPlane;
-use pintle_wit::ObjectRef;
+use pintle_wit::{ObjectRef, names::ANNOTATION_SUSPEND};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     .await?;
     let text = std::fs::read_to_string(repository().join("host/tests/acceptance/doors.yaml"))?;
     let entries: Vec<Entry> = serde_saphyr::from_str(&text)?;
-    ensure!(entries.len() == 60, "{} bodies", entries.len());
+    ensure!(entries.len() == 61, "{} bodies", entries.len());
     let kubeconfig = Kubeconfig::read_from(plane.kubeconfig())?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = kube::Client::try_from(config)?;
@@ -71,6 +71,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     the_story_of_a_document(&console)?;
+    an_edit_of_a_document_leaves_it_suspended(real, &console).await?;
     let log = std::fs::read_to_string(real.directory().join("doors-console.log"))?;
     for key in ["AKIAEXAMPLE", "s3cr3t-example"] {
         ensure!(!log.contains(key), "a key is in the log");
@@ -275,5 +276,29 @@ fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
     ensure!(console.ask("DELETE", &one, "", None)?.code == 204, "it is deleted");
     ensure!(console.ask("GET", &one, "", None)?.code == 404, "it is gone");
     ensure!(console.ask("GET", "/halls", "", None)?.code == 404, "nothing else is served");
+    Ok(())
+}
+
+/// What kubectl sets on a Darkroom and its document does not show stays, whatever is changed through the document.
+async fn an_edit_of_a_document_leaves_it_suspended(real: &Real<'_>, console: &Console) -> anyhow::Result<()> {
+    let root = reference("paused");
+    let body = json!({"name": "paused", "source": {"type": "WebFolder", "baseUrl": "https://example.com/a"}, "subDomains": ["paused"]});
+    let made = console.ask(
+        "POST",
+        &format!("/namespaces/{NAMESPACE}/darkrooms"),
+        "application/json",
+        Some(&body),
+    )?;
+    ensure!(made.code == 200, "{} {}", made.code, made.body);
+    real.patch(&root, &json!({"metadata": {"annotations": {ANNOTATION_SUSPEND: "true", "note": "n"}}}))
+        .await?;
+    let one = format!("/darkrooms/paused?namespace={NAMESPACE}");
+    let patched =
+        console.ask("PATCH", &one, "application/merge-patch+json", Some(&json!({"cacheTTL": 60})))?;
+    ensure!(patched.code == 200 && patched.body["cacheTTL"] == 60, "{} {}", patched.code, patched.body);
+    let stored = real.get(&root).await?.context("it is there")?;
+    ensure!(stored["spec"]["cache"]["ttlSeconds"] == 60, "{}", stored["spec"]);
+    let annotations = &stored["metadata"]["annotations"];
+    ensure!(annotations[ANNOTATION_SUSPEND] == "true" && annotations["note"] == "n", "{annotations}");
     Ok(())
 }

@@ -8,19 +8,19 @@ pub const GUESTS: [Entry; 3] = [
         name: "darkroom",
         module: "darkroom-0.1.0",
         crd: "darkrooms.deployments.example.com",
-        bytes_max: 330_000,
+        bytes_max: 350_000,
     },
-    Entry { name: "webserver", module: "webserver-0.1.0", crd: "webservers.my.domain", bytes_max: 150_000 },
+    Entry { name: "webserver", module: "webserver-0.1.0", crd: "webservers.my.domain", bytes_max: 175_000 },
     Entry {
         name: "configmonitor",
         module: "configmonitor-0.1.0",
         crd: "configmonitors.magalix.com",
-        bytes_max: 220_000,
+        bytes_max: 245_000,
     },
 ];
 
 /// The guests that only serve views. They have no CRD, no role and no Reconciler.
-pub const VIEW_GUESTS: [ViewGuest; 1] = [ViewGuest { name: "farm", bytes_max: 120_000 }];
+pub const VIEW_GUESTS: [ViewGuest; 1] = [ViewGuest { name: "farm", bytes_max: 130_000 }];
 
 /// A guest of this repository that only serves views.
 #[derive(Clone, Copy, Debug)]

@@ -14,6 +14,7 @@ use pintle_core::view::{
     },
     query::Query,
 };
+use pintle_schema::strict;
 use serde_json::Value;
 
 use super::operations;
@@ -222,5 +223,10 @@ pub(super) async fn json_of(body: Body) -> Result<Value, Problem> {
         true => Problem::too_large(format!("the body has more than {JSON_BYTES_MAX} bytes")),
         false => Refusal::unreadable().into(),
     })?;
-    serde_json::from_slice(&bytes.to_bytes()).map_err(|_| Refusal::unreadable().into())
+    // Numbers are read as the API server reads them, and one that cannot be is named by its field.
+    match strict::parse(&bytes.to_bytes()) {
+        Ok(parsed) => Ok(parsed.value),
+        Err(unreadable) if unreadable.path.is_empty() => Err(Refusal::unreadable().into()),
+        Err(unreadable) => Err(Refusal::bad_request(format!("Could not read entity: {unreadable}")).into()),
+    }
 }

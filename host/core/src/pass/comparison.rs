@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::managed;
+use crate::{managed, number};
 
 /// Whether the last write set something that this one leaves out. A field that we own as a whole (an atomic list or map) has no parts
 /// in the managed fields entry, so its value is compared.
@@ -38,7 +38,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
         }
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => number::is_same(a, b),
         _ => one == other,
     }
 }

@@ -7,7 +7,7 @@ use pintle_wit::names::ANNOTATION_DESIRED;
 use serde_json::{Map, Value};
 
 use super::FieldChange;
-use crate::{managed::is_item, quantity};
+use crate::{managed::is_item, number, quantity};
 
 /// What differs, and the two sides as far as they are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -343,7 +343,7 @@ fn item_path(path: &str, keys: &str) -> String {
 fn is_same(path: &str, live: &Value, sent: &Value) -> bool {
     match (live, sent) {
         _ if live == sent => true,
-        (Value::Number(live), Value::Number(sent)) => live.as_f64() == sent.as_f64(),
+        (Value::Number(live), Value::Number(sent)) => number::is_same(live, sent),
         (Value::String(_) | Value::Number(_), Value::String(_) | Value::Number(_)) if is_quantity(path) => {
             amount(live) == amount(sent)
         }

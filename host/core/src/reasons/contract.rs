@@ -55,7 +55,8 @@ registry! {
         "The guest's answer is JSON, but not the document that it should be. The path names the place.",
         "Mend the guest.";
     INVALID_JSON = contract::INVALID_JSON, [Root, Module], Stalled,
-        "The guest's answer is not JSON, has a key twice, or has a number beyond 2^53.",
+        "The guest's answer is not JSON, has a key twice, or has a number that no \
+         double is, like 1e400.",
         "Mend the guest.";
     INVALID_SPEC = contract::INVALID_SPEC, [Root], Stalled,
         "The resource does not fit the guest's type, or the guest refused it. The path names the field.",

@@ -60,6 +60,10 @@ registry! {
         "The guest is never content with what it got: its answer changes although everything is as it \
          wanted.",
         "Mend the guest.";
+    NUMBER_CHANGED = "NumberChanged", [Offline], Stalled,
+        "A number goes through the guest and comes out as another one that is nearly the same. The message \
+         has both.",
+        "Build the guest with an SDK that reads doubles exactly, and read integers beyond 2^53 as integers.";
     OBSERVE_FORBIDDEN = "ObserveForbidden", [Module], Stalled,
         "The manifest declares that the guest observes children of a kind that the host may not watch: \
          Secrets.",

@@ -1,5 +1,6 @@
 //! The fields of objects in the form in which the laws compare them.
 
+use pintle_core::number;
 use serde_json::Value;
 
 /// The steps of a path: `spec.containers`.
@@ -15,12 +16,7 @@ pub fn normal(value: &Value) -> Value {
             Value::Object(present.map(|(name, value)| (name.clone(), normal(value))).collect())
         }
         Value::Array(items) => items.iter().map(normal).collect(),
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
-                (float as i64).into()
-            }
-            _ => value.clone(),
-        },
+        Value::Number(number) => number::stored(number).into(),
         other => other.clone(),
     }
 }

@@ -104,6 +104,60 @@ fn limit(shape: Shape<'_>, keyword: &str, exclusive: &str) -> Option<(f64, bool)
     }
 }
 
+/// Integers that no double is. What becomes of them where a program takes them for doubles, or for shorter ones, is neither what rounding to
+/// digits or to binary units makes of them nor a small step away.
+const HARD_INTEGERS: [i64; 5] = [
+    574_393_847_421_449_695,
+    -574_393_847_421_449_695,
+    278_315_789_095_531_247,
+    -278_315_789_095_531_247,
+    i64::MAX,
+];
+
+/// Doubles of 17 digits, all of which matter: whoever reads or writes them with less care gets a neighbour.
+const HARD_DOUBLES: [f64; 9] = [
+    254.628_595_660_358_34,
+    0.001_189_152_906_466_227_3,
+    0.241_232_152_639_523_58,
+    2.336_886_415_328_447_4,
+    28.912_790_706_978_086,
+    1_458.347_457_935_711_9,
+    47_921.708_529_163_836,
+    -2.336_886_415_328_447_4,
+    -1_458.347_457_935_711_9,
+];
+
+/// Whether a number is one of [`hard`].
+pub fn is_hard(number: &Number) -> bool {
+    match number.as_i64() {
+        Some(integer) => HARD_INTEGERS.contains(&integer),
+        None => number.as_f64().is_some_and(|double| HARD_DOUBLES.contains(&double)),
+    }
+}
+
+/// Numbers that a place takes and that get lost where a program is careless with numbers.
+pub fn hard(shape: Shape<'_>) -> Vec<Number> {
+    let (has_integers, has_doubles) = match shape.type_name() {
+        _ if shape.is_int_or_string() => (true, false),
+        Some("integer") => (true, false),
+        Some("number") => (true, true),
+        _ => (false, false),
+    };
+    let integers = HARD_INTEGERS.into_iter().filter(|_| has_integers).map(Number::from);
+    let doubles = HARD_DOUBLES.into_iter().filter(|_| has_doubles).filter_map(Number::from_f64);
+    let is_allowed = |number: &Number| {
+        let is_within = |number: f64| {
+            let least = limit(shape, "minimum", "exclusiveMinimum");
+            let most = limit(shape, "maximum", "exclusiveMaximum");
+            least.is_none_or(|(least, _)| least < number) && most.is_none_or(|(most, _)| number < most)
+        };
+        let is_short =
+            ["int32", "float"].map(Value::from).iter().any(|format| shape.get("format") == Some(format));
+        !is_short && shape.get("enum").is_none() && number.as_f64().is_some_and(is_within)
+    };
+    integers.chain(doubles).filter(is_allowed).collect()
+}
+
 /// Whole numbers: small ones, those at the limits of the schema and of its format, and any between.
 pub(super) fn integer(shape: Shape<'_>) -> BoxedStrategy<Value> {
     let of_format = match shape.get("format").and_then(Value::as_str) {
@@ -118,11 +172,15 @@ pub(super) fn integer(shape: Shape<'_>) -> BoxedStrategy<Value> {
     let least = least.max(of_format.0);
     let most = most.min(of_format.1).max(least);
     let small = least.max(0).min(most)..=least.max(0).saturating_add(10).min(most);
-    let edges: Vec<i64> = [0, 1, -1, least, least.saturating_add(1), most.saturating_sub(1), most]
-        .into_iter()
-        .filter(|edge| (least..=most).contains(edge))
-        .collect();
-    prop_oneof![4 => small, 2 => select(edges), 1 => least..=most].prop_map(Value::from).boxed()
+    let edges: Vec<i64> =
+        [0, 1, -1, (1 << 53) + 1, least, least.saturating_add(1), most.saturating_sub(1), most]
+            .into_iter()
+            .filter(|edge| (least..=most).contains(edge))
+            .collect();
+    let edges: Vec<Value> =
+        edges.into_iter().map(Value::from).chain(hard(shape).into_iter().map(Value::Number)).collect();
+    prop_oneof![4 => small.prop_map(Value::from), 2 => select(edges), 1 => (least..=most).prop_map(Value::from)]
+        .boxed()
 }
 
 /// Numbers: whole and broken ones, and those at the limits of the schema.
@@ -140,7 +198,8 @@ pub(super) fn number(shape: Shape<'_>) -> BoxedStrategy<Value> {
     if edges.is_empty() {
         return Just(json!(middle)).boxed();
     }
-    select(edges).prop_map(written).boxed()
+    let hard = hard(shape).into_iter().map(Value::Number);
+    select(edges.into_iter().map(written).chain(hard).collect::<Vec<_>>()).boxed()
 }
 
 /// A number as somebody writes it: 1 and not 1.0.

@@ -97,6 +97,47 @@ fn defaults_are_set_also_within_defaults_items_and_maps() {
     assert_eq!(object, expected);
 }
 
+/// As a control plane of Kubernetes 1.36 answered.
+#[test]
+fn an_integer_is_one_of_64_bits_and_a_double_is_one_only_up_to_2_53() {
+    let numbers = compile(json!({"type": "object", "properties": {
+        "any": {"type": "number"}, "whole": {"type": "integer"}, "long": {"type": "integer", "format": "int64"},
+        "either": {"x-kubernetes-int-or-string": true},
+    }}));
+    for number in ["9007199254740993", "9223372036854775807", "-9223372036854775808", "9007199254740991.0"] {
+        let number: Value = serde_json::from_str(number).unwrap();
+        for field in ["any", "whole", "long", "either"] {
+            assert_eq!(
+                told(&numbers, json!({field: number}), None),
+                Vec::<String>::new(),
+                "{field} {number}"
+            );
+        }
+    }
+    for number in ["1e16", "9223372036854775808", "-9223372036854775809", "18446744073709551615", "1e22"] {
+        let value: Value = serde_json::from_str(number).unwrap();
+        assert_eq!(told(&numbers, json!({"any": value}), None), Vec::<String>::new(), "{number}");
+        let said = |field: &str| told(&numbers, json!({field: value}), None);
+        let type_of = |field: &str, wanted: &str, is: &str| {
+            format!(
+                r#"FieldValueTypeInvalid spec.{field}: Invalid value: "{is}": spec.{field} in body must be of type {wanted}: "{is}""#
+            )
+        };
+        assert_eq!(said("either"), [type_of("either", "integer,string", "number")], "{number}");
+        let checked = |field: &str, of: &str| {
+            format!(
+                r#"FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer {of} in spec.{field}"#
+            )
+        };
+        let whole = [type_of("whole", "integer", "number"), checked("whole", "(default format)")];
+        let long = [type_of("long", "int64", "float64"), checked("long", "with format int64")];
+        // What fits 64 bits once it is stored is only of the wrong type.
+        let causes = if number == "1e16" { 1 } else { 2 };
+        assert_eq!(said("whole"), whole[..causes], "{number}");
+        assert_eq!(said("long"), long[..causes], "{number}");
+    }
+}
+
 #[test]
 fn what_the_schema_forbids_is_said_in_the_words_of_the_api_server() {
     let widget = widget();

@@ -3,8 +3,9 @@
 //! Messages have a path with dots alone (`spec.labels.app`), as the API server writes it here, although it writes `spec.labels[app]` for
 //! rules and duplicates.
 
+use pintle_core::number;
 use pintle_wit::Cause;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::{
     format::Format,
@@ -28,7 +29,7 @@ fn check(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &mu
         compose(node, value, old, path, found);
         match value {
             Value::String(text) => of_text(node, value, text, path, found),
-            Value::Number(_) => of_number(node, value, path, found),
+            Value::Number(number) => of_number(node, number, path, found),
             Value::Array(items) => of_list(node, items, old, path, found),
             _ => {}
         }
@@ -43,9 +44,15 @@ fn check(node: &Node, value: &Value, old: Option<&Value>, path: &str, found: &mu
     }
 }
 
+/// Above it the API server takes a double for no integer, although it has no fraction.
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+
 /// Whether two values are the same, if 1 and 1.0 are.
 fn is_same(one: &Value, other: &Value) -> bool {
-    one == other || one.as_f64().is_some_and(|number| other.as_f64() == Some(number))
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => number::is_same(one, other),
+        _ => one == other,
+    }
 }
 
 fn wrong(value: &Value, path: &str, why: &str) -> Cause {
@@ -57,8 +64,8 @@ fn noun(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),
-        Value::Number(number) if number.is_f64() => ("number", "float64"),
-        Value::Number(_) => ("integer", "int64"),
+        Value::Number(number) if number.as_i64().is_some() => ("integer", "int64"),
+        Value::Number(_) => ("number", "float64"),
         Value::String(_) => ("string", ""),
         Value::Array(_) => ("array", ""),
         Value::Object(_) => ("object", ""),
@@ -82,7 +89,7 @@ fn of_type(node: &Node, value: &Value, path: &str, found: &mut Vec<Cause>) {
         }
         return;
     }
-    let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= WHOLE_MAX);
     let fits = types.is_empty()
         || has(is)
         || is == "number" && is_whole && has("integer")
@@ -121,19 +128,21 @@ fn bound(bound: f64, value: &Value) -> f64 {
 }
 
 /// Whether a number is one of its type and format.
-fn is_in_range(node: &Node, given: f64) -> bool {
+fn is_in_range(node: &Node, value: &Number, given: f64) -> bool {
     let is_integer = !node.words.int_or_string && node.words.type_name.as_deref() == Some("integer");
     match node.format {
-        _ if is_integer && given.fract() != 0.0 => false,
+        _ if is_integer && number::stored(value).as_i64().is_none() => false,
         Some(Format::Int32) => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&given),
         Some(Format::Float) => given.abs() <= f64::from(f32::MAX),
         _ => true,
     }
 }
 
-fn of_number(node: &Node, value: &Value, path: &str, found: &mut Vec<Cause>) {
-    let (words, Some(given)) = (&node.words, value.as_f64()) else { return };
-    if !is_in_range(node, given) {
+fn of_number(node: &Node, number: &Number, path: &str, found: &mut Vec<Cause>) {
+    let (words, value, Some(given)) = (&node.words, &Value::from(number.clone()), number.as_f64()) else {
+        return;
+    };
+    if !is_in_range(node, number, given) {
         let type_name = words.type_name.as_deref().unwrap_or_default();
         let of = match node.format {
             Some(format) => format!("with format {}", format.name()),

@@ -8,7 +8,7 @@ pub mod cluster;
 pub mod difference;
 pub mod documents;
 mod guest;
-
+pub mod numbers;
 pub mod run;
 pub mod setting;
 pub mod views;

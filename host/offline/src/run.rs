@@ -45,6 +45,8 @@ pub struct Report {
     pub unused_refusals: Vec<String>,
     /// The first request.
     pub request: Option<Request>,
+    /// The request whose answer counts: it has everything that the guest asked to see.
+    pub last_request: Option<Request>,
     /// The kinds of children that nothing has a schema of, so that their fields were not checked.
     pub unchecked: BTreeSet<Kind>,
     /// What the calls of the first pass cost.
@@ -219,6 +221,7 @@ impl Passed {
                 .map(|refusal| format!("{}: {}: {}", refusal.child, refusal.reason, refusal.message))
                 .collect(),
             request: self.requests.first().cloned(),
+            last_request: self.requests.last().cloned(),
             calls: self.calls.clone(),
             ..Report::default()
         }

@@ -44,6 +44,8 @@ pub struct Setting {
     pub call_limits: CallLimits,
     /// The schemas of the kinds of children, as far as they are known.
     pub kinds: Kinds,
+    /// The schema of the root's kind, if its CRD is known.
+    pub schema: Option<Value>,
 }
 
 /// Why there is nothing to run.
@@ -140,7 +142,9 @@ impl Setting {
         observed.extend(needed(&root, &binding, others, &mut unused));
         let call_limits = call_limits(&binding.limits);
         let kinds = Kinds::with_crds(&parts.crds);
-        Ok(Self { root, observed, refusals, now, unused, binding: Arc::new(binding), call_limits, kinds })
+        let schema = parts.crd.and_then(|crd| crd.version.pointer("/schema/openAPIV3Schema").cloned());
+        let binding = Arc::new(binding);
+        Ok(Self { root, observed, refusals, now, unused, binding, call_limits, kinds, schema })
     }
 }
 

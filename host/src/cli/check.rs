@@ -15,6 +15,7 @@ use pintle_offline as offline;
 use pintle_offline::{
     case,
     documents::{self, Document},
+    numbers::{self, Numbers},
     run::{self, Blame, Report},
     setting::{Setting, SettingError, with_crds},
     views::case::{self as view_case, AnyCase},
@@ -36,11 +37,14 @@ use views::{Trials, ViewFindings};
 /// every case in the directory `cases` beside the module. Without cases, it is a custom resource with an empty spec. Every call is
 /// made several times and with the observed children in another order. The answers must be the same.
 ///
+/// Of each number of a resource, also of those that only its CRD declares, the command makes others that are easily lost: integers
+/// beyond 2^53, and doubles of 17 digits. The guest must hand them on as they are, or refuse them.
+///
 /// The laws of views are tried on the cases, and on objects that the command generates from the schemas of the kinds. The first object
 /// that breaks a law is reduced to what is needed to break it, and printed. The schema of a custom kind comes from its CRD.
 ///
 /// The exit code is 1 if a host would refuse the module, if a call fails and its case does not expect that, if the answers differ,
-/// or if a view breaks a law.
+/// if a number comes out as another one, or if a view breaks a law.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -102,6 +106,7 @@ struct Tried {
     stats: CallStats,
     outcome: String,
     failure: Option<Failure>,
+    numbers: Numbers,
     unchecked: BTreeSet<Kind>,
 }
 
@@ -274,12 +279,22 @@ fn attempt(by_time: &Guest, by_fuel: &Guest, input: Input) -> Tried {
         let middle = durations.get(durations.len() / 2).copied().unwrap_or(first);
         u64::try_from(middle.as_micros()).unwrap_or(u64::MAX)
     });
+    let numbers = match (&report.answer, &report.last_request) {
+        (Some(_), Some(request)) => {
+            let schema = input.setting.schema.as_ref();
+            numbers::tried(by_fuel, &input.setting.call_limits, request, schema)
+                .unwrap_or_else(|why| Numbers { untried: Some(why), ..Numbers::default() })
+        }
+        _ => Numbers::default(),
+    };
+    let failure = bad(&report, &input.excused).or_else(|| numbers.failure.clone());
     Tried {
         name: input.name,
         microseconds,
         stats: report.calls.first().copied().unwrap_or_default(),
         outcome: outcome(&report),
-        failure: bad(&report, &input.excused),
+        failure,
+        numbers,
         unchecked: report.unchecked,
     }
 }
@@ -357,6 +372,8 @@ impl Findings<'_> {
                     "fuel": tried.stats.fuel,
                     "peakMemoryBytes": tried.stats.peak_memory_bytes,
                     "responseBytes": tried.stats.response_bytes,
+                    "numbers": tried.numbers.tried,
+                    "refusedNumbers": tried.numbers.refused,
                 })
             })
             .collect();
@@ -414,9 +431,13 @@ impl Findings<'_> {
         if !self.tried.is_empty() {
             rows.push(["Deterministic".into(), yes_or(of_reason(reasons::NOT_DETERMINISTIC), "yes")]);
             // What a failed call would have answered the second time, nobody knows.
-            let idempotent =
-                if impure.clone().next().is_none() { "yes" } else { "not known, since a call failed" };
+            let is_known = impure.clone().all(|failure| failure.reason == reasons::NUMBER_CHANGED);
+            let idempotent = if is_known { "yes" } else { "not known, since a call failed" };
             rows.push(["Idempotent".into(), yes_or(of_reason(reasons::NOT_IDEMPOTENT), idempotent)]);
+            rows.push([
+                "Numbers".into(),
+                yes_or(of_reason(reasons::NUMBER_CHANGED), &numbers_line(&self.tried)),
+            ]);
         }
         let rows_of = |name: &str, lines: Vec<String>| {
             let name = (!lines.is_empty()).then(|| name.to_owned());
@@ -435,6 +456,17 @@ impl Findings<'_> {
         let all: Vec<Option<String>> =
             self.views.iter().map(ViewFindings::counterexample).collect::<Result<_, _>>()?;
         Ok(all.into_iter().flatten().collect())
+    }
+}
+
+/// How many numbers went through a guest as they are.
+fn numbers_line(tried: &[Tried]) -> String {
+    let sum = |count: fn(&Numbers) -> usize| tried.iter().map(|tried| count(&tried.numbers)).sum::<usize>();
+    let untried = tried.iter().find_map(|tried| tried.numbers.untried.as_ref());
+    match (sum(|numbers| numbers.tried), sum(|numbers| numbers.refused)) {
+        (0, 0) => untried.map_or("none were tried".into(), |why| format!("none were tried: {why}")),
+        (tried, 0) => format!("{tried} stay the same"),
+        (tried, refused) => format!("{tried} stay the same, {refused} were refused"),
     }
 }
 

@@ -153,6 +153,25 @@ fn a_misspelt_field_of_a_child_is_told_by_every_command_with_the_nearest_name() 
 }
 
 #[test]
+fn a_number_that_comes_out_as_its_neighbour_is_told_by_check_with_both() {
+    let checked = |weight: &str| {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"weight": weight}});
+        let folder = folder(&answers_child(&with_child("v1/ConfigMap"), &object));
+        let spec = json!({"type": "object", "properties": {"weight": {"type": "number"}}});
+        folder.write("crd.yaml", crd(&spec).to_string());
+        folder.run(&["check", "guest.wasm"])
+    };
+    let run = checked("254.62859566035831");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stderr.contains("NumberChanged: asked about a root with spec.weight: 254.62859566035834, children[0].object.data.weight: 254.6285956603583"),
+        "{run:?}"
+    );
+    let run = checked("254.62859566035834");
+    assert!(run.code == 0 && run.stdout.contains(" stay the same\n"), "{run:?}");
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_told_with_its_path() {
     let run =
         scaffold(&deployment(&json!({"replicas": "3"}))).run(&["render", "guest.wasm", "-f", "thing.yaml"]);

@@ -5,13 +5,13 @@
 use pintle_core::{reasons, view::write::Refusal};
 use pintle_wit::{Failure, views::ShowItem};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     fields,
     view::{View, without_host_parts},
 };
-use crate::{difference::differences, run::Blame};
+use crate::{difference::differences, numbers, run::Blame};
 
 /// How many differences a message lists.
 const LISTED: usize = 5;
@@ -62,6 +62,8 @@ pub enum Law {
     Deterministic,
     /// What is shown of an object is its own matter.
     Independent,
+    /// Numbers go through as they are.
+    Exact,
     /// Storing what was shown changes nothing.
     Kept,
     /// Showing what was stored gives what was written.
@@ -77,6 +79,7 @@ impl Law {
             Self::Fitting => "what is shown fits the schema of the view",
             Self::Deterministic => "equal calls give byte-equal answers",
             Self::Independent => "what is shown of an object does not depend on the other objects",
+            Self::Exact => "a number that goes through the guest stays the same integer or the same double",
             Self::Kept => "storing what was shown changes nothing",
             Self::Written => "showing what was stored gives what was written",
         }
@@ -86,6 +89,7 @@ impl Law {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Deterministic | Self::Independent => reasons::NOT_DETERMINISTIC,
+            Self::Exact => reasons::NUMBER_CHANGED,
             Self::Answered | Self::Total | Self::Fitting | Self::Kept | Self::Written => reasons::NOT_A_LENS,
         }
     }
@@ -212,10 +216,10 @@ pub fn total<'i>(object: &Value, item: &'i ShowItem) -> Result<&'i Map<String, V
     }
 }
 
-/// What is shown of an object has the schema of the view, and changes nothing when it is stored.
+/// What is shown of an object has the schema of the view and the object's numbers, and changes nothing when it is stored.
 ///
 /// # Errors
-/// [`Law::Fitting`], [`Law::Answered`], [`Law::Deterministic`] or [`Law::Kept`].
+/// [`Law::Exact`], [`Law::Fitting`], [`Law::Answered`], [`Law::Deterministic`] or [`Law::Kept`].
 pub fn kept(
     view: &View<'_>,
     guest: &impl Functions,
@@ -224,6 +228,9 @@ pub fn kept(
 ) -> Result<(), Broken> {
     let mut written = view.whole(object, shown);
     let broken = |law, message: String| Broken::new(law, message, std::slice::from_ref(object));
+    if let Some(changed) = numbers::changed(object, &shown.clone().into()) {
+        return Err(broken(Law::Exact, changed.to_string()).shown(&written));
+    }
     view.shown.default(&mut written);
     view.fits(&written).map_err(|cause| {
         broken(Law::Fitting, format!("{}: {}", cause.field, cause.message)).shown(&written)
@@ -256,7 +263,7 @@ pub fn kept(
 /// What somebody writes is shown as it was written. `status` is apart: it is shown, and not written.
 ///
 /// # Errors
-/// [`Law::Answered`], [`Law::Deterministic`] or [`Law::Written`].
+/// [`Law::Exact`], [`Law::Answered`], [`Law::Deterministic`] or [`Law::Written`].
 pub fn written(
     view: &View<'_>,
     guest: &impl Functions,
@@ -264,6 +271,10 @@ pub fn written(
     current: Option<&Value>,
 ) -> Result<Write, Broken> {
     let Ok(stored) = store(guest, written, current)? else { return Ok(Write::Refused) };
+    if let Some(changed) = numbers::changed(&json!([written, current]), &stored.clone().into()) {
+        let current = current.map_or(&[][..], std::slice::from_ref);
+        return Err(Broken::new(Law::Exact, changed.to_string(), current).written(written).stored(&stored));
+    }
     let broken = |message: String, object: &Value| {
         Broken::new(Law::Written, message, std::slice::from_ref(object)).written(written).stored(&stored)
     };

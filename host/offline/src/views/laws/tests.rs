@@ -146,6 +146,24 @@ fn what_depends_on_the_others_or_on_the_place_is_found() {
 }
 
 #[test]
+fn a_number_that_is_shown_or_stored_as_its_neighbour_is_told_with_both() {
+    let manifest = manifest();
+    let view = View::new(&manifest, &[]).unwrap();
+    let exact = 254.628_595_660_358_34;
+    let beside = json!(254.628_595_660_358_31);
+    let shown = json!({"spec": {"weight": beside}});
+    let broken = kept(&view, &honest(), &record(json!(exact)), shown.as_object().unwrap()).unwrap_err();
+    let message =
+        "spec.weight: 254.62859566035831 is not the number 254.62859566035834 that the guest was given";
+    assert_eq!((broken.law, broken.message.as_str()), (Law::Exact, message));
+    assert_eq!(broken.failure().reason, "NumberChanged");
+    let store = |_: &Value, _: Option<&Value>| Ok(json!({"spec": {"weight": beside}}));
+    let guest = Guest { show: honest().show, store };
+    let broken = written(&view, &guest, &llama(json!({"weight": exact})), None).unwrap_err();
+    assert_eq!((broken.law, broken.message.as_str()), (Law::Exact, message));
+}
+
+#[test]
 fn a_view_that_rounds_does_not_keep_what_it_shows() {
     let rounding = |objects: &[Value]| {
         let weight = |object: &Value| object["spec"]["weight"].as_f64().unwrap().round();

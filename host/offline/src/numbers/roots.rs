@@ -1,0 +1,299 @@
+//! Asks a guest that reconciles about roots with hard numbers, one at a time.
+
+use pintle_core::reasons;
+use pintle_engine::{CallError, CallLimits, Guest, Origin};
+use pintle_schema::{generate, shape::Shape, structural::Structural};
+use pintle_wit::{Failure, Request, Response};
+use serde_json::{Number, Value, json};
+
+use super::changed;
+use crate::guest::text_of;
+
+/// The most fields of a root that are tried, so that a long list does not take all the time.
+const PLACES_MAX: usize = 64;
+
+/// How deep below fields that the root does not have numbers are looked for. A CRD may be recursive in all but name.
+const DEPTH_MAX: usize = 12;
+
+/// The parts of a root that nobody writes: they are the host's, or the guest's memory.
+const NOT_WRITTEN: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// What ended a call that says nothing about numbers: a root may ask for more than a guest may take.
+const LIMITS: [&str; 7] = [
+    reasons::DEADLINE,
+    reasons::FUEL,
+    reasons::MEMORY,
+    reasons::TOO_LARGE,
+    reasons::TOO_DEEP,
+    reasons::TOO_COMPLEX,
+    reasons::BEYOND_GRANT,
+];
+
+/// What came of the numbers of a root.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Numbers {
+    /// How many numbers went through the guest.
+    pub tried: usize,
+    /// How many the guest refused, or did not get to for a limit.
+    pub refused: usize,
+    /// The first that came out as another.
+    pub failure: Option<Failure>,
+    /// Why none were tried.
+    pub untried: Option<String>,
+}
+
+/// Asks about roots like that of `request`, each with another number at one of the fields that take numbers: those that the root has, and
+/// those that the schema of its CRD declares. Roots that the CRD refuses are left out.
+///
+/// # Errors
+/// Why the schema cannot be evaluated.
+pub fn tried(
+    guest: &Guest,
+    limits: &CallLimits,
+    request: &Request,
+    schema: Option<&Value>,
+) -> Result<Numbers, String> {
+    let structural = schema.map(Structural::compile).transpose();
+    let structural = structural.map_err(|unsupported| format!("the schema of the CRD: {unsupported}"))?;
+    let allows =
+        |root: &Value| structural.as_ref().is_none_or(|schema| schema.validate(root, None).is_empty());
+    let ask = |request: &Request| guest.reconcile(&text_of(request), limits).map(|answer| answer.response);
+    Ok(judge(request, schema, allows, ask))
+}
+
+/// The same with functions: what the CRD allows, and the guest.
+fn judge(
+    request: &Request,
+    schema: Option<&Value>,
+    allows: impl Fn(&Value) -> bool,
+    ask: impl Fn(&Request) -> Result<Response, CallError>,
+) -> Numbers {
+    let mut numbers = Numbers::default();
+    let any = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let shape = Shape::new(&Value::Null, schema.unwrap_or(&any));
+    for (place, number) in variants(shape, &request.object) {
+        let root = with(&request.object, &place, &number);
+        if !allows(&root) {
+            continue;
+        }
+        let asked = Request { object: root, ..request.clone() };
+        match ask(&asked) {
+            Ok(response) => {
+                numbers.tried += 1;
+                let answer = serde_json::to_value(&response).unwrap_or_default();
+                if let Some(changed) = changed(&asked.object, &answer) {
+                    let message = format!("asked about a root with {}: {number}, {changed}", dotted(&place));
+                    numbers.failure = Some(Failure::terminal(reasons::NUMBER_CHANGED, message));
+                    return numbers;
+                }
+            }
+            Err(CallError { origin: Origin::Engine, failure, .. })
+                if !LIMITS.contains(&failure.reason.as_str()) =>
+            {
+                let message = format!(
+                    "asked about a root with {}: {number}, the guest broke: {}",
+                    dotted(&place),
+                    failure.message
+                );
+                numbers.failure = Some(Failure { message, ..*failure });
+                return numbers;
+            }
+            Err(_) => numbers.refused += 1,
+        }
+    }
+    numbers
+}
+
+/// A step of a path.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Field(String),
+    Item(usize),
+}
+
+fn dotted(place: &[Step]) -> String {
+    let path = place.iter().map(|step| match step {
+        Step::Field(name) => format!(".{name}"),
+        Step::Item(index) => format!("[{index}]"),
+    });
+    path.collect::<String>().trim_start_matches('.').to_owned()
+}
+
+/// The fields that take hard numbers, each with one of them.
+fn variants(shape: Shape<'_>, root: &Value) -> Vec<(Vec<Step>, Number)> {
+    let mut places = Vec::new();
+    collect(shape, root, &mut Vec::new(), &mut places);
+    let numbers = |(place, numbers): (Vec<Step>, Vec<Number>)| {
+        numbers.into_iter().map(move |number| (place.clone(), number))
+    };
+    places.into_iter().take(PLACES_MAX).flat_map(numbers).collect()
+}
+
+fn collect(shape: Shape<'_>, value: &Value, at: &mut Vec<Step>, places: &mut Vec<(Vec<Step>, Vec<Number>)>) {
+    if at.len() > DEPTH_MAX || places.len() >= PLACES_MAX {
+        return;
+    }
+    let is_root = at.is_empty();
+    let mut below = |step: Step, shape: Shape<'_>, value: &Value| {
+        at.push(step);
+        collect(shape, value, at, places);
+        at.pop();
+    };
+    match value {
+        Value::Object(fields) => {
+            let is_written = |name: &str| !is_root || !NOT_WRITTEN.contains(&name);
+            for (name, value) in fields.iter().filter(|(name, _)| is_written(name)) {
+                if let Some(shape) = shape.member(name) {
+                    below(Step::Field(name.clone()), shape, value);
+                }
+            }
+            let absent = shape.fields().filter(|(name, _)| !fields.contains_key(*name) && is_written(name));
+            for (name, shape) in absent {
+                let nothing = if shape.type_name() == Some("object") { json!({}) } else { Value::Null };
+                below(Step::Field(name.clone()), shape, &nothing);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                below(Step::Item(index), shape.items(), item);
+            }
+        }
+        _ => {
+            let hard = match (shape.type_name(), value) {
+                // Of a field that nobody declares the value says what it takes.
+                (None, Value::Number(number)) if !shape.is_int_or_string() => {
+                    let number = json!({"type": if number.is_f64() { "number" } else { "integer" }});
+                    generate::hard(Shape::new(&Value::Null, &number))
+                }
+                _ => generate::hard(shape),
+            };
+            if !hard.is_empty() {
+                places.push((at.clone(), hard));
+            }
+        }
+    }
+}
+
+/// The root with another number. What is on the way there is made where it is missing.
+fn with(root: &Value, place: &[Step], number: &Number) -> Value {
+    let mut whole = root.clone();
+    let mut value = &mut whole;
+    for step in place {
+        value = match step {
+            Step::Field(name) => {
+                if !value.is_object() {
+                    *value = json!({});
+                }
+                &mut value[name.as_str()]
+            }
+            // Only items that there are become places.
+            Step::Item(index) => &mut value[*index],
+        };
+    }
+    *value = number.clone().into();
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_engine::CallStats;
+    use pintle_wit::Child;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "weight": {"type": "number", "minimum": 0},
+                "limits": {"type": "object", "properties": {"bytes": {"type": "integer"}, "port": {"type": "integer", "format": "int32"}}},
+                "ports": {"type": "array", "items": {"type": "object", "properties": {"number": {"x-kubernetes-int-or-string": true}}}},
+                "more": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }},
+            "status": {"type": "object", "properties": {"seen": {"type": "integer"}}},
+        }})
+    }
+
+    fn root() -> Value {
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a", "generation": 1},
+            "spec": {"weight": 1, "ports": [{"number": "http"}], "more": {"deep": [{"rate": 0.5}]}}, "status": {"seen": 1}})
+    }
+
+    /// A guest that has one child with the spec of its root, and with it as text.
+    fn child(spec: &Value) -> Response {
+        let data = json!({"spec.json": spec.to_string()});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data, "spec": spec});
+        Response { children: vec![Child::new("a", object)], ..Response::default() }
+    }
+
+    fn judged(ask: impl Fn(&Request) -> Result<Response, CallError>) -> Numbers {
+        let structural = Structural::compile(&schema()).unwrap();
+        let allows = |root: &Value| structural.validate(root, None).is_empty();
+        judge(&Request::about(root()), Some(&schema()), allows, ask)
+    }
+
+    fn error(origin: Origin, reason: &str) -> CallError {
+        let failure = Box::new(Failure::terminal(reason, "must be smaller").at("spec.weight"));
+        CallError { failure, origin, stats: CallStats::default() }
+    }
+
+    #[test]
+    fn each_number_that_a_root_has_or_could_have_is_tried() {
+        let schema = schema();
+        let all = variants(Shape::new(&Value::Null, &schema), &root());
+        let mut places: Vec<String> = all.iter().map(|(place, _)| dotted(place)).collect();
+        places.dedup();
+        assert_eq!(
+            places,
+            ["spec.more.deep[0].rate", "spec.ports[0].number", "spec.weight", "spec.limits.bytes"],
+            "neither what is the host's, nor what is the guest's, nor what takes no hard number"
+        );
+        let (place, number) = all.last().unwrap();
+        assert_eq!(with(&root(), place, number)["spec"]["limits"], json!({"bytes": number}));
+    }
+
+    #[test]
+    fn a_guest_that_hands_numbers_on_or_refuses_them_is_sound() {
+        let honest = judged(|request| Ok(child(&request.object["spec"])));
+        assert!(honest.tried > 20 && honest.refused == 0 && honest.failure.is_none(), "{honest:?}");
+        let strict = judged(|_| Err(error(Origin::Guest, reasons::INVALID_SPEC)));
+        assert!(
+            strict.tried == 0 && strict.refused == honest.tried && strict.failure.is_none(),
+            "{strict:?}"
+        );
+        let slow = judged(|_| Err(error(Origin::Engine, reasons::FUEL)));
+        assert!(slow.refused == honest.tried && slow.failure.is_none(), "{slow:?}");
+    }
+
+    #[test]
+    fn a_guest_that_reads_doubles_inexactly_is_told_with_both_numbers() {
+        // As serde_json reads without its feature `float_roundtrip`.
+        let sloppy = |request: &Request| {
+            let mut spec = request.object["spec"].clone();
+            let text = spec["weight"].to_string();
+            if let Some((whole, fraction)) = text.split_once('.') {
+                let digits: f64 = format!("{whole}{fraction}").parse().unwrap();
+                spec["weight"] = json!(digits / 10_f64.powi(i32::try_from(fraction.len()).unwrap()));
+            }
+            Ok(child(&spec))
+        };
+        let failure = judged(sloppy).failure.unwrap();
+        assert_eq!(failure.reason, reasons::NUMBER_CHANGED);
+        assert_eq!(
+            failure.message,
+            "asked about a root with spec.weight: 254.62859566035834, children[0].object.data.spec.json: 254.62859566035831 is not the \
+             number 254.62859566035834 that the guest was given"
+        );
+    }
+
+    #[test]
+    fn a_guest_that_takes_integers_for_doubles_or_breaks_on_them_is_found() {
+        let doubles = |request: &Request| {
+            let bytes = request.object.pointer("/spec/limits/bytes").and_then(Value::as_f64);
+            Ok(child(&json!({"bytes": bytes})))
+        };
+        let failure = judged(doubles).failure.unwrap();
+        assert!(failure.message.contains("with spec.limits.bytes: 574393847421449695"), "{failure}");
+        let breaks = judged(|_| Err(error(Origin::Engine, reasons::TRAP))).failure.unwrap();
+        assert!(breaks.reason == reasons::TRAP && breaks.message.contains("the guest broke"), "{breaks}");
+    }
+}

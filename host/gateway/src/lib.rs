@@ -7,7 +7,7 @@
 //! - [`tls`]: the certificate of the server, and what the handshake checks of a client.
 //! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
 //!   what it asks for. [`admission`]: whether there is room for it.
-//! - [`answer`]: the way of a request. `read`, `watch`, `write` and `delete` are the verbs, [`upstream`] asks the API server, and [`show`]
+//! - [`answer`]: the way of a request. `read`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks the API server, and [`show`]
 //!   asks guests.
 //! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.
 //! - [`directory`]: what is served; `control` keeps it.
@@ -31,6 +31,7 @@ pub mod items;
 mod local;
 pub mod metrics;
 pub mod over;
+mod patching;
 mod read;
 pub mod reply;
 pub mod reviews;

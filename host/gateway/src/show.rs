@@ -10,7 +10,7 @@ use pintle_core::{
     view::{BackingObject, Epoch, Lens, Source, Status},
 };
 use pintle_engine::{Answer, CallError, CallLimits, Origin, ShowAnswer, StoreAnswer, Views};
-use pintle_modules::{Budget, TooLarge, grants};
+use pintle_modules::{Budget, NoMemory, TooLarge, grants};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::{
     ApiVersion, Failure, reasons,
@@ -347,6 +347,44 @@ impl Guests {
     }
 }
 
+impl Guests {
+    /// Does work for a view that takes up to this many bytes of memory, on a thread of its own, when it is its turn.
+    ///
+    /// # Errors
+    /// 429 when the memory is in use for too long, 503 when there is not so much.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        view: &str,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        // As for a call of a guest: first the turn, and then the memory, or two could wait for each other.
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let reserved = self.budget.reserve_soon(view, bytes).await.map_err(|none| match none {
+            NoMemory::InUse => Status::too_many_requests(RETRY_SECONDS),
+            NoMemory::TooLarge(too_large) => {
+                warn!(view, bytes, "A request takes more memory than there is for one: {too_large:?}");
+                Status::unavailable("the gateway has too little memory for this request", RETRY_SECONDS)
+            }
+        })?;
+        let done = self.spawner.block(move || {
+            let done = work();
+            // They stay with the work, also when nobody waits for it any more.
+            drop((turn, reserved));
+            done
+        });
+        done.await.map_err(|error| {
+            warn!(view, %error, "Work for a request panicked");
+            Status::internal_error("this request made the gateway panic")
+        })
+    }
+
+    /// The most memory that one request can have, in bytes.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.budget.bytes_max()
+    }
+}
+
 fn beyond_the_budget(view: &str, TooLarge { bytes, bytes_max }: TooLarge) -> Status {
     let (bytes, bytes_max) = (bytes.div_ceil(1 << 20), bytes_max >> 20);
     warn!(
@@ -432,6 +470,8 @@ fn show_request<'a>(in_force: &InForce, objects: impl Iterator<Item = &'a str>) 
 
 #[cfg(test)]
 mod tests {
+    use pintle_modules::Purpose;
+
     use super::*;
 
     #[test]
@@ -467,5 +507,19 @@ mod tests {
         let object = |source| BackingObject { source, ..BackingObject::default() };
         assert!(Key::of(&lens, &object(Source::Stored)).is_some());
         assert_eq!(Key::of(&lens, &object(Source::Elsewhere)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_finds_no_memory_waits_and_then_is_told_to_come_again() {
+        let budget = Budget::fixed(512 << 20);
+        let metrics = Arc::new(Metrics::default());
+        let guests = Guests::new(Spawner::default(), Arc::new(InModules), budget.clone(), metrics);
+        let work = |bytes: u64| guests.work("llamas", bytes, || "done");
+        let held = budget.reserve("others", Purpose::Call, 200 << 20).await.unwrap();
+        assert_eq!(work(200 << 20).await.map_err(|refused| refused.code), Err(429));
+        drop(held);
+        assert_eq!(work(200 << 20).await, Ok("done"));
+        assert_eq!(work(1 << 40).await.map_err(|refused| refused.code), Err(503));
+        assert_eq!(budget.standing().waiting, 0);
     }
 }

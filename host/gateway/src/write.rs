@@ -7,7 +7,6 @@ use http::{Method, StatusCode};
 use pintle_core::view::{
     BackingObject, Source, Status,
     accept::{Asked, Body, Form, JSON, PatchType},
-    patch::Patch,
     query::{Write as Written, WriteOptions},
     status::fault,
     target::Objects,
@@ -105,19 +104,18 @@ impl Parts {
         let form = Form::negotiate(call.accept(), Asked::Object, call.query.first("includeObject"))?;
         let r#type = PatchType::read(call.content_type())?;
         let options = WriteOptions::read(&call.query, Written::Patch)?;
-        let patch =
-            Patch::read(r#type, &call.body).map_err(|refused| body::at_its_field(refused, &call.body))?;
-        let is_of_metadata = patch.is_of_metadata();
+        let patch = self.read_patch(resource, r#type, &call.body).await?;
+        let is_of_metadata = patch.is_of_metadata;
         let mut tries = PATCH_TRIES;
         loop {
             tries -= 1;
             let accept = if is_of_metadata { METADATA } else { OBJECT };
             let current = self.current(call, target, name, accept, Vec::new()).await?;
-            let old = match is_of_metadata {
+            let old = Arc::new(match is_of_metadata {
                 true => lens.head(&current),
                 false => self.shown_value(resource, &current).await?,
-            };
-            let mut written = patch.apply(&lens.served, name, old.clone())?;
+            });
+            let mut written = self.patched(resource, name, &patch, &old).await?;
             // What is patched has a kind. A patch may have taken it away, or given it another.
             has_kind(resource, &mut written)?;
             same_place(resource, target, Some(name), &written)?;
@@ -125,7 +123,7 @@ impl Parts {
             if !is_of_metadata {
                 prune(resource, &mut written, &options, &mut warnings)?;
             }
-            let names_version = patch.names_version();
+            let names_version = patch.names_version;
             if names_version && known_version(call, &written)?.is_none_or(|known| known != current.version())
             {
                 return Err(Status::modified(&lens.served, name));

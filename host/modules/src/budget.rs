@@ -25,11 +25,13 @@ pub enum Purpose {
     Answer,
     /// The compiler, and the first call of the module that it has compiled.
     Compile,
+    /// What a client sends, and what is read to answer it.
+    Request,
 }
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Call, Self::Answer, Self::Compile];
+    pub const ALL: [Self; 4] = [Self::Call, Self::Answer, Self::Compile, Self::Request];
 
     /// As a label.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Purpose {
             Self::Call => "call",
             Self::Answer => "answer",
             Self::Compile => "compile",
+            Self::Request => "request",
         }
     }
 }
@@ -60,6 +63,18 @@ struct State {
     kept_bytes: u64,
     looked: Option<Duration>,
     habits: BTreeMap<String, Habit>,
+}
+
+/// How long a request of a client waits for memory. A client that is told to come again does not wait longer than that itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a request of a client found no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoMemory {
+    /// The budget can never give so much.
+    TooLarge(TooLarge),
+    /// Others have it, and none of them gave it back in time.
+    InUse,
 }
 
 /// The request is larger than what the budget can ever give.
@@ -167,6 +182,15 @@ impl Budget {
         *self.state().by_purpose.entry(purpose).or_default() += bytes;
         reservation.counted = bytes;
         Ok(reservation)
+    }
+
+    /// The same for a request of a client, which waits for a moment only.
+    ///
+    /// # Errors
+    /// When there is no such memory, or not in time.
+    pub async fn reserve_soon(&self, lane: &str, bytes: u64) -> Result<Reservation, NoMemory> {
+        let reserved = tokio::time::timeout(PATIENCE, self.reserve(lane, Purpose::Request, bytes)).await;
+        reserved.map_err(|_| NoMemory::InUse)?.map_err(NoMemory::TooLarge)
     }
 
     /// The largest possible reservation, in bytes.
@@ -332,12 +356,12 @@ mod tests {
         let second = budget.reserve("b", Purpose::Compile, 140 * MIB).await.unwrap();
         let mut third = Box::pin(budget.reserve("c", Purpose::Call, 140 * MIB));
         assert!(third.as_mut().now_or_never().is_none());
-        assert_eq!((reserved(&budget), budget.standing().waiting), (vec![140 * MIB, 0, 140 * MIB], 1));
+        assert_eq!((reserved(&budget), budget.standing().waiting), (vec![140 * MIB, 0, 140 * MIB, 0], 1));
         drop(first);
         let third = third.await.unwrap();
         assert!(third.waited() && !second.waited());
         drop((second, third));
-        assert_eq!(reserved(&budget), [0, 0, 0]);
+        assert_eq!(reserved(&budget), [0; 4]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -348,9 +372,9 @@ mod tests {
         assert!(next.as_mut().now_or_never().is_none());
         call.shrink(Purpose::Answer, 2 * MIB);
         let next = next.await.unwrap();
-        assert_eq!(reserved(&budget), [140 * MIB, 2 * MIB, 0]);
+        assert_eq!(reserved(&budget), [140 * MIB, 2 * MIB, 0, 0]);
         drop((call, next));
-        assert_eq!(reserved(&budget), [0, 0, 0]);
+        assert_eq!(reserved(&budget), [0; 4]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -364,7 +388,23 @@ mod tests {
         // It was given the bytes, and nobody has looked since.
         drop(gone);
         drop(late.await.unwrap());
-        assert_eq!((reserved(&budget), budget.standing().waiting), (vec![0, 0, 0], 0));
+        assert_eq!((reserved(&budget), budget.standing().waiting), (vec![0; 4], 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_waits_for_memory_for_a_moment_only_and_leaves_no_place_taken() {
+        let budget = Budget::fixed(512 * MIB);
+        let first = budget.reserve("a", Purpose::Call, 200 * MIB).await.unwrap();
+        let mut late = Box::pin(budget.reserve_soon("b", 200 * MIB));
+        assert!(late.as_mut().now_or_never().is_none());
+        assert_eq!(late.await.map(drop), Err(NoMemory::InUse));
+        assert_eq!(budget.standing().waiting, 0);
+        drop(first);
+        let reserved = budget.reserve_soon("b", 200 * MIB).await.unwrap();
+        assert_eq!(budget.standing().reserved.last(), Some(&(Purpose::Request, 200 * MIB)));
+        let never = budget.reserve_soon("c", 1 << 40).await.map(drop);
+        assert!(matches!(never, Err(NoMemory::TooLarge(TooLarge { bytes, .. })) if bytes == 1 << 40));
+        drop(reserved);
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ pub mod memory_limit;
 mod report;
 pub mod upload;
 
-pub use budget::{Budget, Purpose, Reservation, Standing, TooLarge};
+pub use budget::{Budget, NoMemory, Purpose, Reservation, Standing, TooLarge};
 pub use compilers::{Compilers, Run, retry_after};
 pub use fetch::module_bytes;
 pub use loader::{Loader, Order};

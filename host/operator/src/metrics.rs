@@ -306,8 +306,8 @@ impl Metric {
                 "pintle_memory_reserved_bytes",
                 Gauge,
                 &["purpose"],
-                "How much of the budget is reserved: for calls of guests (call), for answers that are being carried out (answer), and for \
-                 the compiler (compile)",
+                "How much of the budget is reserved: for calls of guests (call), for answers that are being carried out (answer), for the compiler \
+                 (compile), and for requests of clients, which an operator has none of (request)",
             ),
             Self::MemoryWaiting => spec(
                 "pintle_memory_waiting",

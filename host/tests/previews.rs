@@ -6,6 +6,8 @@
 mod rights;
 #[path = "previews/run.rs"]
 mod run;
+#[path = "previews/secrets.rs"]
+mod secrets;
 #[path = "previews/thousand.rs"]
 mod thousand;
 

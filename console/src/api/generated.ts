@@ -84,7 +84,7 @@ export interface Child {
 export interface ChildChange {
   /** In one word. */
   change: Change;
-  /** The same as a unified diff of YAML, with other values in the place of those of Secrets. */
+  /** The same as a unified diff of YAML, with a word in the place of what nobody is to read. */
   diff: string;
   /** The fields that differ. */
   fields: FieldChange[];
@@ -263,7 +263,7 @@ export interface Inspected {
   reconciler: string;
   /** The request of the last call; none where the guest is not asked. */
   request: Json;
-  /** Whether values of Secrets were replaced. */
+  /** Whether a word stands in the place of what nobody is to read: values of Secrets, and what a view or a CRD marks. */
   secretsReplaced: boolean;
   /** What could not be known. */
   unknown: Unknown[];
@@ -273,7 +273,7 @@ export interface Inspected {
 export interface InspectedChild {
   /** In one word. */
   change: Change;
-  /** The same as a unified diff of YAML, with other values in the place of those of Secrets. */
+  /** The same as a unified diff of YAML, with a word in the place of what nobody is to read. */
   diff: string;
   /** The fields that differ. */
   fields: FieldChange[];

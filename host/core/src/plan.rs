@@ -5,10 +5,11 @@
 //!
 //! * [`PlannedRoot`], [`Summary`], [`Inspected`]: the documents that the command line and the console show.
 //! * [`explain`]: which fields differ, in the words of managed fields.
-//! * [`Mask`]: puts other values in the place of those of Secrets.
+//! * [`Mask`]: puts something else in the place of what nobody is to read: values of Secrets, and what is [marked](Marks).
 
 mod documents;
 pub(crate) mod explain;
+mod marks;
 mod mask;
 mod root;
 pub(crate) mod shown;
@@ -20,7 +21,9 @@ pub use documents::{
     Verdict,
 };
 pub use explain::{Explained, explain, join};
-pub use mask::Mask;
-pub use root::{Live, Render, changes_of, planned, verdict_of};
-pub use shown::{TIME, is_secret, plain};
+pub use marks::Marks;
+pub use mask::{Instead, Mask};
+pub use root::{Live, Render, changes_of, planned, sources, verdict_of};
+use shown::is_secret;
+pub use shown::{TIME, plain};
 pub use summary::Tally;

@@ -318,6 +318,13 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The reason for which the guest refuses these objects, where in the cluster it answered, or refused for another reason. Then the case
+    /// is not about what happens there: something else stands in the place of what nobody is to read, and the guest does not take it.
+    pub fn refuses_otherwise(&self, in_cluster: Option<&Failure>) -> Option<&str> {
+        let reason = self.expect.failure.as_ref()?.get("reason")?.as_str()?;
+        in_cluster.is_none_or(|failure| failure.reason != reason).then_some(reason)
+    }
+
     /// Whether the case expects this answer, as `pintle render` prints it: children, status, conditions, patches and evictions.
     pub fn expects(&self, answer: Option<&Value>) -> bool {
         // Plain data: it can be written as JSON.

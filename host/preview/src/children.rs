@@ -159,6 +159,11 @@ impl Known {
     pub(crate) fn get(&self, reference: &ObjectRef) -> Option<&Arc<Value>> {
         self.0.get(&key(reference))
     }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Value> {
+        self.0.values().map(Arc::as_ref)
+    }
 }
 
 fn key(reference: &ObjectRef) -> (String, String, Option<String>, String) {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use pintle_core::{
     Allowed, conditions, object,
     observed::status_conditions,
-    plan::{Inspected, InspectedChild, Mask, Unknown, changes_of, plain},
+    plan::{ChildChange, Inspected, InspectedChild, Instead, Mask, Unknown, changes_of, plain, sources},
     reasons, request,
 };
 use pintle_kubernetes::Cluster;
 use pintle_runtime::clock;
-use pintle_wit::{Failure, ObjectRef, Request};
+use pintle_wit::{Condition, Failure, Kind, ObjectRef, Request};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -39,7 +39,7 @@ impl Preview {
     ) -> Result<Inspected, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
-        let mask = Mask::new(random()?);
+        let mask = asking.mask(random()?, Instead::Word, &root, &asked);
         Ok(inspected(&asking, &root, &asked, &mask))
     }
 
@@ -96,14 +96,16 @@ fn proposed_root(
 
 fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspected {
     let (target, previewed) = (&asking.target, &asked.previewed);
-    // First what the guest was shown: copies of it are found in what it answered.
+    let hidden = |text: &str| {
+        let mut text = text.to_owned();
+        mask.replace_in_text(&mut text);
+        text
+    };
+    let kind = object::kind(root);
     let request = asked.request.as_ref().map(|request| shown_request(request, mask));
     let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
-    for reference in previewed.answer.iter().flat_map(Allowed::children).map(|child| child.reference()) {
-        // The same for what is there.
-        let _ = live(reference).map(|live| mask.object(live));
-    }
-    let answer = previewed.answer.as_ref().map(|allowed| shown_answer(allowed, asked.request.as_ref(), mask));
+    let answer =
+        previewed.answer.as_ref().map(|allowed| shown_answer(&kind, allowed, asked.request.as_ref(), mask));
     let (children, patches) = changes_of(&target.binding, previewed, &live, mask, &text::diff);
     let wanted = |reference: &ObjectRef| {
         let mut children = previewed.answer.iter().flat_map(Allowed::children);
@@ -113,7 +115,7 @@ fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspe
     let children = children.into_iter().chain(patches).map(|change| InspectedChild {
         wanted: wanted(&change.reference),
         live: live(&change.reference).map(|live| mask.object(&request::project(live))),
-        change,
+        change: ChildChange { why: change.why.as_deref().map(&hidden), ..change },
     });
     let children = children.collect();
     let mut unknown = asked.unknown.clone();
@@ -125,39 +127,56 @@ fn inspected(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Inspe
     );
     let conditions = root.get("status").map(status_conditions).unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition.r#type == conditions::READY);
-    let mut inspected = Inspected {
+    let mut failure = previewed.failure.clone();
+    failure.iter_mut().for_each(|failure| failure.message = hidden(&failure.message));
+    unknown.iter_mut().for_each(|unknown| unknown.why = hidden(&unknown.why));
+    let ready = ready.map(|ready| Condition { message: hidden(&ready.message), ..ready.clone() });
+    Inspected {
         reconciler: target.name.clone(),
         module: target.judged.clone(),
         as_of: conditions::time(asking.now),
         request,
         answer,
-        failure: previewed.failure.clone().map(Into::into),
-        note: previewed.idle.clone(),
-        ready: ready.cloned(),
+        failure: failure.map(Into::into),
+        note: previewed.idle.as_deref().map(hidden),
+        ready,
         children,
         unknown,
         secrets_replaced: mask.is_used(),
-    };
-    for child in &mut inspected.children {
-        child.wanted.iter_mut().for_each(|wanted| mask.replace_copies(wanted));
     }
-    inspected
+}
+
+impl Asking {
+    /// What hides in all that is said of a root what nobody is to read.
+    pub(crate) fn mask(&self, key: [u8; 32], instead: Instead, root: &Value, asked: &Asked) -> Mask {
+        let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
+        let request = asked.request.iter();
+        let shown = request.flat_map(|request| {
+            let needed = request.needs.iter().flat_map(|need| &need.objects);
+            std::iter::once(&request.object).chain(&request.children).chain(needed)
+        });
+        let read = asked.known.all().chain(&asked.needed);
+        let objects = std::iter::once(root).chain(shown).chain(read).chain(sources(&asked.previewed, &live));
+        Mask::new(key, instead, self.target.marks.clone(), objects)
+    }
 }
 
 /// A request as it may be shown.
 fn shown_request(request: &Request, mask: &Mask) -> Value {
     let mut request = request.clone();
-    for object in
-        request.children.iter_mut().chain(request.needs.iter_mut().flat_map(|need| &mut need.objects))
-    {
-        mask.replace(object);
-    }
+    let needed = request.needs.iter_mut().flat_map(|need| &mut need.objects);
+    std::iter::once(&mut request.object)
+        .chain(&mut request.children)
+        .chain(needed)
+        .for_each(|object| mask.replace(object));
     // Plain data with string keys: it can be written as JSON.
-    serde_json::to_value(&request).unwrap_or_default()
+    let mut shown = serde_json::to_value(&request).unwrap_or_default();
+    mask.replace_copies(&mut shown);
+    shown
 }
 
 /// An answer as `pintle render` prints it, and as it may be shown.
-pub(crate) fn shown_answer(allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
+pub(crate) fn shown_answer(kind: &Kind, allowed: &Allowed, request: Option<&Request>, mask: &Mask) -> Value {
     let mut answer = Map::new();
     let children: Vec<Value> =
         allowed.children().iter().map(|child| mask.object(&plain(child.object()))).collect();
@@ -174,7 +193,7 @@ pub(crate) fn shown_answer(allowed: &Allowed, request: Option<&Request>, mask: &
     let patches: Vec<Value> = allowed
         .patches()
         .iter()
-        .map(|patch| json!({"object": patch.object(), "onRelease": patch.on_release()}))
+        .map(|patch| json!({"object": mask.object(patch.object()), "onRelease": patch.on_release()}))
         .collect();
     let needs: Vec<Value> = request
         .iter()
@@ -195,7 +214,9 @@ pub(crate) fn shown_answer(allowed: &Allowed, request: Option<&Request>, mask: &
     // Plain data again.
     let value = |found: Result<Value, serde_json::Error>| found.unwrap_or_default();
     add("stages", stages.into());
-    add("status", allowed.status().clone().into());
+    let mut status = Value::Object(allowed.status().clone());
+    mask.replace_in(kind, "status", &mut status);
+    add("status", status);
     add("conditions", value(serde_json::to_value(allowed.conditions())));
     add("events", value(serde_json::to_value(allowed.events())));
     add("patches", patches.into());

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use pintle_api::Namespaces;
 use pintle_core::{
     object,
-    plan::{Mask, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
+    plan::{Instead, PlannedRoot, Problem, Summary, Tally, Verdict, planned},
     reasons,
 };
 use pintle_kubernetes::Cluster;
@@ -117,23 +117,23 @@ impl Preview {
         let refused = if server { asking.try_applies(&asked).await } else { Vec::new() };
         let shared = Arc::clone(asking);
         // To compare and to write YAML takes as long as the call.
-        let compared = self.spawner.block(move || judge(&shared, &root, &asked, key));
-        let mut planned = compared.await.map_err(|error| {
+        let compared = self.spawner.block(move || judge(&shared, &root, &asked, refused, key));
+        compared.await.map_err(|error| {
             PreviewError::Refused(Failure::terminal(reasons::ENGINE_FAILED, error.to_string()))
-        })?;
-        refuse(&mut planned, refused);
-        Ok(planned)
+        })
     }
 }
 
 /// What is said of a root.
-fn judge(asking: &Asking, root: &Value, asked: &Asked, key: [u8; 32]) -> PlannedRoot {
+fn judge(
+    asking: &Asking,
+    root: &Value,
+    asked: &Asked,
+    mut refused: Vec<Refused>,
+    key: [u8; 32],
+) -> PlannedRoot {
     let target = &asking.target;
-    // A mask of its own, since it looks for every value that it has seen.
-    let mask = Mask::new(key);
-    for needed in &asked.needed {
-        let _ = mask.object(needed);
-    }
+    let mask = asking.mask(key, Instead::Word, root, asked);
     let live = |reference: &ObjectRef| asked.known.get(reference).map(Arc::as_ref);
     let mut planned =
         planned(root, &target.binding, &asked.previewed, asked.unknown.clone(), &live, &mask, &text::diff);
@@ -141,11 +141,17 @@ fn judge(asking: &Asking, root: &Value, asked: &Asked, key: [u8; 32]) -> Planned
         // A swap forgets them.
         planned.standing_refusals.clear();
     }
+    // API servers repeat what they refuse.
+    refused.iter_mut().for_each(|(_, _, message)| mask.replace_in_text(message));
+    refuse(&mut planned, refused);
     planned
 }
 
+/// What the API server would refuse: the object, the reason and the words.
+type Refused = (ObjectRef, String, String);
+
 /// What the API server would refuse stands in the way of the root.
-fn refuse(planned: &mut PlannedRoot, refused: Vec<(ObjectRef, String, String)>) {
+fn refuse(planned: &mut PlannedRoot, refused: Vec<Refused>) {
     for (reference, reason, message) in refused {
         for child in planned.children.iter_mut().filter(|child| child.reference == reference) {
             child.why = Some(format!("the API server refuses it: {message}"));
@@ -158,8 +164,8 @@ fn refuse(planned: &mut PlannedRoot, refused: Vec<(ObjectRef, String, String)>) 
 }
 
 impl Asking {
-    /// What the API server would say to the applies, where it refuses them: the object, the reason and the words.
-    async fn try_applies(&self, asked: &Asked) -> Vec<(ObjectRef, String, String)> {
+    /// What the API server would say to the applies, where it refuses them.
+    async fn try_applies(&self, asked: &Asked) -> Vec<Refused> {
         let mut refused = Vec::new();
         for apply in asked.previewed.applies.iter().flatten() {
             let reference = apply.reference();

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_core::{
     conditions, object,
-    plan::{Mask, Unknown},
+    plan::{Instead, Unknown},
     request,
 };
 use pintle_engine::Guest;
@@ -35,7 +35,7 @@ pub struct Recorded {
     pub failure: Option<Failure>,
     /// What could not be read, and may be missing in the case.
     pub unknown: Vec<Unknown>,
-    /// Whether values of Secrets were replaced, so that the answer may differ from the one in the cluster.
+    /// Whether what nobody is to read was replaced, so that the answer may differ from the one in the cluster.
     pub secrets_replaced: bool,
 }
 
@@ -47,22 +47,27 @@ impl Preview {
     pub async fn record(&self, caller: &Caller, request: &InspectRequest) -> Result<Recorded, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
-        let mask = Mask::new(random()?);
+        let mask = asking.mask(random()?, Instead::Value, &root, &asked);
         let mut objects = asking.scopes().await;
         objects.push(reconciler(&asking));
         let observe = asking.target.binding.manifest.observe_status;
         objects.push(request::project_root(&root, observe));
-        objects.extend(others(&asking, &root, &asked, &mask));
+        objects.extend(others(&asking, &root, &asked));
+        objects.iter_mut().for_each(|object| mask.replace(object));
         let previewed = &asked.previewed;
         let answer = previewed.answer.as_ref();
+        let (mut failure, mut unknown) = (previewed.failure.clone(), asked.unknown.clone());
+        failure.iter_mut().for_each(|failure| mask.replace_in_text(&mut failure.message));
+        unknown.iter_mut().for_each(|unknown| mask.replace_in_text(&mut unknown.why));
         Ok(Recorded {
             objects,
             now: conditions::time(asking.now),
             guest: asking.target.guest.clone(),
             module: asking.target.judged.name.clone(),
-            answer: answer.map(|allowed| shown_answer(allowed, asked.request.as_ref(), &mask)),
-            failure: previewed.failure.clone(),
-            unknown: asked.unknown.clone(),
+            answer: answer
+                .map(|allowed| shown_answer(&object::kind(&root), allowed, asked.request.as_ref(), &mask)),
+            failure,
+            unknown,
             secrets_replaced: mask.is_used(),
         })
     }
@@ -108,7 +113,7 @@ fn reconciler(asking: &Asking) -> Value {
 }
 
 /// What the guest was shown besides its root, and what stands in the way of its children.
-fn others(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Vec<Value> {
+fn others(asking: &Asking, root: &Value, asked: &Asked) -> Vec<Value> {
     let (target, uid) = (&asking.target, object::uid(root));
     let mut all: BTreeMap<ObjectRef, Value> = BTreeMap::new();
     for needed in &asked.needed {
@@ -128,7 +133,7 @@ fn others(asking: &Asking, root: &Value, asked: &Asked, mask: &Mask) -> Vec<Valu
     }
     // The root may be one of the objects that it asks to see.
     all.remove(&object::reference(root));
-    all.into_values().map(|object| mask.object(&object)).collect()
+    all.into_values().collect()
 }
 
 /// An object without what a case does not have.

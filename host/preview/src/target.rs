@@ -11,14 +11,14 @@ use pintle_core::{
     Binding, Duty, KindInfo, SealingKey, StatusSchema,
     account::AccountRule,
     object,
-    plan::{JudgedModule, ModuleName, Unknown},
+    plan::{JudgedModule, Marks, ModuleName, Unknown},
     reasons,
 };
 use pintle_engine::{CallLimits, Guest};
 use pintle_kubernetes::{Cluster, Resource, builtin};
 use pintle_runtime::clock;
 use pintle_schema::{config_schema, openapi::CrdVersion};
-use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef};
+use pintle_wit::{ChildKind, Failure, Kind, Manifest, ObjectRef, views::Document};
 use serde_json::Value;
 
 use crate::{
@@ -46,6 +46,8 @@ pub(crate) struct Target {
     pub(crate) account: Result<Option<AccountRule>, Failure>,
     /// What is not known for any root.
     pub(crate) unknown: Vec<Unknown>,
+    /// The fields that nobody is to read.
+    pub(crate) marks: Marks,
 }
 
 /// The Reconciler of this name.
@@ -115,7 +117,12 @@ impl Preview {
         })?;
         may_come_into_force(&module_name, &guest, spec, &config)?;
         let manifest = guest.manifest().clone();
-        let (resource, status, unknown) = root_kind(reader, &spec.r#for).await?;
+        let RootKind { resource, status, schema, unknown } = root_kind(reader, &spec.r#for).await?;
+        let mut marks = Marks::default();
+        marks.add_schema(&spec.r#for, &schema);
+        let own = module.views();
+        own.iter().flat_map(|views| &views.manifest().views).for_each(|view| marks.add_view(view));
+        add_served(reader, &mut marks).await;
         let kinds = served(reader, &manifest, spec).await?;
         let digest = guest.digest().to_string();
         let in_force = active.as_ref();
@@ -163,8 +170,22 @@ impl Preview {
             judged,
             before,
             unknown,
+            marks,
             reconciler,
         })
+    }
+}
+
+/// Adds what the Views that there are mark. Who may not list them still has those of the module.
+async fn add_served(reader: &Reader, marks: &mut Marks) {
+    let views = builtin("pintle.dev/v1alpha1", "View", "views", false);
+    let listed = reader.list(&views, None, None).await.unwrap_or_default();
+    let read = listed.into_iter().filter_map(|view| serde_json::from_value::<api::View>(view).ok());
+    for served in read.filter_map(|view| view.status?.served) {
+        let backing = Kind::new(&served.backing.api_version, &served.backing.kind);
+        let document =
+            (!served.rest.is_empty()).then(|| Document { schema: Value::Null, paths: served.paths.clone() });
+        marks.add_shown(&backing, &served.schema, document.as_ref(), &served.writes);
     }
 }
 
@@ -239,12 +260,19 @@ async fn served(
     Ok(kinds)
 }
 
-/// How the API server serves the roots, and what their status may say: by the CRD, or by the published schema where the user may not
-/// read the CRD.
-async fn root_kind(
-    reader: &Reader,
-    kind: &Kind,
-) -> Result<(Resource, StatusSchema, Vec<Unknown>), PreviewError> {
+/// How the API server serves the roots.
+struct RootKind {
+    resource: Resource,
+    /// What their status may say.
+    status: StatusSchema,
+    /// Their schema, as far as it can be read.
+    schema: Value,
+    /// What cannot.
+    unknown: Vec<Unknown>,
+}
+
+/// How the API server serves the roots: by the CRD, or by the published schema where the user may not read the CRD.
+async fn root_kind(reader: &Reader, kind: &Kind) -> Result<RootKind, PreviewError> {
     let found =
         reader.resource(kind).await.map_err(|error| PreviewError::of(&format!("kind {kind}"), &error))?;
     let resource = found.ok_or_else(|| {
@@ -253,9 +281,11 @@ async fn root_kind(
     })?;
     let why = match crd(reader, &resource).await {
         Ok(Some(crd)) => {
-            let status = CrdVersion::of(&crd, &kind.api_version)
-                .map_or(StatusSchema::Anything, |version| StatusSchema::of_crd_version(&version.version));
-            return Ok((resource, status, Vec::new()));
+            let version = CrdVersion::of(&crd, &kind.api_version).map(|version| version.version);
+            let status = version.as_ref().map_or(StatusSchema::Anything, StatusSchema::of_crd_version);
+            let schema = version.as_ref().and_then(|version| version.pointer("/schema/openAPIV3Schema"));
+            let schema = schema.cloned().unwrap_or_default();
+            return Ok(RootKind { resource, status, schema, unknown: Vec::new() });
         }
         Ok(None) => "it has no CRD".to_owned(),
         Err(error) => error.to_string(),
@@ -264,10 +294,11 @@ async fn root_kind(
     if let Ok(Some(published)) = reader.cluster().document(&path).await
         && let Some(status) = published_status(&published, &resource)
     {
-        return Ok((resource, status, Vec::new()));
+        let schema = published_schema(&published, &resource).cloned().unwrap_or_default();
+        return Ok(RootKind { resource, status, schema, unknown: Vec::new() });
     }
     let unknown = Unknown { what: format!("the status fields that the CRD of {} declares", kind.kind), why };
-    Ok((resource, StatusSchema::Anything, vec![unknown]))
+    Ok(RootKind { resource, status: StatusSchema::Anything, schema: Value::Null, unknown: vec![unknown] })
 }
 
 /// The CRD of a kind.
@@ -287,14 +318,9 @@ pub(crate) async fn crd(
     reader.get(&crds, &reference).await
 }
 
-/// What the published schema of a group says of the status of a kind.
-fn published_status(published: &Value, resource: &Resource) -> Option<StatusSchema> {
+/// The published schema of a kind.
+fn published_schema<'a>(published: &'a Value, resource: &Resource) -> Option<&'a Value> {
     let kind = &resource.kind;
-    let ending = format!("/{}/{{name}}/status", resource.plural);
-    let paths = published.get("paths")?.as_object()?;
-    if !paths.keys().any(|path| path.ends_with(&ending)) {
-        return Some(StatusSchema::Nothing);
-    }
     let schemas = object::at(published, &["components", "schemas"])?.as_object()?;
     let is_it = |schema: &&Value| {
         let names = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
@@ -303,7 +329,17 @@ fn published_status(published: &Value, resource: &Resource) -> Option<StatusSche
             is("group", kind.group()) && is("version", kind.version()) && is("kind", &kind.kind)
         })
     };
-    let schema = schemas.values().find(is_it)?;
+    schemas.values().find(is_it)
+}
+
+/// What the published schema of a group says of the status of a kind.
+fn published_status(published: &Value, resource: &Resource) -> Option<StatusSchema> {
+    let ending = format!("/{}/{{name}}/status", resource.plural);
+    let paths = published.get("paths")?.as_object()?;
+    if !paths.keys().any(|path| path.ends_with(&ending)) {
+        return Some(StatusSchema::Nothing);
+    }
+    let schema = published_schema(published, resource)?;
     let version = serde_json::json!({"subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}});
     Some(StatusSchema::of_crd_version(&version))
 }

@@ -22,7 +22,8 @@ use super::{
 /// Show what the guest of a root is given, and what it answers
 ///
 /// The request is made from the cluster as it is now, with your own rights, and the guest is called again. For a root at rest this is
-/// what the operator gave and got. Values of Secrets are replaced by others.
+/// what the operator gave and got. A word such as `<hidden 3fa1c2>`, the same for equal values, stands in the place of what nobody is to
+/// read: see `pintle record --help`.
 ///
 /// If there is no answer, `failure` says why, and the exit code is 1. If something could not be read, `unknown` says what, and the
 /// exit code is 2.

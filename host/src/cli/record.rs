@@ -13,10 +13,15 @@ use super::{
 /// Write a golden case of a root in a cluster
 ///
 /// The case has what the guest of the root is given: the root, the children that it observes, what it asked to see, and the config
-/// and grants of its Reconciler. It expects what the guest answers to that, and passes `pintle test` at once. Values of Secrets are
-/// replaced by others.
+/// and grants of its Reconciler. It expects what the guest answers to that, and passes `pintle test` at once.
 ///
-/// The exit code is 1 if the case does not pass, and 2 if something could not be read.
+/// What nobody is to read is replaced by other values of the same length, equal for equal values: the values of Secrets, the fields
+/// that a view marks writeOnly, and the fields that the CRD of the root marks `format: password`. Of these, values of 8 bytes or more
+/// are replaced wherever else they stand in the case, also within a longer text and as base64, but not in names and keys. Shorter
+/// values, and secrets that nothing marks, stay where they are: read the case before you share it.
+///
+/// If the guest refuses what is replaced, no case is written. The exit code is 1 then, or if the case does not pass, and 2 if something
+/// could not be read.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -59,8 +64,14 @@ impl Record {
                 .hint("a case without it would not be what happens in the cluster"));
         }
         let (case, result) = case::record(&found.guest, found.objects, &found.now)?;
+        let refused = case.refuses_otherwise(found.failure.as_ref()).filter(|_| found.secrets_replaced);
+        if let Some(reason) = refused {
+            let why = result.message.as_deref().unwrap_or(reason);
+            return Err(Problem::failed(format!("the guest refuses other values in the place of secrets: {why}"))
+                .hint("record a root whose secrets may have any value, or write the case by hand: pintle render prints the answer"));
+        }
         let said = if found.secrets_replaced {
-            "\n# secretsReplaced: values of Secrets are not those of the cluster."
+            "\n# secretsReplaced: values of Secrets, and what is marked as secret, are not those of the cluster."
         } else {
             ""
         };

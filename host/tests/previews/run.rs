@@ -31,7 +31,7 @@ use pintle_wit::{Kind, ObjectRef, schema::host_status_properties};
 use serde_json::{Value, json};
 
 use scenario::Scenario;
-use shows::{Snapshot, changes, essence, happened, own_status};
+use shows::{Snapshot, changes, essence, happened, has_none_of, own_status, secrets_of};
 
 /// How long the host may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -569,6 +569,8 @@ impl<'a> Place<'a> {
             };
             let recorded = self.bench.preview.record(&self.bench.caller, &request).await?;
             let inspected = self.bench.preview.inspect(&self.bench.caller, &request).await?;
+            let keys = secrets_of(&root);
+            has_none_of(&keys, "in and out", &serde_json::to_string(&inspected)?)?;
             ensure!(inspected.answer.is_some() == inspected.failure.is_none(), "{inspected:?}");
             let made = case::record(&recorded.guest, recorded.objects, &recorded.now);
             let (case, result) = made.with_context(|| format!("recording {}", object::name(&root)))?;
@@ -578,6 +580,7 @@ impl<'a> Place<'a> {
                 result.problems,
                 result.message
             );
+            has_none_of(&keys, "the case", &serde_json::to_string(&case)?)?;
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::ensure;
+use base64::prelude::*;
 use pintle_core::{
     plan::{Change, PlannedRoot},
     request,
@@ -77,4 +79,19 @@ pub(super) fn happened(before: &Snapshot, after: &Snapshot) -> BTreeSet<String> 
             Some(format!("{word} {} {}", reference.kind, reference.name))
         })
         .collect()
+}
+
+/// What nobody is to read of a root of this repository's guests.
+pub(super) fn secrets_of(root: &Value) -> Vec<&str> {
+    root.pointer("/spec/source/secretKey").and_then(Value::as_str).into_iter().collect()
+}
+
+/// Fails if a text has one of the secrets.
+pub(super) fn has_none_of(secrets: &[&str], what: &str, text: &str) -> anyhow::Result<()> {
+    for secret in secrets {
+        for form in [(*secret).to_owned(), BASE64_STANDARD.encode(secret)] {
+            ensure!(!text.contains(&form), "{what} has the secret {form}: {text}");
+        }
+    }
+    Ok(())
 }

@@ -259,7 +259,7 @@ impl Preview {
         let Some(answer) = self.pass.answer.take() else {
             return self.without_answer();
         };
-        for child in answer.allowed.children().iter().filter(|child| is_secret(child.reference())) {
+        for child in answer.allowed.children().iter().filter(|child| is_secret(&child.reference().kind())) {
             let key = Key::from(child.reference());
             let is_same = live(child.reference()).is_some_and(|live| self.is_same_secret(child, live));
             if let Some(known) = self.pass.live.get_mut(&key).filter(|known| known.desired.is_some()) {

@@ -134,7 +134,7 @@ pub struct ChildChange {
     pub why: Option<String>,
     /// The fields that differ.
     pub fields: Vec<FieldChange>,
-    /// The same as a unified diff of YAML, with other values in the place of those of Secrets.
+    /// The same as a unified diff of YAML, with a word in the place of what nobody is to read.
     pub diff: String,
 }
 
@@ -345,7 +345,7 @@ pub struct Inspected {
     pub children: Vec<InspectedChild>,
     /// What could not be known.
     pub unknown: Vec<Unknown>,
-    /// Whether values of Secrets were replaced.
+    /// Whether a word stands in the place of what nobody is to read: values of Secrets, and what a view or a CRD marks.
     pub secrets_replaced: bool,
 }
 

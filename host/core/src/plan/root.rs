@@ -1,11 +1,11 @@
 //! From what a preview found to what is said of a root.
 
-use pintle_wit::{ConditionStatus, ObjectRef};
+use pintle_wit::{ConditionStatus, Kind, ObjectRef};
 use serde_json::Value;
 
 use super::{
     Change, ChildChange, Explained, FieldChange, Mask, PlannedRoot, Problem, RootRef, Standing,
-    StatusChanges, Unknown, Verdict, explain, is_secret,
+    StatusChanges, Unknown, Verdict, explain,
 };
 use crate::{
     Binding, conditions, managed, object,
@@ -38,7 +38,24 @@ const REFUSALS: [&str; 14] = [
     "InternalError",
 ];
 
-/// What would become of a root. `unknown` is what its driver could not read.
+/// The objects in which there may be what nobody is to read, besides what the guest was shown: the children and patches of an answer, and
+/// what is there of them.
+pub fn sources<'a>(previewed: &'a Previewed, live: Live<'a>) -> Vec<&'a Value> {
+    let mut found: Vec<&Value> = Vec::new();
+    for child in previewed.answer.iter().flat_map(|answer| answer.children()) {
+        found.push(child.object());
+        found.extend(live(child.reference()));
+    }
+    found.extend(previewed.doomed.iter().filter_map(live));
+    for patch in &previewed.patches {
+        found.push(&patch.sent);
+        found.extend(&patch.live);
+    }
+    found
+}
+
+/// What would become of a root. `unknown` is what its driver could not read. The mask knows the root, what the guest was shown and the
+/// [`sources`].
 pub fn planned(
     root: &Value,
     binding: &Binding,
@@ -69,7 +86,7 @@ pub fn planned(
     let mut planned = PlannedRoot {
         root: RootRef::of(root),
         verdict: Verdict::Unchanged,
-        failure: previewed.failure.clone().map(|failure| said(failure, mask)),
+        failure: previewed.failure.clone().map(Into::into),
         fails_now: None,
         unknown,
         standing_refusals: standing(root),
@@ -77,8 +94,9 @@ pub fn planned(
         children,
         patches,
         evictions: pods.collect(),
-        status: status(previewed, mask),
+        status: status(&object::kind(root), previewed, mask),
     };
+    hide_words(&mut planned, mask);
     if planned.failure.is_none() {
         planned.failure = conflict(&planned);
     }
@@ -89,11 +107,15 @@ pub fn planned(
     planned
 }
 
-/// A failure in the guest's words, without values of Secrets that it may have put into them.
-fn said(failure: pintle_wit::Failure, mask: &Mask) -> Problem {
-    let mut message = Value::String(failure.message.clone());
-    mask.replace_copies(&mut message);
-    Problem { message: message.as_str().unwrap_or_default().into(), ..Problem::from(failure) }
+/// Takes out of what is said of a root what nobody is to read: guests and API servers repeat what they refuse.
+fn hide_words(planned: &mut PlannedRoot, mask: &Mask) {
+    let failure = planned.failure.iter_mut().map(|failure| &mut failure.message);
+    let unknown = planned.unknown.iter_mut().map(|unknown| &mut unknown.why);
+    let standing = planned.standing_refusals.iter_mut().map(|standing| &mut standing.message);
+    let whys =
+        planned.children.iter_mut().chain(&mut planned.patches).filter_map(|change| change.why.as_mut());
+    let words = failure.chain(unknown).chain(standing).chain(&mut planned.note).chain(whys);
+    words.for_each(|text| mask.replace_in_text(text));
 }
 
 /// What would become of a root, in one word. What is certain to be written counts, whatever else cannot be known.
@@ -119,10 +141,6 @@ pub fn changes_of(
     render: Render<'_>,
 ) -> (Vec<ChildChange>, Vec<ChildChange>) {
     let wanted = previewed.answer.as_ref().map_or(&[][..], |answer| answer.children());
-    // First what must not be shown, so that copies of it are found in whatever comes.
-    for child in wanted.iter().filter(|child| is_secret(child.reference())) {
-        let _ = (live(child.reference()).map(|live| mask.object(live)), mask.object(child.object()));
-    }
     let mut children = Vec::with_capacity(wanted.len() + previewed.doomed.len());
     for (child, fate) in wanted.iter().zip(&previewed.children) {
         let found = live(child.reference());
@@ -153,7 +171,6 @@ fn shown(live: &Value, mask: &Mask) -> Value {
         fields.remove("status");
     }
     mask.replace(&mut shown);
-    mask.replace_copies(&mut shown);
     shown
 }
 
@@ -182,7 +199,7 @@ fn change(
         diff: String::new(),
     };
     let masked;
-    let (live, sent) = match is_secret(reference) {
+    let (live, sent) = match mask.covers(&reference.kind()) {
         true => {
             masked = (live.map(|live| mask.object(live)), mask.object(sent));
             (masked.0.as_ref(), &masked.1)
@@ -212,7 +229,7 @@ fn change(
     change
 }
 
-/// Replaces copies of a Secret's values in another object.
+/// Replaces copies of what nobody is to read.
 fn hide(explained: &mut Explained, mask: &Mask) {
     let fields = explained.fields.iter_mut().flat_map(|field| field.from.iter_mut().chain(&mut field.to));
     fields
@@ -243,7 +260,7 @@ fn keep_while_refused(children: &mut [ChildChange]) {
     }
 }
 
-fn status(previewed: &Previewed, mask: &Mask) -> Option<StatusChanges> {
+fn status(kind: &Kind, previewed: &Previewed, mask: &Mask) -> Option<StatusChanges> {
     let mut changes = Vec::new();
     if let Some((from, to)) = &previewed.finalizers {
         changes.push(FieldChange {
@@ -253,12 +270,12 @@ fn status(previewed: &Previewed, mask: &Mask) -> Option<StatusChanges> {
         });
     }
     if let Some((before, after)) = &previewed.status {
-        let mut found = Vec::new();
-        differences("status", Some(before), Some(after), &mut found);
-        for field in &mut found {
-            field.from.iter_mut().chain(field.to.iter_mut()).for_each(|value| mask.replace_copies(value));
-        }
-        changes.extend(found);
+        let shown = |status: &Value| {
+            let mut status = status.clone();
+            mask.replace_in(kind, "status", &mut status);
+            status
+        };
+        differences("status", Some(&shown(before)), Some(&shown(after)), &mut changes);
     }
     (!changes.is_empty()).then_some(StatusChanges { changes })
 }

@@ -1,14 +1,14 @@
 //! What of an answer is shown as it is, and what is not.
 
-use pintle_wit::{ObjectRef, names};
+use pintle_wit::{Kind, names};
 use serde_json::Value;
 
 /// What stands for the host's time in what is printed and expected.
 pub const TIME: &str = "<time>";
 
-/// Whether an object's values must not be shown.
-pub fn is_secret(reference: &ObjectRef) -> bool {
-    reference.api_version == "v1" && reference.kind == "Secret"
+/// Whether the values of objects of this kind must not be shown.
+pub fn is_secret(kind: &Kind) -> bool {
+    kind.api_version == "v1" && kind.kind == "Secret"
 }
 
 /// A child of an answer without what the host adds to it: owner reference, labels and hash.

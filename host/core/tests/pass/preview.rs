@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use pintle_core::{
     Observed, Outcome, RootMemory, SealingKey, Snapshot, Step, object,
     pass::{Fate, Preview, Previewed},
-    plan::{Mask, PlannedRoot, Verdict, planned},
+    plan::{Instead, Marks, Mask, PlannedRoot, Verdict, planned, sources},
 };
 use pintle_wit::{Failure, ObjectRef, Response};
 use serde_json::{Value, json};
@@ -50,7 +50,9 @@ fn preview(world: &World, guest: &Result<Response, Failure>) -> (Previewed, Arc<
 fn said(world: &World, previewed: &Previewed, root: &Value) -> PlannedRoot {
     let live = |reference: &ObjectRef| world.api.objects.get(reference);
     let text = |_: &ObjectRef, before: Option<&Value>, after: Option<&Value>| format!("{before:?} {after:?}");
-    planned(root, &world.binding, previewed, Vec::new(), &live, &Mask::new([1; 32]), &text)
+    let known = sources(previewed, &live);
+    let mask = Mask::new([1; 32], Instead::Word, Marks::default(), known);
+    planned(root, &world.binding, previewed, Vec::new(), &live, &mask, &text)
 }
 
 /// The objects that differ, apart from the root.

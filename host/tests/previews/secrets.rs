@@ -1,0 +1,184 @@
+//! Nothing that goes out of a preview has what nobody is to read: the keys in the spec of a Darkroom, which its view marks as never shown, and
+//! the values of Secrets.
+
+use base64::prelude::*;
+use kube::Client;
+use pintle_core::{object, plan::Inspected};
+use pintle_engine::{Digest, Engine, EngineConfig, Meter};
+use pintle_modules::Budget;
+use pintle_offline::case;
+use pintle_preview::{Caller, InspectRequest, PlanRequest, Preview, Recorded, Told};
+use pintle_runtime::{Spawner, clock};
+use pintle_simulator::{Act, ApiServer};
+use pintle_wit::{Kind, ObjectRef};
+use serde_json::{Value, json};
+
+use crate::{cluster, run};
+
+const KIND: (&str, &str) = ("deployments.example.com/v1alpha1", "Darkroom");
+const KEY: &str = "correct-horse-battery-staple";
+const OLD_KEY: &str = "an-older-key-of-the-bucket";
+const PASSWORD: &str = "passphrase of somebody else";
+
+struct Place {
+    server: ApiServer,
+    preview: Preview,
+    caller: Caller,
+}
+
+/// A cluster with a Darkroom that has keys in its spec. Its Secret is still that of older keys, and a ConfigMap has a copy. No host works
+/// there.
+fn place() -> Place {
+    let server = cluster();
+    let create = |object: Value| drop(server.act("test", &Act::Create(object)).unwrap());
+    create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "blog"}}));
+    let bytes = std::fs::read(run::guests().join("darkroom.wasm")).expect("run: cargo xtask guests");
+    let digest = Digest::of(&bytes).to_string();
+    pintle_api::module_objects("darkroom", &bytes, &digest).into_iter().for_each(create);
+    create(
+        json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "darkroom"},
+        "spec": {"for": {"apiVersion": KIND.0, "kind": KIND.1}, "module": "darkroom",
+            "grants": {
+                "children": [{"apiVersion": "v1", "kinds": ["ConfigMap", "Secret", "Service"]},
+                    {"apiVersion": "apps/v1", "kinds": ["Deployment"]},
+                    {"apiVersion": "networking.k8s.io/v1", "kinds": ["Ingress"]}],
+                "needs": [{"apiVersion": KIND.0, "kinds": [KIND.1], "scope": "All"},
+                    {"apiVersion": "networking.k8s.io/v1", "kinds": ["Ingress"], "scope": "All"}],
+                "services": {"types": ["ClusterIP"]}}}}),
+    );
+    let darkroom = |name: &str, key: &str| {
+        json!({"apiVersion": KIND.0, "kind": KIND.1,
+            "metadata": {"name": name, "namespace": "blog", "annotations": {
+                "example.com/note": format!("the key is {key}; for curl: {}", BASE64_STANDARD.encode(format!("me:{key}")))}},
+            "spec": {"source": {"type": "S3", "bucket": "photos", "region": "eu-west-1", "accessKey": "AKIA", "secretKey": key},
+                "subDomains": [name]}})
+    };
+    create(darkroom("photos", KEY));
+    // The guest asks to see the other Darkrooms too.
+    create(darkroom("films", PASSWORD));
+    create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "photos", "namespace": "blog"},
+        "data": {"SOURCE_BUCKET_SECRETKEY": BASE64_STANDARD.encode(OLD_KEY)}}));
+    create(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "photos", "namespace": "blog"},
+        "data": {"COPY": format!("s3://AKIA:{OLD_KEY}@bucket?{KEY}")}}),
+    );
+    let client = Client::new(server.service("user"), "default");
+    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).unwrap();
+    let caller = Caller { user: client.clone(), modules: client };
+    Place { preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()), caller, server }
+}
+
+fn request() -> InspectRequest {
+    InspectRequest {
+        kind: Kind::new(KIND.0, KIND.1),
+        namespace: Some("blog".into()),
+        name: "photos".into(),
+        module: None,
+        proposed: None,
+    }
+}
+
+impl Place {
+    async fn record(&self) -> Recorded {
+        self.preview.record(&self.caller, &request()).await.unwrap()
+    }
+
+    fn patch(&self, target: ObjectRef, patch: Value) {
+        self.server.act("test", &Act::Merge { target, subresource: None, patch }).unwrap();
+    }
+
+    async fn inspect(&self) -> Inspected {
+        self.preview.inspect(&self.caller, &request()).await.unwrap()
+    }
+}
+
+fn has_no_secret(what: &str, text: &str) {
+    for live in [KEY, OLD_KEY, PASSWORD] {
+        let basic = BASE64_STANDARD.encode(format!("me:{live}"));
+        for form in [live.to_owned(), BASE64_STANDARD.encode(live), basic] {
+            assert!(!text.contains(&form), "{what} has {live} as {form}:\n{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_darkroom_with_keys_passes_and_has_none_of_them() {
+    let recorded = place().record().await;
+    assert!(recorded.secrets_replaced);
+    has_no_secret("what was recorded", &json!([recorded.objects, recorded.answer]).to_string());
+    let (case, result) = case::record(&recorded.guest, recorded.objects, &recorded.now).unwrap();
+    assert!(result.passed(), "{:?} {:?}", result.problems, result.message);
+    let case = serde_json::to_value(&case).unwrap();
+    has_no_secret("the case", &case.to_string());
+    let objects = case["objects"].as_array().unwrap();
+    let is_root = |object: &&Value| object::kind(object).kind == KIND.1 && object::name(object) == "photos";
+    let key = objects.iter().find(is_root).unwrap()["spec"]["source"]["secretKey"].as_str().unwrap();
+    assert_eq!(key.len(), KEY.len());
+    // The guest has made its Secret of what stands in the root now.
+    let children = case["expect"]["children"].as_array().unwrap();
+    let made = children.iter().find(|child| child["kind"] == "Secret").unwrap();
+    assert_eq!(made["data"]["SOURCE_BUCKET_SECRETKEY"], BASE64_STANDARD.encode(key));
+}
+
+#[tokio::test]
+async fn in_and_out_has_a_word_in_the_place_of_each_secret() {
+    let found = place().inspect().await;
+    assert!(found.secrets_replaced && found.failure.is_none());
+    let text = serde_json::to_string(&found).unwrap();
+    has_no_secret("in and out", &text);
+    let request = found.request.unwrap();
+    let key = request["object"]["spec"]["source"]["secretKey"].as_str().unwrap();
+    assert!(key.starts_with("<hidden "), "{key}");
+    let answer = found.answer.unwrap();
+    let children = answer["children"].as_array().unwrap();
+    let made = children.iter().find(|child| child["kind"] == "Secret").unwrap();
+    assert_eq!(made["data"]["SOURCE_BUCKET_SECRETKEY"], key, "one word for one value");
+    let is_secret = |child: &&pintle_core::plan::InspectedChild| child.change.reference.kind == "Secret";
+    let live = found.children.iter().find(is_secret).unwrap().live.clone().unwrap();
+    let before = live["data"]["SOURCE_BUCKET_SECRETKEY"].as_str().unwrap();
+    assert!(before.starts_with("<hidden ") && before != key, "another word for another value: {before}");
+}
+
+#[tokio::test]
+async fn a_plan_shows_no_secret() {
+    let place = place();
+    for server in [false, true] {
+        let mut told = Vec::new();
+        let mut tell = |what: Told| {
+            if let Told::Root(root) = what {
+                told.push(root);
+            }
+        };
+        let request = PlanRequest { reconciler: "darkroom".into(), server, ..PlanRequest::default() };
+        let summary = place.preview.plan(&place.caller, &request, &mut tell).await.unwrap();
+        assert_eq!(told.len(), 2);
+        has_no_secret("the plan", &json!([told, summary]).to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_case_whose_guest_refuses_other_values_is_told_from_one_that_can_be_recorded() {
+    let place = place();
+    // Somebody has put an address into a Secret: the guest takes no other value in its place.
+    let address = "https://example.com/photos";
+    let named = |api_version: &str, kind: &str| ObjectRef {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: Some("blog".into()),
+        name: "photos".into(),
+    };
+    let keys = [
+        ("bucket", Value::Null),
+        ("region", Value::Null),
+        ("accessKey", Value::Null),
+        ("secretKey", Value::Null),
+    ];
+    let folder = [("type", json!("WebFolder")), ("baseUrl", json!(address))];
+    let source: Value = keys.into_iter().chain(folder).map(|(key, value)| (key.to_owned(), value)).collect();
+    place.patch(named(KIND.0, KIND.1), json!({"spec": {"source": source}}));
+    place.patch(named("v1", "Secret"), json!({"data": {"ADDRESS": BASE64_STANDARD.encode(address)}}));
+    let recorded = place.record().await;
+    assert!(recorded.failure.is_none() && recorded.secrets_replaced);
+    let (case, _) = case::record(&recorded.guest, recorded.objects, &recorded.now).unwrap();
+    assert!(case.refuses_otherwise(None).is_some(), "{:?}", case.expect);
+}

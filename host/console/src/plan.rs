@@ -128,6 +128,7 @@ fn problem(error: PreviewError) -> Problem {
         PreviewError::NotFound(why) => Problem::not_found(why),
         PreviewError::Forbidden(why) => Problem::forbidden(why),
         PreviewError::Refused(failure) => Problem::of_failure(&failure),
+        PreviewError::Busy(why) => Problem::busy(why, 10),
         PreviewError::Unavailable(why) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, why),
     }
 }

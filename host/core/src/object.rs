@@ -14,6 +14,22 @@ pub fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
+/// How much memory a value takes besides its own place, in bytes, about. A test compares it with what an allocator is asked for.
+pub fn heap_bytes(value: &Value) -> usize {
+    /// A node of a B-tree with room for eleven entries, and how many of them are there on average.
+    const NODE_BYTES: usize = 640;
+    const NODE_ENTRIES: usize = 7;
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| size_of::<Value>() + heap_bytes(item)).sum(),
+        Value::Object(fields) => {
+            let inside = fields.iter().map(|(key, field)| key.len() + heap_bytes(field));
+            fields.len().div_ceil(NODE_ENTRIES) * NODE_BYTES + inside.sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
 /// The object's kind, as far as it says one.
 pub fn kind(object: &Value) -> Kind {
     Kind::new(text(object, &["apiVersion"]).unwrap_or_default(), text(object, &["kind"]).unwrap_or_default())

@@ -6,8 +6,8 @@ use std::{
     cell::Cell,
 };
 
-use pintle_core::{Kept, Names, Observed};
-use serde_json::json;
+use pintle_core::{Kept, Names, Observed, object};
+use serde_json::{Value, json};
 
 thread_local! {
     static HELD_BYTES: Cell<isize> = const { Cell::new(0) };
@@ -86,5 +86,28 @@ fn what_a_kept_child_says_of_its_size_is_what_the_allocator_counts() {
             "judged: {judged}, waits: {waits}: {held} bytes, it says {said}"
         );
         assert!(held < bytes_max, "judged: {judged}, waits: {waits}: {held} bytes");
+    }
+}
+
+#[test]
+fn what_is_said_of_the_memory_of_an_object_is_about_what_the_allocator_counts() {
+    let managed = |fields: usize| -> Value {
+        (0..fields).map(|field| (format!("f:field{field}"), json!({"f:a": {}}))).collect()
+    };
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b", "labels": {"app": "a"},
+            "managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": {"f:spec": managed(20)}}]},
+        "spec": {"containers": (0..3).map(|at| json!({"name": format!("c{at}"), "image": "nginx:1.25",
+            "env": (0..20).map(|at| json!({"name": format!("VARIABLE_{at}"), "value": "x".repeat(30)})).collect::<Value>()})).collect::<Value>()},
+    });
+    let wide: Value = (0..500).map(|at| (format!("key-{at}"), json!("value"))).collect();
+    for object in [pod, wide, json!({"data": "x".repeat(100_000)})] {
+        // As it comes from an API server.
+        let text = object.to_string();
+        let before = HELD_BYTES.with(Cell::get);
+        let read: Value = serde_json::from_str(&text).unwrap();
+        let held = (HELD_BYTES.with(Cell::get) - before) as f64;
+        let said = object::heap_bytes(&read) as f64;
+        assert!(said > held * 0.8 && said < held * 1.5, "{held} bytes, it says {said}: {}", &text[..80]);
     }
 }

@@ -14,8 +14,8 @@ use super::{
 /// How long a page may take. A page of large objects takes the API server longer than one object does.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The largest page that is read, in bytes: five hundred objects of 128 KiB.
-const PAGE_BYTES_MAX: usize = 64 << 20;
+/// The longest document that is read, in bytes. The schemas of a group of Kubernetes have some hundred KiB.
+const DOCUMENT_BYTES_MAX: usize = 64 << 20;
 
 /// Which objects a page is of.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct PageOf<'a> {
     pub labels: Option<&'a str>,
     /// How many at most.
     pub limit: u32,
+    /// How long it may be as text, in bytes.
+    pub bytes_max: usize,
     /// What the page before said of where it ended.
     pub next: Option<&'a str>,
 }
@@ -77,7 +79,7 @@ impl Cluster {
                 path.push_str(&format!("&{name}={}", escape(value)));
             }
         }
-        let bytes = self.bytes_at(path, PAGE_TIMEOUT, PAGE_BYTES_MAX).await?;
+        let bytes = self.bytes_at(path, PAGE_TIMEOUT, of.bytes_max).await?;
         let list: List = serde_json::from_slice(&bytes).map_err(no_json)?;
         let items = list.items.into_iter().map(|Reduced(mut item)| {
             object::set_kind(&mut item, resource.kind.clone());
@@ -96,7 +98,7 @@ impl Cluster {
     /// # Errors
     /// Every error of the API server except 404.
     pub async fn document(&self, path: &str) -> Result<Option<Value>, ApiError> {
-        match self.bytes_at(path.to_owned(), REQUEST_TIMEOUT, PAGE_BYTES_MAX).await {
+        match self.bytes_at(path.to_owned(), REQUEST_TIMEOUT, DOCUMENT_BYTES_MAX).await {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(no_json),
             Err(error) if error.code == 404 => Ok(None),
             Err(error) => Err(error),

@@ -45,7 +45,13 @@ impl Children {
         let listed: Vec<_> = stream::iter(target.child_kinds())
             .map(|kind| async move {
                 let places = places(target, &kind, namespace);
-                let found = list_kind(reader, &kind, &places, labels).await;
+                // Of the children of many roots only what is compared is kept.
+                let lighter = |child: &mut Value| {
+                    if root.is_none() {
+                        lighten(child, target);
+                    }
+                };
+                let found = list_kind(reader, &kind, &places, labels, &lighter).await;
                 (kind, found)
             })
             .buffer_unordered(KINDS_AT_ONCE)
@@ -55,7 +61,7 @@ impl Children {
         let mut children = Self::default();
         for (kind, found) in listed {
             match found {
-                Ok(found) => found.into_iter().for_each(|child| children.add(child, target, root.is_some())),
+                Ok(found) => found.into_iter().for_each(|child| children.add(child)),
                 // Secrets and their like are read by name: the statuses of the roots name them, unless the host watches them.
                 Err(_) if !reconciler::is_watchable(&kind) && watches_no_secrets => {}
                 Err(error) => {
@@ -69,13 +75,9 @@ impl Children {
         children
     }
 
-    /// Of the children of many roots only what is compared is kept.
-    fn add(&mut self, mut child: Value, target: &Target, whole: bool) {
+    fn add(&mut self, child: Value) {
         let Some(root) = object::text(&child, &["metadata", "labels", names::LABEL_ROOT]) else { return };
         let root = root.to_owned();
-        if !whole {
-            lighten(&mut child, target);
-        }
         self.by_root.entry(root).or_default().push(Arc::new(child));
     }
 
@@ -131,13 +133,14 @@ async fn list_kind(
     kind: &Kind,
     places: &BTreeSet<Option<String>>,
     labels: &str,
+    lighten: &(dyn Fn(&mut Value) + Sync),
 ) -> Result<Vec<Value>, ApiError> {
     // Of a kind that is not served there are no children.
     let Some(resource) = reader.resource(kind).await? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for place in places {
         let place = place.as_deref().filter(|_| resource.namespaced);
-        found.extend(reader.list(&resource, place, Some(labels)).await?);
+        found.extend(reader.list_lightened(&resource, place, Some(labels), lighten).await?);
     }
     Ok(found)
 }

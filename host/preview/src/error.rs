@@ -15,6 +15,9 @@ pub enum PreviewError {
     /// What was asked for is not possible, or the module and config cannot come into force.
     #[error("{0}")]
     Refused(Failure),
+    /// There is no memory for it at present.
+    #[error("{0}")]
+    Busy(String),
     /// The API server did not answer.
     #[error("{0}")]
     Unavailable(String),
@@ -27,6 +30,7 @@ impl PreviewError {
         match error.code {
             401 | 403 => Self::Forbidden(message),
             404 => Self::NotFound(message),
+            429 => Self::Busy(message),
             _ => Self::Unavailable(message),
         }
     }

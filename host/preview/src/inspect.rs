@@ -39,6 +39,7 @@ impl Preview {
     ) -> Result<Inspected, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
+        asking.reader.memory_sufficed()?;
         let mask = asking.mask(random()?, Instead::Word, &root, &asked);
         Ok(inspected(&asking, &root, &asked, &mask))
     }
@@ -49,7 +50,7 @@ impl Preview {
         caller: &Caller,
         request: &InspectRequest,
     ) -> Result<(Asking, Arc<Value>), PreviewError> {
-        let reader = Reader::new(Cluster::new(caller.user.clone()));
+        let reader = Reader::new(Cluster::new(caller.user.clone()), self.budget.clone());
         let reconciler = reconciler_of(&reader, &request.kind).await?;
         let target = self.target(caller, &reader, reconciler, request.module.clone(), None).await?;
         let root = match &request.proposed {

@@ -11,6 +11,7 @@ mod ask;
 mod children;
 mod error;
 mod inspect;
+mod memory;
 mod modules;
 mod needs;
 mod newcomers;

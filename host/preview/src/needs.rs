@@ -105,7 +105,8 @@ impl Needs {
 
 async fn index(reader: &Reader, resource: &Resource, namespace: Option<&str>) -> Result<Index, ApiError> {
     let namespace = namespace.filter(|_| resource.namespaced);
-    Ok(Index::of(reader.list(resource, namespace, None).await?))
+    let listed = reader.list_lightened(resource, namespace, None, &without_managed_fields).await?;
+    Ok(Index::of(listed))
 }
 
 fn reference(look: &LookUp, name: &str) -> ObjectRef {
@@ -113,13 +114,16 @@ fn reference(look: &LookUp, name: &str) -> ObjectRef {
     ObjectRef { api_version, kind, namespace: look.namespace().map(Into::into), name: name.into() }
 }
 
+fn without_managed_fields(live: &mut Value) {
+    if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+}
+
 impl Index {
-    fn of(mut objects: Vec<Value>) -> Self {
+    fn of(objects: Vec<Value>) -> Self {
         let (mut by_name, mut by_label) = (BTreeMap::new(), BTreeMap::<_, Vec<usize>>::new());
-        for (at, live) in objects.iter_mut().enumerate() {
-            if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.remove("managedFields");
-            }
+        for (at, live) in objects.iter().enumerate() {
             by_name.insert((object::namespace(live).map(Into::into), object::name(live).to_owned()), at);
             let labels = object::at(live, &["metadata", "labels"]).and_then(Value::as_object);
             for (key, value) in labels.into_iter().flatten() {

@@ -58,7 +58,7 @@ impl Preview {
         tell: &mut (dyn FnMut(Told) + Send),
     ) -> Result<Summary, PreviewError> {
         let started = clock::monotonic();
-        let reader = Reader::new(Cluster::new(caller.user.clone()));
+        let reader = Reader::new(Cluster::new(caller.user.clone()), self.budget.clone());
         let reconciler = read_reconciler(&reader, &request.reconciler).await?;
         let (module, config) = (request.module.clone(), request.config.clone());
         let target = self.target(caller, &reader, reconciler, module, config).await?;
@@ -69,6 +69,7 @@ impl Preview {
         };
         let namespace = request.namespace.as_deref();
         let children = Children::list(&reader, &target, namespace, alone.as_deref()).await;
+        reader.memory_sufficed()?;
         let needs = Needs::new(alone.is_none(), request.namespace.clone());
         let asking = Arc::new(Asking { reader, target, children, needs, now: clock::now() });
         let key = random()?;
@@ -114,6 +115,7 @@ impl Preview {
         server: bool,
     ) -> Result<PlannedRoot, PreviewError> {
         let asked = self.ask(asking, &root).await;
+        asking.reader.memory_sufficed()?;
         let refused = if server { asking.try_applies(&asked).await } else { Vec::new() };
         let shared = Arc::clone(asking);
         // To compare and to write YAML takes as long as the call.

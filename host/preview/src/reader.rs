@@ -2,26 +2,39 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use pintle_core::ApiError;
+use pintle_core::{ApiError, object};
 use pintle_kubernetes::{Cluster, PageOf, Resource};
+use pintle_modules::Budget;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
 
-/// How many objects a page brings.
-const PAGE_OBJECTS: u32 = 500;
+use crate::{PreviewError, memory::Memory};
 
-/// How many objects a page brings where those of the usual page are too long together.
-const FEWER_OBJECTS: u32 = 20;
+/// How large a page may be.
+#[derive(Clone, Copy)]
+struct Size {
+    objects: u32,
+    /// The longest that is read, in bytes of JSON.
+    bytes: usize,
+    /// The memory that is reserved for it, in bytes. Small objects take some ten times as much as their JSON.
+    room: u64,
+}
 
-/// How much one preview reads, in bytes of JSON. Ten thousand roots with five children are about 200 MiB.
-const READ_BYTES_MAX: usize = 1 << 30;
+/// The sizes that are tried, one after the other where pages are too long.
+const SIZES: [Size; 4] = [
+    Size { objects: 500, bytes: 1 << 20, room: 12 << 20 },
+    Size { objects: 100, bytes: 1 << 20, room: 12 << 20 },
+    Size { objects: 20, bytes: 8 << 20, room: 64 << 20 },
+    // API servers store objects of 1.5 MiB.
+    Size { objects: 4, bytes: 8 << 20, room: 64 << 20 },
+];
+
+/// Pages that may be longer are read one at a time.
+const SHORT_BYTES: usize = 1 << 20;
 
 /// How often a request is sent again that the API server has no time for, and the longest wait.
 const ATTEMPTS: u32 = 5;
@@ -34,12 +47,27 @@ const LISTS: u32 = 3;
 pub(crate) struct Reader {
     cluster: Cluster,
     served: Mutex<BTreeMap<Kind, Option<Resource>>>,
-    read_bytes: AtomicUsize,
+    memory: Arc<Memory>,
+    /// Whose long page is read now.
+    long: tokio::sync::Mutex<()>,
 }
 
 impl Reader {
-    pub(crate) fn new(cluster: Cluster) -> Self {
-        Self { cluster, served: Mutex::default(), read_bytes: AtomicUsize::new(0) }
+    pub(crate) fn new(cluster: Cluster, budget: Budget) -> Self {
+        Self {
+            cluster,
+            served: Mutex::default(),
+            memory: Memory::new(budget),
+            long: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Whether there was memory for all that was read.
+    ///
+    /// # Errors
+    /// When there was not.
+    pub(crate) fn memory_sufficed(&self) -> Result<(), PreviewError> {
+        self.memory.sufficed()
     }
 
     pub(crate) fn cluster(&self) -> &Cluster {
@@ -74,7 +102,12 @@ impl Reader {
             attempt += 1;
             match self.cluster.get(resource, reference).await {
                 Err(error) if attempt < ATTEMPTS && is_busy(&error) => wait(&error).await,
-                found => return found,
+                found => {
+                    let found = found?;
+                    let bytes = found.as_ref().map_or(0, object::heap_bytes);
+                    self.memory.take(bytes as u64).await?;
+                    return Ok(found);
+                }
             }
         }
     }
@@ -94,10 +127,21 @@ impl Reader {
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> Result<Vec<Value>, ApiError> {
+        self.list_lightened(resource, namespace, labels, &|_| {}).await
+    }
+
+    /// The same, without what is taken out of each object.
+    pub(crate) async fn list_lightened(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+        lighten: &(dyn Fn(&mut Value) + Sync),
+    ) -> Result<Vec<Value>, ApiError> {
         let mut lists = 0;
         loop {
             lists += 1;
-            match self.list_once(resource, namespace, labels).await {
+            match self.list_once(resource, namespace, labels, lighten).await {
                 Err(error) if error.code == 410 && lists < LISTS => {}
                 listed => return listed,
             }
@@ -109,27 +153,32 @@ impl Reader {
         resource: &Resource,
         namespace: Option<&str>,
         labels: Option<&str>,
+        lighten: &(dyn Fn(&mut Value) + Sync),
     ) -> Result<Vec<Value>, ApiError> {
-        let mut found = Vec::new();
-        let (mut next, mut limit, mut attempt) = (None::<String>, PAGE_OBJECTS, 0);
+        let [first, smaller @ ..] = SIZES;
+        let (mut size, mut smaller) = (first, smaller.into_iter());
+        let (mut found, mut next, mut attempt) = (Vec::new(), None::<String>, 0);
         loop {
-            let of = PageOf { namespace, labels, limit, next: next.as_deref() };
-            let page = match self.cluster.page(resource, &of).await {
-                Err(error) if error.code == 413 && limit > FEWER_OBJECTS => {
-                    limit = FEWER_OBJECTS;
+            let _turn = if size.bytes > SHORT_BYTES { Some(self.long.lock().await) } else { None };
+            let room = self.memory.room(size.room).await?;
+            let Size { objects, bytes, .. } = size;
+            let of = PageOf { namespace, labels, limit: objects, bytes_max: bytes, next: next.as_deref() };
+            let mut page = match self.cluster.page(resource, &of).await {
+                Err(error) if error.code == 413 => {
+                    size = smaller.next().ok_or(error)?;
                     continue;
                 }
                 Err(error) if attempt < ATTEMPTS && is_busy(&error) => {
                     attempt += 1;
+                    drop(room);
                     wait(&error).await;
                     continue;
                 }
                 page => page?,
             };
-            let read = self.read_bytes.fetch_add(page.bytes, Ordering::Relaxed).saturating_add(page.bytes);
-            if read > READ_BYTES_MAX {
-                return Err(too_much());
-            }
+            page.items.iter_mut().for_each(lighten);
+            let kept = page.items.iter().map(|item| size_of::<Value>() + object::heap_bytes(item));
+            room.becomes(kept.sum::<usize>() as u64).await?;
             attempt = 0;
             found.extend(page.items);
             match page.next {
@@ -138,14 +187,6 @@ impl Reader {
             }
         }
     }
-}
-
-fn too_much() -> ApiError {
-    let message = format!(
-        "the objects to look at are more than {} MiB together; name a namespace, labels, or one root",
-        READ_BYTES_MAX >> 20
-    );
-    ApiError { code: 413, message, ..ApiError::default() }
 }
 
 fn is_busy(error: &ApiError) -> bool {

@@ -47,6 +47,7 @@ impl Preview {
     pub async fn record(&self, caller: &Caller, request: &InspectRequest) -> Result<Recorded, PreviewError> {
         let (asking, root) = self.about(caller, request).await?;
         let asked = self.ask(&asking, &root).await;
+        asking.reader.memory_sufficed()?;
         let mask = asking.mask(random()?, Instead::Value, &root, &asked);
         let mut objects = asking.scopes().await;
         objects.push(reconciler(&asking));

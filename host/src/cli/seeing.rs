@@ -44,6 +44,7 @@ pub(super) fn problem(error: PreviewError) -> Problem {
             Problem::new(message).hint("see who you are with: kubectl auth whoami")
         }
         PreviewError::Refused(failure) => Problem::new(format!("it cannot come into force: {failure}")),
+        PreviewError::Busy(message) => Problem::new(message),
         PreviewError::Unavailable(message) => {
             Problem::new(message).hint("see which cluster is meant with: kubectl config current-context")
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{ApiVersion, Failure};
 
-pub use manifest::{Column, ColumnType, Document, Shown, ViewManifest, ViewsManifest, limits};
+pub use manifest::{Column, ColumnType, Document, METADATA_READ, Shown, ViewManifest, ViewsManifest, limits};
 
 /// The most objects of a [`ShowRequest`].
 pub const SHOW_OBJECTS_MAX: usize = 64;
@@ -20,8 +20,8 @@ pub const SHOW_BYTES: usize = 256 << 10;
 
 /// The document that `show` is called with.
 ///
-/// An object has `apiVersion`, `kind`, `metadata` and the rest, cut to the fields that the view declares. A host may add fields: ignore
-/// those that you do not know.
+/// An object has `apiVersion`, `kind`, `metadata` and the rest, cut to the fields that the view declares. Its metadata have labels and
+/// annotations only if the view's `reads` name them. A host may add fields: ignore those that you do not know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

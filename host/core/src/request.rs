@@ -9,6 +9,9 @@ use crate::object;
 const METADATA: [&str; 6] =
     ["name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp"];
 
+/// The parts of metadata that can be of any length.
+pub(crate) const ENTRIES: [&str; 2] = ["labels", "annotations"];
+
 /// The annotation with kubectl's copy of an object. A guest that saw it would see every edit twice.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -52,18 +55,18 @@ pub fn own_status(status: &Value) -> Option<Value> {
 }
 
 fn metadata_of(live: &Value) -> Value {
-    live.as_object().map_or(Value::Null, metadata)
+    live.as_object().map_or(Value::Null, |live| metadata(live, &ENTRIES))
 }
 
-/// Metadata as a guest sees them.
-pub(crate) fn metadata(live: &Map<String, Value>) -> Value {
+/// Metadata as a guest sees them, with these of the [`ENTRIES`].
+pub(crate) fn metadata(live: &Map<String, Value>, entries: &[&str]) -> Value {
     let mut metadata = Map::new();
     for key in METADATA {
         if let Some(value) = live.get(key) {
             metadata.insert(key.into(), value.clone());
         }
     }
-    for key in ["labels", "annotations"] {
+    for key in entries.iter().copied() {
         let Some(entries) = live.get(key).and_then(Value::as_object) else { continue };
         let kept: Map<String, Value> = entries
             .iter()

@@ -7,10 +7,17 @@ use wasmtime::ResourceLimiter;
 
 use crate::config::{CORE_INSTANCES_MAX, MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX};
 
+/// How much longer a call of a view may run for each KiB of its request. Guests in Rust read a KiB of JSON into values, and write it again,
+/// in some twenty microseconds; a busy machine and a slower language have twenty times as long.
+const TIME_PER_KIB: Duration = Duration::from_micros(500);
+
+/// The same in fuel, in the ratio of the defaults.
+const FUEL_PER_KIB: u64 = 2_500_000;
+
 /// What one call may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
-    /// How long the guest may run. Counts under [`Meter::Deadline`](crate::Meter::Deadline). Default: 100 ms, some thousands of ordinary calls.
+    /// How long the guest may run; of a view, with a short request. Counts under [`Meter::Deadline`](crate::Meter::Deadline). Default: 100 ms, some thousands of ordinary calls.
     pub timeout: Duration,
     /// How much fuel the guest may spend. Counts under [`Meter::Fuel`](crate::Meter::Fuel). Default: 500 million, which take 20 to 80 ms, so that a guest that
     /// passes offline also keeps within the default timeout.
@@ -29,6 +36,20 @@ impl Default for CallLimits {
             fuel: 500_000_000,
             memory_bytes: 64 << 20,
             response: Limits::default(),
+        }
+    }
+}
+
+impl CallLimits {
+    /// The limits of a call with a request of this length, if these are those of a short one: reading a long request takes its time, and a
+    /// large object must be shown as well as a small one.
+    #[must_use]
+    pub fn for_request(self, bytes: usize) -> Self {
+        let kibibytes = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
+        Self {
+            timeout: self.timeout.saturating_add(TIME_PER_KIB.saturating_mul(kibibytes)),
+            fuel: self.fuel.saturating_add(FUEL_PER_KIB.saturating_mul(kibibytes.into())),
+            ..self
         }
     }
 }
@@ -96,5 +117,23 @@ impl ResourceLimiter for Limiter {
 
     fn memories(&self) -> usize {
         MEMORIES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_may_run_longer_the_longer_its_request_is() {
+        let limits = CallLimits::default();
+        let of = |bytes: usize| limits.for_request(bytes);
+        assert_eq!(of(0), limits);
+        assert_eq!(of(1023), limits);
+        assert_eq!(of(1 << 20).timeout, limits.timeout + Duration::from_millis(512));
+        assert!(of(8 << 20).timeout < Duration::from_secs(5), "a call ends in time for its request");
+        let ratio = |limits: CallLimits| u128::from(limits.fuel) / limits.timeout.as_micros();
+        assert_eq!(ratio(of(1 << 20)), ratio(limits), "what passes offline passes in a cluster");
+        assert_eq!(of(usize::MAX).memory_bytes, limits.memory_bytes);
     }
 }

@@ -37,6 +37,8 @@ impl Views {
     /// Asks the guest what a view shows of some objects. The request is a [`pintle_wit::views::ShowRequest`] in JSON with this many
     /// `objects`; the answer has one item for each, in order.
     ///
+    /// The time of `limits` is that of a short request; a longer one has longer ([`CallLimits::for_request`]).
+    ///
     /// The call runs on this thread. If as many calls run already as the engine allows, it first waits for its turn. The thread must have a
     /// stack of at least 1 MiB.
     ///
@@ -48,7 +50,7 @@ impl Views {
         objects: usize,
         limits: &CallLimits,
     ) -> Result<ShowAnswer, CallError> {
-        let callee = &self.loaded.callee;
+        let (callee, limits) = (&self.loaded.callee, &limits.for_request(request_json.len()));
         callee.ask(callee.enter(), &self.part.world.show, request_json, limits, |text| {
             let (weight, read) = pintle_wit::weigh_and_parse_show_response(text, objects, limits.response);
             (weight, read.and_then(with_checked_failures))
@@ -60,7 +62,7 @@ impl Views {
     /// # Errors
     /// The guest's own failure, which refuses the write, or the engine's as in [`Self::show`].
     pub fn store(&self, request_json: &str, limits: &CallLimits) -> Result<StoreAnswer, CallError> {
-        let callee = &self.loaded.callee;
+        let (callee, limits) = (&self.loaded.callee, &limits.for_request(request_json.len()));
         let read = |text: &str| pintle_wit::weigh_and_parse_store_response(text, limits.response);
         callee.ask(callee.enter(), &self.part.world.store, request_json, limits, read)
     }

@@ -25,6 +25,9 @@ pub mod limits {
     pub const PREFIX_BYTES: usize = 63;
 }
 
+/// The parts of the metadata that a view sees only if its `reads` name them.
+pub const METADATA_READ: [&str; 2] = ["metadata.labels", "metadata.annotations"];
+
 /// What a guest declares about its views, in answer to `describe-views`.
 ///
 /// A manifest declares; it serves nothing. A View says what is served, and to whom.
@@ -58,7 +61,9 @@ pub struct ViewManifest {
     /// taken away through the view.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub selector: BTreeMap<String, String>,
-    /// The paths of the fields that `show` reads: `spec.containers`. Objects are cut to them, besides `apiVersion`, `kind` and `metadata`.
+    /// The paths of the fields that `show` reads: `spec.containers`. Objects are cut to them, besides `apiVersion`, `kind` and the short
+    /// fields of `metadata`. Of the metadata, `metadata.labels` and `metadata.annotations` may be named, and are left out otherwise: there
+    /// can be more than a mebibyte of them.
     pub reads: Vec<String>,
     /// The paths of the fields that `store` may set: `spec`. None is within another. Without any, the view is read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -276,12 +281,17 @@ impl ViewManifest {
         paths(&self.writes, false, &format!("{at}.writes"))?;
         for (list, name) in [(&self.reads, "reads"), (&self.writes, "writes")] {
             let reserved = |path: &String| {
-                path.split('.')
+                let is_the_hosts = path
+                    .split('.')
                     .next()
-                    .is_some_and(|first| ["apiVersion", "kind", "metadata"].contains(&first))
+                    .is_some_and(|first| ["apiVersion", "kind", "metadata"].contains(&first));
+                is_the_hosts && !(name == "reads" && METADATA_READ.contains(&path.as_str()))
             };
             if let Some(index) = list.iter().position(reserved) {
-                let message = "apiVersion, kind and metadata are the host's".to_owned();
+                let [labels, annotations] = METADATA_READ;
+                let message = format!(
+                    "apiVersion, kind and metadata are the host's; {labels} and {annotations} can be read"
+                );
                 return Err(invalid(message, &format!("{at}.{name}[{index}]")));
             }
         }
@@ -441,6 +451,11 @@ mod tests {
         assert_eq!(refused(&|view| view.name = "Farm Pods".into()), invalid("views[0].name"));
         assert_eq!(refused(&|view| view.prefix = "Farm".into()), invalid("views[0].prefix"));
         assert_eq!(refused(&|view| view.reads = vec!["metadata.uid".into()]), invalid("views[0].reads[0]"));
+        assert_eq!(refused(&|view| view.reads = vec!["metadata".into()]), invalid("views[0].reads[0]"));
+        assert_eq!(
+            refused(&|view| view.writes = vec!["metadata.labels".into()]),
+            invalid("views[0].writes[0]")
+        );
         assert_eq!(refused(&|view| view.writes = vec!["kind".into()]), invalid("views[0].writes[0]"));
         let writes = |paths: &'static [&str]| {
             move |view: &mut ViewManifest| view.writes = paths.iter().map(|&path| path.to_owned()).collect()
@@ -512,6 +527,13 @@ mod tests {
             assert_eq!(document.backing_path(own), backing);
         }
         assert_eq!(Document::default().backing_path("spec.a"), "spec.a");
+    }
+
+    #[test]
+    fn of_the_metadata_a_view_may_read_labels_and_annotations() {
+        let mut manifest = farm();
+        manifest.views[0].reads.extend(METADATA_READ.map(str::to_owned));
+        assert_eq!(manifest.check(), Ok(()));
     }
 
     #[test]

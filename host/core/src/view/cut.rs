@@ -104,14 +104,25 @@ impl Cut {
 }
 
 impl BackingObject {
-    /// The object as its guest sees it.
+    /// The object as its guest sees it. Labels and annotations, of which there may be more than of all else, cross only if the view reads
+    /// them.
     pub fn for_guest(&self, lens: &Lens) -> Value {
         let Kind { api_version, kind } = lens.served.backing.kind();
         let mut object = self.fields.clone();
+        let is_read = |entries: &&str| {
+            let field = |path: &String| path.strip_prefix("metadata.").is_some_and(|field| field == *entries);
+            lens.served.reads.iter().any(field)
+        };
+        let entries: Vec<&str> = request::ENTRIES.into_iter().filter(is_read).collect();
         object.insert("apiVersion".into(), api_version.into());
         object.insert("kind".into(), kind.into());
-        object.insert("metadata".into(), request::metadata(&self.metadata));
+        object.insert("metadata".into(), request::metadata(&self.metadata, &entries));
         Value::Object(object)
+    }
+
+    /// The memory that it takes, in bytes, as far as can be estimated from its values.
+    pub fn bytes(&self) -> usize {
+        bytes_of(&self.metadata) + bytes_of(&self.fields)
     }
 
     /// Its name.
@@ -131,6 +142,22 @@ impl BackingObject {
 
     fn text(&self, key: &str) -> &str {
         self.metadata.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// What an entry of a map or a list takes besides its texts: the value, the key, and their share of a node that is not full.
+const ENTRY_BYTES: usize = 96;
+
+fn bytes_of(fields: &Map<String, Value>) -> usize {
+    fields.iter().map(|(key, value)| ENTRY_BYTES + key.len() + bytes_of_value(value)).sum()
+}
+
+fn bytes_of_value(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => bytes_of(fields),
+        Value::Array(items) => items.iter().map(|item| ENTRY_BYTES + bytes_of_value(item)).sum(),
+        Value::String(text) => text.len(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
@@ -351,6 +378,28 @@ mod tests {
         for paths in [["spec", "spec.containers"], ["spec.containers", "spec"]] {
             assert_eq!(cut(&paths).of(&pod()).fields["spec"], pod()["spec"], "{paths:?}");
         }
+    }
+
+    #[test]
+    fn labels_and_annotations_cost_only_a_guest_that_reads_them() {
+        let labels: Map<String, Value> = (0..14_364).map(|at| (format!("l{at}"), "x".into())).collect();
+        let metadata = json!({"name": "big", "uid": "u", "labels": labels, "annotations": {"a": "b"}});
+        let seen = |reads: &[&str]| {
+            let reads: Vec<String> = reads.iter().map(|path| (*path).to_owned()).collect();
+            let cut = Cut::new(&reads).of(&json!({"metadata": metadata, "spec": {"weight": 1}}));
+            let served = super::super::Served { reads, ..Default::default() };
+            let lens =
+                Lens::new("llamas", served, Default::default(), Vec::new(), super::super::Epoch::default());
+            cut.for_guest(&lens)
+        };
+        let all = Cut::new(&[]).of(&json!({"metadata": metadata}));
+        assert!(all.bytes() > metadata.to_string().len() && all.bytes() < 3 << 20, "{}", all.bytes());
+        let few = json!({"name": "big", "uid": "u"});
+        assert_eq!(seen(&["spec"])["metadata"], few);
+        assert_eq!(seen(&["spec", "metadata.labels"])["metadata"]["labels"], metadata["labels"]);
+        assert_eq!(seen(&["metadata.labels"])["metadata"].get("annotations"), None);
+        let annotated = seen(&["metadata.annotations"]);
+        assert_eq!(annotated["metadata"], json!({"name": "big", "uid": "u", "annotations": {"a": "b"}}));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 #![allow(clippy::duplicated_attributes, reason = "columns have the same type")]
 
 use kube::{CustomResource, KubeSchema};
-use pintle_core::view::{Access, Epoch, Served, Verb};
+use pintle_core::view::{Access, Epoch, Served, Unshowable, Verb};
 use pintle_wit::Condition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +47,8 @@ use crate::{CandidateModule, any_object};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.access == 'ViewAndBacking' || !has(self.serve.rest)")
     .message("access View is for an aggregated API: REST sends the caller's own token to the API server"))]
+#[x_kube(validation = Rule::new("self.unshowable == 'Fail' || !has(self.serve.rest)")
+    .message("unshowable Omit is for an aggregated API: a page of documents has no place for what it leaves out"))]
 pub struct ViewSpec {
     /// The Module that is wanted. It comes into force when it is ready; until then the one before stays.
     #[schemars(length(min = 1))]
@@ -65,6 +67,9 @@ pub struct ViewSpec {
     /// Who may use it.
     #[serde(default)]
     pub access: Access,
+    /// What lists and watches do about objects that the guest cannot show, and never will as they are.
+    #[serde(default)]
+    pub unshowable: Unshowable,
     /// The annotations of the backing objects that pass under access View, in both directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

@@ -12,6 +12,7 @@
 //! * [`table`]: objects as rows, as kubectl prints them.
 //! * [`names`], [`uid`], [`version`]: the parts of an object's identity, there and back; [`metadata`]: all of it.
 //! * [`patch`]: what a client wants changed; [`write`]: what becomes of a backing object when somebody writes.
+//! * [`unshowable`]: what becomes of objects that their guest cannot show.
 //! * [`rights`]: what it takes to serve a View: roles, and the APIService.
 //! * [`status`]: why a request is refused, also by the API server in answer to the one sent on.
 
@@ -32,10 +33,12 @@ pub mod status;
 pub mod table;
 pub mod target;
 pub mod uid;
+pub mod unshowable;
 pub mod version;
 pub mod write;
 
 pub use cut::{BackingObject, Cut, Source};
 pub use served::{Access, Backing, Lens, Served, Verb};
 pub use status::Status;
+pub use unshowable::Unshowable;
 pub use version::Epoch;

@@ -24,10 +24,12 @@ use crate::{
     body,
     directory::{Directory, Document, Resource},
     documents::Documents,
+    failed::FailedLists,
     identity::{Authentication, Peer, Presented, User},
     metrics::Metrics,
     reply::{self, RETRY_SECONDS, Reply},
     reviews::{Reviewer, Reviews, Turn},
+    room::Room,
     show::Guests,
     sort::Sort,
     upstream::Upstream,
@@ -56,6 +58,7 @@ pub(crate) struct Parts {
     pub(crate) upstream: Upstream,
     pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
+    pub(crate) failed: FailedLists,
 }
 
 /// A request about objects, of somebody who may make it.
@@ -65,6 +68,8 @@ pub(crate) struct Call<'a> {
     pub(crate) user: &'a User,
     pub(crate) query: Query,
     pub(crate) body: Bytes,
+    /// The memory for an object, until the answer is sent.
+    pub(crate) room: Room,
     headers: &'a HeaderMap,
 }
 
@@ -119,7 +124,7 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts = Parts { upstream, guests, spawner };
+        let parts = Parts { upstream, guests, spawner, failed: FailedLists::default() };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),
@@ -257,22 +262,24 @@ impl<R: Reviews> Gateway<R> {
             _ => {}
         }
         let (admitted, body) = self.seated(party, verb, &head.headers, body).await?;
-        let call = Call { resource, directory, user, query, body, headers: &head.headers };
+        let room = Room::for_object(self.parts.guests.budget());
+        let call = Call { resource, directory, user, query, body, room, headers: &head.headers };
         let parts = &self.parts;
-        match (verb, options) {
+        let reply = match (verb, options) {
             (Verb::Get, _) => parts.get(&call, objects, name).await,
             (Verb::Create, _) => parts.create(&call, objects).await,
             (Verb::Update, _) => parts.update(&call, objects, name).await,
             (Verb::Patch, _) => parts.patch(&call, objects, name).await,
             (Verb::Delete, _) => parts.delete(&call, objects, name).await,
-            (Verb::List, Some(options)) => parts.list(&call, objects, &options).await,
-            // Its seat is taken until it ends, and not until it is answered.
+            // Their seats are taken until they end, and not until they are answered.
+            (Verb::List, Some(options)) => parts.list(&call, objects, &options, admitted).await,
             (Verb::Watch, Some(options)) => parts.watch(&call, objects, &options, admitted).await,
             (Verb::DeleteCollection, Some(options)) => {
                 parts.delete_collection(&call, objects, &options).await
             }
             _ => Err(Status::method_not_allowed(served, verb.name())),
-        }
+        }?;
+        Ok(reply::keeping(reply, call.room))
     }
 
     /// Takes a seat for a request that may be made, until it is answered, and reads its body.

@@ -22,7 +22,7 @@ use pintle_wit::Kind;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
-use crate::directory::Directory;
+use crate::{directory::Directory, tallies::Tallies};
 use bind::{Decision, KindState, World, decide};
 use loads::Loads;
 use objects::Objects;
@@ -54,6 +54,7 @@ pub(crate) struct Control {
     table: Table,
     directory: watch::Sender<Option<Arc<Directory>>>,
     registration: Registration,
+    tallies: Arc<Tallies>,
     recorder: Recorder,
 }
 
@@ -71,11 +72,12 @@ pub(crate) struct Setup {
     pub(crate) directory: watch::Sender<Option<Arc<Directory>>>,
     pub(crate) bundle: watch::Receiver<String>,
     pub(crate) carried: watch::Sender<Option<Vec<String>>>,
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl Control {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { client, spawner, loader, identity, own, directory, bundle, carried } = setup;
+        let Setup { client, spawner, loader, identity, own, directory, bundle, carried, tallies } = setup;
         let woken = Arc::new(Notify::new());
         let reporter =
             kube::runtime::events::Reporter { controller: "pintle-gateway".into(), instance: Some(identity) };
@@ -91,6 +93,7 @@ impl Control {
             kinds: BTreeMap::new(),
             table: Table::default(),
             directory,
+            tallies,
         }
     }
 
@@ -122,6 +125,8 @@ impl Control {
         self.ask_for_kinds().await;
         self.check_configs().await;
         self.check_shown().await;
+        self.tallies.keep(|name| self.world.views.contains_key(name));
+        self.world.found = self.tallies.due(clock::monotonic());
         let now = clock::now();
         let decisions: Vec<(String, Decision)> =
             self.world.views.keys().map(|name| (name.clone(), decide(&self.world, name, now))).collect();
@@ -129,10 +134,14 @@ impl Control {
         let mut servings = Vec::new();
         for (name, Decision { status, serving }) in decisions {
             let Some(view) = self.world.views.get(&name) else { continue };
+            let is_decided = status.is_some();
             let is_known = match status {
                 Some(status) if view.status.as_ref() != Some(&status) => self.write(view, &status).await,
                 _ => true,
             };
+            if let Some(found) = self.world.found.get(&name).filter(|_| is_decided && is_known) {
+                self.tallies.told(&name, found, clock::monotonic());
+            }
             is_written &= is_known;
             match (is_known, serving) {
                 (true, Some(serving)) => servings.push((view.clone(), serving)),

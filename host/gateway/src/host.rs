@@ -55,6 +55,7 @@ impl Host {
         let (authentication, authentication_of) = watch::channel(None);
         spawner.spawn(follow_authentication(client.clone(), authentication));
         let guests = Guests::new(spawner.clone(), guests, budget, Arc::clone(&metrics));
+        let tallies = Arc::clone(guests.tallies());
         let gateway = Gateway::new(
             client.clone(),
             Upstream::new(client.clone()),
@@ -65,8 +66,17 @@ impl Host {
             authentication_of,
         );
         let loader = Arc::new(loader);
-        let setup =
-            Setup { client, spawner: spawner.clone(), loader, identity, own, directory, bundle, carried };
+        let setup = Setup {
+            client,
+            spawner: spawner.clone(),
+            loader,
+            identity,
+            own,
+            directory,
+            bundle,
+            carried,
+            tallies,
+        };
         spawner.spawn(Control::new(setup).run());
         Arc::new(gateway)
     }

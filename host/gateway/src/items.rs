@@ -76,6 +76,11 @@ impl Items {
         }
     }
 
+    /// How many bytes of an item have arrived that is not complete.
+    pub fn unfinished_bytes(&self) -> usize {
+        self.item.len()
+    }
+
     /// The list without its items, once all of it has arrived.
     ///
     /// # Errors

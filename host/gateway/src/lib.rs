@@ -7,8 +7,11 @@
 //! - [`tls`]: the certificate of the server, and what the handshake checks of a client.
 //! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
 //!   what it asks for. [`admission`]: whether there is room for it.
-//! - [`answer`]: the way of a request. `read`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks the API server, and [`show`]
+//! - [`answer`]: the way of a request. `read`, `list`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks
+//!   the API server, and [`show`]
 //!   asks guests.
+//! - `room`: the memory that an answer takes.
+//! - [`tallies`]: how many objects cannot be shown, until the Views say so.
 //! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.
 //! - [`directory`]: what is served; `control` keeps it.
 
@@ -23,11 +26,13 @@ mod control;
 mod delete;
 pub mod directory;
 pub mod documents;
+mod failed;
 mod flags;
 mod health;
 mod host;
 pub mod identity;
 pub mod items;
+mod list;
 mod local;
 pub mod metrics;
 pub mod over;
@@ -35,10 +40,12 @@ mod patching;
 mod read;
 pub mod reply;
 pub mod reviews;
+mod room;
 mod run;
 pub mod server;
 pub mod show;
 mod sort;
+pub mod tallies;
 pub mod tls;
 pub mod upstream;
 mod watch;

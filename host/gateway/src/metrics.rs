@@ -37,6 +37,7 @@ pub struct Metrics {
     connections_refused: Counter<u64, AtomicU64>,
     upstream: Counters<2>,
     guest_seconds: Histograms<1>,
+    unshowable: Family<Labels<1>, Gauge<i64, AtomicI64>>,
     compiles: Counters<1>,
     limits: Counters<1>,
 }
@@ -59,6 +60,7 @@ impl Default for Metrics {
         let connections_refused = Counter::default();
         let upstream = Counters::default();
         let guest_seconds = Histograms::new_with_constructor(guest_histogram as fn() -> Histogram);
+        let unshowable = Family::default();
         let compiles = Counters::default();
         let limits = Counters::default();
         registry.register(
@@ -101,6 +103,11 @@ impl Default for Metrics {
             "How long calls of guests took, by View",
             guest_seconds.clone(),
         );
+        registry.register(
+            "pintle_unshowable_objects",
+            "Objects that the guest of a View could not show, in the last list of all of them",
+            unshowable.clone(),
+        );
         registry.register("pintle_compiles", "Compilers that ended: made, invalid, too-expensive, failed (tried again), or stopped for others to come first", compiles.clone());
         registry.register(
             "pintle_limits_hit",
@@ -117,6 +124,7 @@ impl Default for Metrics {
             connections_refused,
             upstream,
             guest_seconds,
+            unshowable,
             compiles,
             limits,
         }
@@ -146,6 +154,17 @@ impl Metrics {
     /// A guest was called for a View.
     pub(crate) fn guest_called(&self, view: &str, took: Duration) {
         self.guest_seconds.get_or_create(&[("view", view.to_owned())]).observe(took.as_secs_f64());
+    }
+
+    /// A list of all objects of a View found so many that cannot be shown.
+    pub(crate) fn unshowable(&self, view: &str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.unshowable.get_or_create(&[("view", view.to_owned())]).set(count);
+    }
+
+    /// A View is gone.
+    pub(crate) fn forget_unshowable(&self, view: &str) {
+        self.unshowable.remove(&[("view", view.to_owned())]);
     }
 
     /// A connection was closed because there were too many.

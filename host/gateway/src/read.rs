@@ -1,35 +1,28 @@
-//! Gets and lists: the backing kind is asked, and what it answers is shown.
+//! Gets: the backing kind is asked, and what it answers is shown.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::BodyExt;
-use kube::client::Body;
 use pintle_core::view::{
     BackingObject, Lens, Source, Status,
     accept::{Asked, Form},
-    item::list_json,
-    query::{GetOptions, ListOptions, shown_continue},
+    query::GetOptions,
     table::Row,
     target::Objects,
 };
 use pintle_runtime::clock;
-use pintle_wit::{Failure, views::SHOW_OBJECTS_MAX};
-use serde_json::{Map, Value};
+use pintle_wit::Failure;
+use serde_json::Value;
 use tracing::warn;
 
 use crate::{
     answer::{Call, Parts},
     directory::Resource,
-    items::{Items, NoList},
     reply::{self, Reply},
     show::Shown,
     upstream::{self, Sent},
 };
-
-/// How many objects that cannot be shown an error names.
-const FAILING_NAMED: usize = 10;
 
 /// The form in which objects are asked for.
 pub(crate) const OBJECT: &str = "application/json";
@@ -68,6 +61,7 @@ impl Parts {
         let sent = Sent {
             query,
             audit_id: call.audit_id(),
+            room: Some(&call.room),
             ..Sent::get(upstream::whom(lens, call.user), path, accept)
         };
         let answer = self.upstream.done(sent, lens).await?;
@@ -109,135 +103,6 @@ impl Parts {
             Form::Metadata(_) => Ok(Shown::Fields("{}".into())),
             _ => self.guests.show_one(&resource.lens, resource.in_force()?, object).await,
         }
-    }
-
-    /// A list.
-    pub(crate) async fn list(
-        &self,
-        call: &Call<'_>,
-        target: &Objects,
-        options: &ListOptions,
-    ) -> Result<Reply, Status> {
-        let form = Form::negotiate(call.accept(), Asked::List, call.query.first("includeObject"))?;
-        let (resource, lens) = (call.resource, &call.resource.lens);
-        let accept = if matches!(form, Form::Metadata(_)) { METADATA_OF_ALL } else { OBJECT };
-        let path = lens.served.backing.path(target.namespace.as_deref(), None);
-        let sent = Sent {
-            query: options.backing(lens)?,
-            audit_id: call.audit_id(),
-            ..Sent::get(upstream::whom(lens, call.user), path, accept)
-        };
-        let response = self.upstream.begin(sent).await?;
-        if !response.status().is_success() {
-            return Err(upstream::refusal(lens, &upstream::whole(response).await?));
-        }
-        let mut page = Page::new(self, resource, form);
-        let metadata = page.read(response.into_body()).await?;
-        let next = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
-        let next = next.map(|token| shown_continue(lens.epoch, token));
-        page.written(lens.list_metadata(&metadata, next))
-    }
-}
-
-/// The list that is being answered: what is shown of the objects so far.
-struct Page<'a> {
-    parts: &'a Parts,
-    resource: &'a Arc<Resource>,
-    form: Form,
-    /// The items, as JSON.
-    items: Vec<String>,
-    /// The rows of a table.
-    rows: Vec<TableRow>,
-    /// The first objects that cannot be shown, and why.
-    failing: Vec<String>,
-    /// How many more cannot be shown.
-    failing_more: usize,
-}
-
-impl<'a> Page<'a> {
-    fn new(parts: &'a Parts, resource: &'a Arc<Resource>, form: Form) -> Self {
-        Self {
-            parts,
-            resource,
-            form,
-            items: Vec::new(),
-            rows: Vec::new(),
-            failing: Vec::new(),
-            failing_more: 0,
-        }
-    }
-
-    /// Reads a list of the backing kind while it arrives, and returns its metadata.
-    async fn read(&mut self, mut body: Body) -> Result<Value, Status> {
-        let (mut items, mut arrived, mut waiting) = (Items::default(), Vec::new(), Vec::new());
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
-                warn!(%error, "A list of the API server is not complete");
-                not_complete(NoList::Incomplete)
-            })?;
-            let Ok(chunk) = frame.into_data() else { continue };
-            items.push(&chunk, &mut arrived).map_err(not_complete)?;
-            for item in arrived.drain(..) {
-                waiting.push(read_object(self.resource, &item, Source::Stored)?);
-                if waiting.len() == SHOW_OBJECTS_MAX {
-                    self.show(&std::mem::take(&mut waiting)).await?;
-                }
-            }
-        }
-        self.show(&waiting).await?;
-        let rest: Value = serde_json::from_slice(&items.rest().map_err(not_complete)?)
-            .map_err(|_| not_complete(NoList::Incomplete))?;
-        Ok(rest.get("metadata").cloned().unwrap_or_default())
-    }
-
-    async fn show(&mut self, objects: &[BackingObject]) -> Result<(), Status> {
-        let lens = &self.resource.lens;
-        if let Form::Metadata(version) = self.form {
-            self.items.extend(objects.iter().map(|object| lens.metadata_json(object, version)));
-            return Ok(());
-        }
-        if objects.is_empty() {
-            return Ok(());
-        }
-        let shown = self.parts.guests.show(lens, self.resource.in_force()?, objects).await?;
-        for (object, shown) in objects.iter().zip(shown) {
-            match (self.form, shown) {
-                (Form::Table(..), shown) => self.rows.push(TableRow::of(lens, object, &shown)),
-                (_, Shown::Fields(fields)) => self.items.push(lens.object_json(object, &fields)),
-                (_, Shown::Failed(failure)) if self.failing.len() < FAILING_NAMED => {
-                    self.failing.push(format!("{}: {}", lens.names.shown(object.name()), failure.message));
-                }
-                (_, Shown::Failed(_)) => self.failing_more += 1,
-            }
-        }
-        Ok(())
-    }
-
-    fn written(self, metadata: Map<String, Value>) -> Result<Reply, Status> {
-        if !self.failing.is_empty() {
-            let more = if self.failing_more > 0 {
-                format!("; and {} more", self.failing_more)
-            } else {
-                String::new()
-            };
-            let why = format!("some objects cannot be shown: {}{more}", self.failing.join("; "));
-            return Err(Status::internal_error(&why));
-        }
-        let served = &self.resource.lens.served;
-        let items = self.items.iter().map(String::as_str);
-        Ok(reply::json(
-            StatusCode::OK,
-            match self.form {
-                Form::Object => list_json(&served.api_version, &served.list_kind, &metadata, items),
-                Form::Metadata(version) => {
-                    list_json(version.api_version(), "PartialObjectMetadataList", &metadata, items)
-                }
-                Form::Table(version, include) => {
-                    let rows: Vec<Row<'_>> = self.rows.iter().map(TableRow::as_row).collect();
-                    self.resource.columns.list(version, include, metadata, &rows, clock::now()).to_string()
-                }
-            },
-        ))
     }
 }
 
@@ -306,8 +171,4 @@ pub(crate) fn cannot_be_shown(lens: &Lens, object: &BackingObject, failure: &Fai
         lens.names.shown(object.name()),
         failure.message
     ))
-}
-
-fn not_complete(error: NoList) -> Status {
-    Status::unavailable(error.to_string(), 1)
 }

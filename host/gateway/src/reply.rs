@@ -1,15 +1,26 @@
 //! Answers to clients.
 
-use std::convert::Infallible;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use pintle_core::view::{Status, accept::JSON};
 use serde_json::Value;
 
+use crate::room::Room;
+
+/// An answer ends before its end: its stream is reset, so that nobody takes the part for the whole.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the answer was broken off")]
+pub struct Aborted;
+
 /// The body of an answer.
-pub type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
+pub type ReplyBody = UnsyncBoxBody<Bytes, Aborted>;
 
 /// An answer.
 pub type Reply = Response<ReplyBody>;
@@ -27,7 +38,7 @@ pub fn json(code: StatusCode, body: impl Into<Bytes>) -> Reply {
 
 /// An answer in a form of its own.
 pub fn text(code: StatusCode, content_type: &str, body: impl Into<Bytes>) -> Reply {
-    with_body(code, content_type, Full::new(body.into()).boxed_unsync())
+    with_body(code, content_type, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
 }
 
 /// An answer with this body.
@@ -41,6 +52,37 @@ pub fn with_body(code: StatusCode, content_type: &str, body: ReplyBody) -> Reply
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     reply
+}
+
+/// An answer that keeps its room until it is sent.
+pub(crate) fn keeping(reply: Reply, room: Room) -> Reply {
+    reply.map(|body| Keeping { body, _room: room }.boxed_unsync())
+}
+
+/// A body that keeps its room.
+struct Keeping {
+    body: ReplyBody,
+    _room: Room,
+}
+
+impl Body for Keeping {
+    type Data = Bytes;
+    type Error = Aborted;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// A Status, with the header that says when to ask again.

@@ -30,7 +30,7 @@ use crate::{
     answer::Gateway,
     connections::{Activity, Connections, InWork, Limits, Place},
     identity::{Network, Peer},
-    reply::ReplyBody,
+    reply::{Aborted, ReplyBody},
     reviews::Reviews,
 };
 
@@ -290,12 +290,12 @@ struct Answer {
 
 impl Body for Answer {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Aborted;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 

@@ -21,10 +21,13 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use crate::{metrics::Metrics, reply::RETRY_SECONDS};
+use crate::{metrics::Metrics, reply::RETRY_SECONDS, tallies::Tallies};
 
 /// How much memory what is remembered may take, in bytes. Most shown objects have some hundred.
 const REMEMBERED_BYTES: u64 = 16 << 20;
+
+/// How long a call waits for memory.
+const MEMORY_WAIT: Duration = Duration::from_secs(15);
 
 /// What one remembered object takes beside its text, in bytes.
 const ENTRY_BYTES: u64 = 200;
@@ -134,6 +137,7 @@ pub struct Guests {
     limits: CallLimits,
     budget: Budget,
     metrics: Arc<Metrics>,
+    tallies: Arc<Tallies>,
     remembered: Cache<Key, Shown, Weight>,
     /// Until when a guest is not asked again about an object.
     pauses: Cache<Key, Duration>,
@@ -151,10 +155,21 @@ impl Guests {
             turns: Arc::new(Semaphore::new(processors)),
             limits: CallLimits::default(),
             budget,
+            tallies: Arc::new(Tallies::new(Arc::clone(&metrics))),
             metrics,
             remembered: Cache::with_weighter(objects, REMEMBERED_BYTES, Weight),
             pauses: Cache::new(PAUSES_MAX),
         }
+    }
+
+    /// The memory that their calls reserve.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// What they could not show.
+    pub fn tallies(&self) -> &Arc<Tallies> {
+        &self.tallies
     }
 
     /// What is shown of one object. Whoever asks for the same stored object at the same time waits for the same call.
@@ -321,7 +336,10 @@ impl Guests {
         let mut too_little = Need::default();
         loop {
             let turn = Arc::clone(&self.turns).acquire_owned().await;
-            let reserved = self.budget.reserve_call(view, &mut grant, too_little, request.len() as u64).await;
+            let reserved = self.budget.reserve_call(view, &mut grant, too_little, request.len() as u64);
+            // Who asks may hold memory for the answer, and somebody else may wait for that.
+            let reserved = tokio::time::timeout(MEMORY_WAIT, reserved).await;
+            let reserved = reserved.map_err(|_| Status::too_many_requests(RETRY_SECONDS))?;
             let reservation = reserved.map_err(|too_large| beyond_the_budget(view, too_large))?;
             let (call, request, limits) =
                 (Arc::clone(&call), Arc::clone(&request), grants::granted(self.limits, grant));

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
@@ -14,7 +14,10 @@ use pintle_core::view::{Lens, Status};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::identity::{AUTHENTICATED, MASTERS, User};
+use crate::{
+    identity::{AUTHENTICATED, MASTERS, User},
+    room::{OBJECT_FACTOR, Room},
+};
 
 /// How long the API server may take until it begins to answer: its own limit for a request, and a little more.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(61);
@@ -35,7 +38,7 @@ pub enum Whom<'a> {
 }
 
 /// A request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Sent<'a> {
     /// In whose name.
     pub whom: Whom<'a>,
@@ -51,12 +54,23 @@ pub struct Sent<'a> {
     pub body: Option<(&'static str, Vec<u8>)>,
     /// The id under which audit logs have the client's request.
     pub audit_id: Option<HeaderValue>,
+    /// The memory for the answer. None: it is short.
+    pub(crate) room: Option<&'a Room>,
 }
 
 impl<'a> Sent<'a> {
     /// A request to read something.
     pub fn get(whom: Whom<'a>, path: String, accept: &'static str) -> Self {
-        Self { whom, method: Method::GET, path, query: Vec::new(), accept, body: None, audit_id: None }
+        Self {
+            whom,
+            method: Method::GET,
+            path,
+            query: Vec::new(),
+            accept,
+            body: None,
+            audit_id: None,
+            room: None,
+        }
     }
 
     fn into_request(self) -> Result<Request<Body>, http::Error> {
@@ -173,7 +187,8 @@ impl Upstream {
     /// When there is no answer, or not all of it; 504 if it is not known whether something was written.
     pub async fn send(&self, sent: Sent<'_>) -> Result<Answer, Status> {
         let is_read = sent.method == Method::GET;
-        let answer = whole(self.begin(sent).await?).await;
+        let room = sent.room;
+        let answer = whole(self.begin(sent).await?, room).await;
         answer.map_err(|status| if is_read { status } else { may_be_done() })
     }
 
@@ -196,7 +211,7 @@ impl Upstream {
     pub async fn done_unread(&self, sent: Sent<'_>, lens: &Lens) -> Result<Vec<HeaderValue>, Status> {
         let response = self.begin(sent).await?;
         if !response.status().is_success() {
-            return Err(refusal(lens, &whole(response).await.map_err(|_| may_be_done())?));
+            return Err(refusal(lens, &whole(response, None).await.map_err(|_| may_be_done())?));
         }
         let (head, mut body) = response.into_parts();
         // The API server answers when everything is done. What it says is read only so that the connection can be used again.
@@ -214,21 +229,31 @@ fn warnings(headers: &HeaderMap) -> Vec<HeaderValue> {
     headers.get_all(header::WARNING).iter().cloned().collect()
 }
 
-/// Reads an answer whole.
+/// Reads an answer whole, as far as there is room for it.
 ///
 /// # Errors
-/// When it ends too early, or is too large.
-pub async fn whole(response: Response<Body>) -> Result<Answer, Status> {
+/// When it ends too early, or is too large; 429 when there is no memory for it.
+pub(crate) async fn whole(response: Response<Body>, room: Option<&Room>) -> Result<Answer, Status> {
     let (head, body) = response.into_parts();
-    let read = tokio::time::timeout(REQUEST_TIMEOUT, Limited::new(body, ANSWER_BYTES_MAX).collect()).await;
-    let body = read
-        .map_err(|_| Status::timeout("the API server took too long to answer", 1))?
-        .map_err(|error| {
+    let read = tokio::time::timeout(REQUEST_TIMEOUT, read(body, room)).await;
+    let body = read.map_err(|_| Status::timeout("the API server took too long to answer", 1))??;
+    Ok(Answer { code: head.status, warnings: warnings(&head.headers), body })
+}
+
+async fn read(body: Body, room: Option<&Room>) -> Result<Bytes, Status> {
+    let (mut body, mut read) = (Limited::new(body, ANSWER_BYTES_MAX), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
             warn!(error, "The answer of the API server is not complete");
             Status::unavailable("the answer of the API server is not complete", 1)
-        })?
-        .to_bytes();
-    Ok(Answer { code: head.status, warnings: warnings(&head.headers), body })
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if let Some(room) = room {
+            room.hold(OBJECT_FACTOR * (read.len() + data.len()) as u64).await?;
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read.freeze())
 }
 
 /// Why the API server refused a request, in the words of the view.

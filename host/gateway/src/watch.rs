@@ -1,6 +1,6 @@
 //! Watches: each is a watch of the backing kind, mapped event by event.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -9,13 +9,14 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use pintle_core::view::{
-    BackingObject, Source, Status,
+    BackingObject, Source, Status, Unshowable,
     accept::{Asked, Form, JSON},
     item::{INITIAL_EVENTS_END, event_json},
     query::ListOptions,
     status::WATCH_EXPIRED,
     table::Row,
     target::Objects,
+    unshowable::{Change, LeftOut},
 };
 use pintle_runtime::clock;
 use serde::Deserialize;
@@ -30,13 +31,18 @@ use crate::{
     directory::Resource,
     over::Over,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
-    reply::{self, Reply},
+    reply::{self, Aborted, Reply},
+    room::{OBJECT_FACTOR, Room},
     show::Shown,
+    tallies::Unshown,
     upstream::{self, Sent},
 };
 
 /// How many events wait for a client that does not read them. The connection has buffers besides.
 const WAITING: usize = 16;
+
+/// What an event takes before memory is reserved for it, in bytes: so that those that wait take little in all watches together.
+const FREE_BYTES: u64 = OBJECT_FACTOR * (4 << 10);
 
 /// How long the events of a watch may wait for a client that does not read them. The API server waits about as long.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -70,16 +76,30 @@ impl Parts {
         };
         let response = self.upstream.begin(sent).await?;
         if !response.status().is_success() {
-            return Err(upstream::refusal(lens, &upstream::whole(response).await?));
+            return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
         }
         let (events, stream) = mpsc::channel(WAITING);
         let over = resource.over.clone();
-        let watch = Watch { parts: Arc::clone(self), resource, form, events, has_columns: false };
+        let is_of_all = options.is_of_all() && target.namespace.is_none();
+        let counts =
+            is_of_all && options.send_initial_events == Some(true) && !matches!(form, Form::Metadata(_));
+        let watch = Watch {
+            room: Room::new(self.guests.budget(), FREE_BYTES, 0),
+            parts: Arc::clone(self),
+            resource,
+            form,
+            events,
+            has_columns: false,
+            left_out: LeftOut::default(),
+            initial: counts.then(Unshown::default),
+        };
         self.spawner.spawn(async move {
             watch.follow(response.into_body(), over).await;
             drop(admitted);
         });
-        let stream = ReceiverStream::new(stream).map(|event: Bytes| Ok::<_, Infallible>(Frame::data(event)));
+        // The room of an event is given back when it is on its way.
+        let stream =
+            ReceiverStream::new(stream).map(|(event, _): Sending| Ok::<_, Aborted>(Frame::data(event)));
         Ok(reply::with_body(StatusCode::OK, JSON, StreamBody::new(stream).boxed_unsync()))
     }
 }
@@ -89,14 +109,23 @@ fn only(status: &Status) -> Reply {
     reply::json(StatusCode::OK, event_json("ERROR", &status.to_value().to_string()))
 }
 
+/// An event that waits for the client, with its memory.
+type Sending = (Bytes, Room);
+
 /// A watch that is being followed.
 struct Watch {
     parts: Arc<Parts>,
     resource: Arc<Resource>,
     form: Form,
-    events: mpsc::Sender<Bytes>,
+    events: mpsc::Sender<Sending>,
     /// Whether a table has said what its columns are. Only its first event does.
     has_columns: bool,
+    /// What the client does not have, because it cannot be shown.
+    left_out: LeftOut,
+    /// What cannot be shown of the initial events, if these are all objects; until they end.
+    initial: Option<Unshown>,
+    /// The memory of the event that arrives.
+    room: Room,
 }
 
 /// Why a watch ends.
@@ -162,11 +191,13 @@ impl Watch {
             };
             let Ok(chunk) = data else { continue };
             lines.push(&chunk);
+            self.hold(lines.rest_bytes()).await?;
             while let Some(line) = lines.next() {
                 if let Some(event) = self.mapped(&line).await? {
                     self.send(event).await?;
                 }
             }
+            self.hold(lines.rest_bytes()).await?;
             if lines.rest_bytes() > EVENT_BYTES_MAX {
                 return Err(Status::internal_error("an event of the API server is too large").into());
             }
@@ -183,15 +214,13 @@ impl Watch {
             Status::unavailable("an event of the API server cannot be read", 1)
         })?;
         let json = line.slice_ref(event.object.get().as_bytes());
+        if let Some(change) = Change::of(event.r#type) {
+            // What has left a selection is told as it was before, under the version at which it left.
+            let source = if change == Change::Deleted { Source::Elsewhere } else { Source::Stored };
+            let object = read_object(&self.resource, &json, source)?;
+            return self.changed(change, &object).await;
+        }
         match event.r#type {
-            "ADDED" | "MODIFIED" | "DELETED" => {
-                let is_deleted = event.r#type == "DELETED";
-                // What has left a selection is told as it was before, under the version at which it left.
-                let source = if is_deleted { Source::Elsewhere } else { Source::Stored };
-                let object = read_object(&self.resource, &json, source)?;
-                let shown = self.shown(&object, is_deleted).await?;
-                Ok(Some(event_json(event.r#type, &shown)))
-            }
             "BOOKMARK" => {
                 let object = read_object(&self.resource, &json, Source::Elsewhere)?;
                 Ok(Some(event_json("BOOKMARK", &self.bookmark(&object))))
@@ -209,10 +238,11 @@ impl Watch {
         }
     }
 
-    async fn shown(&mut self, object: &BackingObject, is_deleted: bool) -> Result<String, End> {
+    /// What the client is told of a change of an object, if anything.
+    async fn changed(&mut self, change: Change, object: &BackingObject) -> Result<Option<String>, End> {
         let lens = &self.resource.lens;
         if let Form::Metadata(version) = self.form {
-            return Ok(lens.metadata_json(object, version));
+            return Ok(Some(event_json(change.name(), &lens.metadata_json(object, version))));
         }
         let shown = match self.resource.in_force() {
             Ok(in_force) => self.parts.guests.show_one(lens, in_force, object).await,
@@ -220,28 +250,52 @@ impl Watch {
         };
         let shown = match shown {
             // That an object is gone is told whether or not a guest can still show it.
-            Ok(Shown::Failed(_)) | Err(_) if is_deleted => Shown::Fields("{}".into()),
+            Ok(Shown::Failed(_)) | Err(_) if change == Change::Deleted => Shown::Fields("{}".into()),
             shown => shown?,
         };
-        match (self.form, &shown) {
-            (Form::Table(version, include), shown) => {
-                let with_columns = !std::mem::replace(&mut self.has_columns, true);
-                let row = TableRow::of(lens, object, shown);
-                Ok(self
-                    .resource
-                    .columns
-                    .one(version, include, with_columns, row.as_row(), clock::now())
-                    .to_string())
-            }
-            (_, Shown::Fields(fields)) => Ok(lens.object_json(object, fields)),
-            (_, Shown::Failed(failure)) => Err(cannot_be_shown(lens, object, failure).into()),
+        if let (Some(initial), Shown::Failed(failure)) = (&mut self.initial, &shown) {
+            initial.add(lens, object, failure);
+        }
+        if let Form::Table(version, include) = self.form {
+            let with_columns = !std::mem::replace(&mut self.has_columns, true);
+            let row = TableRow::of(lens, object, &shown);
+            let columns = &self.resource.columns;
+            let table = columns.one(version, include, with_columns, row.as_row(), clock::now());
+            return Ok(Some(event_json(change.name(), &table.to_string())));
+        }
+        let told = match lens.unshowable {
+            Unshowable::Fail => Some(change),
+            Unshowable::Omit => self.left_out.told(change, object.uid(), matches!(shown, Shown::Fields(_))),
+        };
+        let fields = match (told, &shown) {
+            (None, _) => return Ok(None),
+            (Some(_), Shown::Fields(fields)) => fields,
+            (Some(Change::Deleted), Shown::Failed(_)) => "{}",
+            (Some(_), Shown::Failed(failure)) => return Err(cannot_be_shown(lens, object, failure).into()),
+        };
+        Ok(told.map(|told| event_json(told.name(), &lens.object_json(object, fields))))
+    }
+
+    /// The initial events have ended: they were a list.
+    fn initial_events_ended(&mut self) {
+        if let Some(initial) = self.initial.take() {
+            let lens = &self.resource.lens;
+            self.parts.guests.tallies().saw(&lens.view, initial.found(lens.epoch));
         }
     }
 
-    fn bookmark(&self, object: &BackingObject) -> String {
-        let lens = &self.resource.lens;
+    /// Waits for the memory of an event of which so many bytes have arrived.
+    async fn hold(&self, bytes: usize) -> Result<(), End> {
+        Ok(self.room.hold(OBJECT_FACTOR * bytes.next_power_of_two() as u64).await?)
+    }
+
+    fn bookmark(&mut self, object: &BackingObject) -> String {
         let marks = object.metadata.get("annotations");
         let is_initial_end = marks.and_then(|marks| marks.get(INITIAL_EVENTS_END)).is_some();
+        if is_initial_end {
+            self.initial_events_ended();
+        }
+        let lens = &self.resource.lens;
         let metadata = lens.bookmark(object.version(), is_initial_end);
         let (api_version, kind) = match self.form {
             Form::Metadata(version) => (version.api_version(), "PartialObjectMetadata"),
@@ -258,8 +312,10 @@ impl Watch {
         }
     }
 
-    async fn send(&self, event: String) -> Result<(), End> {
-        let sent = tokio::time::timeout(READ_TIMEOUT, self.events.send(event.into())).await;
+    async fn send(&mut self, event: String) -> Result<(), End> {
+        let next = Room::new(self.parts.guests.budget(), FREE_BYTES, 0);
+        let room = std::mem::replace(&mut self.room, next);
+        let sent = tokio::time::timeout(READ_TIMEOUT, self.events.send((event.into(), room))).await;
         sent.map_err(|_| End::Unread)?.map_err(|_| End::Unread)
     }
 }

@@ -214,10 +214,11 @@ impl Parts {
         Ok(reply)
     }
 
-    fn sent<'a>(&self, call: &Call<'a>, path: String, options: &WriteOptions) -> Sent<'a> {
+    fn sent<'a>(&self, call: &'a Call<'_>, path: String, options: &WriteOptions) -> Sent<'a> {
         Sent {
             query: options.backing(call.user_agent()),
             audit_id: call.audit_id(),
+            room: Some(&call.room),
             ..Sent::get(upstream::whom(&call.resource.lens, call.user), path, OBJECT)
         }
     }

@@ -8,6 +8,8 @@ mod garbage;
 mod identity;
 #[path = "views/tickets.rs"]
 mod tickets;
+#[path = "views/unshowable.rs"]
+mod unshowable;
 
 use std::{
     fs::OpenOptions,
@@ -221,6 +223,7 @@ impl<'a> Farm<'a> {
         self.slow_bodies_hold_up_nobody().await.context("slow bodies")?;
         self.garbage_is_collected().context("garbage collection")?;
         self.two_versions_of_one_resource_are_served().await.context("two versions")?;
+        self.one_object_holds_up_nobody().await.context("one object among many")?;
         self.informers_stay_in_step().await?;
         self.a_namespace_waits_for_the_gateway().context("a namespace deleted without a gateway")?;
         self.what_is_stored_outlives_the_view().context("the view taken away")

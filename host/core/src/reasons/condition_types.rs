@@ -38,6 +38,9 @@ pub const STATUS_SUBRESOURCE_MISSING: &str = "StatusSubresourceMissing";
 /// A CRD whose status lacks something.
 pub const STATUS_SCHEMA_INCOMPLETE: &str = "StatusSchemaIncomplete";
 
+/// Whether there are objects that a View cannot show.
+pub const UNSHOWABLE: &str = "Unshowable";
+
 /// Every condition that the host sets besides `Ready`, `Reconciling` and `Stalled`.
 pub const CONDITION_TYPES: &[ConditionType] = &[
     ConditionType {
@@ -110,5 +113,14 @@ pub const CONDITION_TYPES: &[ConditionType] = &[
         is_good: true,
         means: "The API server sends requests for the View's group and version to the gateway.",
         remedy: "Where it is False, apply what `pintle rbac view/NAME` prints, or look at the APIService.",
+    },
+    ConditionType {
+        name: UNSHOWABLE,
+        on: Object::View,
+        is_good: false,
+        means: "The guest could not show some objects, as of the last list of all of them. The message counts them; the log of the gateway \
+                names them. It does not make `Ready` False.",
+        remedy: "Mend the objects, or the guest. `pintle check` finds what a guest cannot show. With `spec.unshowable: Omit`, lists leave \
+                 such objects out instead of failing.",
     },
 ];

@@ -3,6 +3,9 @@
 use super::registry;
 
 registry! {
+    ALL_SHOWN = "AllShown", [View], Other,
+        "It is a reason of `Unshowable`: the last list of all objects showed each of them.",
+        "Nothing is to be done.";
     API_SERVICE_ELSEWHERE = "APIServiceElsewhere", [View], Other,
         "It is a reason of `Registered`: the APIService of the View's group and version leads to another Service.",
         "Point it to the gateway, or serve the View under another group.";
@@ -24,6 +27,9 @@ registry! {
     GROUP_TAKEN = "GroupTaken", [View], Stalled,
         "The API server itself, a CRD or another aggregated API serves the group that the view declares.",
         "A view needs a group of its own. Have the guest declare another.";
+    OBJECTS_UNSHOWABLE = "ObjectsUnshowable", [View], Other,
+        "It is a reason of `Unshowable`: the guest fails over some objects, and will as long as they are as they are.",
+        "The log of the gateway names them. Mend them, or swap to a module that shows them.";
     REGISTERED_AND_AVAILABLE = "Available", [View], Other,
         "It is a reason of `Registered`: the API server sends requests to the gateway.",
         "Nothing is to be done.";

@@ -70,24 +70,15 @@ impl Lens {
     }
 }
 
-/// A list, as JSON, of items in JSON.
-pub fn list_json<'a>(
-    api_version: &str,
-    kind: &str,
-    metadata: &Map<String, Value>,
-    items: impl Iterator<Item = &'a str>,
-) -> String {
-    let mut json = to_json(&Head { api_version, kind, metadata });
-    json.pop();
-    json.push_str(",\"items\":[");
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            json.push(',');
-        }
-        json.push_str(item);
-    }
-    json.push_str("]}");
-    json
+/// What stands before the items of a list, as JSON. The metadata stand behind them ([`list_end`]), since they may arrive when the items have
+/// been sent.
+pub fn list_begin(api_version: &str, kind: &str) -> String {
+    format!("{{\"kind\":{},\"apiVersion\":{},\"items\":[", Value::from(kind), Value::from(api_version))
+}
+
+/// What stands behind the items of a list, or the rows of a table.
+pub fn list_end(metadata: &Map<String, Value>) -> String {
+    format!("],\"metadata\":{}}}", to_json(metadata))
 }
 
 /// An event of a watch, as a line of JSON.
@@ -154,7 +145,9 @@ mod tests {
             &json!({"resourceVersion": "9", "continue": "x", "remainingItemCount": 3}),
             Some("next".into()),
         );
-        let list = |items: &[&str]| read(&list_json("a/v1", "XList", &metadata, items.iter().copied()));
+        let list = |items: &[&str]| {
+            read(&format!("{}{}{}", list_begin("a/v1", "XList"), items.join(","), list_end(&metadata)))
+        };
         let empty = json!({"apiVersion": "a/v1", "kind": "XList", "items": [],
             "metadata": {"resourceVersion": "9000000", "continue": "next", "remainingItemCount": 3}});
         assert_eq!(list(&[]), empty);

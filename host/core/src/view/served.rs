@@ -15,6 +15,7 @@ use super::{
     metadata::last_applied_key,
     names::{Names, Prefix},
     uid::UidMask,
+    unshowable::Unshowable,
     version::Epoch,
 };
 use crate::reasons;
@@ -127,6 +128,8 @@ pub struct Lens {
     pub access: Access,
     /// The annotations that pass under [`Access::View`].
     pub annotations: Vec<String>,
+    /// What lists and watches do about objects that cannot be shown.
+    pub unshowable: Unshowable,
     /// What distinguishes what it shows now from what another module, config or selector made of the same objects.
     pub epoch: Epoch,
     /// How names are mapped.
@@ -313,7 +316,24 @@ impl Lens {
         let names = Names { prefix: Prefix::new(&served.prefix) };
         let mask = UidMask::of(served.group(), &served.plural);
         let last_applied = last_applied_key(served.group(), &served.plural);
-        Self { view: view.to_owned(), served, access, annotations, epoch, names, mask, last_applied }
+        let unshowable = Unshowable::default();
+        Self {
+            view: view.to_owned(),
+            served,
+            access,
+            annotations,
+            unshowable,
+            epoch,
+            names,
+            mask,
+            last_applied,
+        }
+    }
+
+    /// The same of a View that says this about objects that cannot be shown.
+    #[must_use]
+    pub fn with_unshowable(self, unshowable: Unshowable) -> Self {
+        Self { unshowable, ..self }
     }
 }
 

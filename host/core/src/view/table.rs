@@ -80,6 +80,19 @@ impl Columns {
         table(version, metadata, self.definitions.clone(), rows)
     }
 
+    /// What stands before the rows of the Table of a list, as JSON. Behind them stands [`super::item::list_end`].
+    pub fn list_begin(&self, version: MetaVersion) -> String {
+        let (api_version, definitions) = (Value::from(version.api_version()), &self.definitions);
+        format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":{api_version},\"columnDefinitions\":{definitions},\"rows\":["
+        )
+    }
+
+    /// A row of such a Table, as JSON.
+    pub fn row_json(&self, version: MetaVersion, include: Include, row: &Row<'_>, now: Timestamp) -> String {
+        self.row(version, include, row, now).to_string()
+    }
+
     /// The Table of one object: the answer to a get, or the object of an event. Of the events of a watch, only the first has the columns.
     pub fn one(
         &self,
@@ -219,6 +232,10 @@ mod tests {
                 },
             }])
         );
+        let (begin, end) = (columns().list_begin(MetaVersion::V1), super::super::item::list_end(&metadata()));
+        let row = columns().row_json(MetaVersion::V1, Include::Metadata, &Row::Shown(&dolly), now());
+        let in_parts: Value = serde_json::from_str(&format!("{begin}{row}{end}")).expect("JSON");
+        assert_eq!(in_parts, table);
         let empty = columns().list(MetaVersion::V1Beta1, Include::Object, Map::new(), &[], now());
         assert_eq!((&empty["rows"], &empty["apiVersion"]), (&json!([]), &json!("meta.k8s.io/v1beta1")));
     }

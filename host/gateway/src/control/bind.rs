@@ -17,7 +17,7 @@ use pintle_wit::{
 };
 use serde_json::Value;
 
-use crate::show::InForce;
+use crate::{show::InForce, tallies::Found};
 
 /// What the decision is made from.
 #[derive(Debug, Default)]
@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(crate) shown: BTreeMap<(String, String), Result<(), Failure>>,
     /// The gateway's own Service: its namespace and name.
     pub(crate) own: (String, String),
+    /// What lists of all objects of a View found that no View has been told yet, by the name of the View.
+    pub(crate) found: BTreeMap<String, Found>,
 }
 
 /// How far a Module is.
@@ -139,7 +141,7 @@ fn comes_into_force(
         observed_generation: view.metadata.generation,
         active: Some(active.clone()),
         candidate: None,
-        conditions: all_conditions(world, view, &served, None, &before.conditions, now),
+        conditions: all_conditions(world, view, &served, None, &before, Some(epoch), now),
         served: Some(served.clone()),
     };
     Decision {
@@ -187,7 +189,7 @@ fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
         candidate: Some(candidate),
-        conditions: all_conditions(world, view, &served, Some(&failure), &before.conditions, now),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before, epoch_of(&before), now),
         ..before
     };
     Decision { status: Some(status), serving: Some(serving) }
@@ -207,7 +209,7 @@ fn rests(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     let served = before.served.clone().unwrap_or_default();
     let status = ViewStatus {
         observed_generation: view.metadata.generation,
-        conditions: all_conditions(world, view, &served, Some(&failure), &before.conditions, now),
+        conditions: all_conditions(world, view, &served, Some(&failure), &before, epoch_of(&before), now),
         ..before
     };
     Decision { status: Some(status), serving }
@@ -399,10 +401,13 @@ fn all_conditions(
     view: &View,
     served: &Served,
     failure: Option<&Failure>,
-    before: &[Condition],
+    before: &ViewStatus,
+    epoch: Option<Epoch>,
     now: Timestamp,
 ) -> Vec<Condition> {
     let generation = view.metadata.generation;
+    let is_same_lens = epoch.is_some() && epoch_of(before) == epoch;
+    let before = before.conditions.as_slice();
     let blockers: Vec<Blocker> = failure
         .into_iter()
         .map(|failure| Blocker {
@@ -441,9 +446,50 @@ fn all_conditions(
             reason: reason.into(),
             message,
         });
-        all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
     }
+    let name = view.metadata.name.as_deref().unwrap_or_default();
+    let found = world.found.get(name).filter(|found| Some(found.epoch) == epoch);
+    let known = before.iter().find(|old| old.r#type == reasons::UNSHOWABLE && is_same_lens);
+    all.extend(unshowable(found, known, generation, now));
+    all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
     all
+}
+
+fn epoch_of(status: &ViewStatus) -> Option<Epoch> {
+    status.active.as_ref().map(|active| active.epoch)
+}
+
+/// Whether there are objects that cannot be shown: as the last list of all of them found, and else as it is known of the same lens.
+fn unshowable(
+    found: Option<&Found>,
+    known: Option<&Condition>,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Option<Condition> {
+    let Some(Found { count, .. }) = found else { return known.cloned() };
+    let (status, reason, message) = match count {
+        0 => (ConditionStatus::False, reasons::ALL_SHOWN, "every object can be shown".to_owned()),
+        1 => (
+            ConditionStatus::True,
+            reasons::OBJECTS_UNSHOWABLE,
+            "1 object cannot be shown; the log of the gateway names it".to_owned(),
+        ),
+        count => (
+            ConditionStatus::True,
+            reasons::OBJECTS_UNSHOWABLE,
+            format!("{count} objects cannot be shown; the log of the gateway names them"),
+        ),
+    };
+    let same = known.filter(|known| known.status == status);
+    Some(Condition {
+        r#type: reasons::UNSHOWABLE.into(),
+        status,
+        observed_generation: generation,
+        last_transition_time: same
+            .map_or_else(|| conditions::time(now), |known| known.last_transition_time.clone()),
+        reason: reason.into(),
+        message,
+    })
 }
 
 fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, &'static str, String) {

@@ -69,6 +69,7 @@ fn renewed(before: Option<Kept>, view: View, serving: Serving) -> Option<Kept> {
             && kept.serving.closed == serving.closed
             && kept.view.spec.access == view.spec.access
             && kept.view.spec.annotations == view.spec.annotations
+            && kept.view.spec.unshowable == view.spec.unshowable
     };
     let over = match before {
         Some(kept) if is_alike(&kept) && kept.serving.in_force.is_ok() == serving.in_force.is_ok() => {
@@ -93,7 +94,8 @@ fn renewed(before: Option<Kept>, view: View, serving: Serving) -> Option<Kept> {
             view.spec.access,
             view.spec.annotations.clone(),
             serving.active.epoch,
-        ),
+        )
+        .with_unshowable(view.spec.unshowable),
         in_force: serving.in_force.clone(),
         closed: serving.closed.clone(),
         over: over.over(),

@@ -163,14 +163,14 @@ impl Gateways {
         let mut sent = request.sent();
         if let Some(front) = &running.front {
             if let Some(pretended) = front.request(&mut sent) {
-                return Ok(Answer { code: 200, content: Content::Whole(pretended) });
+                return Ok(Answer { code: 200, warns: false, content: Content::Whole(pretended) });
             }
             (request.path, request.body) =
                 (sent.path.clone(), Some(sent.body.clone()).filter(|body| !body.is_null()));
         }
         let is_watch = request.path.contains("watch=true");
         let reply = running.ask(request.into_http().ok_or(Broke)?).await?;
-        let mut code = reply.status().as_u16();
+        let (mut code, warns) = (reply.status().as_u16(), reply.headers().contains_key("warning"));
         let front = running.front.clone();
         if is_watch && code == 200 {
             let content = Content::Events(Events {
@@ -179,14 +179,14 @@ impl Gateways {
                 front,
                 path: sent.path,
             });
-            return Ok(Answer { code, content });
+            return Ok(Answer { code, warns, content });
         }
         let bytes = reply.into_body().collect().await.map_err(|_| Broke)?.to_bytes();
         let mut body = serde_json::from_slice(&bytes).unwrap_or_default();
         if let Some(front) = front {
             front.reply(&sent, &mut code, &mut body);
         }
-        Ok(Answer { code, content: Content::Whole(body) })
+        Ok(Answer { code, warns, content: Content::Whole(body) })
     }
 }
 
@@ -255,6 +255,8 @@ impl Request {
 /// An answer.
 pub(super) struct Answer {
     pub(super) code: u16,
+    /// Whether the client is warned of something.
+    pub(super) warns: bool,
     pub(super) content: Content,
 }
 

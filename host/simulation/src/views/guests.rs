@@ -1,4 +1,5 @@
-//! How guests are called in a run: in their modules, and the second one shows the same objects differently. Some calls meet their deadline.
+//! How guests are called in a run: in their modules, and the second one shows the same objects differently. Some calls meet their
+//! deadline, and some objects cannot be shown.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +8,7 @@ use pintle_gateway::show::CallViews;
 use pintle_wit::{Failure, reasons, views::ShowItem};
 use serde_json::Value;
 
-use super::ledger::exchanged;
+use super::ledger::{can_be_shown, exchanged};
 
 /// Calls guests.
 pub(super) struct Guests {
@@ -63,6 +64,13 @@ impl CallViews for Guests {
                         spec["containers"] = Value::from(containers + 100);
                     }
                 }
+            }
+        }
+        for item in &mut answer.response.items {
+            if let ShowItem::Object(fields) = item
+                && !fields.get("spec").is_none_or(can_be_shown)
+            {
+                *item = ShowItem::Failure(Failure::terminal("Unlucky", "its weight cannot be shown"));
             }
         }
         Ok(answer)

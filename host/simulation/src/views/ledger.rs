@@ -183,6 +183,11 @@ fn spec(plural: &str, stored: &Value, module: &str) -> Value {
     exchanged(&json!({"weight": stored["spec"]["weight"], "height": stored["spec"]["height"]}), is_other)
 }
 
+/// Whether a guest can show an object with this spec. It fails over one Llama in ten, by its weight as it would be shown.
+pub(super) fn can_be_shown(spec: &Value) -> bool {
+    spec["weight"].as_u64().is_none_or(|weight| weight % 10 != 7)
+}
+
 /// A spec of a Llama with its measures exchanged, if they are to be.
 pub(super) fn exchanged(spec: &Value, is_other: bool) -> Value {
     let mut spec = spec.clone();

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{
     MODULES, NAMESPACE, collection,
+    gateways::{Answer, Content, Request},
     informer::Informer,
-    ledger::{Ledger, Version, exchanged, expected_as, shown, without_uid},
+    ledger::{Ledger, Version, can_be_shown, exchanged, expected_as, shown, without_uid},
     objects::LABEL,
     script::is_gateway,
     world::{Evidence, Sighting, Told, World, Written, view},
@@ -160,28 +161,32 @@ fn is_shown(ledger: &Ledger, sighting: &Sighting) -> Result<(), Broken> {
     let before =
         revision.before.as_deref().filter(|before| is_selected(before) && !is_selected(&revision.after));
     let has_left = !revision.gone && before.is_some();
-    if is_gone != (revision.gone || has_left && is_gone) {
+    let is_partial = object["kind"] == "PartialObjectMetadata";
+    let as_shown = |state: &Value| -> Vec<Value> {
+        let shown = modules.iter().map(|module| shown(plural, state, version.epoch, module));
+        shown.map(|shown| expected_as(object, shown)).collect()
+    };
+    // To a client of whole objects, one that cannot be shown is as good as gone.
+    let is_left_out = |shown: &Value| !is_partial && !can_be_shown(&shown["spec"]);
+    let mut expected = as_shown(&revision.after);
+    let may_be_left_out = expected.iter().any(is_left_out);
+    if is_gone != (revision.gone || (has_left || may_be_left_out) && is_gone) {
         let how = if is_gone { "gone" } else { "there" };
         return broken(format!(
             "{plural} {name} is shown as {how} at version {}, where it is not",
             version.stored
         ));
     }
-    let state = match before.filter(|_| is_gone && has_left) {
-        Some(before) => {
-            let mut before = before.clone();
-            before["metadata"]["resourceVersion"] = version.stored.to_string().into();
-            before
-        }
-        None => revision.after.as_ref().clone(),
-    };
+    if let Some(before) = before.filter(|_| is_gone && has_left) {
+        let mut before = before.clone();
+        before["metadata"]["resourceVersion"] = version.stored.to_string().into();
+        expected.extend(as_shown(&before));
+    }
     let found = without_uid(object);
-    let mut expected: Vec<Value> = modules
-        .iter()
-        .map(|module| expected_as(object, shown(plural, &state, version.epoch, module)))
-        .collect();
-    // That it is gone, or written, is told although the guest cannot show it.
-    if *how != Told::Present && found.get("spec").is_none() {
+    if *how == Told::Present {
+        expected.retain(|expected| !is_left_out(expected));
+    } else if found.get("spec").is_none() {
+        // That it is gone, or written, is told although the guest cannot show it.
         expected
             .iter_mut()
             .filter_map(Value::as_object_mut)
@@ -326,9 +331,31 @@ fn written_as(written: &Written) -> String {
     format!("{} {} {}", written.request.method, written.request.path, written.wanted)
 }
 
+/// Judges whether a list in the end warns of what it leaves out, and of nothing else.
+pub(super) async fn is_told_what_is_left_out(world: &World) -> Result<(), Broken> {
+    let stored = world.server.snapshot();
+    let is_stored =
+        |object: &&Value| object["kind"] == "LlamaRecord" && object["metadata"]["namespace"] == NAMESPACE;
+    let stored = stored.objects.values().map(AsRef::as_ref).filter(is_stored).count();
+    let Ok(Answer { warns, content: Content::Whole(list), .. }) =
+        world.send(Request::get(collection("llamas"))).await
+    else {
+        return Ok(());
+    };
+    let shown = list["items"].as_array().map_or(0, Vec::len);
+    match warns == (shown < stored) {
+        true => Ok(()),
+        false => {
+            let what =
+                format!("in the end a list has {shown} of {stored} Llamas, and whether it warns is {warns}");
+            Err(Broken::new(Property::Believed, what))
+        }
+    }
+}
+
 /// Judges what an informer believes in the end.
 pub(super) fn in_the_end(world: &World, informer: &Informer) -> Result<(), Broken> {
-    let Informer { name, plural, selects, .. } = informer;
+    let Informer { name, plural, selects, metadata_only, .. } = informer;
     let of = world.server.object(&view(plural)).unwrap_or_default();
     let active = &of["status"]["active"];
     let (Some(epoch), Some(module)) = (active["epoch"].as_u64(), active["module"].as_str()) else {
@@ -346,6 +373,7 @@ pub(super) fn in_the_end(world: &World, informer: &Informer) -> Result<(), Broke
     });
     let expected: BTreeMap<String, Value> = stored
         .map(|object| shown(plural, object, epoch, module))
+        .filter(|object| *metadata_only || can_be_shown(&object["spec"]))
         .map(|object| (object["metadata"]["name"].as_str().unwrap_or_default().to_owned(), object))
         .collect();
     let believed = informer.believed();

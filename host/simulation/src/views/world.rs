@@ -206,7 +206,7 @@ impl World {
     pub(super) async fn ask(&self, request: Request) -> Option<(u16, Value)> {
         let plural = if request.path.contains("/farmpods") { "farmpods" } else { "llamas" };
         let (is_write, is_dry_run) = (request.method != "GET", request.is_dry_run());
-        let Answer { code, content: Content::Whole(body) } = self.send(request).await.ok()? else {
+        let Answer { code, content: Content::Whole(body), .. } = self.send(request).await.ok()? else {
             return None;
         };
         if code < 300 && body["kind"] != "Status" && !is_dry_run {

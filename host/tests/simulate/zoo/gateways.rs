@@ -254,7 +254,69 @@ pub(super) const ANIMALS: &[BrokenGateway] = &[
             })
         }),
     },
+    BrokenGateway {
+        name: "keeps-what-cannot-be-shown",
+        about: "A watch does not say that an object cannot be shown any more, so that clients believe in what it was",
+        upstream: None,
+        front: Some(|| events(|_, _, event| !is_left_out(event))),
+    },
+    BrokenGateway {
+        name: "does-not-bring-back",
+        about: "An object that could not be shown for a while does not come back when it can be shown again",
+        upstream: None,
+        front: Some(|| {
+            events(|broken, path, event| {
+                let name = format!("{path} {}", event["object"]["metadata"]["name"]);
+                if is_left_out(event) {
+                    broken.remember(&name, Value::Null);
+                }
+                event["type"] != "ADDED" || broken.recall(&name).is_none()
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "leaves-out-of-metadata-too",
+        about: "What cannot be shown is left out of the metadata that the garbage collector follows",
+        upstream: None,
+        front: Some(|| {
+            Arc::new(Broken {
+                event: Some(|broken, _, event| {
+                    let name = event["object"]["metadata"]["name"].to_string();
+                    if is_left_out(event) {
+                        broken.remember(&name, Value::Null);
+                    }
+                    event["object"]["kind"] != "PartialObjectMetadata"
+                        || event["type"] == "DELETED"
+                        || broken.recall(&name).is_none()
+                }),
+                ..Broken::default()
+            })
+        }),
+    },
+    BrokenGateway {
+        name: "shows-what-was",
+        about: "In place of an object that cannot be shown, a watch tells what it showed before",
+        upstream: None,
+        front: Some(|| {
+            events(|broken, path, event| {
+                let name = format!("{path} {}", event["object"]["metadata"]["name"]);
+                if is_left_out(event) {
+                    if let Some(spec) = broken.recall(&name) {
+                        event["type"] = "MODIFIED".into();
+                        event["object"]["spec"] = spec;
+                    }
+                } else if event["object"]["kind"] == "Llama" {
+                    broken.remember(&name, event["object"]["spec"].clone());
+                }
+                true
+            })
+        }),
+    },
 ];
+
+fn is_left_out(event: &Value) -> bool {
+    event["type"] == "DELETED" && event["object"]["kind"] == "Llama" && event["object"].get("spec").is_none()
+}
 
 fn is_dry_run(path: &str) -> bool {
     path.contains("dryRun=")

@@ -1,0 +1,428 @@
+//! Lists: the backing kind is asked, and its objects are shown while they arrive.
+//!
+//! An answer is built whole while it is short, so that whatever is wrong with it is its status. A longer one is sent while it is made. If
+//! something goes wrong then, its stream is reset, so that no client takes the part for the whole; and who asks for the same again is told
+//! what was wrong.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use http::StatusCode;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use jiff::Timestamp;
+use kube::client::Body;
+use pintle_core::view::{
+    BackingObject, Source, Status, Unshowable,
+    accept::{Asked, Form, JSON},
+    item::{list_begin, list_end},
+    query::{ListOptions, shown_continue},
+    target::Objects,
+    unshowable,
+};
+use pintle_runtime::clock;
+use pintle_wit::views::{SHOW_BYTES, SHOW_OBJECTS_MAX};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::{debug, warn};
+
+use crate::{
+    admission::Admitted,
+    answer::{Call, Parts},
+    directory::Resource,
+    failed::Wanted,
+    items::{Items, NoList},
+    read::{METADATA_OF_ALL, OBJECT, TableRow, read_object},
+    reply::{self, Aborted, Reply},
+    room::{FREE_BYTES, OBJECT_BYTES, OBJECT_FACTOR, Room},
+    show::{Guests, Shown},
+    tallies::Unshown,
+    upstream::{self, REQUEST_TIMEOUT, Sent},
+};
+
+/// The longest answer that is built whole, in bytes: a list of some ten thousand small objects.
+const WHOLE_BYTES_MAX: usize = 8 << 20;
+
+/// The memory that objects take while they are shown, as a multiple of what they take before: as they are, as the guest sees them, as text
+/// for the guest, and as text for the client.
+const WAITING_FACTOR: u64 = 4;
+
+/// How much of a longer answer is sent at a time, in bytes, and how many such parts wait for the client.
+const PART_BYTES: usize = 256 << 10;
+const PARTS_WAITING: usize = 4;
+
+/// How long a part may wait for a client that does not read.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Parts {
+    /// A list.
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        target: &Objects,
+        options: &ListOptions,
+        admitted: Admitted,
+    ) -> Result<Reply, Status> {
+        let form = Form::negotiate(call.accept(), Asked::List, call.query.first("includeObject"))?;
+        let wanted =
+            Wanted { user: call.user.name.clone(), target: target.clone(), options: options.clone(), form };
+        if let Some(failed) = self.failed.take(&wanted, clock::monotonic()) {
+            return Err(failed);
+        }
+        let lens = &call.resource.lens;
+        let accept = if matches!(form, Form::Metadata(_)) { METADATA_OF_ALL } else { OBJECT };
+        let path = lens.served.backing.path(target.namespace.as_deref(), None);
+        let sent = Sent {
+            query: options.backing(lens)?,
+            audit_id: call.audit_id(),
+            ..Sent::get(upstream::whom(lens, call.user), path, accept)
+        };
+        let response = self.upstream.begin(sent).await?;
+        if !response.status().is_success() {
+            return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
+        }
+        let is_of_all = options.is_of_all() && target.namespace.is_none();
+        let mut list = List::new(&self.guests, call.resource, form, is_of_all, response.into_body());
+        let until = clock::monotonic() + REQUEST_TIMEOUT;
+        let too_long = |_| Status::timeout("the list took too long", 1);
+        let is_complete =
+            tokio::time::timeout(REQUEST_TIMEOUT, list.make(WHOLE_BYTES_MAX)).await.map_err(too_long)??;
+        let warning = list.warning(is_complete);
+        let mut reply = if is_complete {
+            let text = std::mem::take(&mut list.text).freeze();
+            reply::keeping(reply::json(StatusCode::OK, text), list.room)
+        } else {
+            let (parts, stream) = mpsc::channel(PARTS_WAITING);
+            let this = Arc::clone(self);
+            self.spawner.spawn(async move {
+                let left = until.saturating_sub(clock::monotonic());
+                this.send_on(list, &wanted, &parts, left).await;
+                drop(admitted);
+            });
+            let stream = ReceiverStream::new(stream).map(|part: Result<Bytes, _>| part.map(Frame::data));
+            reply::with_body(StatusCode::OK, JSON, StreamBody::new(stream).boxed_unsync())
+        };
+        reply::warn(&mut reply, Vec::new(), warning.as_slice());
+        Ok(reply)
+    }
+
+    /// Sends a list that has begun, until it ends or fails.
+    async fn send_on(
+        &self,
+        mut list: List,
+        wanted: &Wanted,
+        parts: &mpsc::Sender<Result<Bytes, Aborted>>,
+        left: Duration,
+    ) {
+        let sent = tokio::time::timeout(left, list.send(parts)).await;
+        let failed = match sent {
+            Ok(Ok(())) => return,
+            Ok(Err(failed)) => failed,
+            Err(_) => Status::timeout("the list took too long", 1),
+        };
+        debug!(view = list.resource.lens.view, code = failed.code, "A list that has begun is broken off");
+        // What may pass is simply tried again.
+        if failed.code == 500 {
+            self.failed.put(wanted.clone(), failed, clock::monotonic());
+        }
+        let _ = tokio::time::timeout(READ_TIMEOUT, parts.send(Err(Aborted))).await;
+    }
+}
+
+/// A list that is being made.
+struct List {
+    guests: Arc<Guests>,
+    resource: Arc<Resource>,
+    form: Form,
+    is_of_all: bool,
+    now: Timestamp,
+    /// What the API server answers, if it has more.
+    body: Option<Body>,
+    items: Items,
+    /// Objects that have arrived and are not shown yet.
+    waiting: Vec<BackingObject>,
+    /// The memory that these take.
+    waiting_bytes: usize,
+    /// What is made and not sent.
+    text: BytesMut,
+    /// How many objects there have been.
+    count: usize,
+    has_items: bool,
+    unshown: Unshown,
+    room: Room,
+}
+
+impl List {
+    fn new(guests: &Arc<Guests>, resource: &Arc<Resource>, form: Form, is_of_all: bool, body: Body) -> Self {
+        let served = &resource.lens.served;
+        let begin = match form {
+            Form::Object => list_begin(&served.api_version, &served.list_kind),
+            Form::Metadata(version) => list_begin(version.api_version(), "PartialObjectMetadataList"),
+            Form::Table(version, _) => resource.columns.list_begin(version),
+        };
+        let most = OBJECT_BYTES + WHOLE_BYTES_MAX as u64;
+        Self {
+            room: Room::new(guests.budget(), FREE_BYTES, most),
+            guests: Arc::clone(guests),
+            resource: Arc::clone(resource),
+            form,
+            is_of_all,
+            now: clock::now(),
+            body: Some(body),
+            items: Items::default(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            text: begin.as_bytes().into(),
+            count: 0,
+            has_items: false,
+            unshown: Unshown::default(),
+        }
+    }
+
+    /// Makes more of it, until so many bytes are to be sent or it is complete. Returns whether it is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    async fn make(&mut self, bytes: usize) -> Result<bool, Status> {
+        let mut arrived = Vec::new();
+        while self.text.len() < bytes {
+            let Some(body) = &mut self.body else { return Ok(true) };
+            let Some(frame) = body.frame().await else {
+                self.body = None;
+                self.end().await?;
+                return Ok(true);
+            };
+            let frame = frame.map_err(|error| {
+                warn!(%error, "A list of the API server is not complete");
+                not_complete(NoList::Incomplete)
+            })?;
+            let Ok(chunk) = frame.into_data() else { continue };
+            self.items.push(&chunk, &mut arrived).map_err(not_complete)?;
+            for item in arrived.drain(..) {
+                self.read(&item).await?;
+                if self.waiting.len() == SHOW_OBJECTS_MAX || self.waiting_bytes >= SHOW_BYTES {
+                    self.show().await?;
+                }
+            }
+            self.hold(self.items.unfinished_bytes()).await?;
+        }
+        Ok(self.body.is_none())
+    }
+
+    /// Reads an object that has arrived.
+    async fn read(&mut self, text: &Bytes) -> Result<(), Status> {
+        self.hold(text.len()).await?;
+        let object = read_object(&self.resource, text, Source::Stored)?;
+        self.waiting_bytes += object.bytes();
+        self.waiting.push(object);
+        Ok(())
+    }
+
+    /// Waits until there is memory for what is held already, and for an object whose text has so many bytes.
+    async fn hold(&mut self, object_bytes: usize) -> Result<(), Status> {
+        let waiting = WAITING_FACTOR * self.waiting_bytes as u64 + OBJECT_FACTOR * object_bytes as u64;
+        self.room.hold(self.text.len() as u64 + waiting).await
+    }
+
+    /// Shows the objects that wait.
+    async fn show(&mut self) -> Result<(), Status> {
+        self.hold(0).await?;
+        self.waiting_bytes = 0;
+        let objects = std::mem::take(&mut self.waiting);
+        self.count += objects.len();
+        let (resource, guests) = (Arc::clone(&self.resource), Arc::clone(&self.guests));
+        let lens = &resource.lens;
+        if let Form::Metadata(version) = self.form {
+            objects.iter().for_each(|object| self.add(&lens.metadata_json(object, version)));
+            return Ok(());
+        }
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let shown = guests.show(lens, resource.in_force()?, &objects).await?;
+        for (object, shown) in objects.iter().zip(shown) {
+            if let Shown::Failed(failure) = &shown {
+                self.unshown.add(lens, object, failure);
+            }
+            self.add_shown(object, &shown);
+        }
+        Ok(())
+    }
+
+    fn add_shown(&mut self, object: &BackingObject, shown: &Shown) {
+        let resource = Arc::clone(&self.resource);
+        match (self.form, shown) {
+            (Form::Table(version, include), shown) => {
+                let row = TableRow::of(&resource.lens, object, shown);
+                self.add(&resource.columns.row_json(version, include, &row.as_row(), self.now));
+            }
+            (_, Shown::Fields(fields)) => self.add(&resource.lens.object_json(object, fields)),
+            (_, Shown::Failed(_)) => {}
+        }
+    }
+
+    fn add(&mut self, item: &str) {
+        // What follows only tells which objects cannot be shown.
+        if self.fails() {
+            return self.text.clear();
+        }
+        if std::mem::replace(&mut self.has_items, true) {
+            self.text.extend_from_slice(b",");
+        }
+        self.text.extend_from_slice(item.as_bytes());
+    }
+
+    /// Whether it fails over what cannot be shown.
+    fn fails(&self) -> bool {
+        let is_over_objects = self.form == Form::Object && !self.unshown.is_empty();
+        is_over_objects && self.resource.lens.unshowable == Unshowable::Fail
+    }
+
+    /// All of it has arrived.
+    async fn end(&mut self) -> Result<(), Status> {
+        self.show().await?;
+        let rest = std::mem::take(&mut self.items).rest().map_err(not_complete)?;
+        let rest: Value = serde_json::from_slice(&rest).map_err(|_| not_complete(NoList::Incomplete))?;
+        let metadata = rest.get("metadata").unwrap_or(&Value::Null);
+        let next = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
+        let (lens, is_of_all) = (&self.resource.lens, self.is_of_all && next.is_none());
+        if is_of_all && !matches!(self.form, Form::Metadata(_)) {
+            self.guests.tallies().saw(&lens.view, self.unshown.found(lens.epoch));
+        }
+        if self.fails() {
+            return Err(self.unshown.error());
+        }
+        let next = next.map(|token| shown_continue(lens.epoch, token));
+        self.text.extend_from_slice(list_end(&lens.list_metadata(metadata, next)).as_bytes());
+        Ok(())
+    }
+
+    /// What a client is warned of: the objects that are left out, as far as that is known when the answer begins.
+    fn warning(&self, is_complete: bool) -> Option<String> {
+        let omits = self.form == Form::Object && self.resource.lens.unshowable == Unshowable::Omit;
+        let among = (!is_complete).then_some(self.count);
+        omits.then(|| unshowable::warning(self.unshown.count(), among)).flatten()
+    }
+
+    /// Sends it, to the end.
+    ///
+    /// # Errors
+    /// Why it cannot be sent to the end. The client has to be told that something is missing.
+    async fn send(&mut self, parts: &mpsc::Sender<Result<Bytes, Aborted>>) -> Result<(), Status> {
+        loop {
+            let is_complete = self.make(PART_BYTES).await?;
+            while self.text.len() >= PART_BYTES || is_complete && !self.text.is_empty() {
+                let part = self.text.split_to(self.text.len().min(PART_BYTES)).freeze();
+                let sent = tokio::time::timeout(READ_TIMEOUT, parts.send(Ok(part))).await;
+                let unread = || Status::timeout("the client does not read", 1);
+                sent.map_err(|_| unread())?.map_err(|_| unread())?;
+            }
+            if is_complete {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn not_complete(error: NoList) -> Status {
+    Status::unavailable(error.to_string(), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use pintle_core::view::{Access, Cut, Epoch, Lens, Served, accept::MetaVersion, table::Columns};
+    use pintle_modules::Budget;
+    use pintle_runtime::Spawner;
+    use pintle_schema::structural::Structural;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{metrics::Metrics, over::Ending, show::InModules};
+
+    /// More objects of a kibibyte each than an answer that is built whole has room for.
+    const MANY: usize = 20_000;
+
+    /// What an API server answers: so many objects, and the end of the list, if it comes to that.
+    fn answer(count: usize, end: &'static str) -> Body {
+        let item = |at: usize| {
+            let comma = if at == 0 { "" } else { "," };
+            let note = "x".repeat(900);
+            format!(
+                "{comma}{{\"metadata\": {{\"name\": \"a{at}\", \"annotations\": {{\"note\": \"{note}\"}}}}}}"
+            )
+        };
+        let begin = "{\"kind\": \"ThingList\", \"items\": [".to_owned();
+        let texts = std::iter::once(begin).chain((0..count).map(item)).chain([end.to_owned()]);
+        let frames = texts.map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
+        Body::wrap_body(StreamBody::new(futures::stream::iter(frames)))
+    }
+
+    const END: &str =
+        "], \"metadata\": {\"resourceVersion\": \"9\", \"continue\": \"more\", \"remainingItemCount\": 3}}";
+
+    /// A list of metadata, for which no guest is called.
+    fn list(body: Body) -> List {
+        let metrics = Arc::new(Metrics::default());
+        let guests = Guests::new(Spawner::default(), Arc::new(InModules), Budget::fixed(512 << 20), metrics);
+        let resource = Resource {
+            lens: Lens::new("things", Served::default(), Access::default(), Vec::new(), Epoch::default()),
+            cut: Cut::metadata_alone(),
+            schema: Structural::compile(&json!({"type": "object"})).unwrap(),
+            columns: Columns::new(&[]).unwrap(),
+            in_force: Err("there is no module".into()),
+            closed: None,
+            over: Ending::default().over(),
+        };
+        List::new(&Arc::new(guests), &Arc::new(resource), Form::Metadata(MetaVersion::V1), true, body)
+    }
+
+    /// What a client is sent, and how it ends.
+    async fn sent(mut list: List) -> (Vec<u8>, Result<(), Status>) {
+        let (parts, mut received) = mpsc::channel(PARTS_WAITING);
+        let sending = tokio::spawn(async move { list.send(&parts).await });
+        let mut all = Vec::new();
+        while let Some(Ok(part)) = received.recv().await {
+            assert!(part.len() <= PART_BYTES);
+            all.extend_from_slice(&part);
+        }
+        (all, sending.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_short_list_is_built_whole_and_has_the_metadata_of_the_backing_kinds() {
+        let mut list = list(answer(2, END));
+        assert_eq!(list.make(WHOLE_BYTES_MAX).await, Ok(true));
+        let read: Value = serde_json::from_slice(&list.text).unwrap();
+        assert_eq!(read["items"].as_array().map(Vec::len), Some(2));
+        assert_eq!(
+            (&read["kind"], &read["items"][1]["metadata"]["name"]),
+            (&json!("PartialObjectMetadataList"), &json!("a1"))
+        );
+        assert_eq!(read["metadata"]["remainingItemCount"], 3);
+        assert_eq!(read["metadata"]["resourceVersion"], "9000000");
+    }
+
+    #[tokio::test]
+    async fn a_long_list_is_sent_while_it_is_made_and_comes_to_its_end() {
+        let mut list = list(answer(MANY, END));
+        assert_eq!(list.make(WHOLE_BYTES_MAX).await, Ok(false));
+        assert!(list.text.len() < WHOLE_BYTES_MAX + PART_BYTES, "no more is held");
+        let (text, ended) = sent(list).await;
+        assert_eq!(ended, Ok(()));
+        let read: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read["items"].as_array().map(Vec::len), Some(MANY));
+    }
+
+    #[tokio::test]
+    async fn a_long_list_that_the_api_server_does_not_end_is_no_list_to_the_client() {
+        let mut list = list(answer(MANY, ""));
+        assert_eq!(list.make(WHOLE_BYTES_MAX).await, Ok(false));
+        let (text, ended) = sent(list).await;
+        assert_eq!(ended.unwrap_err().code, 503);
+        assert!(serde_json::from_slice::<Value>(&text).is_err(), "it is not well-formed");
+    }
+}

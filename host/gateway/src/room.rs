@@ -1,0 +1,110 @@
+//! [`Room`]: the memory of the process's budget that an answer takes while it is made and until it is sent.
+
+use std::time::Duration;
+
+use pintle_core::view::Status;
+use pintle_modules::{Budget, Purpose, Reservation};
+use tokio::sync::Mutex;
+
+/// After how many seconds who finds no memory should ask again.
+const RETRY_SECONDS: u32 = 2;
+
+/// The memory that an object takes while it is shown, as a multiple of its text: as text, as values, as values for the guest, and as the text
+/// that is shown. A label of eighty bytes takes some three hundred as a value.
+pub(crate) const OBJECT_FACTOR: u64 = 10;
+
+/// What an object, or a list, may take besides, in bytes. An object in etcd has at most 1.5 MiB.
+pub(crate) const OBJECT_BYTES: u64 = 16 << 20;
+
+/// What an answer takes before any is reserved for it, in bytes. All that are in flight together take a seventh of a gateway of 512 MiB.
+pub(crate) const FREE_BYTES: u64 = 512 << 10;
+
+/// How long an answer waits for memory. Clients wait a minute, and need some of it for the answer.
+const WAIT: Duration = Duration::from_secs(15);
+
+/// Whose reservations they are, beside those of Views, none of which has such a name. All answers together hold at most half of what is for
+/// large reservations, so that the calls of guests that they wait for find memory.
+const LANE: &str = "(answers)";
+
+/// The memory of one answer.
+pub(crate) struct Room {
+    budget: Budget,
+    /// What it takes without a reservation, in bytes.
+    free: u64,
+    /// What is reserved at first, in bytes.
+    most: u64,
+    held: Mutex<Option<(Reservation, u64)>>,
+}
+
+impl Room {
+    /// Room for an answer that usually takes no more than `free` bytes, and otherwise as good as never more than `most`.
+    pub(crate) fn new(budget: &Budget, free: u64, most: u64) -> Self {
+        Self { budget: budget.clone(), free, most, held: Mutex::default() }
+    }
+
+    /// Room for an answer of one object.
+    pub(crate) fn for_object(budget: &Budget) -> Self {
+        Self::new(budget, FREE_BYTES, OBJECT_BYTES)
+    }
+
+    /// Waits until the answer may take so many bytes.
+    ///
+    /// # Errors
+    /// 429 when there is no memory for a while.
+    pub(crate) async fn hold(&self, bytes: u64) -> Result<(), Status> {
+        let mut held = self.held.lock().await;
+        if bytes <= held.as_ref().map_or(self.free, |(_, bytes)| *bytes) {
+            return Ok(());
+        }
+        // Nobody waits while it holds, so that no two answers wait for each other.
+        *held = None;
+        let wanted = wanted(bytes, self.most, self.budget.bytes_max());
+        let reserved = self.budget.reserve(LANE, Purpose::Answer, wanted);
+        match tokio::time::timeout(WAIT, reserved).await {
+            Ok(Ok(reservation)) => {
+                // What the budget never has is not asked for again.
+                *held = Some((reservation, wanted.max(bytes)));
+                Ok(())
+            }
+            Ok(Err(_)) | Err(_) => Err(Status::too_many_requests(RETRY_SECONDS)),
+        }
+    }
+}
+
+/// How much is reserved for an answer that takes so many bytes now: all that it will usually need, so that it asks once; and no more than
+/// there can be.
+fn wanted(bytes: u64, most: u64, bytes_max: u64) -> u64 {
+    bytes.max(most).min(bytes_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn an_answer_asks_once_for_all_that_it_usually_needs_and_never_for_what_cannot_be() {
+        assert_eq!(wanted(MIB, 16 * MIB, 200 * MIB), 16 * MIB);
+        assert_eq!(wanted(20 * MIB, 16 * MIB, 200 * MIB), 20 * MIB);
+        assert_eq!(wanted(20 * MIB, 16 * MIB, 14 * MIB), 14 * MIB);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_finds_no_memory_waits_and_is_then_told_to_come_again_and_room_is_given_back() {
+        let budget = Budget::fixed(512 * MIB);
+        let room = || Room::new(&budget, MIB, 100 * MIB);
+        let (first, second) = (room(), room());
+        second.hold(MIB).await.unwrap();
+        assert_eq!(budget.standing().reserved.iter().map(|(_, bytes)| bytes).sum::<u64>(), 0, "it is small");
+        first.hold(2 * MIB).await.unwrap();
+        first.hold(50 * MIB).await.unwrap();
+        let refused = second.hold(2 * MIB).await.unwrap_err();
+        assert_eq!((refused.code, refused.details.retry_after_seconds), (429, Some(RETRY_SECONDS)));
+        assert_eq!(budget.standing().waiting, 0, "who is told to come again does not wait any more");
+        let waiting = tokio::spawn(async move { second.hold(2 * MIB).await });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+    }
+}

@@ -10,9 +10,8 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use http::StatusCode;
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
-use kube::client::Body;
 use pintle_core::view::{
     BackingObject, Source, Status, Unshowable,
     accept::{Asked, Form, JSON},
@@ -41,6 +40,9 @@ use crate::{
     tallies::Unshown,
     upstream::{self, REQUEST_TIMEOUT, Sent},
 };
+
+/// What the API server answers.
+type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The longest answer that is built whole, in bytes: a list of some ten thousand small objects.
 const WHOLE_BYTES_MAX: usize = 8 << 20;
@@ -84,7 +86,8 @@ impl Parts {
             return Err(upstream::refusal(lens, &upstream::whole(response, None).await?));
         }
         let is_of_all = options.is_of_all() && target.namespace.is_none();
-        let mut list = List::new(&self.guests, call.resource, form, is_of_all, response.into_body());
+        let mut list =
+            List::new(&self.guests, call.resource, form, is_of_all, response.into_body().boxed_unsync());
         let until = clock::monotonic() + REQUEST_TIMEOUT;
         let too_long = |_| Status::timeout("the list took too long", 1);
         let is_complete =
@@ -332,8 +335,6 @@ fn not_complete(error: NoList) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use pintle_core::view::{Access, Cut, Epoch, Lens, Served, accept::MetaVersion, table::Columns};
     use pintle_modules::Budget;
     use pintle_runtime::Spawner;
@@ -357,8 +358,8 @@ mod tests {
         };
         let begin = "{\"kind\": \"ThingList\", \"items\": [".to_owned();
         let texts = std::iter::once(begin).chain((0..count).map(item)).chain([end.to_owned()]);
-        let frames = texts.map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
-        Body::wrap_body(StreamBody::new(futures::stream::iter(frames)))
+        let frames = texts.map(|text| Ok(Frame::data(Bytes::from(text))));
+        StreamBody::new(futures::stream::iter(frames.collect::<Vec<_>>())).boxed_unsync()
     }
 
     const END: &str =

@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// What the API server answers.
-type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+type Body = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// The longest answer that is built whole, in bytes: a list of some ten thousand small objects.
 const WHOLE_BYTES_MAX: usize = 8 << 20;

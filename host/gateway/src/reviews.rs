@@ -3,8 +3,6 @@
 //! An answer is remembered for ten seconds, as the API server's own servers do. What could not be asked is not remembered, and never
 //! counts as a yes. Whoever has a question that is not remembered takes a place for it, also while somebody else asks the same.
 
-mod remembered;
-
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,13 +11,13 @@ use k8s_openapi::api::{
     authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus},
 };
 use kube::{Api, Client, api::PostParams};
+use pintle_runtime::remembered::{Key, Remembered};
 use tracing::warn;
 
 use crate::{
     admission::{Full, Party, Pool},
     identity::{Authentication, Caller, Presented, Refused, User, identify},
 };
-use remembered::{Key, Remembered};
 
 /// How long a question may take, with the wait for somebody who asks the same.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use pintle_runtime::clock;
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 
-/// How long an answer holds, from when it was asked for.
-const HOLDS: Duration = Duration::from_secs(10);
+use crate::clock;
+
+/// How long an answer holds, from when it was asked for: as long as with the API server's own servers.
+pub const HOLDS: Duration = Duration::from_secs(10);
 
 /// A question, as its hash: no token is kept, and no question is large.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key([u8; 32]);
+pub struct Key([u8; 32]);
 
 impl Key {
-    pub(super) fn of(question: &[u8]) -> Self {
+    /// The key of a question.
+    pub fn of(question: &[u8]) -> Self {
         Self(Sha256::digest(question).into())
     }
 }
 
 /// A bounded number of answers.
-pub(super) struct Remembered<T>(Cache<Key, Answer<T>>);
+pub struct Remembered<T>(Cache<Key, Answer<T>>);
 
 #[derive(Clone)]
 struct Answer<T> {
@@ -36,31 +38,31 @@ impl<T> Answer<T> {
 
 impl<T: Clone> Remembered<T> {
     /// Remembers at most so many answers.
-    pub(super) fn new(answers_max: usize) -> Self {
+    pub fn new(answers_max: usize) -> Self {
         Self(Cache::new(answers_max))
     }
 
     /// How many answers are remembered.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The answer to a question, if it is remembered and holds.
-    pub(super) fn get(&self, key: Key) -> Option<T> {
+    pub fn get(&self, key: Key) -> Option<T> {
         let answer = self.0.get(&key)?;
         answer.holds().then_some(answer.value)
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The answer to a question. Who asks while somebody else asks the same waits for that answer, and asks itself if there was none.
     ///
     /// # Errors
     /// When there is no answer. This is not remembered.
-    pub(super) async fn get_or_ask<E>(
-        &self,
-        key: Key,
-        ask: impl AsyncFnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
+    pub async fn get_or_ask<E>(&self, key: Key, ask: impl AsyncFnOnce() -> Result<T, E>) -> Result<T, E> {
         let place = loop {
             match self.0.get_value_or_guard_async(&key).await {
                 Ok(answer) if answer.holds() => return Ok(answer.value),

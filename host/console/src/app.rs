@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use tokio::sync::watch;
 
 use crate::{
@@ -11,8 +11,12 @@ use crate::{
     documents::Provider,
     door::{Door, Mode},
     feed::Hub,
+    memory::Memory,
+    places::Place,
     problem::Problem,
+    seats::Admission,
     token::Token,
+    users::Users,
     workshop::Shop,
 };
 
@@ -23,6 +27,8 @@ pub struct App {
     /// The way to the API server: the kubeconfig's client on loopback; behind the other door a client that has no certificate and no token
     /// of its own.
     pub upstream: kube::Client,
+    /// What the answers of the API server may take.
+    pub memory: Memory,
     /// The files of the pages.
     pub assets: Assets,
     /// The views that show documents.
@@ -33,6 +39,10 @@ pub struct App {
     pub serves_tls: bool,
     /// Becomes true when the process stops.
     pub stopping: watch::Receiver<bool>,
+    /// Who callers are, as the API server says it.
+    pub users: Users,
+    /// How many requests for documents, and bodies, one user, and all, may have in flight.
+    pub admission: Arc<dyn Admission>,
     /// The watches that streams share.
     pub hub: Hub,
     /// Where modules are compiled and called, once that is there.
@@ -51,14 +61,30 @@ pub struct About {
 }
 
 impl App {
-    /// Who sends a request with these headers.
+    /// Who sends a request, by the name that the API server knows it by. On this machine there is one user, to whom the
+    /// cookie was given.
     ///
     /// # Errors
-    /// 401 when it does not show who it is.
-    pub fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    /// 401 when it does not show who it is, or the API server does not know it; 429 and 504 when that cannot be found out now.
+    pub async fn known(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, Problem> {
+        let mut caller = self.shown(headers)?;
+        if let Mode::Token = self.door.mode {
+            let user = self.users.user(&caller).await?;
+            caller = caller.named(&user.name);
+        }
+        Place::is_of(extensions, caller.name());
+        Ok(caller)
+    }
+
+    /// Whether a request with these headers shows who sends it, whatever that is worth.
+    pub fn shows_who(&self, headers: &HeaderMap) -> bool {
+        self.shown(headers).is_ok()
+    }
+
+    fn shown(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         match &self.door.mode {
             Mode::Local(local) if local.is_admitted(headers) => {
-                Ok(Caller::of_kubeconfig(self.upstream.clone()))
+                Ok(Caller::of_kubeconfig(self.upstream.clone(), self.memory.clone()))
             }
             Mode::Local(_) => {
                 Err(Problem::unauthorized("open the URL that pintle console prints")
@@ -66,7 +92,7 @@ impl App {
             }
             Mode::Token => {
                 let token = Token::of(headers).map_err(|error| Problem::unauthorized(error.to_string()))?;
-                Ok(Caller::with_token(self.upstream.clone(), token))
+                Ok(Caller::with_token(self.upstream.clone(), token, self.memory.clone()))
             }
         }
     }

@@ -3,24 +3,29 @@
 //! On loopback that is the user of a kubeconfig. In a cluster it is whoever the token belongs to: it is sent over a connection that knows the
 //! cluster's CA and shows nothing of its own, because the API server looks at a client certificate before it looks at a token.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use pintle_modules::Reservation;
 use serde_json::Value;
 use tracing::warn;
 
-use crate::{problem::Problem, token::Token};
+use crate::{
+    memory::{Memory, UNRESERVED_BYTES},
+    problem::Problem,
+    token::Token,
+};
 
 /// How long the API server may take until it begins to answer: its own limit for a request, and a little more.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(61);
 
-/// The largest answer that is read whole, in bytes. A page has at most a thousand objects, most of them some kilobytes.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// The largest answer that is read whole, in bytes: an object, or the schemas of a group. Lists are taken apart while they arrive.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// What has no meaning in a query, besides letters and digits.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -35,7 +40,7 @@ pub const METADATA_OF_ALL: &str = "application/json;as=PartialObjectMetadataList
 pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// How many objects the API server is asked for at once.
-pub(crate) const PAGE: &str = "500";
+pub(crate) const PAGE: u64 = 500;
 
 /// How many requests are made at the same time for one of a caller's.
 pub(crate) const AT_ONCE: usize = 8;
@@ -45,11 +50,13 @@ pub(crate) const AT_ONCE: usize = 8;
 pub struct Caller {
     client: kube::Client,
     token: Option<Token>,
+    name: Arc<str>,
+    memory: Memory,
 }
 
 impl std::fmt::Debug for Caller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Caller").field("token", &self.token).finish_non_exhaustive()
+        f.debug_struct("Caller").field("token", &self.token).field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -88,6 +95,13 @@ impl Ask {
         self
     }
 
+    /// The same, with a parameter before the others.
+    #[must_use]
+    pub fn first(mut self, key: &'static str, value: impl Into<String>) -> Self {
+        self.query.insert(0, (key, value.into()));
+        self
+    }
+
     /// The same, with a parameter if there is a value for it.
     #[must_use]
     pub fn with_some(self, key: &'static str, value: Option<impl Into<String>>) -> Self {
@@ -123,12 +137,25 @@ impl Ask {
 }
 
 /// What the API server answered to a request that it carried out.
-#[derive(Debug)]
 pub struct Answer {
     /// The status code.
     pub code: StatusCode,
     /// The body.
     pub body: Bytes,
+    /// What a large body was given.
+    _memory: Option<Reservation>,
+}
+
+/// An answer that was read whole, whatever it is.
+pub struct Whole {
+    /// The status code.
+    pub code: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// What a large body was given.
+    pub memory: Option<Reservation>,
 }
 
 impl Answer {
@@ -153,14 +180,30 @@ impl Answer {
 }
 
 impl Caller {
-    /// The user of a kubeconfig, whose client this is.
-    pub fn of_kubeconfig(client: kube::Client) -> Self {
-        Self { client, token: None }
+    /// The user of a kubeconfig, whose client this is. Answers take this memory.
+    pub fn of_kubeconfig(client: kube::Client, memory: Memory) -> Self {
+        Self { client, token: None, name: Arc::default(), memory }
     }
 
-    /// Whoever has this token. The client must have no certificate and no token of its own.
-    pub fn with_token(client: kube::Client, token: Token) -> Self {
-        Self { client, token: Some(token) }
+    /// Whoever has this token. The client must have no certificate and no token of its own. Answers take this memory.
+    pub fn with_token(client: kube::Client, token: Token, memory: Memory) -> Self {
+        Self { client, token: Some(token), name: Arc::default(), memory }
+    }
+
+    /// The same, known by this name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// The name of the user, as the API server says it. It is empty on this machine, where there is one user.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The memory that answers take.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// What tells callers apart who must not share what they read.
@@ -224,33 +267,54 @@ impl Caller {
         }
     }
 
+    /// Sends a request, and returns the answer as soon as it begins, if the API server does what was asked.
+    ///
+    /// # Errors
+    /// Why it does not, in its own words; 502 or 504 when there is no answer.
+    pub(crate) async fn succeed(&self, ask: Ask) -> Result<Response<Body>, Problem> {
+        let response = self.begin(ask).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let Whole { code, headers, body, .. } = self.whole(response).await?;
+        Err(Problem::of_answer(code, &headers, &body))
+    }
+
     /// Sends a request, and reads the answer whole if the API server did what was asked.
     ///
     /// # Errors
-    /// Why it did not, in its own words; 502 or 504 when there is no answer.
+    /// Why it did not, in its own words; 502 or 504 when there is no answer; 429 when there is no memory for it.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, Problem> {
-        let (code, headers, body) = whole(self.begin(ask).await?).await?;
-        match code.is_success() {
-            true => Ok(Answer { code, body }),
-            false => Err(Problem::of_answer(code, &headers, &body)),
-        }
+        let Whole { code, body, memory, .. } = self.whole(self.succeed(ask).await?).await?;
+        Ok(Answer { code, body, _memory: memory })
     }
-}
 
-/// Reads an answer whole.
-///
-/// # Errors
-/// 502 or 504 when it ends too early, or is too large.
-pub async fn whole(response: Response<Body>) -> Result<(StatusCode, HeaderMap, Bytes), Problem> {
-    let (head, body) = response.into_parts();
-    let read = tokio::time::timeout(REQUEST_TIMEOUT, Limited::new(body, ANSWER_BYTES_MAX).collect()).await;
-    let body = read
-        .map_err(|_| Problem::too_late("the API server took too long to answer"))?
-        .map_err(|error| match error.is::<LengthLimitError>() {
-            true => Problem::bad_gateway("the answer of the API server is too large: ask for fewer objects")
-                .because("AnswerTooLarge"),
-            false => Problem::bad_gateway("the answer of the API server is not complete"),
-        })?
-        .to_bytes();
-    Ok((head.status, head.headers, body))
+    /// Reads an answer whole.
+    ///
+    /// # Errors
+    /// 502 or 504 when it ends too early, or is too large; 429 when there is no memory for it.
+    pub async fn whole(&self, response: Response<Body>) -> Result<Whole, Problem> {
+        let read = tokio::time::timeout(REQUEST_TIMEOUT, self.read(response)).await;
+        read.unwrap_or_else(|_| Err(Problem::too_late("the API server took too long to answer")))
+    }
+
+    async fn read(&self, response: Response<Body>) -> Result<Whole, Problem> {
+        let (head, mut body) = response.into_parts();
+        let (mut read, mut memory) = (BytesMut::new(), None);
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|_| Problem::bad_gateway("the answer of the API server is not complete"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            let bytes = read.len() + data.len();
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(Problem::bad_gateway("the answer of the API server is too large")
+                    .because("AnswerTooLarge"));
+            }
+            if bytes > UNRESERVED_BYTES && memory.is_none() {
+                memory = Some(self.memory.of_answer(&self.name).await?);
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok(Whole { code: head.status, headers: head.headers, body: read.freeze(), memory })
+    }
 }

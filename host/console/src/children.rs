@@ -18,10 +18,10 @@ use crate::{
     caller::{AT_ONCE, Ask, Caller, METADATA, METADATA_OF_ALL},
     discovery,
     endpoint::{self, Call, Endpoint},
-    kinds,
-    objects::{self, Listed},
+    kinds, objects,
     place::{Place, Resource},
     problem::Problem,
+    reading::{self, Listed},
     rows,
 };
 
@@ -228,18 +228,16 @@ async fn of_kind(
 ) -> Result<Option<(Place, Listed<Child>)>, Problem> {
     let Some(place) = resource_of(caller, kind, scope).await? else { return Ok(None) };
     let is_secret = is_secret(&place.resource);
-    let mut ask = Ask::get(place.path())
-        .with("limit", CHILDREN_MAX.to_string())
-        .with("labelSelector", format!("{}={uid}", names::LABEL_ROOT));
+    let mut ask = Ask::get(place.path()).with("labelSelector", format!("{}={uid}", names::LABEL_ROOT));
     // What a Secret holds does not leave the API server.
     if is_secret || !readiness::needs_status(kind) {
         ask = ask.accepting(METADATA_OF_ALL);
     }
-    let answer = caller.ask(ask).await?;
-    let listed = objects::page(&answer, |mut live| {
+    let listed = reading::page(caller, &ask, CHILDREN_MAX as u64, |mut live| {
         object::set_kind(&mut live, kind.clone());
-        Some(child(&live, is_secret))
-    })?;
+        Some((child(&live, is_secret), 0))
+    });
+    let listed = listed.await?;
     Ok(Some((place, listed)))
 }
 

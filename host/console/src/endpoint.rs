@@ -8,15 +8,17 @@ use std::{
 
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     app::App,
+    body::{Bounds, OF_NOBODY},
     caller::Caller,
+    memory::Held,
     problem::Problem,
     query::{Form, Param, Query},
+    seats::{self, Stay},
 };
 
 /// The largest JSON body, in bytes.
@@ -188,6 +190,8 @@ pub struct Call {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Unread,
+    /// What its body takes as values, once it was read.
+    pub memory: Option<Held>,
 }
 
 /// A body that is not read yet. Only its owner can reach it, so that a call can be looked at from several threads.
@@ -224,9 +228,12 @@ impl Call {
     /// The body as a JSON document. What was read cannot be read again.
     ///
     /// # Errors
-    /// 400 where it is none, 413 where it is too large, 422 where it has another shape.
+    /// 400 where it is none, 408 where it comes too slowly, 413 where it is too large, 422 where it has another shape, 429 where there is no room for it.
     pub async fn json<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
-        let bytes = self.bytes(JSON_BYTES_MAX).await?;
+        let bytes = self.bytes(Bounds::of_user(JSON_BYTES_MAX)).await?;
+        if let Some(caller) = &self.caller {
+            self.memory = self.app.memory.of_body(caller.name(), bytes.len()).await?;
+        }
         let value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|error| Problem::bad_request(format!("the body is no JSON: {error}")))?;
         serde_json::from_value(value).map_err(|error| {
@@ -234,24 +241,24 @@ impl Call {
         })
     }
 
-    /// The body. What was read cannot be read again.
+    /// The body, within these bounds if it is known who asks. What was read cannot be read again.
     ///
     /// # Errors
-    /// 413 where it is too large, 400 where it ends too early.
-    pub async fn bytes(&mut self, bytes_max: usize) -> Result<bytes::Bytes, Problem> {
-        let too_large = || Problem::too_large(format!("the body has more than {bytes_max} bytes"));
+    /// 413 where it is too large, 408 where it comes too slowly, 400 where it ends too early, 429 where too many come slowly.
+    pub async fn bytes(&mut self, of_user: Bounds) -> Result<bytes::Bytes, Problem> {
+        let bounds = if self.caller.is_some() { of_user } else { OF_NOBODY };
         let declared = self
             .headers
             .get(header::CONTENT_LENGTH)
             .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if declared.is_some_and(|bytes| bytes > bytes_max as u64) {
-            return Err(too_large());
+        if declared.is_some_and(|bytes| bytes > bounds.bytes_max as u64) {
+            return Err(bounds.too_large().into());
         }
-        let read = Limited::new(self.body.take(), bytes_max).collect().await;
-        read.map(http_body_util::Collected::to_bytes).map_err(|error| match error.is::<LengthLimitError>() {
-            true => too_large(),
-            false => Problem::bad_request("the body ended too early"),
-        })
+        let _seat = match &self.caller {
+            Some(caller) => Some(seats::take(&*self.app.admission, caller.name(), Stay::Body).await?),
+            None => None,
+        };
+        Ok(bounds.read(self.body.take()).await?)
     }
 
     /// Whether the body has the form that the endpoint takes.

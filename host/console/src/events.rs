@@ -14,7 +14,7 @@ use crate::{
     place::{self, Place},
     problem::Problem,
     query::Form,
-    session,
+    reading, session,
 };
 
 /// How many Events an answer has at most.
@@ -68,11 +68,10 @@ async fn read(
     let mut next = None;
     for _ in 0..PAGES_MAX {
         let ask = Ask::get(place.path())
-            .with("limit", PAGE)
             .with_some("fieldSelector", selector.as_deref())
             .with_some("continue", next.take());
-        let answer = caller.ask(ask).await?;
-        let listed = objects::page(&answer, |event| Some(reduced(&event)).filter(&wanted))?;
+        let event = |event| Some((Some(reduced(&event)).filter(&wanted)?, 0));
+        let listed = reading::page(caller, &ask, PAGE, event).await?;
         found.extend(listed.items);
         found.sort_by(|one, other| (&other.last, &other.uid).cmp(&(&one.last, &one.uid)));
         found.truncate(most);

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{body::Body as Sent, http::Request as Made, response::Response as Given};
+use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use pintle_modules::Budget;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt;
@@ -13,11 +15,25 @@ use tower::ServiceExt;
 use crate::{
     app::{About, App},
     assets::Assets,
+    caller::Caller,
     documents::NoViews,
     door::{Door, Mode},
     feed::Hub,
+    memory::Memory,
+    seats::{Admission, Seat, Stay},
+    token::Token,
+    users::{User, Users},
     workshop::Shop,
 };
+
+/// Has a seat for everybody.
+pub(crate) struct Everybody;
+
+impl Admission for Everybody {
+    fn admit<'a>(&'a self, _: &'a str, _: Stay) -> BoxFuture<'a, Option<Seat>> {
+        Box::pin(async { Some(Box::new(()) as Seat) })
+    }
+}
 
 /// A request that reached the API server.
 #[derive(Clone, Debug)]
@@ -78,6 +94,24 @@ pub(crate) fn raw_upstream(
     (kube::Client::new(service, "default"), log)
 }
 
+/// Answers as this does, and lets everybody do everything. Nobody is told of the reviews.
+pub(crate) fn permitting(
+    answer: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static,
+) -> (kube::Client, Log) {
+    let (client, log) = upstream(answer);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            if request.uri().path().ends_with("/selfsubjectaccessreviews") {
+                let review = json!({"status": {"allowed": true}});
+                return Ok(Response::new(Body::from(review.to_string().into_bytes())));
+            }
+            client.send(request).await
+        }
+    });
+    (kube::Client::new(service, "default"), log)
+}
+
 /// Says who everybody is, and nothing else.
 pub(crate) fn knows_ann(asked: &Asked) -> (u16, Value) {
     match asked.path.as_str() {
@@ -92,18 +126,43 @@ pub(crate) fn refused(code: u16, reason: &str, message: &str) -> (u16, Value) {
     (code, json!({"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, "message": message}))
 }
 
-/// What serves behind a door.
+/// The memory of a small process.
+pub(crate) fn memory() -> Memory {
+    Memory::new(Budget::fixed(512 << 20))
+}
+
+/// What has been told a moment ago that the token of [`request`] is Ann's.
+pub(crate) fn users() -> Users {
+    let (client, _) = upstream(knows_ann);
+    let token = Token::of(request("GET", "/", None).headers()).unwrap();
+    let ann = User { name: "ann".into(), groups: vec!["dev".into()] };
+    Users::knowing(&Caller::with_token(client, token, memory()), ann)
+}
+
+/// What serves behind a door, and knows Ann.
 pub(crate) fn app(door: Door, upstream: kube::Client) -> Arc<App> {
+    app_of(users(), door, upstream)
+}
+
+/// What serves behind a door, and knows nobody yet.
+pub(crate) fn app_of_strangers(door: Door, upstream: kube::Client) -> Arc<App> {
+    app_of(Users::default(), door, upstream)
+}
+
+fn app_of(users: Users, door: Door, upstream: kube::Client) -> Arc<App> {
     let (_, stopping) = watch::channel(false);
     let about = About { version: "0.1.0".into(), cluster: "https://api.test".into(), context: None };
     Arc::new(App {
         door,
         upstream,
+        memory: memory(),
         assets: Assets::Embedded,
         documents: Arc::new(NoViews),
         about,
         serves_tls: false,
         stopping,
+        users,
+        admission: Arc::new(Everybody),
         hub: Hub::default(),
         shop: Shop::default(),
     })

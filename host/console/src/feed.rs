@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::{sync::Notify, task::AbortHandle};
 
 use crate::{
-    caller::{self, Caller},
+    caller::{Caller, Whole},
     problem::Problem,
 };
 use log::{End, Happened, Log, News, Position};
@@ -39,14 +39,15 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// After how many failures in a row it is given up.
 const FAILURES_MAX: u32 = 8;
 
-/// How many streams there may be, in all and for one caller.
+/// How many streams there may be, in all and for one user, whatever tokens it has. A tab of a browser has one.
 const STREAMS_MAX: usize = 1024;
 const STREAMS_OF_ONE_MAX: usize = 128;
 
-/// How many watches there may be in all.
+/// How many watches there may be, in all and for one user. A page has some five, which its other tabs share.
 const FEEDS_MAX: usize = 1024;
+const FEEDS_OF_ONE_MAX: usize = 128;
 
-/// Who watches what.
+/// Who watches what. Tokens of one user may have different rights, so that they share no watch.
 type Key = ([u8; 32], What);
 
 /// The watches that streams share.
@@ -58,22 +59,23 @@ pub struct Hub {
 #[derive(Default)]
 struct Inner {
     feeds: BTreeMap<Key, Weak<Feed>>,
-    streams: BTreeMap<[u8; 32], usize>,
+    /// How many streams each user has, by name.
+    streams: BTreeMap<Arc<str>, usize>,
 }
 
 /// A place for one stream. It is given back when it is dropped.
 pub(crate) struct Seat {
     hub: Arc<Mutex<Inner>>,
-    key: [u8; 32],
+    user: Arc<str>,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut inner = lock(&self.hub);
-        if let Some(count) = inner.streams.get_mut(&self.key) {
+        if let Some(count) = inner.streams.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
-                inner.streams.remove(&self.key);
+                inner.streams.remove(&self.user);
             }
         }
     }
@@ -81,6 +83,8 @@ impl Drop for Seat {
 
 /// One watch at the API server.
 pub(crate) struct Feed {
+    /// The name of the user whose it is.
+    user: Arc<str>,
     shared: Arc<Shared>,
     task: AbortHandle,
 }
@@ -98,20 +102,20 @@ impl Drop for Feed {
 }
 
 impl Hub {
-    /// A place for one more stream of a caller.
+    /// A place for one more stream of a user.
     ///
     /// # Errors
     /// 429 when there is none.
     pub(crate) fn place(&self, caller: &Caller) -> Result<Seat, Problem> {
         let mut inner = lock(&self.inner);
         let all: usize = inner.streams.values().sum();
-        let key = caller.key();
-        let own = inner.streams.entry(key).or_default();
-        if all >= STREAMS_MAX || *own >= STREAMS_OF_ONE_MAX {
+        let user: Arc<str> = caller.name().into();
+        let own = inner.streams.get(&user).copied().unwrap_or_default();
+        if all >= STREAMS_MAX || own >= STREAMS_OF_ONE_MAX {
             return Err(Problem::busy("there are too many streams", 30));
         }
-        *own += 1;
-        Ok(Seat { hub: Arc::clone(&self.inner), key })
+        inner.streams.insert(Arc::clone(&user), own + 1);
+        Ok(Seat { hub: Arc::clone(&self.inner), user })
     }
 
     /// The watch of what a caller wants to see, from a version on, and where the listener begins. One that goes on already is shared.
@@ -133,14 +137,17 @@ impl Hub {
                 return Ok((feed, position));
             }
         }
-        if inner.feeds.len() >= FEEDS_MAX {
+        let of_user =
+            inner.feeds.values().filter_map(Weak::upgrade).filter(|feed| *feed.user == *caller.name());
+        if inner.feeds.len() >= FEEDS_MAX || of_user.count() >= FEEDS_OF_ONE_MAX {
             return Err(Problem::busy("there are too many watches", 30));
         }
         let log = Log::since(since);
         let position = log.beginning();
         let shared = Arc::new(Shared { log: Mutex::new(log), waiting: Mutex::default() });
         let watch = Watch { caller: caller.clone(), what: what.clone(), shared: Arc::clone(&shared) };
-        let feed = Arc::new(Feed { shared, task: tokio::spawn(watch.run()).abort_handle() });
+        let user = caller.name().into();
+        let feed = Arc::new(Feed { user, shared, task: tokio::spawn(watch.run()).abort_handle() });
         inner.feeds.insert(key, Arc::downgrade(&feed));
         Ok((feed, position))
     }
@@ -237,11 +244,10 @@ impl Watch {
         if response.status().is_success() {
             return self.read(response.into_body()).await;
         }
-        let problem = match caller::whole(response).await {
-            Ok((code, headers, body)) => Problem::of_answer(code, &headers, &body),
+        judge(match self.caller.whole(response).await {
+            Ok(Whole { code, headers, body, .. }) => Problem::of_answer(code, &headers, &body),
             Err(problem) => problem,
-        };
-        judge(problem)
+        })
     }
 
     async fn read(&self, mut body: Body) -> Came {

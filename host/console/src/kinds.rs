@@ -14,9 +14,9 @@ use crate::{
     caller::{AT_ONCE, Ask, Caller, PAGE},
     discovery::{self, Served},
     endpoint::{self, Call, Endpoint},
-    objects,
     place::{self, Resource},
     problem::Problem,
+    reading,
 };
 
 /// How many groups or kinds are looked at.
@@ -79,9 +79,8 @@ pub(crate) async fn reconcilers(caller: &Caller) -> Result<Vec<Value>, Problem> 
     let mut found = Vec::new();
     let mut next = None;
     loop {
-        let ask = Ask::get(place.path()).with("limit", PAGE).with_some("continue", next.take());
-        let answer = caller.ask(ask).await?;
-        let listed = objects::page(&answer, Some)?;
+        let ask = Ask::get(place.path()).with_some("continue", next.take());
+        let listed = reading::page(caller, &ask, PAGE, |reconciler| Some((reconciler, 0))).await?;
         found.extend(listed.items);
         next = listed.next;
         if next.is_none() {

@@ -3,8 +3,8 @@
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+use serde::Serialize;
+use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{
     caller::{Answer, Ask},
@@ -12,6 +12,7 @@ use crate::{
     place::{Place, Resource},
     problem::{Cause, Problem},
     query::Form,
+    reading::{self, Listed},
     rows::{self, Fields, Row},
     session,
 };
@@ -38,7 +39,8 @@ const DRY_RUN: (&str, Form, &str) = ("dryRun", Form::Word(&["All"]), "All: check
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Page {
+#[schemars(rename = "Page")]
+pub(crate) struct Page<T = Row> {
     /// The version of the list, for a watch that goes on from it.
     pub(crate) resource_version: String,
     /// What asks for the next page; nothing on the last.
@@ -46,36 +48,6 @@ pub(crate) struct Page {
     /// How many more there are, if the API server says so.
     pub(crate) remaining: Option<i64>,
     /// The objects.
-    pub(crate) items: Vec<Row>,
-}
-
-/// A list, as the API server writes it.
-#[derive(Deserialize)]
-struct RawList<'a> {
-    #[serde(default)]
-    metadata: RawMeta,
-    /// Null in a list of metadata that has none.
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawMeta {
-    resource_version: String,
-    r#continue: String,
-    remaining_item_count: Option<i64>,
-}
-
-/// A page of a list that was read.
-pub(crate) struct Listed<T> {
-    /// The version of the list.
-    pub(crate) version: String,
-    /// What asks for the next page.
-    pub(crate) next: Option<String>,
-    /// How many more there are.
-    remaining: Option<i64>,
-    /// What was wanted of it.
     pub(crate) items: Vec<T>,
 }
 
@@ -186,43 +158,28 @@ pub(crate) fn text<'a>(call: &'a Call, name: &str) -> Result<Option<&'a str>, Pr
     }
 }
 
-/// Reads a page of a list, as rows of those that are wanted.
-///
-/// # Errors
-/// 502 when it cannot be read.
-pub(crate) fn page<T>(
-    answer: &Answer,
-    mut reduce: impl FnMut(Value) -> Option<T>,
-) -> Result<Listed<T>, Problem> {
-    let list: RawList<'_> = answer.parse()?;
-    let found = list.items.unwrap_or_default();
-    let mut items = Vec::with_capacity(found.len());
-    for item in found {
-        // One at a time: a list as values takes ten times the memory of its text.
-        let object = serde_json::from_str(item.get())
-            .map_err(|_| Problem::bad_gateway("an answer of the API server cannot be read"))?;
-        items.extend(reduce(object));
-    }
-    let RawMeta { resource_version, r#continue, remaining_item_count } = list.metadata;
-    let next = Some(r#continue).filter(|token| !token.is_empty());
-    Ok(Listed { version: resource_version, next, remaining: remaining_item_count, items })
-}
-
 async fn list(call: Call) -> Result<Response, Problem> {
     let place = Place::within(&resource(&call)?, call.query.text("namespace"))?;
     let fields = Fields::read(call.query.text("fields"))?;
     let search = text(&call, "search")?.map(str::to_lowercase);
     let ask = Ask::get(place.path())
-        .with("limit", call.query.number("limit").unwrap_or(LIMIT).to_string())
         .with_some("labelSelector", text(&call, "labelSelector")?)
         .with_some("fieldSelector", text(&call, "fieldSelector")?)
         .with_some("continue", text(&call, "continue")?);
-    let answer = call.caller()?.ask(ask).await.map_err(|problem| match place.namespace {
-        None => session::hint(problem),
-        Some(_) => problem,
-    })?;
     let is_found = |row: &Row| search.as_ref().is_none_or(|search| row.name.contains(search.as_str()));
-    let listed = page(&answer, |object| Some(rows::row(&object, &fields)).filter(is_found))?;
+    let row = |object| {
+        let row = Some(rows::row(&object, &fields)).filter(is_found)?;
+        // Plain data with string keys: writing it as JSON cannot fail.
+        let text = to_raw_value(&row).ok()?;
+        let bytes = text.get().len();
+        Some((text, bytes))
+    };
+    let limit = call.query.number("limit").unwrap_or(LIMIT);
+    let listed =
+        reading::page(call.caller()?, &ask, limit, row).await.map_err(|problem| match place.namespace {
+            None => session::hint(problem),
+            Some(_) => problem,
+        })?;
     let Listed { version, next, remaining, items } = listed;
     endpoint::json(StatusCode::OK, &Page { resource_version: version, r#continue: next, remaining, items })
 }

@@ -23,7 +23,7 @@ use crate::{
     objects,
     problem::{Problem, Written},
     query::Form,
-    session,
+    seats::{self, Stay},
     sse::{WAITING, event, events_of},
     workshop::{Seat, Workshop},
 };
@@ -148,6 +148,8 @@ async fn inspected(call: &Call, proposed: Option<Value>) -> Result<Response, Pro
     let caller = call.caller()?;
     let served = discovery::of_resource(caller, &place.resource).await?;
     let workshop = call.app.shop.workshop()?;
+    // Turns are taken in order, so that no user may have all that wait for one.
+    let _seat = seats::take(&*call.app.admission, caller.name(), Stay::Request).await?;
     let Ok(_turn) = workshop.inspections.acquire().await else {
         return Err(Problem::busy("the server stops", 1));
     };
@@ -179,7 +181,7 @@ async fn plan(mut call: Call) -> Result<Response, Problem> {
         server: wanted.server,
     };
     let caller = call.caller()?.clone();
-    let user = session::whoami(&caller).await?;
+    let user = call.app.users.user(&caller).await?;
     let workshop = call.app.shop.workshop()?;
     let seat = workshop.plans.sit(&user.name)?;
     let (events, told) = mpsc::channel(WAITING);

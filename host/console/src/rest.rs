@@ -3,6 +3,9 @@
 //! A request is mapped to one about the backing kind, which the API server is asked as whoever asks us, and its answer is mapped back. Which
 //! views there are, and how their guests are called, a [`Provider`](crate::documents::Provider) knows.
 //!
+//! No guest works for strangers. Who asks is known first. Objects are shown once the API server has given them to the caller, and whoever
+//! wants to write is asked about with a review before anything is stored.
+//!
 //! What is written here may be a key. Bodies are never logged, and refusals never repeat what stands at a field that is only written.
 
 pub(crate) mod operations;
@@ -14,13 +17,20 @@ mod write;
 use std::sync::Arc;
 
 use axum::{body::Body, extract::Request, response::Response};
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use pintle_core::view::{
     Verb,
     document::{problem::Refusal, target::Target},
 };
 
-use crate::{app::App, endpoint::PATIENCE, problem::Problem};
+use crate::{
+    app::App,
+    body::Bounds,
+    endpoint::{JSON_BYTES_MAX, PATIENCE},
+    problem::Problem,
+    seats::{self, Stay},
+};
 use request::Asked;
 
 /// Whether a path can be one of documents. Whether there is such a view, only its provider knows.
@@ -39,7 +49,7 @@ pub async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Proble
 }
 
 async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
-    let caller = app.caller(request.headers())?;
+    let caller = app.known(request.headers(), request.extensions()).await?;
     let (head, body) = request.into_parts();
     let query = request::query(&head.uri)?;
     let not_here = || Problem::not_found("there is nothing at this path");
@@ -54,13 +64,24 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
         None => return Err(Refusal::not_allowed("this method here").into()),
     };
     asked.allows(verb)?;
+    let seat = |stay| seats::take(&*app.admission, caller.name(), stay);
+    // A body that comes slowly holds no seat of a request.
+    let body = match verb {
+        Verb::Create | Verb::Update | Verb::Patch => {
+            let _seat = seat(Stay::Body).await?;
+            Bounds::of_user(JSON_BYTES_MAX).read(body).await?
+        }
+        _ => Bytes::new(),
+    };
+    let seat = seat(if verb == Verb::Watch { Stay::Watch } else { Stay::Request }).await?;
+    let _memory = app.memory.of_body(caller.name(), body.len()).await?;
     match verb {
         Verb::List => read::list(&asked).await,
-        Verb::Watch => watch::watch(&asked).await,
+        Verb::Watch => watch::watch(&asked, seat).await,
         Verb::Get => read::get(&asked).await,
-        Verb::Create => write::create(&asked, body).await,
-        Verb::Update => write::replace(&asked, body).await,
-        Verb::Patch => write::patch(&asked, body).await,
+        Verb::Create => write::create(&asked, &body).await,
+        Verb::Update => write::replace(&asked, &body).await,
+        Verb::Patch => write::patch(&asked, &body).await,
         Verb::Delete => write::delete(&asked).await,
         // No operation of the table is it.
         Verb::DeleteCollection => Err(Refusal::not_allowed(verb.name()).into()),

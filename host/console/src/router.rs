@@ -69,7 +69,7 @@ fn method(endpoint: Endpoint) -> MethodRouter<Arc<App>> {
 async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<Response, Problem> {
     let caller = match endpoint.for_anyone {
         true => None,
-        false => Some(app.caller(request.headers())?),
+        false => Some(app.known(request.headers(), request.extensions()).await?),
     };
     let params = request
         .extract_parts::<RawPathParams>()
@@ -78,7 +78,8 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
     let path = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let query = Query::read(request.uri().query(), &endpoint.query)?;
     let (head, body) = request.into_parts();
-    let call = Call { app, caller, path, query, headers: head.headers, body: Unread::new(body) };
+    let call =
+        Call { app, caller, path, query, headers: head.headers, body: Unread::new(body), memory: None };
     call.has_form(endpoint.takes)?;
     let answer = (endpoint.handler)(call);
     match endpoint.patience {

@@ -1,8 +1,10 @@
 //! Connections: TCP, with TLS or without, HTTP/1.1 or HTTP/2, and for each request the router.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{future, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
@@ -10,13 +12,17 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc},
+    sync::{Notify, mpsc},
+    time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
 use tracing::{debug, info, warn};
 
-/// How long a client may take for the handshake, and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::places::{Limits, Place, Places};
+
+/// How long a client may take for the handshake, for its first request, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a connection may be silent before it is asked whether it still lives, and how long it may take to say so.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -24,9 +30,6 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long requests in flight have when the server stops. Streams are ended by then.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How many connections may be open.
-const CONNECTIONS: usize = 1_024;
 
 /// The largest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -56,8 +59,19 @@ pub async fn serve(
     router: Router,
     stop: impl Future<Output = ()>,
 ) {
+    serve_within(Limits::default(), listeners, tls, router, stop).await;
+}
+
+/// The same, with so many connections.
+pub(crate) async fn serve_within(
+    limits: Limits,
+    listeners: Vec<TcpListener>,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) {
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Places::new(limits);
     let builder = Arc::new(builder());
     let (accepted, mut streams) = mpsc::channel(16);
     let accepting: Vec<_> =
@@ -69,17 +83,21 @@ pub async fn serve(
             stream = streams.recv() => stream,
         };
         let Some(stream) = stream else { break };
-        // Beyond the limit a connection is closed at once.
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let place = places.begin();
         let (tls, router, builder) = (tls.clone(), router.clone(), Arc::clone(&builder));
         let watcher = graceful.watcher();
         tokio::spawn(async move {
-            connection(stream, tls, router, &builder, watcher).await;
-            drop(place);
+            let began = Arc::new(Notify::new());
+            let served = connection(stream, tls, router, &builder, watcher, (&place, &began));
+            tokio::select! {
+                () = served => {}
+                () = place.cut() => debug!("A connection of nobody is cut for another"),
+                () = says_nothing(&began) => debug!("A connection had no request"),
+            }
         });
     }
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
-    if tokio::time::timeout(STOP_TIMEOUT, graceful.shutdown()).await.is_err() {
+    if timeout(STOP_TIMEOUT, graceful.shutdown()).await.is_err() {
         info!("Some requests were not finished when the server stopped");
     }
 }
@@ -97,6 +115,13 @@ async fn accept(listener: TcpListener, accepted: mpsc::Sender<TcpStream>) {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
+    }
+}
+
+/// Ends when the first request takes too long.
+async fn says_nothing(began: &Notify) {
+    if timeout(PATIENCE, began.notified()).await.is_ok() {
+        future::pending().await
     }
 }
 
@@ -119,12 +144,18 @@ async fn connection(
     router: Router,
     builder: &auto::Builder<TokioExecutor>,
     watcher: hyper_util::server::graceful::Watcher,
+    (place, began): (&Arc<Place>, &Arc<Notify>),
 ) {
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router);
+    let (place, began) = (Arc::clone(place), Arc::clone(began));
+    let service = TowerToHyperService::new(MapRequest::new(router, move |mut request: Request<Incoming>| {
+        began.notify_one();
+        request.extensions_mut().insert(Arc::clone(&place));
+        request
+    }));
     let served = match tls {
         None => watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await,
-        Some(tls) => match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+        Some(tls) => match timeout(PATIENCE, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await
             }
@@ -134,5 +165,81 @@ async fn connection(
     };
     if let Err(error) = served {
         debug!(error, "A connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::fake;
+
+    const LIMITS: Limits = Limits { strangers: 8, known: 8, of_one: 8 };
+
+    /// Serves behind the door of a cluster with these limits, and says where.
+    async fn served() -> SocketAddr {
+        let (client, _) = fake::upstream(fake::knows_ann);
+        let router = crate::router(fake::app(fake::cluster(), client));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // It ends with the test.
+        tokio::spawn(serve_within(LIMITS, vec![listener], None, router, future::pending()));
+        address
+    }
+
+    async fn send(address: SocketAddr, head: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// The status line of the next answer; empty if the connection was closed.
+    async fn status(stream: &mut TcpStream) -> String {
+        let mut read = Vec::new();
+        while !read.ends_with(b"\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => read.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8(read).unwrap().trim().to_owned()
+    }
+
+    const OWN: &str =
+        "GET /api/v1/session HTTP/1.1\r\nhost: console.test\r\nauthorization: Bearer ann-token\r\n\r\n";
+    const SLOW: &str = "POST /api/v1/session HTTP/1.1\r\nhost: console.test\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+
+    #[tokio::test]
+    async fn slow_requests_of_nobody_keep_nobody_out() {
+        let address = served().await;
+        let mut owner = send(address, OWN).await;
+        assert_eq!(status(&mut owner).await, "HTTP/1.1 200 OK");
+        let (mut held, mut silent) = (Vec::new(), Vec::new());
+        for _ in 0..LIMITS.strangers * 4 {
+            held.push(send(address, SLOW).await);
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        // Somebody who comes only now.
+        let mut late = send(address, OWN).await;
+        assert_eq!(status(&mut late).await, "HTTP/1.1 200 OK");
+        // The connection that the owner had is still there: its next answer follows what is left of the first.
+        owner.write_all(OWN.replace("host", "connection: close\r\nhost").as_bytes()).await.unwrap();
+        let mut rest = String::new();
+        owner.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest.matches("HTTP/1.1 200 OK").count(), 1, "{rest}");
+        assert_eq!(status(&mut held[0]).await, "", "the oldest was cut");
+    }
+
+    #[tokio::test]
+    async fn what_nobody_sends_is_waited_for_a_few_seconds_and_read_up_to_some_kibibytes() {
+        let address = served().await;
+        let large = SLOW.replace("content-length: 100", "content-length: 5000");
+        assert_eq!(status(&mut send(address, &large).await).await, "HTTP/1.1 413 Payload Too Large");
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        let mut half = send(address, "GET /console/ HTT").await;
+        assert_eq!(status(&mut send(address, SLOW).await).await, "HTTP/1.1 408 Request Timeout");
+        assert_eq!(status(&mut silent).await, "");
+        assert_eq!(status(&mut half).await, "");
     }
 }

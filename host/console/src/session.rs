@@ -5,20 +5,21 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::{Method, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::{
-    caller::{AT_ONCE, Ask, Caller, METADATA_OF_ALL},
+    caller::{AT_ONCE, Ask, METADATA_OF_ALL},
     door::Mode,
     endpoint::{self, Call, Endpoint, Takes, shape},
     problem::{ModeName, Problem},
+    reading,
+    users::{Check, User, may},
 };
 
 /// How many questions one request may ask.
 const CHECKS_MAX: usize = 64;
 
-/// Whoever the API server takes for nobody.
-const ANONYMOUS: &str = "system:anonymous";
+/// How many namespaces a page has. Of each there are only metadata.
+const NAMESPACES_AT_ONCE: u64 = 1000;
 
 /// Who the caller is, and where it is.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,17 +38,6 @@ pub struct Session {
     expires: Option<String>,
 }
 
-/// A user, as the API server knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct User {
-    /// Its name.
-    #[serde(alias = "username")]
-    pub name: String,
-    /// Its groups.
-    #[serde(default)]
-    pub groups: Vec<String>,
-}
-
 /// The secret in the page's URL.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,28 +52,6 @@ struct Shown {
 struct Checks {
     /// At most 64.
     checks: Vec<Check>,
-}
-
-/// One question.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Check {
-    /// The verb.
-    pub(crate) verb: String,
-    /// The group; empty for the core group.
-    #[serde(default)]
-    pub(crate) group: String,
-    /// The plural.
-    pub(crate) resource: String,
-    /// The subresource.
-    #[serde(default)]
-    pub(crate) subresource: Option<String>,
-    /// The namespace; all of them without one.
-    #[serde(default)]
-    pub(crate) namespace: Option<String>,
-    /// The object; all of them without one.
-    #[serde(default)]
-    pub(crate) name: Option<String>,
 }
 
 /// The answers.
@@ -131,40 +99,6 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Asks the API server who the caller is.
-///
-/// # Errors
-/// 401 when it does not know.
-pub async fn whoami(caller: &Caller) -> Result<User, Problem> {
-    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned();
-    let answer = caller.ask(Ask::json(Method::POST, path, &review)).await?.json()?;
-    let user = answer.pointer("/status/userInfo").cloned().unwrap_or_default();
-    let user: User = serde_json::from_value(user)
-        .map_err(|_| Problem::bad_gateway("the API server does not say who the caller is"))?;
-    match user.name.is_empty() || user.name == ANONYMOUS {
-        true => Err(Problem::unauthorized("the API server takes the caller for nobody")),
-        false => Ok(user),
-    }
-}
-
-/// Asks the API server whether the caller may do something.
-///
-/// # Errors
-/// When it does not answer.
-pub(crate) async fn may(caller: &Caller, check: &Check) -> Result<bool, Problem> {
-    let Check { verb, group, resource, subresource, namespace, name } = check;
-    let attributes = json!({
-        "verb": verb, "group": group, "resource": resource, "subresource": subresource.as_deref().unwrap_or_default(),
-        "namespace": namespace.as_deref().unwrap_or_default(), "name": name.as_deref().unwrap_or_default(),
-    });
-    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes}});
-    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned();
-    let answer = caller.ask(Ask::json(Method::POST, path, &review)).await?.json()?;
-    Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default())
-}
-
 /// Who may not list all namespaces is told what else there is.
 pub(crate) fn hint(mut problem: Problem) -> Problem {
     if problem.status == StatusCode::FORBIDDEN {
@@ -175,7 +109,7 @@ pub(crate) fn hint(mut problem: Problem) -> Problem {
 
 async fn get(call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?;
-    let user = whoami(caller).await?;
+    let user = call.app.users.user(caller).await?;
     let about = call.app.about.clone();
     let session = Session {
         mode: call.app.door.mode_name(),
@@ -216,13 +150,13 @@ async fn namespaces(call: Call) -> Result<Response, Problem> {
     let mut items = Vec::new();
     let mut next = None;
     loop {
-        let ask = Ask::get("/api/v1/namespaces".into()).accepting(METADATA_OF_ALL).with("limit", "1000");
-        let page = caller.ask(ask.with_some("continue", next)).await?.json()?;
-        let names = page["items"].as_array().into_iter().flatten().map(pintle_core::object::name);
-        items.extend(names.map(str::to_owned));
-        match page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {
-            Some(token) => next = Some(token.to_owned()),
-            None => break,
+        let ask = Ask::get("/api/v1/namespaces".into()).accepting(METADATA_OF_ALL);
+        let name = |namespace| Some((pintle_core::object::name(&namespace).to_owned(), 0));
+        let page = reading::page(caller, &ask.with_some("continue", next), NAMESPACES_AT_ONCE, name).await?;
+        items.extend(page.items);
+        next = page.next;
+        if next.is_none() {
+            break;
         }
     }
     items.sort();

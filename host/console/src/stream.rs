@@ -119,7 +119,7 @@ async fn open(call: Call) -> Result<Response, Problem> {
     }
     let caller = call.caller()?.clone();
     // Whoever is nobody is told so at once, and not in the middle of a stream.
-    crate::session::whoami(&caller).await?;
+    call.app.users.user(&caller).await?;
     let place = call.app.hub.place(&caller)?;
     // What waits beyond them is the newest state of each object.
     let (events, told) = mpsc::channel(sse::WAITING);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use http::{Method, StatusCode};
+use http::{Extensions, Method, StatusCode};
 
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -59,8 +59,8 @@ async fn description(call: Call) -> Result<Response, Problem> {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(|| openapi::document(&endpoints()));
     let mut document = DOCUMENT.clone();
     // The views are described to whoever may use them; everybody may know the rest.
-    if let Ok(caller) = call.app.caller(&call.headers) {
-        session::whoami(&caller).await?;
+    if call.app.shows_who(&call.headers) {
+        let caller = call.app.known(&call.headers, &Extensions::new()).await?;
         match call.app.documents.paths(&caller).await {
             Ok(paths) => {
                 let views = paths.iter().map(|found| call.app.documents.view(&found.path, &caller));

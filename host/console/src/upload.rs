@@ -14,20 +14,22 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    body::Bounds,
     caller::{Ask, Caller},
     endpoint::{self, Call, Endpoint, Takes},
-    objects::{self, FIELD_MANAGER},
+    objects::FIELD_MANAGER,
     place::Resource,
     problem::Problem,
     query::Form,
-    session::{self, Check},
+    reading,
+    users::{self, Check},
 };
 
 /// How long an upload may take: its way here, its turn, and the compiler.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How many Modules are looked at for the same bytes.
-const MODULES_MAX: &str = "1000";
+const MODULES_MAX: u64 = 1000;
 
 /// A module that was looked at, and what became of it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,7 +91,7 @@ async fn put(mut call: Call) -> Result<Response, Problem> {
     let Ok(_place) = shop.uploads.try_acquire() else {
         return Err(Problem::busy("other modules are being uploaded", 5));
     };
-    let bytes = call.bytes(engine::MODULE_BYTES_MAX).await?.to_vec();
+    let bytes = call.bytes(Bounds::of_upload(engine::MODULE_BYTES_MAX)).await?.to_vec();
     let loaded = shop.loader.examine(&name, bytes.clone(), "").await;
     let module = loaded.and_then(|module| upload::supports(&module).map(|()| module)).map_err(refused)?;
     let digest = module.digest().to_string();
@@ -126,7 +128,7 @@ async fn may_upload(caller: &Caller) -> Result<(), Problem> {
     };
     let wanted = [check("pintle.dev", "modules", None), check("", "configmaps", Some(api::NAMESPACE))];
     for check in &wanted {
-        if !session::may(caller, check).await? {
+        if !users::may(caller, check).await? {
             let within = check.namespace.as_ref().map(|namespace| format!(" in {namespace}"));
             return Err(Problem::forbidden(format!(
                 "an upload needs the right to create {}{}",
@@ -141,11 +143,10 @@ async fn may_upload(caller: &Caller) -> Result<(), Problem> {
 /// The Modules, for warnings: who may not list them is not warned.
 async fn modules(caller: &Caller) -> Vec<Module> {
     let place = Resource::new("pintle.dev", "v1alpha1", "modules").everywhere();
-    let Ok(answer) = caller.ask(Ask::get(place.path()).with("limit", MODULES_MAX)).await else {
-        return Vec::new();
-    };
-    let page = objects::page(&answer, |object| serde_json::from_value(object).ok());
-    page.map(|listed| listed.items).unwrap_or_default()
+    let ask = Ask::get(place.path());
+    let page =
+        reading::page(caller, &ask, MODULES_MAX, |object| Some((serde_json::from_value(object).ok()?, 0)));
+    page.await.map(|listed| listed.items).unwrap_or_default()
 }
 
 /// Why bytes are no module that a host takes. What is too large is told so.
@@ -230,6 +231,9 @@ pub(crate) mod tests {
                 let token = asked.header("authorization");
                 (201, json!({"status": {"allowed": token == Some("Bearer ann-token")}}))
             }
+            ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews") => {
+                (201, json!({"status": {"userInfo": {"username": "bob"}}}))
+            }
             ("GET", "/apis/pintle.dev/v1alpha1/modules/old") => (
                 200,
                 json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": "old"},
@@ -256,8 +260,9 @@ pub(crate) mod tests {
 
     fn writes(log: &Log) -> Vec<String> {
         let log = log.lock().unwrap();
-        let writes =
-            log.iter().filter(|asked| asked.method != "GET" && !asked.path.contains("authorization.k8s.io"));
+        let writes = log
+            .iter()
+            .filter(|asked| asked.method != "GET" && !asked.path.contains(".k8s.io/v1/selfsubject"));
         writes.map(Asked::line).collect()
     }
 

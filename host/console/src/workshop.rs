@@ -9,7 +9,7 @@ use std::{
 
 use pintle_engine::{Compiler, Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
-use pintle_modules::{Budget, Compilers, Limit, Loader, Report, Run, child, memory_limit};
+use pintle_modules::{Budget, Compilers, Limit, Loader, Report, Run, child};
 use pintle_preview::Preview;
 use pintle_runtime::{Spawner, clock};
 use tokio::sync::Semaphore;
@@ -137,11 +137,11 @@ impl Workshop {
     }
 
     /// A workshop of its own, whose compilers are processes of this program, which must be `pintle`. An engine whose deadline does not fire
-    /// would let one guest hold a thread for ever, so that is tried first.
+    /// would let one guest hold a thread for ever, so that is tried first. What it does takes memory of this budget.
     ///
     /// # Errors
     /// When there is no engine.
-    pub async fn start(client: kube::Client) -> Result<Self, WorkshopError> {
+    pub async fn start(client: kube::Client, budget: Budget) -> Result<Self, WorkshopError> {
         let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
         let run: Run =
             Box::new(|job, limits, stop| child::compile(Path::new(child::THIS_PROGRAM), job, limits, stop));
@@ -151,7 +151,6 @@ impl Workshop {
         let test = move || tried.self_test(Compiler::Elsewhere(&|job| compile.compile_at_once(&job)));
         let tested = tokio::task::spawn_blocking(test).await;
         tested.map_err(|error| WorkshopError::Untried(error.to_string()))??;
-        let budget = Budget::new(memory_limit::process_bytes());
         let (compilers, spawner) = (Some(compilers), Spawner::default());
         Ok(Self::new(Parts { engine, compilers, budget, spawner, report, client, reads_modules: false }))
     }

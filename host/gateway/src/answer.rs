@@ -23,7 +23,7 @@ use crate::{
     authorize::{Asked, authorize},
     body,
     directory::{Directory, Document, Resource},
-    documents::Documents,
+    documents::{Documents, Seats},
     failed::FailedLists,
     identity::{Authentication, Peer, Presented, User},
     metrics::Metrics,
@@ -138,6 +138,11 @@ impl<R: Reviews> Gateway<R> {
     /// The documents that it knows, for the console's door.
     pub fn documents(&self) -> Documents {
         Documents::new(Arc::clone(&self.parts.guests), self.directory.clone())
+    }
+
+    /// The seats that it has, for the console's door.
+    pub fn seats(&self) -> Seats {
+        Seats(self.pools.clone())
     }
 
     /// What is missing until it can answer, in a word or two; nothing when it can.
@@ -306,12 +311,9 @@ impl<R: Reviews> Gateway<R> {
     }
 
     /// What a probe is told, if not that all is well.
-    pub(crate) fn unhealthy(&self, path: &str) -> Option<String> {
+    fn unhealthy(&self, path: &str) -> Option<String> {
         let missing = if path.starts_with("/readyz") { self.waits_for() } else { None };
-        let said = |missing| {
-            format!("[-]{missing} failed: reason withheld\n{} check failed\n", path.trim_matches('/'))
-        };
-        missing.map(said)
+        missing.map(|missing| failed(path, missing))
     }
 
     fn health(&self, path: &str) -> Reply {
@@ -339,6 +341,11 @@ struct Asker<'a> {
     head: &'a request::Parts,
     sort: Sort,
     query: Query,
+}
+
+/// What a probe is told when something is missing.
+pub(crate) fn failed(path: &str, missing: &str) -> String {
+    format!("[-]{missing} failed: reason withheld\n{} check failed\n", path.trim_matches('/'))
 }
 
 /// Discovery and OpenAPI.

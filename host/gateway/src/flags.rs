@@ -15,7 +15,7 @@ pub struct Flags {
     /// Address of the aggregated API, over TLS
     #[arg(long, env = "PINTLE_AGGREGATED_BIND", default_value = "0.0.0.0:8443", value_name = "ADDRESS")]
     pub(crate) aggregated_bind: SocketAddr,
-    /// Address of /healthz, /readyz and /metrics, without TLS. If omitted, they are served with the aggregated API alone
+    /// Address of /healthz, /readyz and /metrics, without TLS. Probes ask here: who holds connections to the other addresses holds none of these. If omitted, they are served with the aggregated API alone
     #[arg(long, env = "PINTLE_HEALTH_BIND", value_name = "ADDRESS")]
     pub(crate) health_bind: Option<SocketAddr>,
     /// The Service that leads to the gateway. Its name is in the certificate, and APIServices name it
@@ -46,7 +46,7 @@ pub struct Flags {
         requires = "console_bind"
     )]
     pub(crate) console_host: Vec<Host>,
-    /// Certificate of the console, in PEM. It is read again when it changes. If omitted, the console is served without TLS, behind something that has it
+    /// Certificate of the console, in PEM. It is read again when it changes. An address that is not of loopback needs it, or --console-insecure-http
     #[arg(
         long,
         env = "PINTLE_CONSOLE_TLS_CERT_FILE",
@@ -63,6 +63,14 @@ pub struct Flags {
         requires = "console_tls_cert_file"
     )]
     pub(crate) console_tls_private_key_file: Option<PathBuf>,
+    /// Serve the console without TLS, behind something that has it. Whoever listens between both reads the tokens of its users
+    #[arg(
+        long,
+        env = "PINTLE_CONSOLE_INSECURE_HTTP",
+        requires = "console_bind",
+        conflicts_with = "console_tls_cert_file"
+    )]
+    pub(crate) console_insecure_http: bool,
     /// Another origin whose pages may call the console's API, such as https://tools.example.com. May be given several times
     #[arg(long, env = "PINTLE_CONSOLE_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', requires = "console_bind", value_parser = origin)]
     pub(crate) console_cors_origin: Vec<HeaderValue>,

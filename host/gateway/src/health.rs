@@ -1,4 +1,6 @@
 //! `/healthz`, `/readyz`, `/livez` and `/metrics` without TLS, for probes and scrapers that do not come through the API server.
+//!
+//! Their listener is their own: whoever fills the connections of the aggregated API or of the console does not have the gateway restarted.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -23,10 +25,11 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    answer::{Gateway, METRICS},
+    answer::{Gateway, METRICS, failed},
     connections::{Activity, Connections, Limits, Place},
     identity::Network,
     reviews::Reviews,
+    tls::Served,
 };
 
 /// How many connections may be open, and how many from one network: a probe or a scraper has one. Who comes later takes the place of an older
@@ -36,6 +39,13 @@ const CONNECTIONS: Limits = Limits { together: 128, of_one: 16 };
 /// How long a client may take for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What is asked.
+struct Health<R> {
+    gateway: Arc<Gateway<R>>,
+    /// The certificate of the aggregated API.
+    served: Served,
+}
+
 /// Begins to serve, and returns where.
 ///
 /// # Errors
@@ -43,14 +53,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) async fn serve<R: Reviews + 'static>(
     address: SocketAddr,
     gateway: Arc<Gateway<R>>,
+    served: Served,
 ) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} (--health-bind)"))?;
     let router = Router::new()
-        .route("/healthz", get(health::<R>))
-        .route("/livez", get(health::<R>))
-        .route("/readyz", get(health::<R>))
+        .route("/healthz", get(health))
+        .route("/livez", get(health))
+        .route("/readyz", get(ready::<R>))
         .route("/metrics", get(metrics::<R>))
-        .with_state(gateway);
+        .with_state(Arc::new(Health { gateway, served }));
     let address = listener.local_addr()?;
     tokio::spawn(accept(listener, router));
     Ok(address)
@@ -88,15 +101,25 @@ async fn connection(stream: TcpStream, place: Place, router: Router) {
     }
 }
 
-async fn health<R: Reviews + 'static>(State(gateway): State<Arc<Gateway<R>>>, uri: Uri) -> impl IntoResponse {
-    match gateway.unhealthy(uri.path()) {
+fn said(path: &str, missing: Option<&str>) -> impl IntoResponse + use<> {
+    match missing {
         None => (StatusCode::OK, "ok".to_owned()),
-        Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, text),
+        Some(missing) => (StatusCode::INTERNAL_SERVER_ERROR, failed(path, missing)),
     }
 }
 
-async fn metrics<R: Reviews + 'static>(State(gateway): State<Arc<Gateway<R>>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, METRICS)], gateway.metrics_text())
+async fn health(uri: Uri) -> impl IntoResponse {
+    said(uri.path(), None)
+}
+
+async fn ready<R: Reviews + 'static>(State(health): State<Arc<Health<R>>>, uri: Uri) -> impl IntoResponse {
+    // Without a certificate no handshake succeeds.
+    let certificate = (!health.served.is_set()).then_some("certificate");
+    said(uri.path(), certificate.or_else(|| health.gateway.waits_for()))
+}
+
+async fn metrics<R: Reviews + 'static>(State(health): State<Arc<Health<R>>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, METRICS)], health.gateway.metrics_text())
 }
 
 #[cfg(test)]
@@ -106,22 +129,45 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::{answer::tests::Setting, identity::issuer::TestIssuer};
+    use crate::{answer::tests::Setting, identity::issuer::TestIssuer, tls::tests::certificate};
+
+    async fn probed(address: SocketAddr, path: &str) -> String {
+        let mut probe = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        probe.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        probe.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    fn is_ok(answer: &str) -> bool {
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok")
+    }
 
     #[tokio::test]
     async fn a_probe_is_answered_however_many_connections_somebody_holds() {
         let setting = Setting::new(TestIssuer::new("proxies"));
-        let address = serve((Ipv4Addr::LOCALHOST, 0).into(), Arc::clone(&setting.gateway)).await.unwrap();
+        let at = (Ipv4Addr::LOCALHOST, 0).into();
+        let address = serve(at, Arc::clone(&setting.gateway), Served::default()).await.unwrap();
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS.together * 2 {
             held.push(TcpStream::connect(address).await.unwrap());
         }
-        let mut probe = TcpStream::connect(address).await.unwrap();
-        probe.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        probe.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+        let answer = probed(address, "/healthz").await;
+        assert!(is_ok(&answer), "{answer}");
         // The oldest made room.
         assert_eq!(held[0].read(&mut [0; 1]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_gateway_without_a_certificate_is_not_ready() {
+        let setting = Setting::new(TestIssuer::new("proxies"));
+        let (at, served) = ((Ipv4Addr::LOCALHOST, 0).into(), Served::default());
+        let address = serve(at, Arc::clone(&setting.gateway), served.clone()).await.unwrap();
+        let answer = probed(address, "/readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 500") && answer.contains("[-]certificate failed"), "{answer}");
+        served.set(&certificate().pair).unwrap();
+        let answer = probed(address, "/readyz").await;
+        assert!(is_ok(&answer), "{answer}");
     }
 }

@@ -31,7 +31,6 @@ mod flags;
 mod health;
 mod host;
 pub mod identity;
-pub mod items;
 mod list;
 mod local;
 pub mod metrics;
@@ -51,7 +50,9 @@ pub mod upstream;
 mod watch;
 mod write;
 
+pub use documents::Seats;
 pub use flags::Flags;
 pub use host::Host;
 pub use local::LocalDocuments;
+pub use pintle_kubernetes::items;
 pub use run::run;

@@ -11,7 +11,7 @@ use pintle_console::{Caller, DocumentPath, DocumentView, Provider};
 use pintle_core::view::document::problem::{Doing, Refusal};
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_kubernetes::Cluster;
-use pintle_modules::{Budget, Compilers, Loader, Order, Owner, Report, Run, child, memory_limit};
+use pintle_modules::{Budget, Compilers, Loader, Order, Owner, Report, Run, child};
 use pintle_runtime::{Spawner, clock};
 use pintle_schema::config_schema;
 use pintle_wit::Failure;
@@ -56,13 +56,12 @@ struct State {
 }
 
 impl LocalDocuments {
-    /// The documents of a cluster, read by this client.
+    /// The documents of a cluster, read by this client. Calls of guests take memory of this budget.
     ///
     /// # Errors
     /// When the engine does not start.
-    pub fn new(client: Client) -> anyhow::Result<Self> {
+    pub fn new(client: Client, budget: Budget) -> anyhow::Result<Self> {
         let spawner = Spawner::default();
-        let budget = Budget::new(memory_limit::process_bytes());
         let metrics = Arc::new(Metrics::default());
         let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))
             .context("the WebAssembly engine does not start")?;

@@ -59,7 +59,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             spawner.spawn(keeper.keep());
         }
     }
-    let server = Server::bind(flags.aggregated_bind, tls::server_config(served)?)
+    let server = Server::bind(flags.aggregated_bind, tls::server_config(served.clone())?)
         .await
         .with_context(|| format!("cannot listen on {}", flags.aggregated_bind))?;
     let gateway = Host {
@@ -76,7 +76,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
     .start();
     if let Some(address) = flags.health_bind {
-        health::serve(address, Arc::clone(&gateway)).await?;
+        health::serve(address, Arc::clone(&gateway), served).await?;
     }
     info!(version = env!("CARGO_PKG_VERSION"), identity, address = %server.address()?, service = %flags.service, "The gateway starts");
     let stop = stop_signal()?;
@@ -88,8 +88,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
                 stop.await;
                 let _ = stopping.send(true);
             };
-            let documents = gateway.documents();
-            tokio::join!(server.serve(gateway, stop), console.serve(documents, stops));
+            let (documents, seats) = (gateway.documents(), gateway.seats());
+            tokio::join!(server.serve(gateway, stop), console.serve(documents, seats, stops));
         }
     }
     info!("Stopped");

@@ -7,6 +7,7 @@
 pub mod connect;
 mod discover;
 mod hold;
+pub mod items;
 pub mod observer;
 mod reading;
 mod reduced;

@@ -8,8 +8,9 @@ use std::{
 
 use clap::Args;
 use pintle_console::{self as console, About, App, Assets, Door, door};
-use pintle_gateway::LocalDocuments;
+use pintle_gateway::{LocalDocuments, Seats};
 use pintle_kubernetes::connect::Connect;
+use pintle_modules::{Budget, memory_limit};
 use pintle_runtime::{clock, stop_signal};
 use tokio::sync::watch;
 
@@ -70,12 +71,14 @@ impl Console {
             Some(listener) => listener.local_addr()?.port(),
             None => self.port,
         };
-        let documents = LocalDocuments::new(upstream.clone())?;
+        let budget = Budget::new(memory_limit::process_bytes());
+        let documents = LocalDocuments::new(upstream.clone(), budget.clone())?;
         let (stopping, is_stopping) = watch::channel(false);
         let shop = console::Shop::default();
         let app = Arc::new(App {
             door: Door::local(port)?,
             upstream,
+            memory: console::Memory::new(budget.clone()),
             assets: self.assets.map_or(Assets::Embedded, Assets::Folder),
             documents: Arc::new(documents),
             about: About {
@@ -85,6 +88,8 @@ impl Console {
             },
             serves_tls: false,
             stopping: is_stopping,
+            users: console::Users::default(),
+            admission: Arc::new(Seats::default()),
             hub: console::Hub::default(),
             shop: shop.clone(),
         });
@@ -99,7 +104,7 @@ impl Console {
         }
         // Compiling the first module takes a moment, which the pages need not wait for.
         let opening = tokio::spawn(async move {
-            match console::Workshop::start(own).await {
+            match console::Workshop::start(own, budget).await {
                 Ok(workshop) => shop.open(workshop),
                 Err(error) => eprintln!("warning: modules can be neither uploaded nor planned: {error}"),
             }

@@ -84,11 +84,39 @@ fn one_gateway_is_always_there_and_another_elsewhere() {
     let budget = the("PodDisruptionBudget");
     assert_eq!(budget["spec"]["maxUnavailable"], 1);
     assert_eq!(budget["spec"]["selector"]["matchLabels"], *pods);
-    // The other listener says the same, but not whether the API server gets an answer.
+    // Whoever holds the connections of the aggregated API, or of the console, must not have the gateway restarted.
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let asked = &spec["template"]["spec"]["containers"][0][probe]["httpGet"];
-        assert_eq!((&asked["scheme"], &asked["port"]), (&json!("HTTPS"), &json!("https")), "{probe}");
+        assert_eq!((&asked["scheme"], &asked["port"]), (&Value::Null, &json!("http")), "{probe}");
     }
+}
+
+#[test]
+fn the_console_is_off_and_its_sample_leads_to_where_the_commented_flags_serve_it_with_tls() {
+    let text = std::fs::read_to_string(repository().join("deploy/gateway.yaml")).unwrap();
+    let commented = |flag: &str| {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("# - --{flag}=")));
+        line.unwrap_or_else(|| panic!("{flag}")).to_owned()
+    };
+    let args = texts(&the("Deployment")["spec"]["template"]["spec"]["containers"][0], "args");
+    assert!(!args.iter().any(|arg| arg.starts_with("--console")), "{args:?}");
+    let pod = &the("Deployment")["spec"]["template"]["spec"];
+    let mounted = pod["containers"][0]["volumeMounts"][0]["mountPath"].as_str().unwrap();
+    for flag in ["console-tls-cert-file", "console-tls-private-key-file"] {
+        assert!(commented(flag).starts_with(&format!("{mounted}/tls.")), "{flag}");
+    }
+    let secret = &pod["volumes"][0]["secret"];
+    assert_eq!((&secret["secretName"], &secret["optional"]), (&json!("pintle-console-tls"), &json!(true)));
+    let port: u64 = commented("console-bind").rsplit(':').next().unwrap().parse().unwrap();
+    let sample = objects(&repository().join("deploy/samples/console.yaml"));
+    let [service, policy] = &sample[..] else { panic!("{sample:?}") };
+    assert!(is_selected(
+        &service["spec"]["selector"],
+        &the("Deployment")["spec"]["template"]["metadata"]["labels"]
+    ));
+    assert_eq!(service["spec"]["ports"][0]["targetPort"], port);
+    assert_eq!(policy["spec"]["podSelector"], the("NetworkPolicy")["spec"]["podSelector"]);
+    assert_eq!(policy["spec"]["ingress"], json!([{"ports": [{"protocol": "TCP", "port": port}]}]));
 }
 
 #[test]

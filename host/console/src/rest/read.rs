@@ -10,24 +10,24 @@ use pintle_core::view::{
     },
     query::{ListOptions, Query, shown_continue},
 };
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
 
 use super::{
     document, json,
     operations::{LIMIT, LIMIT_MAX},
     request::{Asked, ask, cannot_be_shown},
 };
-use crate::{documents::Shown, problem::Problem};
+use crate::{
+    documents,
+    problem::Problem,
+    reading::{Filled, Reading, too_large},
+};
 
-/// A list of the backing kind.
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(default)]
-    metadata: Value,
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
+/// How many objects are shown at once, and how many bytes of them wait for that.
+const SHOWN_AT_ONCE: usize = 64;
+const WAITING_BYTES: usize = 1 << 20;
+
+/// How often a page is asked for again with fewer objects.
+const TRIES: usize = 5;
 
 /// One document.
 pub(super) async fn get(asked: &Asked<'_>) -> Result<Response, Problem> {
@@ -36,52 +36,112 @@ pub(super) async fn get(asked: &Asked<'_>) -> Result<Response, Problem> {
     Ok(document(StatusCode::OK, text, &asked.view.lens.epoch.shown(object.version())))
 }
 
-/// A page of documents.
+/// A page of documents. If they are too much for one answer, it has as many as fit.
 pub(super) async fn list(asked: &Asked<'_>) -> Result<Response, Problem> {
+    let mut limit = limit(asked.query)?;
+    for _ in 0..TRIES {
+        match page(asked, limit).await? {
+            Came::Whole(page) => return Ok(json(StatusCode::OK, page)),
+            Came::TooMuch { fitting } => limit = fitting,
+        }
+    }
+    Err(too_large())
+}
+
+/// What came of a page.
+enum Came {
+    /// It is this, as JSON.
+    Whole(String),
+    /// It is too much, and so many objects are not.
+    TooMuch {
+        /// How many.
+        fitting: u64,
+    },
+}
+
+async fn page(asked: &Asked<'_>, limit: u64) -> Result<Came, Problem> {
     let lens = &asked.view.lens;
-    let options = ListOptions::read(&limited(asked.query)?);
+    let options = ListOptions::read(&options(asked.query, limit));
     let options = options.map_err(|status| Refusal::of_status(Doing::List, &status))?;
     let pairs = options.backing(lens).map_err(|status| Refusal::of_status(Doing::List, &status))?;
     let namespace = asked.target.namespace.as_deref().filter(|_| lens.served.backing.namespaced);
-    let body =
-        asked.ask(Doing::List, ask(Method::GET, lens.served.backing.path(namespace, None), pairs)).await?;
-    let unreadable = || Refusal::bad_gateway(Doing::List, "the answer of the API server cannot be read");
-    let list: List<'_> = serde_json::from_slice(&body).map_err(|_| unreadable())?;
+    let ask = ask(Method::GET, lens.served.backing.path(namespace, None), pairs);
+    let mut reading = Reading::of(asked.caller, asked.begin(Doing::List, ask).await?);
     let search = asked.query.first("search").unwrap_or_default().to_lowercase();
-    let mut objects = Vec::new();
-    for item in list.items.unwrap_or_default() {
-        let object = asked.object(Doing::List, item.get().as_bytes(), Source::Stored)?;
-        if is_found(&lens.names.shown(object.name()), &search) {
-            objects.push(object);
-        }
-    }
-    let documents = shown(asked, &objects).await?;
-    let text = |key: &str| list.metadata.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let next = text("continue").map(|token| shown_continue(lens.epoch, token));
-    let version = text("resourceVersion").map(|version| lens.epoch.shown(version)).unwrap_or_default();
-    let page = list_json(&version, next.as_deref(), documents.iter().map(String::as_str));
-    Ok(json(StatusCode::OK, page))
-}
-
-/// The documents that are shown of objects, in order.
-async fn shown(asked: &Asked<'_>, objects: &[BackingObject]) -> Result<Vec<String>, Refusal> {
-    let lens = &asked.view.lens;
-    let shown = asked.view.guest.show(lens, objects).await?;
-    if shown.len() != objects.len() {
-        return Err(Refusal::guest_failed("it did not show every object"));
-    }
-    let (mut documents, mut failing) = (Vec::with_capacity(objects.len()), Vec::new());
-    for (object, shown) in objects.iter().zip(shown) {
-        match shown {
-            Shown::Fields(fields) => documents.push(lens.document_json(object, &fields)),
-            Shown::Failed(failure) => {
-                failing.push((lens.names.shown(object.name()), failure.message.clone()));
+    let mut shown = Shown::default();
+    let (mut waiting, mut waiting_bytes) = (Vec::new(), 0);
+    while let Some(item) = reading.next().await? {
+        let object = asked.object(Doing::List, &item, Source::Stored)?;
+        waiting_bytes += item.len();
+        let is_found = is_found(&lens.names.shown(object.name()), &search);
+        waiting.push((object, is_found));
+        if waiting.len() >= SHOWN_AT_ONCE || waiting_bytes >= WAITING_BYTES {
+            waiting_bytes = 0;
+            if let Err(fitting) = shown.add(asked, std::mem::take(&mut waiting)).await? {
+                return Ok(Came::TooMuch { fitting });
             }
         }
     }
-    match failing.is_empty() {
-        true => Ok(documents),
-        false => Err(cannot_be_shown(&failing)),
+    if let Err(fitting) = shown.add(asked, waiting).await? {
+        return Ok(Came::TooMuch { fitting });
+    }
+    // It holds its memory until the page is written.
+    let (metadata, _memory) = reading.end()?;
+    if !shown.failing.is_empty() {
+        return Err(cannot_be_shown(&shown.failing).into());
+    }
+    let next = Some(metadata.r#continue).filter(|token| !token.is_empty());
+    let next = next.map(|token| shown_continue(lens.epoch, &token));
+    let version = Some(metadata.resource_version).filter(|version| !version.is_empty());
+    let version = version.map(|version| lens.epoch.shown(&version)).unwrap_or_default();
+    Ok(Came::Whole(list_json(&version, next.as_deref(), shown.documents.iter().map(String::as_str))))
+}
+
+/// The documents of a page so far, in order.
+#[derive(Default)]
+struct Shown {
+    documents: Vec<String>,
+    failing: Vec<(String, String)>,
+    filled: Filled,
+}
+
+impl Shown {
+    /// Adds what is shown of objects, if they are wanted. Where that is too much, says how many objects are not.
+    async fn add(
+        &mut self,
+        asked: &Asked<'_>,
+        objects: Vec<(BackingObject, bool)>,
+    ) -> Result<Result<(), u64>, Problem> {
+        let lens = &asked.view.lens;
+        let wanted: Vec<bool> = objects.iter().map(|(_, is_wanted)| *is_wanted).collect();
+        let objects: Vec<BackingObject> =
+            objects.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(object, _)| object).collect();
+        let shown = match objects.is_empty() {
+            true => Vec::new(),
+            false => asked.view.guest.show(lens, &objects).await?,
+        };
+        if shown.len() != objects.len() {
+            return Err(Refusal::guest_failed("it did not show every object").into());
+        }
+        let mut shown = objects.iter().zip(shown);
+        for is_wanted in wanted {
+            let mut bytes = 0;
+            match is_wanted.then(|| shown.next()).flatten() {
+                Some((object, documents::Shown::Fields(fields))) => {
+                    let document = lens.document_json(object, &fields);
+                    bytes = document.len();
+                    self.documents.push(document);
+                }
+                Some((object, documents::Shown::Failed(failure))) => {
+                    self.failing.push((lens.names.shown(object.name()), failure.message.clone()));
+                }
+                None => {}
+            }
+            if let Err(fitting) = self.filled.add(bytes) {
+                return Ok(Err(fitting));
+            }
+        }
+        Ok(Ok(()))
     }
 }
 
@@ -90,21 +150,23 @@ pub(super) fn is_found(name: &str, search_in_lower_case: &str) -> bool {
     search_in_lower_case.is_empty() || name.to_lowercase().contains(search_in_lower_case)
 }
 
-/// The options, with a limit: a list of everything would be as large as the cluster.
-fn limited(query: &Query) -> Result<Query, Refusal> {
+/// How many documents a page has at most: a list of everything would be as large as the cluster.
+fn limit(query: &Query) -> Result<u64, Refusal> {
     let wanted = query.first("limit").filter(|limit| !limit.is_empty());
-    let limit = match wanted.map(str::parse::<u64>) {
-        None => LIMIT,
-        Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => limit,
+    match wanted.map(str::parse::<u64>) {
+        None => Ok(LIMIT),
+        Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
         Some(_) => {
-            return Err(Refusal::bad_request(format!(
-                "the parameter limit is a number from 1 to {LIMIT_MAX}"
-            )));
+            Err(Refusal::bad_request(format!("the parameter limit is a number from 1 to {LIMIT_MAX}")))
         }
-    };
+    }
+}
+
+/// The options, with this limit.
+fn options(query: &Query, limit: u64) -> Query {
     let passed = ["labelSelector", "continue"].into_iter();
     let passed = passed.filter_map(|name| Some((name.to_owned(), query.first(name)?.to_owned())));
-    Ok(Query::new(passed.chain([("limit".to_owned(), limit.to_string())])))
+    Query::new(passed.chain([("limit".to_owned(), limit.to_string())]))
 }
 
 #[cfg(test)]
@@ -125,12 +187,12 @@ mod tests {
 
     #[test]
     fn a_page_has_a_limit_whatever_is_asked_for() {
-        let query = |limit: Option<&str>| {
-            let pairs = limit.map(|limit| ("limit".to_owned(), limit.to_owned()));
-            limited(&Query::new(pairs)).map(|query| query.first("limit").map(ToOwned::to_owned))
+        let query = |wanted: Option<&str>| {
+            let pairs = wanted.map(|wanted| ("limit".to_owned(), wanted.to_owned()));
+            limit(&Query::new(pairs))
         };
-        assert_eq!(query(None), Ok(Some("500".into())));
-        assert_eq!(query(Some("1000")), Ok(Some("1000".into())));
+        assert_eq!(query(None), Ok(500));
+        assert_eq!(query(Some("1000")), Ok(1000));
         for wrong in ["0", "1001", "-1", "x"] {
             assert_eq!(query(Some(wrong)).unwrap_err().status, 400, "{wrong}");
         }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{HeaderMap, Method, Response, Uri, header};
+use kube::client::Body;
 use pintle_core::view::{
     BackingObject, Source, Verb,
     document::{
@@ -20,10 +19,10 @@ use serde_json::Value;
 use super::operations;
 use crate::{
     app::App,
-    caller::{Ask, Caller, JSON, whole},
+    caller::{Ask, Caller, JSON, Whole},
     documents::{DocumentView, Shown},
-    endpoint::JSON_BYTES_MAX,
     problem::Problem,
+    users::Check,
 };
 
 /// The longest query, in bytes.
@@ -117,15 +116,51 @@ impl Asked<'_> {
         Refusal::of_answer(doing, 404, None, &serde_json::json!({"reason": "NotFound", "message": message}))
     }
 
+    /// Asks the API server, and returns its answer as soon as it begins, if it does what was asked.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(super) async fn begin(&self, doing: Doing, ask: Ask) -> Result<Response<Body>, Problem> {
+        let response = self.caller.begin(ask).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let Whole { code, headers, body, .. } = self.caller.whole(response).await?;
+        Err(refused(doing, code.as_u16(), &headers, &body).into())
+    }
+
     /// Asks the API server, and reads its answer if it did what was asked.
     ///
     /// # Errors
     /// Why it did not.
     pub(super) async fn ask(&self, doing: Doing, ask: Ask) -> Result<Bytes, Problem> {
-        let (code, headers, body) = whole(self.caller.begin(ask).await?).await?;
-        match code.is_success() {
-            true => Ok(body),
-            false => Err(refused(doing, code.as_u16(), &headers, &body).into()),
+        Ok(self.caller.whole(self.begin(doing, ask).await?).await?.body)
+    }
+
+    /// Whether the caller may do this to the backing object, or to the kind: what a guest must not be asked by those who may not.
+    ///
+    /// # Errors
+    /// 403 if it may not.
+    pub(super) async fn may(
+        &self,
+        doing: Doing,
+        verb: Verb,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<(), Problem> {
+        let backing = &self.view.lens.served.backing;
+        let group = backing.api_version.split_once('/').map(|(group, _)| group).unwrap_or_default();
+        let check = Check {
+            verb: verb.name().into(),
+            group: group.into(),
+            resource: backing.plural.clone(),
+            subresource: None,
+            namespace: namespace.map(Into::into),
+            name: name.map(Into::into),
+        };
+        match self.app.users.may(self.caller, &check).await? {
+            true => Ok(()),
+            false => Err(forbidden(doing, self.caller.name(), &check).into()),
         }
     }
 
@@ -187,6 +222,22 @@ impl Asked<'_> {
     }
 }
 
+/// 403, in the words of the API server.
+fn forbidden(doing: Doing, user: &str, check: &Check) -> Refusal {
+    let Check { verb, group, resource, namespace, name, .. } = check;
+    let kind = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+    let user = if user.is_empty() { String::new() } else { format!("User {user:?} ") };
+    let of = name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+    let within = match namespace {
+        Some(namespace) => format!("in the namespace {namespace:?}"),
+        None => "at the cluster scope".to_owned(),
+    };
+    let message = format!(
+        "{kind}{of} is forbidden: {user}cannot {verb} resource {resource:?} in API group {group:?} {within}"
+    );
+    Refusal::of_answer(doing, 403, None, &serde_json::json!({"reason": "Forbidden", "message": message}))
+}
+
 /// What the API server refused.
 pub(super) fn refused(doing: Doing, code: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
     let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -216,17 +267,11 @@ pub(super) fn ask(method: Method, path: String, pairs: Vec<(String, String)>) ->
 /// The body of a request as JSON.
 ///
 /// # Errors
-/// 400 when it cannot be read, 413 when it is too large.
-pub(super) async fn json_of(body: Body) -> Result<Value, Problem> {
-    let read = Limited::new(body, JSON_BYTES_MAX).collect().await;
-    let bytes = read.map_err(|error| match error.is::<LengthLimitError>() {
-        true => Problem::too_large(format!("the body has more than {JSON_BYTES_MAX} bytes")),
-        false => Refusal::unreadable().into(),
-    })?;
-    // Numbers are read as the API server reads them, and one that cannot be is named by its field.
-    match strict::parse(&bytes.to_bytes()) {
+/// 400 when it cannot be read. Numbers are read as the API server reads them, and one that cannot be is named by its field.
+pub(super) fn json_of(body: &[u8]) -> Result<Value, Refusal> {
+    match strict::parse(body) {
         Ok(parsed) => Ok(parsed.value),
-        Err(unreadable) if unreadable.path.is_empty() => Err(Refusal::unreadable().into()),
-        Err(unreadable) => Err(Refusal::bad_request(format!("Could not read entity: {unreadable}")).into()),
+        Err(unreadable) if unreadable.path.is_empty() => Err(Refusal::unreadable()),
+        Err(unreadable) => Err(Refusal::bad_request(format!("Could not read entity: {unreadable}"))),
     }
 }

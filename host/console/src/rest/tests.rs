@@ -1,4 +1,9 @@
-use std::sync::Mutex;
+mod bounds;
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use axum::body::Body as Sent;
 use futures::future::BoxFuture;
@@ -18,14 +23,16 @@ use crate::{
     documents::{DocumentGuest, DocumentPath, DocumentView, Provider, Shown},
     fake::{self, Asked, Log, refused},
     feed::Hub,
+    seats::Admission,
     workshop::Shop,
 };
 
 const UID: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 const ROOMS: &str = "/apis/example.com/v1/namespaces/default/rooms";
 
-/// A guest that shows the spec without the key, and refuses rooms without a door.
-struct Rooms;
+/// A guest that shows the spec without the key, and refuses rooms without a door. It counts its calls.
+#[derive(Default)]
+struct Rooms(Arc<AtomicUsize>);
 
 impl DocumentGuest for Rooms {
     fn show<'a>(
@@ -33,6 +40,7 @@ impl DocumentGuest for Rooms {
         _: &'a Lens,
         objects: &'a [BackingObject],
     ) -> BoxFuture<'a, Result<Vec<Shown>, Refusal>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         let show = |object: &BackingObject| {
             let mut spec = object.fields.get("spec").cloned().unwrap_or_default();
             if spec["door"] == "stuck" {
@@ -50,6 +58,7 @@ impl DocumentGuest for Rooms {
         written: &'a Value,
         current: Option<&'a BackingObject>,
     ) -> BoxFuture<'a, Result<Map<String, Value>, Refusal>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             if written["door"].as_str().unwrap_or_default().is_empty() {
                 let failure = Failure::terminal("InvalidSpec", "a room has a door").at("spec.door");
@@ -93,7 +102,7 @@ impl Provider for One {
     }
 }
 
-fn view() -> Arc<DocumentView> {
+fn view(guest: Rooms) -> Arc<DocumentView> {
     let schema = json!({"type": "object", "properties": {
         "door": {"type": "string"},
         "size": {"type": "integer", "default": 1},
@@ -119,7 +128,7 @@ fn view() -> Arc<DocumentView> {
         cut: Cut::new(served.reads.iter().chain(&served.writes)),
         schema: Structural::compile(&schema).unwrap(),
         lens: Lens::new("rooms", served, Access::default(), Vec::new(), Epoch::default()),
-        guest: Arc::new(Rooms),
+        guest: Arc::new(guest),
     })
 }
 
@@ -129,20 +138,27 @@ fn room(name: &str, version: &str, spec: &Value) -> Value {
 }
 
 fn app(answer: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static) -> (Arc<App>, Log) {
-    let (upstream, log) = fake::upstream(answer);
+    let (upstream, log) = fake::permitting(answer);
     (served_by(upstream), log)
 }
 
 fn served_by(upstream: kube::Client) -> Arc<App> {
+    served_with(Rooms::default(), Arc::new(fake::Everybody), upstream)
+}
+
+fn served_with(guest: Rooms, admission: Arc<dyn Admission>, upstream: kube::Client) -> Arc<App> {
     let (_, stopping) = watch::channel(false);
     Arc::new(App {
         door: fake::cluster(),
         upstream,
+        memory: fake::memory(),
         assets: Assets::Embedded,
-        documents: Arc::new(One(view())),
+        documents: Arc::new(One(view(guest))),
         about: About::default(),
         serves_tls: false,
         stopping,
+        users: fake::users(),
+        admission,
         hub: Hub::default(),
         shop: Shop::default(),
     })
@@ -220,7 +236,8 @@ async fn the_description_has_the_documents_for_those_who_show_who_they_are() {
     let (code, document) = fake::ask(&app, nobody).await;
     assert_eq!((code, described(&document)), (200, Value::Null));
     let (app, _) = self::app(|_| refused(401, "Unauthorized", "no"));
-    assert_eq!(fake::ask(&app, request("GET", "/openapi.json", None)).await.0, 401);
+    let stranger = with(request("GET", "/openapi.json", None), "authorization", "Bearer made-up");
+    assert_eq!(fake::ask(&app, stranger).await.0, 401);
 }
 
 #[tokio::test]

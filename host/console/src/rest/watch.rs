@@ -28,9 +28,10 @@ use super::{
     request::{Asked, ask, cannot_be_shown, refused},
 };
 use crate::{
-    caller::whole,
+    caller::Whole,
     documents::{DocumentView, Shown},
     problem::Problem,
+    seats::Seat,
     sse::{ALIVE, KEEP_ALIVE, StreamEnd, WAITING, end_of_life, event, events_of, only},
 };
 
@@ -41,7 +42,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const EVENT_BYTES_MAX: usize = 8 << 20;
 
 /// Follows documents.
-pub(super) async fn watch(asked: &Asked<'_>) -> Result<Response, Problem> {
+pub(super) async fn watch(asked: &Asked<'_>, seat: Seat) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     let options =
         ListOptions::read(&options(asked)).map_err(|status| Refusal::of_status(Doing::Watch, &status))?;
@@ -57,7 +58,7 @@ pub(super) async fn watch(asked: &Asked<'_>) -> Result<Response, Problem> {
     let path = lens.served.backing.path(namespace, None);
     let response = asked.caller.begin(ask(Method::GET, path, pairs)).await?;
     if !response.status().is_success() {
-        let (code, headers, body) = whole(response).await?;
+        let Whole { code, headers, body, .. } = asked.caller.whole(response).await?;
         if code == StatusCode::GONE {
             return Ok(only(event("reset", None, "{}")));
         }
@@ -71,7 +72,10 @@ pub(super) async fn watch(asked: &Asked<'_>) -> Result<Response, Problem> {
         events,
     };
     let stopping = asked.app.stopping.clone();
-    tokio::spawn(following.follow(response.into_body(), life, stopping));
+    tokio::spawn(async move {
+        following.follow(response.into_body(), life, stopping).await;
+        drop(seat);
+    });
     Ok(events_of(waiting))
 }
 

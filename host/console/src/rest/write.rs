@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use pintle_core::{
     object,
     view::{
-        BackingObject, Source,
+        BackingObject, Source, Verb,
         document::{
             problem::{Doing, Refusal},
             shape::{Secrets, Written},
@@ -25,7 +25,7 @@ use super::{
     request::{Asked, ask, json_of},
 };
 use crate::{
-    caller::{Ask, JSON},
+    caller::{Ask, JSON, Whole},
     endpoint::MERGE_PATCH,
     problem::Problem,
 };
@@ -34,15 +34,16 @@ use crate::{
 const PATCH_TRIES: usize = 5;
 
 /// Creates a document.
-pub(super) async fn create(asked: &Asked<'_>, body: Body) -> Result<Response, Problem> {
+pub(super) async fn create(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     has_form(asked, JSON)?;
     let options = options(asked, Options::Create, Doing::Create)?;
-    let mut written = Written::read(json_of(body).await?, &lens.served.schema)?;
+    let mut written = Written::read(json_of(body)?, &lens.served.schema)?;
+    let namespace = namespace(asked, &written)?;
+    asked.may(Doing::Create, Verb::Create, in_namespace(asked, &namespace), None).await?;
     let secrets = written.secrets(&lens.served);
     let warnings =
         judge(asked, &mut written, &options).map_err(|refusal| refusal.without_secrets(&secrets))?;
-    let namespace = namespace(asked, &written)?;
     let Some(name) = written.name.clone() else {
         return Err(Refusal::invalid(vec![fault::required("metadata.name", "name is required")]).into());
     };
@@ -64,24 +65,26 @@ pub(super) async fn create(asked: &Asked<'_>, body: Body) -> Result<Response, Pr
 }
 
 /// Replaces a document.
-pub(super) async fn replace(asked: &Asked<'_>, body: Body) -> Result<Response, Problem> {
+pub(super) async fn replace(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     has_form(asked, JSON)?;
     let options = options(asked, Options::Update, Doing::Update)?;
-    let written = Written::read(json_of(body).await?, &lens.served.schema)?;
+    let written = Written::read(json_of(body)?, &lens.served.schema)?;
     same_place(asked, &written)?;
     let known = known_version(asked, &written)?.ok_or_else(Refusal::version_needed)?;
+    may_update(asked).await?;
     let current = asked.current(Doing::Update).await?;
     known.is(&current)?;
     update(asked, &current, written, &options).await
 }
 
 /// Changes some fields of a document.
-pub(super) async fn patch(asked: &Asked<'_>, body: Body) -> Result<Response, Problem> {
+pub(super) async fn patch(asked: &Asked<'_>, body: &[u8]) -> Result<Response, Problem> {
     let lens = &asked.view.lens;
     has_form(asked, MERGE_PATCH)?;
     let options = options(asked, Options::Patch, Doing::Update)?;
-    let patch = json_of(body).await?;
+    let patch = json_of(body)?;
+    may_update(asked).await?;
     let mut tries = PATCH_TRIES;
     loop {
         tries -= 1;
@@ -151,6 +154,16 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
     // Somebody's finalizer holds it: it is being deleted, and still there.
     let object = asked.object(Doing::Delete, &answer, Source::Elsewhere)?;
     Ok(done(asked, StatusCode::ACCEPTED, &object, Vec::new()).await)
+}
+
+/// Whether the caller may write what becomes of the document that is asked for.
+///
+/// # Errors
+/// 403 if it may not, 404 if no object of the view has this name.
+async fn may_update(asked: &Asked<'_>) -> Result<(), Problem> {
+    let name = asked.view.lens.names.backing(asked.name()).ok_or_else(|| asked.not_found(Doing::Update))?;
+    // Whatever the method is: a merge patch is sent.
+    asked.may(Doing::Update, Verb::Patch, asked.namespace(), Some(name)).await
 }
 
 /// Writes what becomes of a document.
@@ -235,7 +248,7 @@ async fn send(
     let agent = asked.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let body = Some((form, body.to_string().into_bytes()));
     let sent = Ask { body, ..ask(method, path, options.backing(agent)) };
-    let (code, headers, body) = crate::caller::whole(asked.caller.begin(sent).await?).await?;
+    let Whole { code, headers, body, .. } = asked.caller.whole(asked.caller.begin(sent).await?).await?;
     match code.is_success() {
         true => Ok(body),
         false => {

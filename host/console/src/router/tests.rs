@@ -142,7 +142,7 @@ async fn the_secret_is_given_a_cookie_and_nothing_else_is() {
 #[tokio::test]
 async fn in_a_cluster_the_token_of_the_caller_is_sent_on_and_nothing_else_of_the_request() {
     let (client, log) = upstream(knows_ann);
-    let app = fake::app(fake::cluster(), client);
+    let app = fake::app_of_strangers(fake::cluster(), client);
     let mut asks = request("GET", "/api/v1/session", None);
     for (name, value) in
         [("impersonate-user", "root"), ("x-remote-user", "root"), ("cookie", "a=b"), ("user-agent", "x")]
@@ -162,7 +162,7 @@ async fn in_a_cluster_the_token_of_the_caller_is_sent_on_and_nothing_else_of_the
 #[tokio::test]
 async fn a_token_that_is_none_is_not_sent_and_one_that_is_not_accepted_gets_nothing() {
     let (client, log) = upstream(|_| fake::refused(401, "Unauthorized", "Unauthorized"));
-    let app = fake::app(fake::cluster(), client);
+    let app = fake::app_of_strangers(fake::cluster(), client);
     for token in ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer a b", "Bearer a\tb"] {
         let mut asks = request("GET", "/api/v1/session", None);
         asks.headers_mut().insert("authorization", token.parse().unwrap());
@@ -178,14 +178,14 @@ async fn a_token_that_is_none_is_not_sent_and_one_that_is_not_accepted_gets_noth
 #[tokio::test]
 async fn whoever_the_api_server_takes_for_nobody_is_let_in_nowhere() {
     let (client, _) = upstream(|_| (201, json!({"status": {"userInfo": {"username": "system:anonymous"}}})));
-    let app = fake::app(fake::cluster(), client);
+    let app = fake::app_of_strangers(fake::cluster(), client);
     assert_eq!(ask(&app, request("GET", "/api/v1/session", None)).await.0, 401);
 }
 
 #[tokio::test]
 async fn only_listed_origins_are_told_that_they_may_call() {
     let (client, log) = upstream(knows_ann);
-    let app = fake::app(fake::cluster(), client);
+    let app = fake::app_of_strangers(fake::cluster(), client);
     let preflight = |origin: &str| {
         Request::options("/api/v1/session")
             .header("host", "console.test")

@@ -19,8 +19,8 @@ use crate::{
         log::{End, News, Position},
         wanted::{Wanted, What},
     },
-    objects,
     problem::Problem,
+    reading,
     sse::{self, KEEP_ALIVE, StreamEnd, end_of_life},
 };
 
@@ -143,17 +143,18 @@ impl Listener {
     async fn present(&self, index: usize, what: &What) -> Result<Result<String, End>, Gone> {
         let mut next: Option<String> = None;
         loop {
-            let ask = what.list().with("limit", PAGE).with_some("continue", next.take());
-            let page = match self.caller.ask(ask).await {
-                Ok(answer) => objects::page(&answer, Some),
-                Err(problem) => Err(problem),
+            let ask = what.list().with_some("continue", next.take());
+            let told = |object| {
+                let told = what.told(object);
+                let bytes = told.len();
+                Some((told, bytes))
             };
-            let listed = match page {
+            let listed = match reading::page(&self.caller, &ask, PAGE, told).await {
                 Ok(page) => page,
                 Err(problem) => return Ok(Err(end_of(problem))),
             };
-            for object in listed.items {
-                self.say("added", index, &what.told(object)).await?;
+            for told in listed.items {
+                self.say("added", index, &told).await?;
             }
             next = listed.next;
             if next.is_none() {

@@ -253,5 +253,37 @@ async fn a_caller_has_so_many_streams_and_no_more() {
         open.push(given);
     }
     assert_eq!(refused.load(Ordering::Relaxed), 2);
-    assert_eq!(app.hub.feeds(), 1, "they all watch the same");
+    // They all watch the same.
+    until(|| app.hub.feeds() == 1).await;
+}
+
+#[tokio::test]
+async fn one_user_with_several_tokens_has_one_share_of_watches_and_leaves_the_rest() {
+    let (app, _, _) = cluster();
+    let caller = |token: &str, user: &str| {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
+        let token = crate::token::Token::of(&headers).unwrap();
+        crate::Caller::with_token(app.upstream.clone(), token, fake::memory()).named(user)
+    };
+    let watch = |caller: &crate::Caller, name: &str| {
+        let wanted = Wanted::read(&format!("a.example/v1/{name};resourceVersion=1")).unwrap();
+        app.hub.watch(caller, &wanted.what, "1")
+    };
+    let tokens = [caller("one", "mallory"), caller("two", "mallory"), caller("three", "mallory")];
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for number in 0..1_100 {
+        match watch(&tokens[number % 3], &format!("rooms{number}")) {
+            Ok(opened) => open.push(opened),
+            Err(problem) => {
+                assert_eq!(problem.status, 429);
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((open.len(), refused), (128, 972));
+    assert!(watch(&caller("ann", "ann"), "rooms").is_ok());
+    let streams: Vec<_> = (0..129).map(|number| app.hub.place(&tokens[number % 3])).collect();
+    assert_eq!(streams.iter().filter(|place| place.is_err()).count(), 1);
+    assert!(app.hub.place(&caller("ann", "ann")).is_ok());
 }

@@ -5,6 +5,7 @@ import type { Ahead, Kept } from './lib/ahead';
 
 {
   const KEY = 'pintle-ahead';
+  const TOKEN = 'pintle-token';
 
   const read = (key: string): string | null => {
     try {
@@ -12,6 +13,15 @@ import type { Ahead, Kept } from './lib/ahead';
     } catch {
       // Storage is forbidden.
       return null;
+    }
+  };
+  // Where nothing can be kept, every visit begins as the first.
+  const write = (key: string, value: string | null): void => {
+    try {
+      if (value === null) localStorage.removeItem(key);
+      else localStorage.setItem(key, value);
+    } catch {
+      // It lasts as long as the page.
     }
   };
   const parse = (text: string): Kept | null => {
@@ -27,23 +37,26 @@ import type { Ahead, Kept } from './lib/ahead';
 
   const ahead: Ahead = {
     kept: parse(read(KEY) ?? 'null'),
+    token: read(TOKEN),
     asked: new Map(),
-    keep(kept) {
-      try {
-        if (kept) localStorage.setItem(KEY, JSON.stringify(kept));
-        else localStorage.removeItem(KEY);
-      } catch {
-        // Where nothing can be kept, every visit begins as the first.
-      }
+    keep: (kept) => write(KEY, kept && JSON.stringify(kept)),
+    keepToken(token) {
+      ahead.token = token;
+      write(TOKEN, token);
+    },
+    dropToken(token) {
+      ahead.token = null;
+      // Another tab may have signed in since.
+      if (read(TOKEN) === token) write(TOKEN, null);
     },
   };
   window.pintleAhead = ahead;
 
   // With a fragment, somebody signs in first. What is narrowed down may be further down in the list.
   const ofPage = location.search === '' ? ahead.kept?.of?.[location.pathname] : undefined;
-  for (const path of location.hash === '' ? [ahead.kept?.all, ofPage].flat() : []) {
+  for (const path of location.hash === '' && ahead.token ? [ahead.kept?.all, ofPage].flat() : []) {
     if (!path?.startsWith('/api/')) continue;
-    const asked = fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin' });
+    const asked = fetch(path, { headers: { accept: 'application/json', authorization: `Bearer ${ahead.token}` }, credentials: 'same-origin' });
     // Whatever goes wrong is said where the answer is looked for, if it is.
     asked.catch(() => undefined);
     ahead.asked.set(path, asked);

@@ -1,7 +1,7 @@
 // Every rule of a form is said at its field: what the pages know as it is typed, what only the API server knows before it is saved. And
 // who goes around the form is refused at the same fields.
 import { type Locator, type Page } from '@playwright/test';
-import { ORIGIN, apply, darkroom, expect, kubectl, test, until, violations } from './world';
+import { ORIGIN, apply, bearer, darkroom, expect, kubectl, test, until, violations } from './world';
 
 /** What is typed into a field, by its label, and what is then said there. */
 type Rule = readonly [field: string, typed: string, says: string | RegExp];
@@ -352,9 +352,10 @@ const AROUND: (readonly [what: string, document: Thing, field: string, says: str
 ];
 
 test('who goes around the form is refused at the same fields, by documents and by objects, and nothing is made', async ({ console: page }) => {
-  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`)).status(), { timeout: 30_000 }).toBe(200);
+  const headers = await bearer(page);
+  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`, { headers })).status(), { timeout: 30_000 }).toBe(200);
   const post = async (path: string, data: Thing) => {
-    const answer = await page.request.post(ORIGIN + path, { headers: { 'content-type': 'application/json' }, data: JSON.stringify(data) });
+    const answer = await page.request.post(ORIGIN + path, { headers: { ...headers, 'content-type': 'application/json' }, data: JSON.stringify(data) });
     return { status: answer.status(), causes: ((await answer.json()) as { causes?: { field: string; message: string }[] }).causes ?? [] };
   };
   for (const [what, document, field, words] of AROUND) {

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { chromium, type BrowserContext, type Page } from '@playwright/test';
-import { LOCAL, ORIGIN, darkroom, expect, kubectl, test as base } from './world';
+import { ORIGIN, address, darkroom, expect, kubectl, signIn, test as base } from './world';
 
 interface Elsewhere {
   /** Another port of the same address, and the same by another name: another origin, and another site. */
@@ -25,8 +25,7 @@ const test = base.extend<{ elsewhere: Elsewhere; visitor: BrowserContext }>({
   visitor: async ({ browser }, use) => {
     const context = await browser.newContext();
     const page = await context.newPage();
-    await page.goto(LOCAL);
-    await expect(page.getByRole('navigation').first()).toBeVisible();
+    await signIn(page);
     await use(context);
     await context.close();
   },
@@ -125,7 +124,7 @@ test('a name of somebody else that leads to this address gets nothing, in a brow
     const context = await browser.newContext();
     let page = await context.newPage();
     // Also with the secret of the launch, which such a page does not know.
-    for (const path of ['/console/', `/console/${new URL(LOCAL).hash}`, '/api/v1/session', '/darkrooms', '/']) {
+    for (const path of ['/console/', `/console/${new URL(address()).hash}`, '/api/v1/session', '/darkrooms', '/']) {
       page = await context.newPage();
       const answer = await page.goto(rebound + path);
       expect(answer?.status(), path).toBe(421);
@@ -142,7 +141,7 @@ test('a name of somebody else that leads to this address gets nothing, in a brow
         fetch('/api/v1/stream?watch=pintle.dev/v1alpha1/modules'),
       ];
       return (await Promise.all(asked)).map(({ status }) => status);
-    }, { secret: new URL(LOCAL).hash.slice(1), body: JSON.stringify(darkroom('rebound')) });
+    }, { secret: new URL(address()).hash.slice(1), body: JSON.stringify(darkroom('rebound')) });
     expect(statuses).toEqual([421, 421, 421, 421, 421]);
     expect(await context.cookies()).toEqual([]);
     expect(isThere('rebound')).toBe(false);

@@ -1,6 +1,6 @@
 // What a hostile page, network or object tries.
 import { request } from '@playwright/test';
-import { LOCAL, ORIGIN, apply, darkroom, expect, kubectl, test } from './world';
+import { ORIGIN, address, apply, darkroom, expect, kubectl, test } from './world';
 
 const SESSION = '/api/v1/session';
 
@@ -11,7 +11,7 @@ test('without the secret of the launch nothing is served but the pages themselve
   expect((await stranger.post(ORIGIN + SESSION, { data: { secret: 'a'.repeat(64) } })).status()).toBe(401);
   const page = await stranger.get(`${ORIGIN}/console/`, { headers: { accept: 'text/html' } });
   expect(page.status()).toBe(200);
-  expect(await page.text()).not.toContain(new URL(LOCAL).hash.slice(1));
+  expect(await page.text()).not.toContain(new URL(address()).hash.slice(1));
 });
 
 test('a name that leads to this machine is no way in', async () => {

@@ -2,7 +2,7 @@
 // writes down has neither them nor what a Secret makes of them.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { GUESTS, LOGS, ORIGIN, darkroom, expect, kubectl, pintle, test, until } from './world';
+import { GUESTS, LOGS, ORIGIN, bearer, darkroom, expect, kubectl, pintle, test, until } from './world';
 
 const KIND = 'deployments.example.com/v1alpha1/darkrooms';
 const KEYS = {
@@ -85,13 +85,14 @@ test('keys that are typed into the form are in no log and on no page, and only t
 });
 
 test('keys that are written by REST are in no answer and in no log, also where the document is refused', async ({ console: page }) => {
-  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`)).status(), { timeout: 30_000 }).toBe(200);
+  const shown = await bearer(page);
+  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`, { headers: shown })).status(), { timeout: 30_000 }).toBe(200);
   const name = 'keys-of-rest';
   const source = { type: 'S3', bucket: 'pictures', region: 'eu-central-1', ...KEYS.rest };
   const document = { name, namespace: 'default', source, subDomains: [name] };
   const answers: string[] = [];
   const ask = async (method: string, path: string, data?: unknown, type = 'application/json') => {
-    const answer = await page.request.fetch(ORIGIN + path, { method, headers: { 'content-type': type, accept: 'application/json' }, ...(data === undefined ? {} : { data: JSON.stringify(data) }) });
+    const answer = await page.request.fetch(ORIGIN + path, { method, headers: { ...shown, 'content-type': type, accept: 'application/json' }, ...(data === undefined ? {} : { data: JSON.stringify(data) }) });
     answers.push(`${JSON.stringify(answer.headers())} ${await answer.text()}`);
     return answer.status();
   };
@@ -102,14 +103,14 @@ test('keys that are written by REST are in no answer and in no log, also where t
   expect(await ask('GET', at)).toBe(200);
   expect(await ask('GET', '/darkrooms?namespace=default&search=keys-of')).toBe(200);
   expect(await ask('PATCH', at, { source: { secretKey: KEYS.rest.secretKey }, cacheTTL: 60 }, 'application/merge-patch+json')).toBe(200);
-  const followed = await page.evaluate(async () => {
-    const answer = await fetch('/darkrooms?watch=true&namespace=default', { headers: { accept: 'text/event-stream' } });
+  const followed = await page.evaluate(async (shown) => {
+    const answer = await fetch('/darkrooms?watch=true&namespace=default', { headers: { ...shown, accept: 'text/event-stream' } });
     const reader = answer.body?.getReader();
     let text = '';
     while (reader && !text.includes('event: bookmark')) text += new TextDecoder().decode((await reader.read()).value);
     await reader?.cancel();
     return text;
-  });
+  }, shown);
   expect(followed).toContain(name);
   answers.push(followed);
   // They were stored: what is not shown is not lost.
@@ -124,7 +125,7 @@ test('keys that are written by REST are in no answer and in no log, also where t
   expect(await ask('POST', '/darkrooms', { ...wrong, source: { ...wrong.source, secretKey: KEYS.refused.secretKey.repeat(60) } })).toBe(422);
   expect(await ask('POST', '/darkrooms?fieldValidation=Strict', { ...wrong, source: { ...wrong.source, keys: KEYS.refused } })).toBeGreaterThanOrEqual(400);
   expect(await ask('POST', '/darkrooms', [wrong])).toBe(400);
-  const torn = await page.request.post(`${ORIGIN}/darkrooms`, { headers: { 'content-type': 'application/json' }, data: JSON.stringify(wrong).slice(0, -2) });
+  const torn = await page.request.post(`${ORIGIN}/darkrooms`, { headers: { ...shown, 'content-type': 'application/json' }, data: JSON.stringify(wrong).slice(0, -2) });
   answers.push(await torn.text());
   expect(torn.status()).toBe(400);
 

@@ -1,6 +1,6 @@
 // The stream on a real host: cut, it says so and goes on where it was; too old, it reads anew; asleep, it costs nothing and wakes up.
 import { type Page } from '@playwright/test';
-import { ORIGIN, apply, darkroom, expect, kubectl, test } from './world';
+import { ORIGIN, apply, bearer, darkroom, expect, kubectl, test } from './world';
 import { type Wire } from './wire';
 
 const LIST = '/console/sources?search=';
@@ -144,6 +144,7 @@ async function look(page: Page, isSeen: boolean): Promise<void> {
 test('documents are followed from the last event on, after a connection that was cut', async ({ wired: page, wire }) => {
   apply(darkroom('followed'));
   await served(page);
+  wire.adds = await bearer(page);
   await page.evaluate(() => {
     const heard: string[] = [];
     Object.assign(window, { heard });
@@ -171,11 +172,12 @@ test('documents are followed from the last event on, after a connection that was
 
 test('documents from a version that is too old, or was never given, begin anew', async ({ console: page }) => {
   await served(page);
-  const { resourceVersion } = (await (await page.request.get(`${ORIGIN}/darkrooms?limit=1`)).json()) as { resourceVersion: string };
+  const shown = await bearer(page);
+  const { resourceVersion } = (await (await page.request.get(`${ORIGIN}/darkrooms?limit=1`, { headers: shown })).json()) as { resourceVersion: string };
   // A version ends with six digits of the View's epoch.
   for (const version of [`1${resourceVersion.slice(-6)}`, '1']) {
-    const told = await page.evaluate(async (version) => {
-      const answer = await fetch('/darkrooms?watch=true', { headers: { accept: 'text/event-stream', 'last-event-id': version } });
+    const told = await page.evaluate(async ({ version, shown }) => {
+      const answer = await fetch('/darkrooms?watch=true', { headers: { ...shown, accept: 'text/event-stream', 'last-event-id': version } });
       const reader = answer.body?.getReader();
       let text = `${answer.status} `;
       for (;;) {
@@ -186,11 +188,14 @@ test('documents from a version that is too old, or was never given, begin anew',
         await reader?.cancel();
         return text;
       }
-    }, version);
+    }, { version, shown });
     expect(told, version).toContain('event: reset');
     expect(told, version).not.toContain('event: added');
   }
 });
 
 /** Waits until the console has seen the View of the samples. */
-const served = (page: Page) => expect.poll(() => page.evaluate(async () => (await fetch('/darkrooms?limit=1')).status), { timeout: 30_000 }).toBe(200);
+async function served(page: Page): Promise<void> {
+  const headers = await bearer(page);
+  await expect.poll(() => page.evaluate(async (headers) => (await fetch('/darkrooms?limit=1', { headers })).status, headers), { timeout: 30_000 }).toBe(200);
+}

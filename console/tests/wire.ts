@@ -18,6 +18,8 @@ export class Wire {
   passed: Passed[] = [];
   /** Changes the path of a request before it is sent on. */
   rewrite = (path: string): string => path;
+  /** What each request has besides its own headers, such as what an EventSource cannot send. */
+  adds: Record<string, string> = {};
   #sockets = new Set<Socket>();
   #isCut = false;
   /** How often it was frozen. */
@@ -79,11 +81,11 @@ export class Wire {
     const path = this.rewrite(pathname + search);
     // What is not compressed can be searched.
     const { 'accept-encoding': _, 'proxy-connection': __, ...headers } = asked.headers;
-    const passed: Passed = { method: asked.method ?? '', path, headers, status: 0, body: '' };
+    const passed: Passed = { method: asked.method ?? '', path, headers: { ...headers, ...this.adds }, status: 0, body: '' };
     this.passed.push(passed);
     const frosts = this.#frosts;
     const isFrozen = () => frosts !== this.#frosts;
-    const onward = request(origin + path, { method: passed.method, headers, agent: false }, (came) => {
+    const onward = request(origin + path, { method: passed.method, headers: passed.headers, agent: false }, (came) => {
       passed.status = came.statusCode ?? 0;
       answer.writeHead(passed.status, came.rawHeaders);
       // A stream that has nothing to tell yet has begun all the same.

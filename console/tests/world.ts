@@ -6,14 +6,14 @@ import { createRequire } from 'node:module';
 import { test as base, expect, type BrowserContext, type Page } from '@playwright/test';
 import { Wire } from './wire';
 
-const env = (name: string): string => {
+export const env = (name: string): string => {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: start the tests with \`cargo xtask test --browser .\``);
   return value;
 };
 
-/** The console of `pintle console`: its address has the secret that signs in. */
-export const LOCAL = env('PINTLE_CONSOLE');
+/** What `pintle console` has printed so far. */
+const SAID = env('PINTLE_CONSOLE_SAID');
 /** The console as it is in a cluster. */
 export const IN_CLUSTER = env('PINTLE_CONSOLE_IN_CLUSTER');
 /** Tokens of two people of the namespace `console-tests`. */
@@ -21,8 +21,30 @@ export const TOKEN = { editor: env('PINTLE_TOKEN_EDITOR'), viewer: env('PINTLE_T
 export const GUESTS = env('PINTLE_GUESTS');
 export const LOGS = env('PINTLE_LOGS');
 
-/** Where the local console is, without the secret. */
-export const ORIGIN = new URL(LOCAL).origin;
+/** Where the local console is. */
+export const ORIGIN = new URL(env('PINTLE_CONSOLE')).origin;
+
+/** The last address in what a console printed: its secret signs in once, and then the console prints the next. */
+export function addressIn(said: string): string {
+  const found = /.*(http:\/\/\S+#\w+)\n/s.exec(said)?.[1];
+  if (!found) throw new Error(`no address: ${said}`);
+  return found;
+}
+
+/** The address that the local console printed last. */
+export const address = (): string => addressIn(readFileSync(SAID, 'utf8'));
+
+/** Signs a page in to the local console. */
+export async function signIn(page: Page): Promise<void> {
+  const used = address();
+  await page.goto(used);
+  await expect(page.getByRole('navigation').first()).toBeVisible();
+  // Whoever signs in next finds an address that is good.
+  await expect.poll(address, { message: 'the console prints the next address' }).not.toBe(used);
+}
+
+/** What a program shows of the login of a page, beside the cookie that it shares. */
+export const bearer = (page: Page): Promise<{ authorization: string }> => page.evaluate(() => ({ authorization: `Bearer ${localStorage.getItem('pintle-token')}` }));
 
 /** Runs kubectl as the administrator, and returns what it printed. */
 export const kubectl = (...words: string[]): string => run('KUBECTL', words);
@@ -79,8 +101,8 @@ export async function violations(page: Page): Promise<string[]> {
   });
 }
 
-/** What a page did that no page may do. */
-export function watched(page: Page): string[] {
+/** What a page did that no page may do. `own`: the consoles that it may ask. */
+export function watched(page: Page, own = [ORIGIN, new URL(IN_CLUSTER).origin]): string[] {
   const wrong: string[] = [];
   page.on('console', (message) => {
     // A refused request is said here too; the tests look at what the page makes of it.
@@ -89,7 +111,6 @@ export function watched(page: Page): string[] {
   page.on('pageerror', (error) => wrong.push(`error: ${error.message}`));
   page.on('request', (request) => {
     const { protocol, origin } = new URL(request.url());
-    const own = [ORIGIN, new URL(IN_CLUSTER).origin];
     if (protocol.startsWith('http') && !own.includes(origin)) wrong.push(`asks ${origin}`);
   });
   return wrong;
@@ -99,8 +120,7 @@ export function watched(page: Page): string[] {
 async function signedIn(context: BrowserContext, use: (page: Page) => Promise<void>): Promise<void> {
   const page = await context.newPage();
   const wrong = watched(page);
-  await page.goto(LOCAL);
-  await expect(page.getByRole('navigation').first()).toBeVisible();
+  await signIn(page);
   await use(page);
   expect(wrong, 'the page broke a rule').toEqual([]);
 }
@@ -130,8 +150,7 @@ export const test = base.extend<Fixtures>({
     { auto: true },
   ],
   console: async ({ page }, use) => {
-    await page.goto(LOCAL);
-    await expect(page.getByRole('navigation').first()).toBeVisible();
+    await signIn(page);
     await use(page);
   },
   other: async ({ browser }, use) => {

@@ -392,6 +392,12 @@ export interface ObjectRef {
   namespace?: string | null;
 }
 
+/** What signs a browser or a program in on loopback, beside the cookie that comes with it. */
+export interface Opened {
+  /** To be sent as a bearer token with each request. */
+  token: string;
+}
+
 /** A page of a list. */
 export interface Page {
   /** What asks for the next page; nothing on the last. */
@@ -1078,12 +1084,12 @@ export interface Operations {
     body: never;
     answer: Session;
   };
-  /** Give a cookie for the secret in the page's URL. */
+  /** Give a cookie and a token for the secret in the page's URL, once. */
   openSession: {
     path: never;
     query: never;
     body: Shown;
-    answer: void;
+    answer: Opened;
   };
   /** Changes of objects as they happen: events added, modified, deleted, bookmark, reset, problem and bye. */
   stream: {

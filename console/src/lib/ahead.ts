@@ -1,5 +1,5 @@
-// The requests with which pages begin. Where the browser signs in by itself, with a cookie, the script in the head makes those of the last
-// visit anew while the console is still being read.
+// The requests with which pages begin. Where the browser signs in by itself, with a cookie and a token that it keeps for this origin, the
+// script in the head makes those of the last visit anew while the console is still being read.
 
 /** The requests with which visits begin. */
 export interface Kept {
@@ -13,9 +13,14 @@ export interface Kept {
 export interface Ahead {
   /** What the last visits kept; null if the browser did not sign in by itself. */
   kept: Kept | null;
+  /** The token of this machine's console, which is good only beside its cookie. One of a cluster is never kept. */
+  token: string | null;
   /** The requests that were made already. */
   asked: Map<string, Promise<Response>>;
   keep(kept: Kept | null): void;
+  keepToken(token: string): void;
+  /** Forgets a token that is no longer good. */
+  dropToken(token: string): void;
 }
 
 declare global {
@@ -29,14 +34,22 @@ const begun: Kept = { all: [], of: {} };
 
 const ahead = (): Ahead | undefined => (typeof window === 'undefined' ? undefined : window.pintleAhead);
 
-/** Whether this browser signed in with a cookie last time: then requests can be made before the host has said who this is. */
-export const signsInByItself = (): boolean => Boolean(ahead()?.kept);
+/** The token that the browser keeps, if it has signed in to the console of this machine. */
+export const keptToken = (): string | null => ahead()?.token ?? null;
+
+export const keepToken = (token: string): void => ahead()?.keepToken(token);
+export const dropToken = (token: string): void => ahead()?.dropToken(token);
+
+/** Whether this browser signed in by itself last time: then requests can be made before the host has said who this is. */
+export const signsInByItself = (): boolean => Boolean(ahead()?.kept && keptToken());
 
 /** Makes a request, or takes the answer of the one that was made in the head. */
 export function fetchAhead(path: string): Promise<Response> {
   const asked = ahead()?.asked.get(path);
   ahead()?.asked.delete(path);
-  return asked ?? fetch(path, { headers: { accept: 'application/json' }, credentials: 'same-origin' });
+  if (asked) return asked;
+  const token = keptToken();
+  return fetch(path, { headers: { accept: 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) }, credentials: 'same-origin' });
 }
 
 /** The longest that the rest of the console waits for what the head has asked, in milliseconds. */

@@ -32,7 +32,7 @@ interface Options {
 
 /** What the session adds to requests, and what it wants to be told. */
 interface Hooks {
-  /** The token that goes with each request; none where a cookie does. */
+  /** The token that goes with each request; none before somebody has signed in. */
   token: () => string | null;
   /** The caller is not, or no longer, signed in. Resolves to whether the request should be made again. */
   unauthorized: (problem: Problem, sentWith: string | null) => Promise<boolean>;

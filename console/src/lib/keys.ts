@@ -1,6 +1,6 @@
 // Everything that can be done from the keyboard, once: what handles keys, the help and the palette all read it.
 import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { press, type Pressed } from './chords';
 
 export interface Action {
@@ -60,7 +60,8 @@ interface Given extends Omit<Action, 'run'> {
 export function useAction({ id, title, keys, group, run, words, isHidden, when = true }: Given): void {
   const latest = useRef(run);
   latest.current = run;
-  useEffect(() => {
+  // With what is drawn, and not after it is painted: what somebody sees, its keys work on.
+  useLayoutEffect(() => {
     if (!when) return;
     return addActions([{ id, title, keys, group, words, isHidden, run: () => latest.current() }]);
   }, [id, title, keys, group, words, isHidden, when]);

@@ -170,9 +170,13 @@ async function show({ focus, top }: { focus: boolean; top: number }): Promise<vo
 /** Once the page is drawn: its heading gets the focus, and the window is where it was. A page that grows as it loads is followed a while. */
 function settle(mine: number, focus: boolean, top: number): void {
   const begun = performance.now();
+  const before = document.activeElement;
   let isFocused = !focus;
   const step = (): void => {
     if (mine !== turn) return;
+    const at = document.activeElement;
+    // Somebody has gone on with the keyboard already, before the page was painted.
+    if (at !== before && at?.closest('main, dialog')) isFocused = true;
     if (!isFocused) {
       const heading = document.querySelector<HTMLElement>('main h1');
       if (heading) {

@@ -1,8 +1,9 @@
-// Who is signed in, and how. In local mode a cookie says so; in token mode a token that only the memory of the open tabs holds.
+// Who is signed in, and how: by a token. In local mode the console itself gives it, beside a cookie without which it opens nothing, and the
+// browser keeps it; in token mode it is one of the cluster, which only the memory of the open tabs holds.
 import { signal } from '@preact/signals';
 import { call, pathOf } from '../api/call';
-import { type ModeName, operations, type Session, type Shown } from '../api/generated';
-import { answered, begins, fetchAhead, keepAhead, signsInByItself } from './ahead';
+import { type ModeName, type Opened, operations, type Session, type Shown } from '../api/generated';
+import { answered, begins, dropToken, fetchAhead, keepAhead, keepToken, keptToken, signsInByItself } from './ahead';
 import { asProblem, type Problem, readProblem, useHooks } from './api';
 import { post, startStream } from './stream';
 
@@ -37,19 +38,29 @@ export function secretOf(fragment: string): string | null {
   return found?.[1] ?? null;
 }
 
-/** Takes the secret out of the address before anything else can see it, and sends it once. */
-async function redeem(secret: string): Promise<Problem | null> {
+/** Nothing else is to see the secret, and a page that is loaded again is not to send it again. */
+function hideSecret(): void {
   history.replaceState(history.state, '', location.pathname + location.search);
+}
+
+/** Takes the secret out of the address, and sends it once. */
+async function redeem(secret: string): Promise<Problem | null> {
+  hideSecret();
   const answer = await fetch(pathOf('openSession'), {
     method: operations.openSession.method, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ secret } satisfies Shown), credentials: 'same-origin',
   });
-  return answer.ok ? null : readProblem(answer);
+  if (!answer.ok) return readProblem(answer);
+  const opened = (await answer.json()) as Opened;
+  token = opened.token;
+  keepToken(opened.token);
+  post({ type: 'token', token });
+  return null;
 }
 
 async function ask(candidate: string | null): Promise<Session | Problem> {
   const path = pathOf('getSession');
   const headers = { accept: 'application/json', authorization: `Bearer ${candidate}` };
-  const answer = await (candidate ? fetch(path, { headers, credentials: 'same-origin' }) : fetchAhead(path));
+  const answer = await (candidate === keptToken() ? fetchAhead(path) : fetch(path, { headers, credentials: 'same-origin' }));
   return answer.ok ? ((await answer.json()) as Session) : readProblem(answer);
 }
 
@@ -94,6 +105,7 @@ function otherTab(given: string | null): void {
 /** Asks for a login once, however many requests found out that there is none; resolves to whether they are worth making again. */
 function unauthorized(problem: Problem, sentWith: string | null): Promise<boolean> {
   if (sentWith !== token) return Promise.resolve(true);
+  if (token) dropToken(token);
   if (expired.value && !expired.value.isAsking) return Promise.resolve(false);
   expired.value = { problem, isAsking: true };
   return new Promise((resolve) => waiting.push(resolve));
@@ -109,28 +121,43 @@ export function askAgain(): void {
   if (expired.value) expired.value = { ...expired.value, isAsking: true };
 }
 
+/** Asks who this is, and signs in with the secret in the address where that is nobody. Who is signed in does not show it: it may have been
+ * shown before, as that of a link that is followed twice, and then everybody would be signed out. */
+async function enter(): Promise<{ answer: Session | Problem; refused: Problem | null }> {
+  const secret = secretOf(location.hash);
+  if (!secret) return { answer: await ask(token), refused: null };
+  if (token) {
+    const answer = await ask(token);
+    if (!isProblem(answer)) hideSecret();
+    if (!isProblem(answer) || answer.status !== 401) return { answer, refused: null };
+    dropToken(token);
+    token = null;
+  }
+  const refused = await redeem(secret);
+  return { answer: await ask(token), refused };
+}
+
 let isFirst = true;
 
-/** Starts: redeems the secret, then asks who this is. Where the browser has signed in by itself before, the pages are drawn meanwhile: what
- * they show comes from the host, which asks for the cookie. */
+/** Starts: finds out who this is. Where the browser has signed in by itself before, the pages are drawn meanwhile: what they show comes from
+ * the host, which asks for the cookie and the token. */
 export async function start(): Promise<void> {
   useHooks({ token: () => token, unauthorized });
+  token ??= keptToken();
   signIn.value = { state: isFirst && signsInByItself() && !secretOf(location.hash) ? 'in' : 'starting' };
   isFirst = false;
   begins(pathOf('getSession'), true);
   // The worker starts while the host is asked who this is; but it lists everything anew, and the first rows come before that.
   void answered().then(listen);
   try {
-    const secret = secretOf(location.hash);
-    const refused = secret ? await redeem(secret) : null;
-    const answer = await ask(null);
-    if (!isProblem(answer)) {
-      return accept(answer);
-    }
+    const { answer, refused } = await enter();
+    if (!isProblem(answer)) return accept(answer);
     if (answer.status !== 401) {
       signIn.value = { state: 'failed', problem: answer };
       return;
     }
+    if (token) dropToken(token);
+    token = null;
     const mode = isMode(answer.mode) ? answer.mode : 'token';
     if (mode === 'token') {
       const shared = await fromOtherTab();
@@ -171,16 +198,15 @@ export async function signInWith(text: string): Promise<Problem | null> {
   }
 }
 
-/** Signs in with the secret of this launch, as `pintle console` printed it. */
+/** Signs in with an address that `pintle console` printed, or the secret in it. */
 export async function signInLocally(text: string): Promise<Problem | null> {
   const secret = secretOf(`#${text.trim().replace(/^.*#/, '')}`);
   try {
     const refused = await redeem(secret ?? text.trim());
     if (refused) return refused;
-    const answer = await ask(null);
+    const answer = await ask(token);
     if (isProblem(answer)) return answer;
     accept(answer);
-    post({ type: 'retry' });
     return null;
   } catch (error) {
     return asProblem(error);

@@ -95,7 +95,7 @@ const AHEAD = 60;
 const ahead = new Map<string, Promise<Row[]>>();
 
 /** Asks for the first rows of a list that a page will show, while the rest of the console is still being loaded. Only where the browser signs
- * in by itself: a cookie goes along, and a token does not. */
+ * in by itself, with a token that it keeps. */
 export function rowsAhead(kind: KindPath, options: RowsOptions = {}): void {
   // What is narrowed down may be further down in the list.
   if (location.search !== '') return;

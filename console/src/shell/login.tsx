@@ -42,7 +42,7 @@ function useSignIn(mode: 'local' | 'token', initial: Problem | null) {
       </div>
     </>
   ) : (
-    <Field label="Address or secret" required help={<>The whole line that <code>pintle console</code> printed when it started, or what stands in it after the #.</>}>
+    <Field label="Address or secret" required help={<>The address that <code>pintle console</code> printed last, or what stands in it after the #. Each is good once.</>}>
       <TextInput value={typed} onInput={setTyped} mono autofocus />
     </Field>
   );
@@ -58,7 +58,7 @@ function SignInForm({ mode, problem }: { mode: 'local' | 'token'; problem: Probl
       void submit();
     }}>
       {mode === 'local' && (
-        <p>This console acts with the rights of whoever started it, so it opens only for them: use the address that <code>pintle console</code> printed, or start it again.</p>
+        <p>This console acts with the rights of whoever started it, so it opens only for them: use the address that <code>pintle console</code> printed last, or start it again. If an address is opened twice, everybody is signed out, and it prints another.</p>
       )}
       {mode === 'token' && <p>The console asks the cluster as you: it can do what you can do with kubectl, and nothing else.</p>}
       {fields}

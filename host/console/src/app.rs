@@ -83,13 +83,13 @@ impl App {
 
     fn shown(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         match &self.door.mode {
-            Mode::Local(local) if local.is_admitted(headers) => {
+            Mode::Local(local) if local.signed_in(headers).is_some() => {
                 Ok(Caller::of_kubeconfig(self.upstream.clone(), self.memory.clone()))
             }
-            Mode::Local(_) => {
-                Err(Problem::unauthorized("open the URL that pintle console prints")
-                    .because("SessionRequired"))
-            }
+            Mode::Local(_) => Err(Problem::unauthorized(
+                "nobody is signed in with this: open the address that pintle console printed last",
+            )
+            .because("SessionRequired")),
             Mode::Token => {
                 let token = Token::of(headers).map_err(|error| Problem::unauthorized(error.to_string()))?;
                 Ok(Caller::with_token(self.upstream.clone(), token, self.memory.clone()))

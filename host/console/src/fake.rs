@@ -17,7 +17,7 @@ use crate::{
     assets::Assets,
     caller::Caller,
     documents::NoViews,
-    door::{Door, Mode},
+    door::{Door, local::Local},
     feed::Hub,
     memory::Memory,
     seats::{Admission, Seat, Stay},
@@ -197,13 +197,12 @@ pub(crate) async fn ask(app: &Arc<App>, request: Made<Sent>) -> (u16, Value) {
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The door of this machine at port 4711, and the cookie that opens it.
-pub(crate) fn local() -> (Door, String) {
-    let door = Door::local(4711).unwrap();
-    let Mode::Local(local) = &door.mode else { unreachable!() };
-    let url = local.url();
+/// The door of this machine at port 4711, and the headers that open it: the cookie, and who asks.
+pub(crate) fn local() -> (Door, [(&'static str, String); 2]) {
+    let local = Arc::new(Local::new(4711));
+    let url = local.address().unwrap().url;
     let (_, secret) = url.split_once('#').unwrap();
-    let cookie = local.admit(secret).unwrap();
-    let cookie = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
-    (door, cookie)
+    let admitted = local.admit(secret).unwrap();
+    let cookie = admitted.cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
+    (Door::local(local), [("cookie", cookie), ("authorization", format!("Bearer {}", admitted.token))])
 }

@@ -4,7 +4,7 @@
 //! only those before it:
 //!
 //! 1. [`problem`], [`body`], [`seats`], [`memory`], `places`, `secret`, `token`, [`place`], [`query`], [`rows`], `happening`, `sse`: values, and how they are read.
-//! 2. [`door`]: who may come in. `headers`: what every answer has.
+//! 2. [`door`]: who may come in. `headers`: what every answer has. `signed_out`: until when one goes on.
 //! 3. [`caller`]: asks the API server as whoever asks us. `reading`: takes its lists apart while they arrive. [`users`]: who callers are. [`assets`]: the files of the pages.
 //! 4. `feed`: the watches that streams share. [`documents`]: which views show documents. [`app`]: what serves requests. [`mod@endpoint`]: one line of the route table.
 //! 5. `session` and the other files with endpoints: what the lines do. [`rest`]: the documents, at paths of their own.
@@ -44,6 +44,7 @@ pub mod seats;
 pub mod secret;
 pub mod serve;
 pub mod session;
+mod signed_out;
 mod sse;
 mod stream;
 pub mod table;

@@ -40,12 +40,12 @@ pub fn document(endpoints: &[Endpoint]) -> Value {
         "openapi": "3.1.0",
         "info": {"title": "Pintle", "version": env!("CARGO_PKG_VERSION"),
             "description": "What the console is made of. Every object is read and written as the caller."},
-        "security": [{"token": []}, {"cookie": []}],
+        "security": [{"token": []}, {"token": [], "cookie": []}],
         "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": {
-            "token": {"type": "http", "scheme": "bearer", "description": "In a cluster: a token that its API server accepts"},
+            "token": {"type": "http", "scheme": "bearer", "description": "In a cluster: a token that its API server accepts. On loopback: the one that openSession answers, beside the cookie"},
             "cookie": {"type": "apiKey", "in": "cookie", "name": "pintle-console-PORT",
-                "description": "On loopback: given for the secret in the URL that pintle console prints"},
+                "description": "On loopback: openSession sets it for the secret in the URL that pintle console prints"},
         }},
     })
 }

@@ -45,9 +45,9 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ModeName {
-    /// By a cookie.
+    /// By a cookie and a token, which were given for the secret of this launch.
     Local,
-    /// By a bearer token.
+    /// By a bearer token that the API server accepts.
     Token,
 }
 

@@ -21,7 +21,7 @@ use crate::{
     headers,
     problem::Problem,
     query::Query,
-    rest, table,
+    rest, signed_out, table,
 };
 
 /// What listed origins may send.
@@ -122,7 +122,10 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         Ok(From::Listed(origin)) if request.method() == Method::OPTIONS => {
             (preflight(), From::Listed(origin))
         }
-        Ok(from) => (next.run(request).await, from),
+        Ok(from) => {
+            let signed_in = app.door.signed_in(request.headers());
+            (signed_out::until(next.run(request).await, signed_in), from)
+        }
         Err(problem) => (problem.into_response_for(accept.as_ref()), From::Us),
     };
     headers::secure(response.headers_mut(), app.serves_tls);
@@ -174,5 +177,7 @@ fn preflight() -> Response {
     (StatusCode::NO_CONTENT, fields).into_response()
 }
 
+#[cfg(test)]
+mod on_loopback;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! [`Secret`]: 256 random bits, and how one is compared.
+//! [`Secret`]: 256 random bits, and how one is compared. [`Fingerprint`]: what knows one again without having it.
 
 use pintle_runtime::clock;
 use sha2::{Digest, Sha256};
@@ -6,6 +6,17 @@ use sha2::{Digest, Sha256};
 /// 256 bits that nobody can guess, as 64 hex digits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
+
+/// The hash of what may be a secret, from which nobody can tell what that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// That of any text.
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+}
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -25,7 +36,12 @@ impl Secret {
 
     /// Whether somebody showed it. The hashes are compared, so that the time it takes tells nothing of the secret.
     pub fn is(&self, shown: &str) -> bool {
-        Sha256::digest(self.0.as_bytes()) == Sha256::digest(shown.as_bytes())
+        self.fingerprint() == Fingerprint::of(shown)
+    }
+
+    /// What knows it again.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.0)
     }
 
     /// The digits, for whoever is to have them.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     caller::{AT_ONCE, Ask, METADATA_OF_ALL},
-    door::Mode,
+    door::{Mode, local::Admitted},
     endpoint::{self, Call, Endpoint, Takes, shape},
     problem::{ModeName, Problem},
     reading,
@@ -36,6 +36,13 @@ pub struct Session {
     context: Option<String>,
     /// When the token ends, if it says so.
     expires: Option<String>,
+}
+
+/// What signs a browser or a program in on loopback, beside the cookie that comes with it.
+#[derive(Serialize, JsonSchema)]
+struct Opened {
+    /// To be sent as a bearer token with each request.
+    token: String,
 }
 
 /// The secret in the page's URL.
@@ -78,10 +85,11 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             Method::POST,
             session,
             "openSession",
-            "Give a cookie for the secret in the page's URL",
+            "Give a cookie and a token for the secret in the page's URL, once",
             |call| Box::pin(open(call)),
         )
         .takes(Takes::Json(shape::<Shown>))
+        .gives::<Opened>()
         .for_anyone(),
         Endpoint::new(Method::POST, "/api/v1/can", "can", "What the caller may do", |call| {
             Box::pin(can(call))
@@ -127,9 +135,8 @@ async fn open(mut call: Call) -> Result<Response, Problem> {
     let Mode::Local(local) = &call.app.door.mode else {
         return Err(Problem::not_found("here a bearer token says who the caller is"));
     };
-    let cookie = local.admit(&secret)?;
-    let mut response = endpoint::written(StatusCode::NO_CONTENT, "");
-    response.headers_mut().remove(header::CONTENT_TYPE);
+    let Admitted { cookie, token } = local.admit(&secret)?;
+    let mut response = endpoint::json(StatusCode::OK, &Opened { token })?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }

@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::secret::Secret;
+
 /// The longest token, in bytes. With its groups, one of an identity provider has some kilobytes.
 const BYTES_MAX: usize = 16 << 10;
 
@@ -68,6 +70,11 @@ impl Token {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
         Some(value)
+    }
+
+    /// Whether it is this secret.
+    pub fn is(&self, secret: &Secret) -> bool {
+        secret.is(&self.0)
     }
 
     /// What tells tokens apart without being one.

@@ -20,7 +20,7 @@ const SERVED: Duration = Duration::from_secs(60);
 pub(crate) struct Console {
     child: Child,
     address: String,
-    /// The header that says who asks.
+    /// The headers that say who asks.
     credential: String,
 }
 
@@ -57,7 +57,8 @@ impl Console {
         let cookie =
             session.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")?.split(';').next());
         let cookie = cookie.with_context(|| format!("no cookie: {}", session.head))?;
-        console.credential = format!("Cookie: {cookie}\r\n");
+        let token = session.body["token"].as_str().with_context(|| format!("no token: {}", session.body))?;
+        console.credential = format!("Cookie: {cookie}\r\nAuthorization: Bearer {token}\r\n");
         Ok(console)
     }
 

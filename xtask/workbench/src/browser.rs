@@ -63,7 +63,7 @@ pub(crate) fn run(
         }
     };
     demo.kubectl(&format!("apply -f {TESTS}/users.yaml"))?;
-    let local = demo.console(&["--no-open"])?;
+    let local = demo.console_for_tests()?;
     let (in_cluster, address) = console_in_cluster(&demo)?;
 
     let console = workspace.join("console");
@@ -76,6 +76,7 @@ pub(crate) fn run(
         ("KUBECTL", plane.kubectl().display().to_string()),
         ("PINTLE", pintle.display().to_string()),
         ("PINTLE_CONSOLE", local.url.clone()),
+        ("PINTLE_CONSOLE_SAID", local.said.display().to_string()),
         ("PINTLE_CONSOLE_PID", local.server.process.id().to_string()),
         ("PINTLE_CONSOLE_IN_CLUSTER", format!("http://{address}/console/")),
         ("PINTLE_LOGS", plane.directory().join("logs").display().to_string()),

@@ -53,11 +53,8 @@ pub(crate) fn run(workspace: &Path, pintle: &Path, guests: PathBuf, exit: bool, 
     println!();
     println!("  The host's log: {}", host.log.display());
     println!("  The gateway's log: {}", gateway.log.display());
-    let console = if console { Some(demo.console(&[])?) } else { None };
-    if let Some(console) = &console {
-        println!("  The console: {}", console.url);
-    }
     println!("  Ctrl-C ends it all.");
+    let _console = if console { Some(demo.console()?) } else { None };
     loop {
         thread::park();
     }
@@ -115,9 +112,14 @@ impl Demo<'_> {
         self.start("host", "pintle", &["operator", "--bind", "127.0.0.1:0"])
     }
 
-    /// Starts the console with the rights of the administrator.
-    pub(crate) fn console(&self, arguments: &[&str]) -> Result<Console> {
-        Console::start(self.plane, &self.pintle, arguments)
+    /// Starts the console with the rights of the administrator, for whoever reads what it prints.
+    fn console(&self) -> Result<Server> {
+        console::start(self.plane, &self.pintle, &[], Stdio::inherit())
+    }
+
+    /// Starts the console with the rights of the administrator, for tests.
+    pub(crate) fn console_for_tests(&self) -> Result<Console> {
+        Console::start(self.plane, &self.pintle)
     }
 
     /// Pushes the modules, and applies the samples of the systems.

@@ -1,10 +1,15 @@
 //! What comes in from people who mean no good, and from pages of ours.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use http::Request;
 use serde_json::json;
 
-use crate::fake::{self, answer, ask, knows_ann, request, upstream};
+use crate::{
+    door::{Door, local::Local},
+    fake::{self, answer, ask, knows_ann, request, upstream},
+};
 
 /// A request to the door of this machine.
 fn at_home(method: &str, path: &str, headers: &[(&str, &str)], body: &'static str) -> Request<Body> {
@@ -71,23 +76,35 @@ async fn every_answer_has_the_headers_whatever_becomes_of_the_request() {
 }
 
 #[tokio::test]
-async fn without_the_cookie_nothing_is_read_and_with_it_the_kubeconfig_is_used() {
+async fn without_the_cookie_and_the_token_nothing_is_read_and_with_them_the_kubeconfig_is_used() {
     let (client, log) = upstream(knows_ann);
-    let (door, cookie) = fake::local();
+    let (door, shown) = fake::local();
+    let [(_, cookie), (_, bearer)] = &shown;
+    let (cookie, bearer) = (("cookie", cookie.as_str()), ("authorization", bearer.as_str()));
     let app = fake::app(door, client);
     let (code, problem) = ask(&app, at_home("GET", "/api/v1/session", &[HOST], "")).await;
     assert_eq!(
         (code, &problem["mode"], &problem["reason"]),
         (401, &json!("local"), &json!("SessionRequired"))
     );
-    let other = cookie.replace("4711", "4712");
-    assert_eq!(ask(&app, at_home("GET", "/api/v1/session", &[HOST, ("cookie", &other)], "")).await.0, 401);
-    // A token is no way in here.
-    let bearer = ("authorization", "Bearer abc");
-    assert_eq!(ask(&app, at_home("GET", "/api/v1/session", &[HOST, bearer], "")).await.0, 401);
+    let other = cookie.1.replace("4711", "4712");
+    let basic = bearer.1.replace("Bearer", "Basic");
+    for headers in [
+        vec![HOST, cookie],
+        vec![HOST, bearer],
+        vec![HOST, ("cookie", &other), bearer],
+        vec![HOST, cookie, ("authorization", "Bearer abc")],
+        vec![HOST, cookie, ("authorization", &basic)],
+        vec![HOST, cookie, bearer, bearer],
+    ] {
+        // Documents and streams as well, whose paths are not in the table of endpoints.
+        for path in ["/api/v1/session", "/darkrooms", "/darkrooms?watch=true", "/api/v1/stream?watch=v1/pods"]
+        {
+            assert_eq!(ask(&app, at_home("GET", path, &headers, "")).await.0, 401, "{path} {headers:?}");
+        }
+    }
     assert!(log.lock().unwrap().is_empty());
-    let (code, session) =
-        ask(&app, at_home("GET", "/api/v1/session", &[HOST, ("cookie", &cookie), bearer], "")).await;
+    let (code, session) = ask(&app, at_home("GET", "/api/v1/session", &[HOST, cookie, bearer], "")).await;
     assert_eq!(code, 200);
     assert_eq!(
         session,
@@ -101,23 +118,18 @@ async fn without_the_cookie_nothing_is_read_and_with_it_the_kubeconfig_is_used()
 }
 
 #[tokio::test]
-async fn the_secret_is_given_a_cookie_and_nothing_else_is() {
+async fn the_secret_is_given_a_cookie_and_a_token_and_nothing_else_is() {
     let (client, log) = upstream(knows_ann);
-    let app = fake::app(fake::local().0, client);
-    let crate::door::Mode::Local(local) = &app.door.mode else { unreachable!() };
-    let (_, secret) = {
-        let url = local.url();
-        (0, url.split_once('#').unwrap().1.to_owned())
-    };
+    let local = Arc::new(Local::new(4711));
+    let app = fake::app(Door::local(Arc::clone(&local)), client);
+    let url = local.address().unwrap().url;
+    let (_, secret) = url.split_once('#').unwrap();
     let post = |body: String, headers: &[(&str, &str)]| {
         let mut request = at_home("POST", "/api/v1/session", headers, "");
         *request.body_mut() = body.into();
         request
     };
     let shown = json!({"secret": secret}).to_string();
-    let given = answer(&app, post(shown.clone(), &[HOST, JSON])).await;
-    assert_eq!(given.status(), 204);
-    assert!(given.headers()["set-cookie"].to_str().unwrap().contains("HttpOnly; SameSite=Strict"));
     for (body, headers, status) in [
         (json!({"secret": "0"}).to_string(), vec![HOST, JSON], 401),
         (shown.clone(), vec![HOST, ("content-type", "text/plain")], 415),
@@ -136,6 +148,11 @@ async fn the_secret_is_given_a_cookie_and_nothing_else_is() {
         assert_eq!(given.status(), status, "{headers:?}");
         assert!(!given.headers().contains_key("set-cookie"));
     }
+    // None of them used it up.
+    let given = answer(&app, post(shown, &[HOST, JSON])).await;
+    assert_eq!(given.status(), 200);
+    assert!(given.headers()["set-cookie"].to_str().unwrap().contains("HttpOnly; SameSite=Strict"));
+    assert_eq!(given.headers()["cache-control"], "no-store");
     assert!(log.lock().unwrap().is_empty());
 }
 

@@ -1,45 +1,71 @@
 //! The console, as `pintle console` serves it to whoever starts it.
 
 use std::{
-    fs::File,
-    io::{BufRead as _, BufReader},
-    path::Path,
+    fs::{self, File},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use pintle_testbed::ControlPlane;
 
-use super::Server;
+use super::{STEP_TIMEOUT, Server};
 
-/// A console that was started, and the address that signs its user in.
+/// A console that was started for tests.
 pub(crate) struct Console {
     pub(crate) server: Server,
+    /// The first address. It signs one browser in, and then the console prints the next.
     pub(crate) url: String,
+    /// The file with all that it prints.
+    pub(crate) said: PathBuf,
 }
 
 impl Console {
-    /// Starts `pintle console` with the administrator's kubeconfig.
-    pub(crate) fn start(plane: &ControlPlane, pintle: &Path, arguments: &[&str]) -> Result<Self> {
-        let log = plane.directory().join("logs").join("console.log");
-        let mut command = Command::new(pintle);
-        command
-            .arg("console")
-            .args(arguments)
-            .env("KUBECONFIG", plane.kubeconfig())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&log)?);
-        plane.takes_in(&mut command)?;
-        let mut process = command.spawn().context("cannot start the console")?;
-        let said = process.stdout.take().map(BufReader::new).context("the console has no output")?;
-        let server = Server { name: "console", process, log };
-        let mut lines = said.lines().map_while(std::result::Result::ok);
-        let url = lines.find_map(|line| {
-            line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
-        });
-        let url = url
-            .with_context(|| format!("the console names no address; its log is {}", server.log.display()))?;
-        Ok(Self { server, url })
+    pub(super) fn start(plane: &ControlPlane, pintle: &Path) -> Result<Self> {
+        let said = plane.directory().join("logs").join("console.out");
+        let output = File::create(&said)?;
+        let mut server = start(plane, pintle, &["--no-open"], output.into())?;
+        let started = Instant::now();
+        loop {
+            if let Some(url) = address(&fs::read_to_string(&said)?) {
+                return Ok(Self { server, url, said });
+            }
+            let ended = server.process.try_wait()?;
+            ensure!(
+                ended.is_none() && started.elapsed() < STEP_TIMEOUT,
+                "the console names no address; its log is {}",
+                server.log.display()
+            );
+            thread::sleep(Duration::from_millis(50));
+        }
     }
+}
+
+/// Starts `pintle console` with the administrator's kubeconfig.
+pub(super) fn start(
+    plane: &ControlPlane,
+    pintle: &Path,
+    arguments: &[&str],
+    output: Stdio,
+) -> Result<Server> {
+    let log = plane.directory().join("logs").join("console.log");
+    let mut command = Command::new(pintle);
+    command
+        .arg("console")
+        .args(arguments)
+        .env("KUBECONFIG", plane.kubeconfig())
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(File::create(&log)?);
+    plane.takes_in(&mut command)?;
+    let process = command.spawn().context("cannot start the console")?;
+    Ok(Server { name: "console", process, log })
+}
+
+/// The first address in what was printed, once its line is whole.
+fn address(said: &str) -> Option<String> {
+    let (lines, _) = said.rsplit_once('\n')?;
+    lines.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
 }

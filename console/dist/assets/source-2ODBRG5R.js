@@ -1,1 +1,0 @@
-import{a as t}from"./chunk-G3ZIKY6V.js";import"./chunk-SKAYUHE6.js";import"./chunk-6JHTCZFJ.js";import"./chunk-DOTLUGAM.js";import"./chunk-XGCNAYWD.js";import"./chunk-YQZRPAHP.js";import{Ma as r,Ra as m,j as o}from"./chunk-77H6LBDD.js";import"./chunk-GUEUWRPJ.js";function a({params:e}){return o(t,{system:r,namespace:m(e.namespace),name:e.name??""})}export{a as default};

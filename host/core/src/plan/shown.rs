@@ -7,7 +7,7 @@ use serde_json::Value;
 pub const TIME: &str = "<time>";
 
 /// Whether the values of objects of this kind must not be shown.
-pub fn is_secret(kind: &Kind) -> bool {
+pub(crate) fn is_secret(kind: &Kind) -> bool {
     kind.api_version == "v1" && kind.kind == "Secret"
 }
 

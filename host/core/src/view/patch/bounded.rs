@@ -58,6 +58,7 @@ impl Bounds {
     fn apply(mut self, patch: &[PatchOperation], mut object: Value) -> Result<Value, String> {
         for (index, operation) in patch.iter().enumerate() {
             self.count(&object, operation)?;
+            // Nothing is taken back, since nobody keeps the object of a patch that is refused.
             let made = json_patch::patch_unsafe(&mut object, std::slice::from_ref(operation));
             made.map_err(|mut error| match error.kind {
                 PatchErrorKind::TestFailed => format!("testing path {} failed", error.path),
@@ -336,6 +337,13 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_that_is_refused_after_a_move_that_cannot_be_taken_back_is_refused_without_a_panic() {
+        let patch = operations(json!([
+            {"op": "move", "from": "/a", "path": ""}, {"op": "test", "path": "/b", "value": 2}]));
+        assert_eq!(apply(&patch, json!({"a": {"b": 1}})).unwrap_err(), "testing path /b failed");
+    }
+
+    #[test]
     fn a_value_is_as_long_as_its_text() {
         for value in [json!(null), json!({"a\"": [1.5, -2, "\u{1}é\n", {}], "b": true})] {
             assert_eq!(json_bytes(&value), value.to_string().len());
@@ -386,7 +394,8 @@ mod tests {
         #[test]
         fn a_small_patch_does_what_the_library_does(object in values(), patch in patches()) {
             let mut expected = object.clone();
-            let made = json_patch::patch(&mut expected, &patch);
+            // Not `patch`, which takes a refused patch back, and panics where a move cannot be taken back.
+            let made = json_patch::patch_unsafe(&mut expected, &patch);
             let ours = apply(&patch, object);
             prop_assert_eq!(ours.as_ref().ok(), made.as_ref().ok().map(|()| &expected));
             if let (Err(ours), Err(theirs)) = (ours, made) {

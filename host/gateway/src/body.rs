@@ -223,8 +223,8 @@ mod tests {
         assert_eq!(at_its_field(refused.clone(), b"{").message, refused.message);
         let exact = json!({"spec": {"weight": 9_007_199_254_740_993_i64, "height": 254.628_595_660_358_34}});
         let text = "spec:\n  weight: 9007199254740993\n  height: 254.62859566035834\n";
-        assert_eq!(read(Body::Yaml, text, FieldValidation::Strict).0, Ok(exact.clone()));
-        assert_eq!(read(Body::Json, &exact.to_string(), FieldValidation::Strict).0, Ok(exact));
+        assert_eq!(parsed(Body::Yaml, text, FieldValidation::Strict).0, Ok(exact.clone()));
+        assert_eq!(parsed(Body::Json, &exact.to_string(), FieldValidation::Strict).0, Ok(exact));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Nothing that goes out of a preview has what nobody is to read: the keys in the spec of a Darkroom, which its view marks as never shown, and
 //! the values of Secrets.
 
-use base64::prelude::*;
+use base64::{Engine as _, prelude::*};
 use kube::Client;
 use pintle_core::{object, plan::Inspected};
 use pintle_engine::{Digest, Engine, EngineConfig, Meter};
@@ -32,7 +32,8 @@ fn place() -> Place {
     let server = cluster();
     let create = |object: Value| drop(server.act("test", &Act::Create(object)).unwrap());
     create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "blog"}}));
-    let bytes = std::fs::read(run::guests().join("darkroom.wasm")).expect("run: cargo xtask guests");
+    let bytes = std::fs::read(run::guests().join("darkroom.wasm"))
+        .unwrap_or_else(|error| panic!("run: cargo xtask guests: {error}"));
     let digest = Digest::of(&bytes).to_string();
     pintle_api::module_objects("darkroom", &bytes, &digest).into_iter().for_each(create);
     create(

@@ -160,26 +160,19 @@ async fn a_plan_shows_no_secret() {
 #[tokio::test]
 async fn a_case_whose_guest_refuses_other_values_is_told_from_one_that_can_be_recorded() {
     let place = place();
-    // Somebody has put an address into a Secret: the guest takes no other value in its place.
-    let address = "https://example.com/photos";
+    // Somebody has put a path into a Secret: the guest takes no other value in its place.
+    let path = "/public/photos";
     let named = |api_version: &str, kind: &str| ObjectRef {
         api_version: api_version.into(),
         kind: kind.into(),
         namespace: Some("blog".into()),
         name: "photos".into(),
     };
-    let keys = [
-        ("bucket", Value::Null),
-        ("region", Value::Null),
-        ("accessKey", Value::Null),
-        ("secretKey", Value::Null),
-    ];
-    let folder = [("type", json!("WebFolder")), ("baseUrl", json!(address))];
-    let source: Value = keys.into_iter().chain(folder).map(|(key, value)| (key.to_owned(), value)).collect();
-    place.patch(named(KIND.0, KIND.1), json!({"spec": {"source": source}}));
-    place.patch(named("v1", "Secret"), json!({"data": {"ADDRESS": BASE64_STANDARD.encode(address)}}));
+    place.patch(named(KIND.0, KIND.1), json!({"spec": {"source": {"pathPrefix": path}}}));
+    place.patch(named("v1", "Secret"), json!({"data": {"PATH": BASE64_STANDARD.encode(path)}}));
     let recorded = place.record().await;
-    assert!(recorded.failure.is_none() && recorded.secrets_replaced);
+    assert!(recorded.secrets_replaced);
+    assert_eq!(recorded.failure, None);
     let (case, _) = case::record(&recorded.guest, recorded.objects, &recorded.now).unwrap();
     assert!(case.refuses_otherwise(None).is_some(), "{:?}", case.expect);
 }

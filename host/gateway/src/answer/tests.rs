@@ -54,7 +54,11 @@ impl Stored {
                 json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                 "metadata": {"resourceVersion": "7"}, "items": []}),
             ),
-            false => (404, json!({"kind": "Status", "code": 404, "reason": "NotFound"})),
+            false => {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let details = json!({"kind": "configmaps", "name": name});
+                (404, json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": details}))
+            }
         };
         let body = kube::client::Body::from(body.to_string().into_bytes());
         http::Response::builder().status(code).body(body).unwrap()

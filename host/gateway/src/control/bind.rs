@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
@@ -18,6 +18,10 @@ use pintle_wit::{
 use serde_json::Value;
 
 use crate::{show::InForce, tallies::Found};
+
+/// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
+/// within that.
+const CONTRADICTED_AFTER: SignedDuration = SignedDuration::from_secs(30);
 
 /// What the decision is made from.
 #[derive(Debug, Default)]
@@ -177,8 +181,10 @@ fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
     };
     let works = in_force.is_ok();
     let serving = Serving { served: served.clone(), active: active.clone(), in_force, closed: None };
-    // That this gateway is still loading, or alone cannot load, what others have put into force, is nothing to tell of the View.
-    if is_loading || is_what_is_wanted && failure.retry && works {
+    // That this gateway is still loading, or alone cannot load, what others have put into force, is nothing to tell of the View. If it lasts,
+    // it is told, but not against those who have just said otherwise: each would write the View as soon as the other has.
+    let is_passing = failure.retry && (works || is_ready_since_lately(&before, now));
+    if is_loading || is_what_is_wanted && is_passing {
         return Decision { status: None, serving: Some(serving) };
     }
     let candidate = CandidateModule {
@@ -193,6 +199,16 @@ fn keeps(world: &World, view: &View, before: ViewStatus, failure: Failure, now: 
         ..before
     };
     Decision { status: Some(status), serving: Some(serving) }
+}
+
+/// Whether somebody has said within [`CONTRADICTED_AFTER`] that the View is ready.
+fn is_ready_since_lately(status: &ViewStatus, now: Timestamp) -> bool {
+    status.conditions.iter().filter(|one| one.r#type == READY && one.status == ConditionStatus::True).any(
+        |ready| {
+            let since = ready.last_transition_time.parse::<Timestamp>();
+            since.is_ok_and(|since| now.duration_since(since) < CONTRADICTED_AFTER)
+        },
+    )
 }
 
 /// Nothing is answered. What is known of the resource is still served to discovery, so that nothing disappears from it.

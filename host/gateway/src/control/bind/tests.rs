@@ -91,6 +91,20 @@ fn a_gateway_that_is_still_loading_says_nothing_of_what_others_have_put_into_for
 }
 
 #[test]
+fn a_gateway_that_alone_cannot_load_what_is_in_force_does_not_contradict_the_others_at_once() {
+    let mut status = status();
+    status["conditions"] = json!([{"type": READY, "status": "True", "reason": "Serving", "message": "",
+        "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": 3}]);
+    let mut world = world(vec![view(json!({"spec": {"module": "old"}, "status": status}))]);
+    let lost = Failure::transient(reasons::SOURCE_UNAVAILABLE, "no reply");
+    world.modules.insert("old".into(), ModuleState::NotYet(lost));
+    let said_after = |seconds| decide(&world, "llamas", NOW + SignedDuration::from_secs(seconds)).status;
+    assert!(said_after(29).is_none());
+    let said = said_after(30).unwrap();
+    assert_eq!(seen(&said)[0], (READY, "False", reasons::MODULE_NOT_READY));
+}
+
+#[test]
 fn a_suspended_view_answers_nothing_and_says_why() {
     let suspended = view(json!({"spec": {"suspend": true}, "status": status()}));
     let decision = decide(&world(vec![suspended]), "llamas", NOW);

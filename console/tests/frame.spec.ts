@@ -59,12 +59,22 @@ test('whoever goes on with the keyboard at once keeps the focus that it has move
   await page.keyboard.press('g');
   await page.keyboard.press('o');
   await expect(heading(page, 'Overview')).toBeFocused();
-  // The rows are still known, so that the page is drawn in the task of the key, and the next key comes before it is painted.
+  // The rows are still known, so that they are drawn with the page, and the next key comes before they are painted.
   await page.evaluate(async () => {
     const press = (key: string) => document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
     press('g');
     press('s');
-    for (let turn = 0; turn < 10 && !document.querySelector('main [role="list"] a'); turn += 1) await Promise.resolve();
+    const isDrawn = () => document.querySelector('main [role="list"] a') !== null;
+    await new Promise<void>((resolve) => {
+      if (isDrawn()) return resolve();
+      // Called after the task that draws, and before the browser paints.
+      const observer = new MutationObserver(() => {
+        if (!isDrawn()) return;
+        observer.disconnect();
+        resolve();
+      });
+      observer.observe(document, { subtree: true, childList: true });
+    });
     press('j');
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
   });

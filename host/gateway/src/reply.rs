@@ -12,8 +12,6 @@ use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use pintle_core::view::{Status, accept::JSON};
 use serde_json::Value;
 
-use crate::room::Room;
-
 /// An answer ends before its end: its stream is reset, so that nobody takes the part for the whole.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the answer was broken off")]
@@ -54,18 +52,18 @@ pub fn with_body(code: StatusCode, content_type: &str, body: ReplyBody) -> Reply
     reply
 }
 
-/// An answer that keeps its room until it is sent.
-pub(crate) fn keeping(reply: Reply, room: Room) -> Reply {
-    reply.map(|body| Keeping { body, _room: room }.boxed_unsync())
+/// An answer that keeps something, its room for instance, until it is sent or nobody waits for it any more.
+pub(crate) fn keeping<T: Send + Unpin + 'static>(reply: Reply, kept: T) -> Reply {
+    reply.map(|body| Keeping { body, _kept: kept }.boxed_unsync())
 }
 
-/// A body that keeps its room.
-struct Keeping {
+/// A body that keeps something.
+struct Keeping<T> {
     body: ReplyBody,
-    _room: Room,
+    _kept: T,
 }
 
-impl Body for Keeping {
+impl<T: Unpin> Body for Keeping<T> {
     type Data = Bytes;
     type Error = Aborted;
 

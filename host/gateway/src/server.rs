@@ -1,17 +1,8 @@
 //! The server: TLS connections with HTTP/1.1 or HTTP/2, and for each request the [`Gateway`].
 
-use std::{
-    convert::Infallible,
-    net::SocketAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::Request;
-use http_body::{Body, Frame, SizeHint};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -30,7 +21,7 @@ use crate::{
     answer::Gateway,
     connections::{Activity, Connections, InWork, Limits, Place},
     identity::{Network, Peer},
-    reply::{Aborted, ReplyBody},
+    reply,
     reviews::Reviews,
 };
 
@@ -212,7 +203,8 @@ impl<R: Reviews + 'static> Serving<R> {
                 (Arc::clone(&gateway), Arc::clone(&peer), InWork::begin(&activity));
             async move {
                 let reply = gateway.answer(&peer, request).await;
-                Ok::<_, Infallible>(reply.map(|body| Answer { body, _in_work: in_work }))
+                // A request is in work until the client has its answer, or has gone.
+                Ok::<_, Infallible>(reply::keeping(reply, in_work))
             }
         });
         let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -280,32 +272,6 @@ fn builder(streams: u32) -> auto::Builder<TokioExecutor> {
         .initial_connection_window_size(streams.saturating_mul(STREAM_WINDOW))
         .max_concurrent_streams(streams);
     builder
-}
-
-/// The body of an answer. Its request is in work until the client has it, or has gone.
-struct Answer {
-    body: ReplyBody,
-    _in_work: InWork,
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = Aborted;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]

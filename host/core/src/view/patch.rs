@@ -7,6 +7,7 @@ use pintle_wit::{Limits, Weight};
 use serde_json::Value;
 
 use super::{Served, Status, accept::PatchType, status::fault};
+use crate::object::json_bytes;
 
 /// The most operations of a JSON patch, as the API server has it.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -124,7 +125,7 @@ impl Applying {
     /// What a patch takes that has so many copies.
     pub fn new(body: &[u8], copies: usize, object: &Value) -> Self {
         let text = std::str::from_utf8(body).unwrap_or_default();
-        let taken = Weight { bytes: bounded::json_bytes(object), ..bounded::Extent::of(object).weight };
+        let taken = Weight { bytes: json_bytes(object), ..bounded::Extent::of(object).weight };
         let whole = parsed_bytes(text).saturating_add(taken.parsed_bytes() as u64);
         // Each copy doubles what there is at most.
         let grown =

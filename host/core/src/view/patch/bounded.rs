@@ -4,13 +4,13 @@
 //! operation is counted before it is made, as the API server does it. The object never becomes deeper than what is read from a client, so
 //! that every walk over it, and dropping it, can be a recursion.
 
-use std::io;
-
 use json_patch::{
     AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, ReplaceOperation,
 };
 use pintle_wit::Weight;
 use serde_json::Value;
+
+use crate::object::json_bytes;
 
 /// How deep maps and lists may lie within one another, the object with them: as deep as in a body, which serde_json reads.
 pub(super) const DEPTH_MAX: usize = 127;
@@ -178,28 +178,6 @@ impl Extent {
             _ => {}
         }
     }
-}
-
-/// How long a value is as JSON, in bytes.
-pub(super) fn json_bytes(value: &Value) -> usize {
-    /// Counts what it is given.
-    struct Count(usize);
-
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut count = Count(0);
-    // It takes everything, and every key of a value is a text.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@
 //! - [`identity`]: who the caller is. [`reviews`]: what the API server is asked about it. [`authorize`](mod@authorize): whether it may do
 //!   what it asks for. [`admission`]: whether there is room for it.
 //! - [`answer`]: the way of a request. `read`, `list`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks
-//!   the API server, and [`show`]
-//!   asks guests.
+//!   the API server, and [`show`] asks guests.
 //! - `room`: the memory that an answer takes.
 //! - [`tallies`]: how many objects cannot be shown, until the Views say so.
 //! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.

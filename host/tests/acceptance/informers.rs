@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
@@ -67,18 +67,20 @@ impl Informers {
         })
     }
 
-    /// Waits until each believes what the API server lists.
+    /// Waits until each has heard of everything, and believes what the API server lists.
     pub(crate) async fn wait_until_in_step(&mut self, within: Duration) -> anyhow::Result<()> {
         let until = Instant::now() + within;
         loop {
             let live = by_name(self.live.list(&Default::default()).await?.items.iter())?;
             let Some((who, believed)) = self.first_out_of_step(&live)? else { return Ok(()) };
+            let is_synced = believed.is_some();
+            let believed = believed.unwrap_or_default();
             let differing =
                 live.keys().chain(believed.keys()).find(|key| live.get(*key) != believed.get(*key));
             let key = differing.map_or("", String::as_str);
             ensure!(
                 Instant::now() < until,
-                "within {within:?}, {who} does not learn what {key:?} is:\nlive      {:?}\nbelieved  {:?}",
+                "within {within:?}, {who} (synced: {is_synced}) does not learn what {key:?} is:\nlive      {:?}\nbelieved  {:?}",
                 live.get(key),
                 believed.get(key)
             );
@@ -86,17 +88,18 @@ impl Informers {
         }
     }
 
-    /// The first informer that does not believe what is live, and what it believes.
-    fn first_out_of_step(&mut self, live: &Objects) -> anyhow::Result<Option<(String, Objects)>> {
+    /// The first informer that does not believe what is live, and what it believes. One that has not been told everything that there was
+    /// at first believes nothing yet, also where nothing is live.
+    fn first_out_of_step(&mut self, live: &Objects) -> anyhow::Result<Option<(String, Option<Objects>)>> {
         for (first, informer) in &mut self.go {
             let believed = informer.believed()?;
-            if believed != *live {
+            if believed.as_ref() != Some(live) {
                 return Ok(Some((format!("client-go ({first:?})"), believed)));
             }
         }
         for (first, informer) in &self.rust {
             let believed = informer.believed()?;
-            if believed != *live {
+            if believed.as_ref() != Some(live) {
                 return Ok(Some((format!("kube-rs ({first:?})"), believed)));
             }
         }
@@ -155,12 +158,14 @@ impl GoInformer {
         Ok(Self { child, changes, dumps })
     }
 
-    fn believed(&mut self) -> anyhow::Result<Objects> {
+    /// What it believes, once it has been told everything that there was at first.
+    fn believed(&mut self) -> anyhow::Result<Option<Objects>> {
         let stdin = self.child.stdin.as_mut().context("its input")?;
         stdin.write_all(b"dump\n").context("the informer has ended")?;
         let dump = self.dumps.recv_timeout(PATIENCE).context("the informer does not reply")?;
         let store = dump["store"].as_object().into_iter().flatten();
-        Ok(store.map(|(key, object)| (key.clone(), plain(object))).collect())
+        let store = store.map(|(key, object)| (key.clone(), plain(object))).collect();
+        Ok((dump["synced"] == true).then_some(store))
     }
 }
 
@@ -216,8 +221,9 @@ impl RustInformer {
         Self { store, task }
     }
 
-    fn believed(&self) -> anyhow::Result<Objects> {
-        by_name(self.store.state().iter().map(AsRef::as_ref))
+    fn believed(&self) -> anyhow::Result<Option<Objects>> {
+        let is_synced = self.store.wait_until_ready().now_or_never().is_some();
+        is_synced.then(|| by_name(self.store.state().iter().map(AsRef::as_ref))).transpose()
     }
 }
 

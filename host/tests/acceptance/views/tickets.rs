@@ -91,8 +91,9 @@ impl Farm<'_> {
             let (succeeds, said) = self.asked(&format!("--namespace={NAMESPACE} {words}"), stdin)?;
             let is_as_wanted = succeeds != must_fail && said.contains(wanted);
             ensure!(is_as_wanted, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
+            // After each, since an informer that was late would see the first and the last state alone.
+            informers.wait_until_in_step(IN_STEP).await.with_context(|| format!("after kubectl {words}"))?;
         }
-        informers.wait_until_in_step(IN_STEP).await.context("after a label went and came")?;
         for told in informers.told(&format!("{NAMESPACE}/a")) {
             ensure!(
                 told.iter().any(|event| event == "delete"),

@@ -3,9 +3,9 @@
 
 use http::{Method, StatusCode};
 use pintle_core::view::{
-    BackingObject, Status,
+    Status,
     accept::JSON,
-    query::{DeleteOptions, ListOptions},
+    query::{DeleteOptions, ListOptions, pinned},
     target::Objects,
 };
 use pintle_runtime::clock;
@@ -82,21 +82,6 @@ impl Parts {
     }
 }
 
-/// The options of a deletion of the object as it was looked at, and no other. Beside them, whether a conflict may be due to that: not if
-/// whoever deletes it named another uid, or a version.
-fn pinned(options: &Value, object: &BackingObject) -> (Value, bool) {
-    let mut options = options.clone();
-    let mut preconditions =
-        options.get("preconditions").and_then(Value::as_object).cloned().unwrap_or_default();
-    let is_other = |uid: &Value| uid.as_str() != Some(object.uid());
-    let is_ours =
-        !preconditions.contains_key("resourceVersion") && !preconditions.get("uid").is_some_and(is_other);
-    preconditions.entry("uid").or_insert_with(|| object.uid().into());
-    preconditions.entry("resourceVersion").or_insert_with(|| object.version().into());
-    options["preconditions"] = preconditions.into();
-    (options, is_ours)
-}
-
 /// It is done. What was deleted is not shown, since that would take a guest.
 fn success(call: &Call<'_>, name: &str, body: &[u8], warnings: Vec<http::HeaderValue>) -> Reply {
     let lens = &call.resource.lens;
@@ -109,29 +94,4 @@ fn success(call: &Call<'_>, name: &str, body: &[u8], warnings: Vec<http::HeaderV
     let mut reply = reply::json(StatusCode::OK, status);
     reply::warn(&mut reply, warnings, &[]);
     reply
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_deletion_is_of_the_object_as_it_was_looked_at_and_what_the_caller_named_stays() {
-        let mut object = BackingObject::default();
-        object.metadata.extend([("uid".into(), json!("u1")), ("resourceVersion".into(), json!("7"))]);
-        let preconditions = |given: Value| {
-            let (options, is_ours) = pinned(&json!({"preconditions": given, "dryRun": ["All"]}), &object);
-            assert_eq!(options["dryRun"], json!(["All"]));
-            (options["preconditions"].clone(), is_ours)
-        };
-        let both = json!({"uid": "u1", "resourceVersion": "7"});
-        assert_eq!(preconditions(Value::Null), (both.clone(), true));
-        assert_eq!(preconditions(json!({"uid": "u1"})), (both, true));
-        let of_another = json!({"uid": "u2", "resourceVersion": "7"});
-        assert_eq!(preconditions(json!({"uid": "u2"})), (of_another, false));
-        let of_before = json!({"uid": "u1", "resourceVersion": "6"});
-        assert_eq!(preconditions(json!({"resourceVersion": "6"})), (of_before, false));
-    }
 }

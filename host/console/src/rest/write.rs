@@ -13,7 +13,7 @@ use pintle_core::{
             problem::{Doing, Refusal},
             shape::{Secrets, Written},
         },
-        query::{Write as Options, WriteOptions},
+        query::{Write as Options, WriteOptions, pinned},
         status::fault,
         version::Sent,
     },
@@ -132,14 +132,10 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
     // The request as a whole has a deadline.
     let answer = loop {
         // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
-        let is_pinned_here = !lens.served.selector.is_empty() && !matches!(known, Some(Known::At(_)));
-        if !lens.served.selector.is_empty() {
-            let object = asked.current(Doing::Delete).await?;
-            body["preconditions"]["uid"] = object.uid().into();
-            if is_pinned_here {
-                body["preconditions"]["resourceVersion"] = object.version().into();
-            }
-        }
+        let (body, is_pinned_here) = match lens.served.selector.is_empty() {
+            true => (body.clone(), false),
+            false => pinned(&body, &asked.current(Doing::Delete).await?),
+        };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
             Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => {}
             answer => break answer?,

@@ -113,25 +113,47 @@ impl From<Unread> for Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use axum::body::Body;
     use futures::{StreamExt, stream};
 
     use super::*;
 
-    /// A body of pieces of a kibibyte, one in so many milliseconds.
-    fn dripping(pieces: usize, milliseconds: u64) -> Body {
-        let pieces = stream::iter(0..pieces).then(move |_| async move {
+    /// Pieces of so many bytes, each after so many milliseconds, and then the end, or none for ever.
+    fn pieces(pieces: &[(u64, usize)], ends: bool) -> Body {
+        let pieces = stream::iter(pieces.to_vec()).then(|(milliseconds, bytes)| async move {
             tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-            Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 1 << 10]))
+            Ok::<_, std::io::Error>(Bytes::from(vec![b' '; bytes]))
         });
-        Body::from_stream(pieces)
+        let rest = stream::poll_fn(move |_| match ends {
+            true => Poll::Ready(None),
+            false => Poll::Pending,
+        });
+        Body::from_stream(pieces.chain(rest))
+    }
+
+    async fn read(bounds: Bounds, body: Body) -> Result<usize, u16> {
+        let read = bounds.read(body).await;
+        read.map(|body| body.len()).map_err(|unread| Problem::from(unread).status.as_u16())
+    }
+
+    #[test]
+    fn a_body_is_due_after_a_head_start_at_its_pace_and_within_a_minute() {
+        let bounds = Bounds::of_user(3 << 20);
+        for (bytes, seconds) in
+            [(0, 5), (1, 5), (16 << 10, 6), (160 << 10, 15), (1 << 20, 60), (3 << 20, 60), (usize::MAX, 60)]
+        {
+            assert_eq!(bounds.due(bytes).as_secs(), seconds, "{bytes}");
+        }
+        assert!(Bounds::of_upload(usize::MAX).due(1 << 40) > Duration::from_secs(1 << 20));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_has_to_come_on() {
         let bounds = Bounds::of_user(1 << 20);
         let upload = Bounds::of_upload(4 << 20);
-        for (bounds, pieces, milliseconds, status) in [
+        for (bounds, count, milliseconds, status) in [
             (bounds, 1024, 50, None),
             (bounds, 1024, 58, None),
             (bounds, 1024, 60, Some(408)),
@@ -144,10 +166,28 @@ mod tests {
             (OF_NOBODY, 4, 2_000, Some(408)),
             (OF_NOBODY, 5, 1, Some(413)),
         ] {
-            let read = bounds.read(dripping(pieces, milliseconds)).await;
-            let code = read.as_ref().err().map(|unread| Problem::from(*unread).status.as_u16());
-            assert_eq!(code, status, "{bounds:?}: {pieces} pieces, one in {milliseconds} ms");
-            assert!(read.is_err() || read.is_ok_and(|bytes| bytes.len() == pieces << 10));
+            let read = read(bounds, pieces(&vec![(milliseconds, 1 << 10); count], true)).await;
+            let expected = status.map_or(Ok(count << 10), Err);
+            assert_eq!(read, expected, "{bounds:?}: {count} pieces, one in {milliseconds} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_pauses_is_waited_for_until_it_is_behind_its_pace() {
+        let second = 16 << 10;
+        let large = 3 << 20;
+        for (what, sent, ends, expected) in [
+            ("at once", vec![(0, 2_000)], true, Ok(2_000)),
+            ("nothing", vec![], true, Ok(0)),
+            ("short and late", vec![(4_900, 1)], true, Ok(1)),
+            ("a quick half, and a pause", vec![(0, second), (5_500, second)], true, Ok(2 * second)),
+            ("not at all", vec![], false, Err(408)),
+            ("a byte a second", vec![(1_000, 1); 60], true, Err(408)),
+            ("a byte, and no more", vec![(0, 1)], false, Err(408)),
+            ("at the pace for too long", vec![(900, second); 100], true, Err(408)),
+            ("too large", vec![(0, large), (0, 1)], true, Err(413)),
+        ] {
+            assert_eq!(read(Bounds::of_user(large), pieces(&sent, ends)).await, expected, "{what}");
         }
     }
 }

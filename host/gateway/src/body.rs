@@ -1,12 +1,9 @@
 //! Bodies of requests: they arrive at a pace, and are JSON or YAML, read strictly.
 
-use std::time::Duration;
-
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, header};
-use http_body_util::BodyExt;
+use pintle_console::body::{Bounds, Unread};
 use pintle_core::view::{Status, accept::Body, query::FieldValidation};
-use pintle_runtime::clock;
 use pintle_schema::strict;
 use serde::de::Error;
 use serde_json::Value;
@@ -14,20 +11,8 @@ use serde_json::Value;
 /// The largest body, in bytes: as much as the API server takes.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
 
-/// How long the first byte of a body may take, and how far the others may be behind their pace: a lost packet is sent again by then.
-pub(crate) const BODY_HEAD_START: Duration = Duration::from_secs(5);
-
-/// The pace of a body, in bytes a second: what the slowest lines have that anybody works over.
-pub(crate) const BODY_BYTES_PER_SECOND: u64 = 16 << 10;
-
-/// How long a body may take in all: as long as the API server lets a request take.
-pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// When the next byte of a body must be there, of which so many are, since the reading began. A short body is not late for being short.
-fn due(bytes: usize) -> Duration {
-    let millis = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(1_000) / BODY_BYTES_PER_SECOND;
-    BODY_HEAD_START.saturating_add(Duration::from_millis(millis)).min(BODY_TIMEOUT)
-}
+/// What a body may be, at either door.
+const BOUNDS: Bounds = Bounds::of_user(BODY_BYTES_MAX);
 
 /// Reads a body whole.
 ///
@@ -42,23 +27,11 @@ where
     if announced.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
         return Err(Status::too_large(BODY_BYTES_MAX));
     }
-    let mut body = std::pin::pin!(body);
-    let mut read = BytesMut::new();
-    let began = clock::monotonic();
-    loop {
-        let due = began + due(read.len());
-        let frame = tokio::time::timeout(due.saturating_sub(clock::monotonic()), body.frame()).await;
-        // Of a body that always has something, if only a little, the next piece is there whenever it is asked for.
-        let frame = frame.ok().filter(|_| clock::monotonic() <= due).ok_or_else(Status::too_slow)?;
-        let Some(frame) = frame else { return Ok(read.freeze()) };
-        let frame = frame.map_err(|_| Status::bad_request("the body is not complete"))?;
-        if let Ok(data) = frame.into_data() {
-            if read.len() + data.len() > BODY_BYTES_MAX {
-                return Err(Status::too_large(BODY_BYTES_MAX));
-            }
-            read.extend_from_slice(&data);
-        }
-    }
+    BOUNDS.read(body).await.map_err(|unread| match unread {
+        Unread::TooLarge { bytes_max } => Status::too_large(bytes_max),
+        Unread::TooSlow => Status::too_slow(),
+        Unread::Broken => Status::bad_request("the body is not complete"),
+    })
 }
 
 /// Reads an object.
@@ -126,57 +99,20 @@ pub(crate) fn unknown_fields(
 mod tests {
     use std::convert::Infallible;
 
-    use futures::{StreamExt, stream};
-    use http_body::Frame;
-    use http_body_util::{Full, StreamBody};
+    use http_body_util::{BodyExt, Full, combinators::BoxBody};
     use serde_json::json;
 
     use super::*;
-    use crate::reviews::tests::with_clock;
-
-    /// Pieces of so many bytes, each after so many milliseconds, and then none for ever, or the end.
-    fn pieces(pieces: &[(u64, usize)], ends: bool) -> impl http_body::Body<Data = Bytes, Error = Infallible> {
-        let pieces = stream::iter(pieces.to_vec()).then(|(millis, bytes)| async move {
-            tokio::time::sleep(Duration::from_millis(millis)).await;
-            Ok(Frame::data(Bytes::from(vec![b' '; bytes])))
-        });
-        let rest = stream::poll_fn(move |_| match ends {
-            true => std::task::Poll::Ready(None),
-            false => std::task::Poll::Pending,
-        });
-        StreamBody::new(pieces.chain(rest))
-    }
-
-    #[test]
-    fn a_body_is_due_after_a_head_start_at_its_pace_and_within_a_minute() {
-        for (bytes, seconds) in
-            [(0, 5), (1, 5), (16 << 10, 6), (160 << 10, 15), (1 << 20, 60), (BODY_BYTES_MAX, 60)]
-        {
-            assert_eq!(due(bytes).as_secs(), seconds, "{bytes}");
-        }
-        assert_eq!(due(usize::MAX), BODY_TIMEOUT);
-    }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_comes_slowly_is_not_waited_for_and_a_short_one_is() {
-        let second = 16 << 10;
-        let steady = |pieces: usize| vec![(900, second); pieces];
-        for (what, sent, ends, expected) in [
-            ("at once", vec![(0, 2_000)], true, Ok(2_000)),
-            ("nothing", vec![], true, Ok(0)),
-            ("short and late", vec![(4_900, 1)], true, Ok(1)),
-            ("a quick half, and a pause", vec![(0, second), (5_500, second)], true, Ok(2 * second)),
-            ("at the pace", steady(50), true, Ok(50 * second)),
-            ("not at all", vec![], false, Err(408)),
-            ("too late", vec![(5_100, 1)], true, Err(408)),
-            ("a byte a second", vec![(1_000, 1); 60], true, Err(408)),
-            ("a byte, and no more", vec![(0, 1)], false, Err(408)),
-            ("at the pace for too long", steady(100), true, Err(408)),
-            ("too large", vec![(0, BODY_BYTES_MAX), (0, 1)], true, Err(413)),
-        ] {
-            let read = with_clock(async { read(&HeaderMap::new(), pieces(&sent, ends)).await }).await;
-            assert_eq!(read.map(|body| body.len()).map_err(|status| status.code), expected, "{what}");
-        }
+    async fn a_body_that_does_not_come_is_not_waited_for_and_one_that_is_too_large_is_not_read_on() {
+        let nothing = http_body_util::StreamBody::new(futures::stream::pending::<Result<_, Infallible>>());
+        let read = async |body: BoxBody<Bytes, Infallible>| {
+            read(&HeaderMap::new(), body).await.map_err(|status| status.code)
+        };
+        assert_eq!(read(BodyExt::boxed(nothing)).await, Err(408));
+        assert_eq!(read(Full::new(Bytes::from(vec![b' '; BODY_BYTES_MAX + 1])).boxed()).await, Err(413));
+        assert_eq!(read(Full::new(Bytes::from_static(b"{}")).boxed()).await, Ok(Bytes::from_static(b"{}")));
     }
 
     #[tokio::test]

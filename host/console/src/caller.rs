@@ -11,12 +11,13 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use pintle_core::bulk::Bulk;
 use pintle_modules::Reservation;
 use serde_json::Value;
 use tracing::warn;
 
 use crate::{
-    memory::{Memory, UNRESERVED_BYTES},
+    memory::{Memory, UNRESERVED_BYTES, of_text, step_of},
     problem::Problem,
     token::Token,
 };
@@ -300,7 +301,8 @@ impl Caller {
 
     async fn read(&self, response: Response<Body>) -> Result<Whole, Problem> {
         let (head, mut body) = response.into_parts();
-        let (mut read, mut memory) = (BytesMut::new(), None);
+        let (mut read, mut bulk) = (BytesMut::new(), Bulk::default());
+        let (mut memory, mut reserved) = (None, UNRESERVED_BYTES);
         while let Some(frame) = body.frame().await {
             let frame =
                 frame.map_err(|_| Problem::bad_gateway("the answer of the API server is not complete"))?;
@@ -310,8 +312,12 @@ impl Caller {
                 return Err(Problem::bad_gateway("the answer of the API server is too large")
                     .because("AnswerTooLarge"));
             }
-            if bytes > UNRESERVED_BYTES && memory.is_none() {
-                memory = Some(self.memory.of_answer(&self.name).await?);
+            bulk.add(&data);
+            if of_text(&bulk) > reserved {
+                // Nobody waits while it holds, so that no two answers wait for each other.
+                drop(memory.take());
+                reserved = step_of(of_text(&bulk));
+                memory = Some(self.memory.of_answer(&self.name, reserved).await?);
             }
             read.extend_from_slice(&data);
         }

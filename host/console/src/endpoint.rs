@@ -8,6 +8,7 @@ use std::{
 
 use axum::{body::Body, response::Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use pintle_core::bulk::Bulk;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -232,7 +233,7 @@ impl Call {
     pub async fn json<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
         let bytes = self.bytes(Bounds::of_user(JSON_BYTES_MAX)).await?;
         if let Some(caller) = &self.caller {
-            self.memory = self.app.memory.of_body(caller.name(), bytes.len()).await?;
+            self.memory = self.app.memory.of_body(caller.name(), &Bulk::of(&bytes)).await?;
         }
         let value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|error| Problem::bad_request(format!("the body is no JSON: {error}")))?;

@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pintle_core::bulk::Bulk;
 use pintle_modules::{Budget, NoMemory, Reservation};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -12,18 +13,21 @@ use tokio::{
 
 use crate::problem::Problem;
 
-/// How many bytes of an answer are read before memory is reserved for it: more than most answers have.
-pub(crate) const UNRESERVED_BYTES: usize = 256 << 10;
+/// What an answer, a body, or the object of a list may take before memory is reserved for it, in bytes: more than most do.
+pub(crate) const UNRESERVED_BYTES: u64 = 1 << 20;
 
-/// What is reserved for one larger answer, in bytes: the largest one as text, and as values, of which a document has three times its text.
-const OF_ANSWER: u64 = 64 << 20;
+/// What is reserved at first for a larger answer, in bytes.
+const OF_ANSWER: u64 = 8 << 20;
 
-/// What is reserved for a list that is taken apart while it arrives, in bytes: one object as values, and a page of what is made of all.
-const OF_LIST: u64 = 24 << 20;
+/// What is reserved for a list that is taken apart while it arrives, in bytes, besides what its largest object takes: a page of what is made
+/// of all.
+const OF_LIST: u64 = 16 << 20;
 
-/// How much more JSON takes as values than as text, at most: a number of one digit and its comma are two bytes, and a value has 32; a list
-/// that grows has room for twice its length.
-const VALUES_OF_TEXT: u64 = 32;
+/// How often an answer or an object of a list is in memory as values, and as text, at most: as it is, and as what is made of it.
+const SHOWN: u64 = 2;
+
+/// How often a body is: as it was read, as what is asked for, and as it is sent on.
+const WRITTEN: u64 = 3;
 
 /// The part of the budget that lists and bodies have at most, together. They hold it while guests are called and answers are read for them,
 /// so that they must leave as much. It is also what one answer has at most, which thus fits beside them.
@@ -60,30 +64,30 @@ impl Memory {
         Self { budget, held: Arc::new(Semaphore::new(held_kibibytes)), of_one: held / ONE_SHARE }
     }
 
-    /// The memory for an answer that is read whole. Whoever holds it waits for no other memory.
+    /// The memory for an answer that is read whole and takes so many bytes. Whoever holds it waits for no other memory.
     ///
     /// # Errors
     /// 429 when there is none in time.
-    pub(crate) async fn of_answer(&self, user: &str) -> Result<Reservation, Problem> {
-        self.reserve(user, OF_ANSWER.min(self.budget.bytes_max() / HELD_SHARE)).await
+    pub(crate) async fn of_answer(&self, user: &str, bytes: u64) -> Result<Reservation, Problem> {
+        self.reserve(user, bytes.min(self.budget.bytes_max() / HELD_SHARE)).await
     }
 
-    /// The memory for a list that is taken apart. Guests may be called by whoever holds it.
+    /// The memory for a list that is taken apart, whose largest object takes so many bytes. Guests may be called by whoever holds it.
     ///
     /// # Errors
     /// 429 when there is none in time.
-    pub(crate) async fn of_list(&self, user: &str) -> Result<Held, Problem> {
-        self.hold(user, OF_LIST).await
+    pub(crate) async fn of_list(&self, user: &str, of_object: u64) -> Result<Held, Problem> {
+        self.hold(user, OF_LIST.saturating_add(of_object)).await
     }
 
-    /// The memory for a body of so many bytes, as values; none for one that has few. Guests may be called by whoever holds it.
+    /// The memory for a body of such a text; none for one that takes little. Guests may be called by whoever holds it.
     ///
     /// # Errors
     /// 429 when there is none in time.
-    pub(crate) async fn of_body(&self, user: &str, bytes: usize) -> Result<Option<Held>, Problem> {
-        let values = (bytes as u64).saturating_mul(VALUES_OF_TEXT);
-        match values > UNRESERVED_BYTES as u64 {
-            true => self.hold(user, values).await.map(Some),
+    pub(crate) async fn of_body(&self, user: &str, bulk: &Bulk) -> Result<Option<Held>, Problem> {
+        let bytes = times(WRITTEN, bulk);
+        match bytes > UNRESERVED_BYTES {
+            true => self.hold(user, bytes).await.map(Some),
             false => Ok(None),
         }
     }
@@ -99,6 +103,20 @@ impl Memory {
     async fn reserve(&self, user: &str, bytes: u64) -> Result<Reservation, Problem> {
         self.budget.reserve_soon(user, bytes).await.map_err(|_: NoMemory| none())
     }
+}
+
+/// What an answer or an object takes whose text is such, in bytes, with what is made of it.
+pub(crate) fn of_text(bulk: &Bulk) -> u64 {
+    times(SHOWN, bulk)
+}
+
+/// What is reserved for an answer that takes so many bytes by now, in bytes. It doubles each time, so that a long answer asks seldom.
+pub(crate) fn step_of(bytes: u64) -> u64 {
+    bytes.next_power_of_two().max(OF_ANSWER)
+}
+
+fn times(times: u64, bulk: &Bulk) -> u64 {
+    times.saturating_mul(bulk.value_bytes() as u64 + bulk.text_bytes() as u64)
 }
 
 /// 429: others have the memory.
@@ -117,27 +135,32 @@ mod tests {
         let budget = Budget::fixed(512 << 20);
         let memory = Memory::new(budget.clone());
         let mut held = Vec::new();
-        while let Some(list) = memory.of_list("ann").now_or_never() {
+        while let Some(list) = memory.of_list("ann", 8 << 20).now_or_never() {
             held.push(list.unwrap());
         }
         assert!(held.len() >= 4, "{}", held.len());
         let standing = budget.standing();
         let reserved: u64 = standing.reserved.iter().map(|(_, bytes)| bytes).sum();
         assert!(reserved * 2 <= standing.capacity, "{standing:?}");
-        let late = memory.of_list("bob").await.map(drop).unwrap_err();
+        let late = memory.of_list("bob", 0).await.map(drop).unwrap_err();
         assert_eq!((late.status.as_u16(), late.retry_after.is_some()), (429, true));
         held.pop();
-        assert!(memory.of_list("bob").now_or_never().is_some_and(|list| list.is_ok()));
+        assert!(memory.of_list("bob", 0).now_or_never().is_some_and(|list| list.is_ok()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_takes_what_its_values_may_take_and_a_small_one_nothing() {
         let budget = Budget::fixed(512 << 20);
         let memory = Memory::new(budget.clone());
-        assert!(memory.of_body("ann", 8 << 10).await.unwrap().is_none());
-        let held = memory.of_body("ann", 1 << 20).await.unwrap();
+        let body = |text: &str, count: usize| Bulk::of(text.repeat(count).as_bytes());
         let reserved = || budget.standing().reserved.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        assert!(held.is_some() && reserved() >= 16 << 20, "{}", reserved());
+        assert!(memory.of_body("ann", &body("text", 2 << 10)).await.unwrap().is_none());
+        assert!(memory.of_body("ann", &body(r#"{"a":1},"#, 10)).await.unwrap().is_none());
+        let held = memory.of_body("ann", &body(r#"{"a":1},"#, 5_000)).await.unwrap();
+        assert!(held.is_some() && reserved() >= 10 << 20, "{}", reserved());
+        drop(held);
+        let held = memory.of_body("ann", &body("text", 256 << 10)).await.unwrap();
+        assert!(held.is_some() && reserved() < 12 << 20, "{}", reserved());
         drop(held);
         assert_eq!(reserved(), 0);
     }
@@ -146,12 +169,12 @@ mod tests {
     async fn an_answer_that_finds_no_memory_is_refused_after_a_moment_and_not_put_into_what_there_is_not() {
         let memory = Memory::new(Budget::fixed(512 << 20));
         let mut held = Vec::new();
-        while let Some(answer) = memory.of_answer(&format!("user-{}", held.len())).now_or_never() {
+        while let Some(answer) = memory.of_answer(&format!("user-{}", held.len()), 64 << 20).now_or_never() {
             held.push(answer.unwrap());
         }
         assert!(held.len() < 8, "{}", held.len());
-        assert_eq!(memory.of_answer("late").await.map(drop).unwrap_err().status, 429);
+        assert_eq!(memory.of_answer("late", 64 << 20).await.map(drop).unwrap_err().status, 429);
         held.pop();
-        assert!(memory.of_answer("late").await.is_ok());
+        assert!(memory.of_answer("late", 64 << 20).await.is_ok());
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use kube::client::Body;
+use pintle_core::bulk::Bulk;
 use pintle_kubernetes::items::{Items, NoList};
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use tracing::warn;
 
 use crate::{
     caller::{Ask, Caller, REQUEST_TIMEOUT},
-    memory::{Held, UNRESERVED_BYTES},
+    memory::{Held, UNRESERVED_BYTES, of_text},
     problem::Problem,
 };
 
@@ -34,6 +35,8 @@ pub(crate) struct Reading<'a> {
     arrived: VecDeque<Bytes>,
     bytes: usize,
     memory: Option<Held>,
+    /// What the largest object so far takes, in bytes.
+    most_bytes: u64,
 }
 
 /// What a list says of itself.
@@ -92,6 +95,7 @@ impl<'a> Reading<'a> {
             arrived: VecDeque::new(),
             bytes: 0,
             memory: None,
+            most_bytes: 0,
         }
     }
 
@@ -111,13 +115,27 @@ impl<'a> Reading<'a> {
             };
             let Ok(chunk) = frame.into_data() else { continue };
             self.bytes += chunk.len();
-            if self.bytes > UNRESERVED_BYTES && self.memory.is_none() {
-                self.memory = Some(self.caller.memory().of_list(self.caller.name()).await?);
-            }
             let mut complete = Vec::new();
             self.items.push(&chunk, &mut complete).map_err(broken)?;
+            let most = complete.iter().map(|item| of_text(&Bulk::of(item))).max().unwrap_or_default();
+            self.make_room(most).await?;
             self.arrived.extend(complete);
         }
+    }
+
+    /// Waits until there is memory for an object that takes so many bytes, and for what is made of those before it.
+    async fn make_room(&mut self, object_bytes: u64) -> Result<(), Problem> {
+        let is_larger = object_bytes > self.most_bytes;
+        self.most_bytes = self.most_bytes.max(object_bytes);
+        let is_large = self.most_bytes.max(self.bytes as u64) > UNRESERVED_BYTES;
+        if is_large && (is_larger || self.memory.is_none()) {
+            // Nobody waits while it holds, so that no two lists wait for each other.
+            self.memory = None;
+            let wanted = self.most_bytes.next_power_of_two();
+            self.most_bytes = wanted;
+            self.memory = Some(self.caller.memory().of_list(self.caller.name(), wanted).await?);
+        }
+        Ok(())
     }
 
     /// What the list says of itself, once all objects were read; and the memory that it holds until this is dropped.
@@ -163,7 +181,7 @@ pub(crate) async fn page<T>(
             Reading::of(caller, caller.succeed(ask.clone().first("limit", limit.to_string())).await?);
         let (mut items, mut filled) = (Vec::new(), Filled::default());
         while let Some(item) = reading.next().await? {
-            // One at a time: a list as values takes ten times the memory of its text.
+            // One at a time: a list as values takes many times the memory of its text.
             let object = serde_json::from_slice(&item).map_err(|_| broken(NoList::Incomplete))?;
             let reduced = reduce(object);
             if let Err(fitting) = filled.add(reduced.as_ref().map_or(0, |(_, bytes)| *bytes)) {
@@ -193,12 +211,12 @@ mod tests {
     use super::*;
     use crate::fake::{self, upstream};
 
-    /// The reader of lists that have as many objects as are asked for, of 200 KiB each.
-    fn reader() -> (Caller, fake::Log) {
-        let (client, log) = upstream(|asked| {
+    /// The reader of lists that have as many objects as are asked for, of so many KiB each.
+    fn reader(kibibytes: usize) -> (Caller, fake::Log) {
+        let (client, log) = upstream(move |asked| {
             let (_, limit) = asked.path.split_once("limit=").unwrap();
             let limit: usize = limit.split('&').next().unwrap().parse().unwrap();
-            let item = json!({"metadata": {"name": "a"}, "text": "x".repeat(200 << 10)});
+            let item = json!({"metadata": {"name": "a"}, "text": "x".repeat(kibibytes << 10)});
             let metadata = json!({"resourceVersion": "7", "continue": format!("after-{limit}")});
             (200, json!({"metadata": metadata, "items": vec![item; limit]}))
         });
@@ -207,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_has_as_many_objects_as_fit_and_goes_on_behind_them() {
-        let (caller, log) = reader();
+        let (caller, log) = reader(200);
         let ask = Ask::get("/apis/a.example/v1/rooms".into());
         let whole = |object: Value| Some((object["text"].as_str()?.len(), 200 << 10));
         let listed = page(&caller, &ask, 100, whole).await.unwrap();
@@ -222,20 +240,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_large_list_waits_for_memory_and_a_small_one_needs_none() {
-        let (caller, _) = reader();
+        let (caller, _) = reader(100);
         let mut held = Vec::new();
-        while let Some(list) = caller.memory().of_list("bob").now_or_never() {
+        while let Some(list) = caller.memory().of_list("bob", 8 << 20).now_or_never() {
             held.push(list.unwrap());
         }
         let ask = Ask::get("/apis/a.example/v1/rooms".into());
         let read =
             async |limit| page(&caller, &ask, limit, |_| Some(((), 0))).await.map(|page| page.items.len());
         assert_eq!(read(1).await.unwrap(), 1);
-        let refused = read(2).await.unwrap_err();
+        let refused = read(12).await.unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.retry_after.is_some()), (429, true));
         held.pop();
-        assert_eq!(read(2).await.unwrap(), 2);
-        assert_eq!(read(2).await.unwrap(), 2, "it was given back");
+        assert_eq!(read(12).await.unwrap(), 12);
+        assert_eq!(read(12).await.unwrap(), 12, "it was given back");
     }
 
     #[test]

@@ -19,9 +19,12 @@ use std::sync::Arc;
 use axum::{body::Body, extract::Request, response::Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use pintle_core::view::{
-    Verb,
-    document::{problem::Refusal, target::Target},
+use pintle_core::{
+    bulk::Bulk,
+    view::{
+        Verb,
+        document::{problem::Refusal, target::Target},
+    },
 };
 
 use crate::{
@@ -74,7 +77,7 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
         _ => Bytes::new(),
     };
     let seat = seat(if verb == Verb::Watch { Stay::Watch } else { Stay::Request }).await?;
-    let _memory = app.memory.of_body(caller.name(), body.len()).await?;
+    let _memory = app.memory.of_body(caller.name(), &Bulk::of(&body)).await?;
     match verb {
         Verb::List => read::list(&asked).await,
         Verb::Watch => watch::watch(&asked, seat).await,

@@ -10,7 +10,7 @@
 //! * [`readiness`], [`conditions`] and [`reasons`]: what the status says.
 //! * [`election`]: which of several hosts writes; [`account`]: as whom.
 //! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
-//!   and the compiler may use together.
+//!   and the compiler may use together; [`bulk`]: how much a text takes as values.
 //! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
 //! * [`number`]: when two numbers are the same.
 //! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
@@ -18,6 +18,7 @@
 
 pub mod account;
 pub mod budget;
+pub mod bulk;
 pub mod conditions;
 pub mod config;
 pub mod desired;

@@ -2,7 +2,7 @@
 
 use pintle_wit::{Kind, ObjectRef, syntax};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A string inside a value, by its keys.
 pub fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
@@ -16,18 +16,21 @@ pub fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
 
 /// How much memory a value takes besides its own place, in bytes, about. A test compares it with what an allocator is asked for.
 pub fn heap_bytes(value: &Value) -> usize {
-    /// A node of a B-tree with room for eleven entries, and how many of them are there on average.
-    const NODE_BYTES: usize = 640;
-    const NODE_ENTRIES: usize = 7;
     match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(|item| size_of::<Value>() + heap_bytes(item)).sum(),
-        Value::Object(fields) => {
-            let inside = fields.iter().map(|(key, field)| key.len() + heap_bytes(field));
-            fields.len().div_ceil(NODE_ENTRIES) * NODE_BYTES + inside.sum::<usize>()
-        }
+        Value::Object(fields) => fields_bytes(fields),
         _ => 0,
     }
+}
+
+/// The same of the fields of an object.
+pub fn fields_bytes(fields: &Map<String, Value>) -> usize {
+    /// A node of a B-tree with room for eleven entries, and how many of them are there on average.
+    const NODE_BYTES: usize = 640;
+    const NODE_ENTRIES: usize = 7;
+    let inside = fields.iter().map(|(key, field)| key.len() + heap_bytes(field));
+    fields.len().div_ceil(NODE_ENTRIES) * NODE_BYTES + inside.sum::<usize>()
 }
 
 /// The object's kind, as far as it says one.

@@ -6,11 +6,22 @@ use std::{
     cell::Cell,
 };
 
-use pintle_core::{Kept, Names, Observed, object};
+use jiff::Timestamp;
+use pintle_core::{
+    Kept, Names, Observed,
+    bulk::Bulk,
+    object,
+    view::{
+        Access, BackingObject, Cut, Epoch, Lens, Served, Source,
+        accept::{Include, MetaVersion},
+        table::{Columns, Row},
+    },
+};
 use serde_json::{Value, json};
 
 thread_local! {
     static HELD_BYTES: Cell<isize> = const { Cell::new(0) };
+    static MOST_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -20,7 +31,18 @@ static COUNTING: Counting = Counting;
 
 fn count(bytes: isize) {
     // A thread that ends may free after its counter is gone.
-    let _ = HELD_BYTES.try_with(|held| held.set(held.get() + bytes));
+    let _ = HELD_BYTES.try_with(|held| {
+        held.set(held.get() + bytes);
+        MOST_BYTES.try_with(|most| most.set(most.get().max(held.get())))
+    });
+}
+
+/// The most that this thread holds at a time while this is done, beside what it held before.
+fn most_of(done: impl FnOnce()) -> usize {
+    let before = HELD_BYTES.with(Cell::get);
+    MOST_BYTES.with(|most| most.set(before));
+    done();
+    (MOST_BYTES.with(Cell::get) - before) as usize
 }
 
 #[allow(unsafe_code, reason = "an allocator that counts cannot be written otherwise")]
@@ -109,5 +131,70 @@ fn what_is_said_of_the_memory_of_an_object_is_about_what_the_allocator_counts() 
         let held = (HELD_BYTES.with(Cell::get) - before) as f64;
         let said = object::heap_bytes(&read) as f64;
         assert!(said > held * 0.8 && said < held * 1.5, "{held} bytes, it says {said}: {}", &text[..80]);
+    }
+}
+
+/// Objects of about a mebibyte: those of which the most values are made, and others.
+fn large() -> [(&'static str, String); 6] {
+    let object = |labels: Value, spec: Value| {
+        json!({"apiVersion": "a.io/v1", "kind": "A", "spec": spec, "metadata": {"name": "a", "uid": "u", "resourceVersion": "1", "labels": labels,
+            "managedFields": [{"fieldsV1": {"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}}}]}})
+        .to_string()
+    };
+    let long = |at: usize| (format!("{at:055}"), json!("x".repeat(55)));
+    [
+        (
+            "short labels",
+            object((0..90_000).map(|at| (format!("{at:x}"), json!("a"))).collect(), Value::Null),
+        ),
+        ("long labels", object((0..9_000).map(long).collect(), Value::Null)),
+        ("numbers", object(json!({}), json!({"a": vec![1; 500_000]}))),
+        ("maps", object(json!({}), json!({"a": vec![json!({"": 0}); 130_000]}))),
+        ("lists", object(json!({}), json!({"a": vec![json!([0]); 200_000]}))),
+        ("text", object(json!({}), json!({"a": "\n".repeat(500 << 10)}))),
+    ]
+}
+
+#[test]
+fn a_text_takes_no_more_memory_as_values_than_is_counted_before_it_is_parsed() {
+    let keeps_all = Cut::new(&["spec".to_owned()]);
+    for (what, text) in large() {
+        let counted = Bulk::of(text.as_bytes()).value_bytes();
+        let whole = most_of(|| drop(serde_json::from_str::<Value>(&text).unwrap()));
+        let cut = most_of(|| drop(keeps_all.read(text.as_bytes(), Source::Stored).unwrap()));
+        println!("{what}: {} bytes take {whole} as values, {cut} cut, at most {counted}", text.len());
+        assert!(whole.max(cut) <= counted, "{what}: {} and {}, at most {counted}", whole, cut);
+        assert!(counted < 4 * whole, "{what}: {counted} is far more than {whole}");
+    }
+}
+
+#[test]
+fn an_object_is_shown_in_each_form_in_the_memory_of_two_such_objects_and_six_such_texts() {
+    let served = Served { reads: vec!["spec".into(), "metadata.labels".into()], ..Served::default() };
+    let lens = Lens::new("a", served, Access::ViewAndBacking, Vec::new(), Epoch::default());
+    let (cut, columns) = (Cut::new(&["spec".to_owned()]), Columns::new(&[]).unwrap());
+    for (what, text) in large() {
+        let bulk = Bulk::of(text.as_bytes());
+        let most = bulk.value_bytes() * 2 + bulk.text_bytes() * 6;
+        let read = || cut.read(text.as_bytes(), Source::Stored).unwrap();
+        let fields = serde_json::to_string(&read().fields).unwrap();
+        let table = |read: &BackingObject| {
+            let object: Value = serde_json::from_str(&lens.object_json(read, &fields)).unwrap();
+            columns.row_json(MetaVersion::V1, Include::Object, &Row::Shown(&object), Timestamp::UNIX_EPOCH)
+        };
+        let taken = [
+            ("for the guest", most_of(|| drop(read().for_guest_json(&lens)))),
+            ("whole", most_of(|| drop(lens.object_json(&read(), &fields)))),
+            ("metadata", most_of(|| drop(lens.metadata_json(&read(), MetaVersion::V1)))),
+            ("a table", most_of(|| drop(table(&read())))),
+        ];
+        for (form, taken) in taken {
+            println!(
+                "{what}, {form}: {:.1} times the text, at most {:.1}",
+                taken as f64 / text.len() as f64,
+                most as f64 / text.len() as f64
+            );
+            assert!(taken <= most, "{what}, {form}: {taken}, at most {most}");
+        }
     }
 }

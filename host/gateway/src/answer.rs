@@ -6,12 +6,15 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request};
-use pintle_core::view::{
-    Status, Verb,
-    accept::{self, Discovery},
-    discovery,
-    query::{ListOptions, Query},
-    target::{GroupVersion, Objects, Target},
+use pintle_core::{
+    bulk::Bulk,
+    view::{
+        Status, Verb,
+        accept::{self, Discovery},
+        discovery,
+        query::{ListOptions, Query},
+        target::{GroupVersion, Objects, Target},
+    },
 };
 use pintle_runtime::{Spawner, clock};
 use serde_json::{Value, json};
@@ -24,6 +27,7 @@ use crate::{
     body,
     directory::{Directory, Document, Resource},
     documents::{Documents, Seats},
+    events::Events,
     failed::FailedLists,
     identity::{Authentication, Peer, Presented, User},
     metrics::Metrics,
@@ -59,6 +63,7 @@ pub(crate) struct Parts {
     pub(crate) guests: Arc<Guests>,
     pub(crate) spawner: Spawner,
     pub(crate) failed: FailedLists,
+    pub(crate) made: Events,
 }
 
 /// A request about objects, of somebody who may make it.
@@ -124,7 +129,8 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts = Parts { upstream, guests, spawner, failed: FailedLists::default() };
+        let parts =
+            Parts { upstream, guests, spawner, failed: FailedLists::default(), made: Events::default() };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),
@@ -266,8 +272,12 @@ impl<R: Reviews> Gateway<R> {
             }
             _ => {}
         }
-        let (admitted, body) = self.seated(party, verb, &head.headers, body).await?;
-        let room = Room::for_object(self.parts.guests.budget());
+        let budget = self.parts.guests.budget();
+        let room = match verb {
+            Verb::Create | Verb::Update | Verb::Patch => Room::for_write(budget),
+            _ => Room::for_object(budget),
+        };
+        let (admitted, body) = self.seated(party, verb, &head.headers, body, &room).await?;
         let call = Call { resource, directory, user, query, body, room, headers: &head.headers };
         let parts = &self.parts;
         let reply = match (verb, options) {
@@ -287,13 +297,14 @@ impl<R: Reviews> Gateway<R> {
         Ok(reply::keeping(reply, call.room))
     }
 
-    /// Takes a seat for a request that may be made, until it is answered, and reads its body.
+    /// Takes a seat for a request that may be made, until it is answered, reads its body, and waits until there is room for what it says.
     async fn seated<B>(
         &self,
         party: &Party,
         verb: Verb,
         headers: &HeaderMap,
         body: B,
+        room: &Room,
     ) -> Result<(Admitted, Bytes), Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -307,6 +318,7 @@ impl<R: Reviews> Gateway<R> {
         let _arriving = self.pools.bodies.admit(party).await?;
         let seat = seats.admit(party).await?;
         let body = body::read(headers, body).await?;
+        room.hold_object(&Bulk::of(&body)).await?;
         Ok((seat, body))
     }
 

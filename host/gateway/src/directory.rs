@@ -163,3 +163,25 @@ impl Resource {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use pintle_core::view::Access;
+    use serde_json::json;
+
+    use super::*;
+    use crate::over::Ending;
+
+    /// A resource of which nothing is known, whose module is not there.
+    pub(crate) fn resource() -> Resource {
+        Resource {
+            lens: Lens::new("things", Served::default(), Access::default(), Vec::new(), Epoch::default()),
+            cut: Cut::metadata_alone(),
+            schema: Structural::compile(&json!({"type": "object"})).unwrap(),
+            columns: Columns::new(&[]).unwrap(),
+            in_force: Err("there is no module".into()),
+            closed: None,
+            over: Ending::default().over(),
+        }
+    }
+}

@@ -9,7 +9,7 @@
 //!   what it asks for. [`admission`]: whether there is room for it.
 //! - [`answer`]: the way of a request. `read`, `list`, `watch`, `write` (and `patching`) and `delete` are the verbs, [`upstream`] asks
 //!   the API server, and [`show`] asks guests.
-//! - `room`: the memory that an answer takes.
+//! - `room`: the memory that an answer takes. `events`: what watches share.
 //! - [`tallies`]: how many objects cannot be shown, until the Views say so.
 //! - `console`: the door of people, which has nothing to do with views: it sends on what callers ask, with their own tokens.
 //! - [`directory`]: what is served; `control` keeps it.
@@ -25,6 +25,7 @@ mod control;
 mod delete;
 pub mod directory;
 pub mod documents;
+mod events;
 mod failed;
 mod flags;
 mod health;

@@ -12,16 +12,19 @@ use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
-use pintle_core::view::{
-    BackingObject, Source, Status, Unshowable,
-    accept::{Asked, Form, JSON},
-    item::{list_begin, list_end},
-    query::{ListOptions, shown_continue},
-    target::Objects,
-    unshowable,
+use pintle_core::{
+    bulk::Bulk,
+    view::{
+        BackingObject, Source, Status, Unshowable,
+        accept::{Asked, Form, JSON},
+        item::{list_begin, list_end},
+        query::{ListOptions, shown_continue},
+        target::Objects,
+        unshowable,
+    },
 };
 use pintle_runtime::clock;
-use pintle_wit::views::{SHOW_BYTES, SHOW_OBJECTS_MAX};
+use pintle_wit::views::SHOW_OBJECTS_MAX;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -35,7 +38,7 @@ use crate::{
     items::{Items, NoList},
     read::{METADATA_OF_ALL, OBJECT, TableRow, read_object},
     reply::{self, Aborted, Reply},
-    room::{FREE_BYTES, OBJECT_BYTES, OBJECT_FACTOR, Room},
+    room::{self, FREE_BYTES, OBJECT_BYTES, Room},
     show::{Guests, Shown},
     tallies::Unshown,
     upstream::{self, REQUEST_TIMEOUT, Sent},
@@ -47,9 +50,12 @@ type Body = UnsyncBoxBody<Bytes, kube::Error>;
 /// The longest answer that is built whole, in bytes: a list of some ten thousand small objects.
 const WHOLE_BYTES_MAX: usize = 8 << 20;
 
-/// The memory that objects take while they are shown, as a multiple of what they take before: as they are, as the guest sees them, as text
-/// for the guest, and as text for the client.
+/// The memory that objects take while they are shown, as a multiple of what they take as values: as they are, as text for the guest, as what
+/// it shows, and as text for the client. A text takes no more than its values.
 const WAITING_FACTOR: u64 = 4;
+
+/// When the objects that have arrived are shown, in bytes that they take as values: some hundred small ones are less.
+const WAITING_BYTES: usize = 1 << 20;
 
 /// How much of a longer answer is sent at a time, in bytes, and how many such parts wait for the client.
 const PART_BYTES: usize = 256 << 10;
@@ -146,8 +152,10 @@ struct List {
     items: Items,
     /// Objects that have arrived and are not shown yet.
     waiting: Vec<BackingObject>,
-    /// The memory that these take.
+    /// The memory that these take as values.
     waiting_bytes: usize,
+    /// The memory that the largest of them takes while it is shown.
+    most_bytes: u64,
     /// What is made and not sent.
     text: BytesMut,
     /// How many objects there have been.
@@ -177,6 +185,7 @@ impl List {
             items: Items::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
+            most_bytes: 0,
             text: begin.as_bytes().into(),
             count: 0,
             has_items: false,
@@ -205,34 +214,37 @@ impl List {
             self.items.push(&chunk, &mut arrived).map_err(not_complete)?;
             for item in arrived.drain(..) {
                 self.read(&item).await?;
-                if self.waiting.len() == SHOW_OBJECTS_MAX || self.waiting_bytes >= SHOW_BYTES {
+                if self.waiting.len() == SHOW_OBJECTS_MAX || self.waiting_bytes >= WAITING_BYTES {
                     self.show().await?;
                 }
             }
-            self.hold(self.items.unfinished_bytes()).await?;
+            // What it takes as values is known when all of it is there.
+            self.hold(self.items.unfinished_bytes() as u64).await?;
         }
         Ok(self.body.is_none())
     }
 
     /// Reads an object that has arrived.
     async fn read(&mut self, text: &Bytes) -> Result<(), Status> {
-        self.hold(text.len()).await?;
+        let bulk = Bulk::of(text);
+        self.most_bytes = self.most_bytes.max(room::of_shown(&bulk));
+        self.hold(0).await?;
         let object = read_object(&self.resource, text, Source::Stored)?;
         self.waiting_bytes += object.bytes();
         self.waiting.push(object);
         Ok(())
     }
 
-    /// Waits until there is memory for what is held already, and for an object whose text has so many bytes.
-    async fn hold(&mut self, object_bytes: usize) -> Result<(), Status> {
-        let waiting = WAITING_FACTOR * self.waiting_bytes as u64 + OBJECT_FACTOR * object_bytes as u64;
-        self.room.hold(self.text.len() as u64 + waiting).await
+    /// Waits until there is memory for what is held already, for the largest object that is to be shown, and for so much besides.
+    async fn hold(&mut self, bytes: u64) -> Result<(), Status> {
+        let waiting = WAITING_FACTOR * self.waiting_bytes as u64 + self.most_bytes;
+        self.room.hold(self.text.len() as u64 + waiting + bytes).await
     }
 
     /// Shows the objects that wait.
     async fn show(&mut self) -> Result<(), Status> {
         self.hold(0).await?;
-        self.waiting_bytes = 0;
+        (self.waiting_bytes, self.most_bytes) = (0, 0);
         let objects = std::mem::take(&mut self.waiting);
         self.count += objects.len();
         let (resource, guests) = (Arc::clone(&self.resource), Arc::clone(&self.guests));
@@ -335,14 +347,13 @@ fn not_complete(error: NoList) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use pintle_core::view::{Access, Cut, Epoch, Lens, Served, accept::MetaVersion, table::Columns};
+    use pintle_core::view::accept::MetaVersion;
     use pintle_modules::Budget;
     use pintle_runtime::Spawner;
-    use pintle_schema::structural::Structural;
     use serde_json::json;
 
     use super::*;
-    use crate::{metrics::Metrics, over::Ending, show::InModules};
+    use crate::{directory::tests::resource, metrics::Metrics, show::InModules};
 
     /// More objects of a kibibyte each than an answer that is built whole has room for.
     const MANY: usize = 20_000;
@@ -369,16 +380,7 @@ mod tests {
     fn list(body: Body) -> List {
         let metrics = Arc::new(Metrics::default());
         let guests = Guests::new(Spawner::default(), Arc::new(InModules), Budget::fixed(512 << 20), metrics);
-        let resource = Resource {
-            lens: Lens::new("things", Served::default(), Access::default(), Vec::new(), Epoch::default()),
-            cut: Cut::metadata_alone(),
-            schema: Structural::compile(&json!({"type": "object"})).unwrap(),
-            columns: Columns::new(&[]).unwrap(),
-            in_force: Err("there is no module".into()),
-            closed: None,
-            over: Ending::default().over(),
-        };
-        List::new(&Arc::new(guests), &Arc::new(resource), Form::Metadata(MetaVersion::V1), true, body)
+        List::new(&Arc::new(guests), &Arc::new(resource()), Form::Metadata(MetaVersion::V1), true, body)
     }
 
     /// What a client is sent, and how it ends.

@@ -145,7 +145,7 @@ pub(crate) fn in_form(
         (Form::Table(version, include), shown) => {
             let row = TableRow::of(lens, object, shown);
             let table = resource.columns.one(version, include, true, row.as_row(), clock::now());
-            reply::json(code, table.to_string())
+            reply::json(code, table)
         }
         (Form::Object, Shown::Fields(fields)) => reply::json(code, lens.object_json(object, fields)),
         (Form::Object, Shown::Failed(_)) => reply::json(code, lens.head(object).to_string()),

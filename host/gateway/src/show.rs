@@ -9,7 +9,7 @@ use pintle_core::{
     budget::Need,
     view::{BackingObject, Epoch, Lens, Source, Status},
 };
-use pintle_engine::{Answer, CallError, CallLimits, Origin, ShowAnswer, StoreAnswer, Views};
+use pintle_engine::{Answer, CallError, CallLimits, CallStats, Origin, ShowAnswer, StoreAnswer, Views};
 use pintle_modules::{Budget, NoMemory, TooLarge, grants};
 use pintle_runtime::{Spawner, clock};
 use pintle_wit::{
@@ -286,9 +286,12 @@ impl Guests {
         batch: impl ExactSizeIterator<Item = &str>,
     ) -> Result<Result<Vec<Shown>, CallError>, Status> {
         let (caller, views, count) = (Arc::clone(&self.caller), in_force.views.clone(), batch.len());
-        let show = move |request: &str, limits: &CallLimits| caller.show(&views, request, count, limits);
-        let answer = self.granted(&lens.view, show_request(in_force, batch), show).await?;
-        Ok(answer.map(|answer| answer.response.items.into_iter().map(Shown::of).collect()))
+        // What is shown becomes text while its call has memory for it as values.
+        let show = move |request: &str, limits: &CallLimits| {
+            let Answer { response, stats, .. } = caller.show(&views, request, count, limits)?;
+            Ok((response.items.into_iter().map(Shown::of).collect(), stats))
+        };
+        self.granted(&lens.view, show_request(in_force, batch), show).await
     }
 
     /// What becomes of a backing object when somebody writes this.
@@ -312,10 +315,13 @@ impl Guests {
         let request =
             serde_json::to_string(&request).map_err(|error| Status::internal_error(&error.to_string()))?;
         let (caller, views) = (Arc::clone(&self.caller), in_force.views.clone());
-        let store = move |request: &str, limits: &CallLimits| caller.store(&views, request, limits);
+        let store = move |request: &str, limits: &CallLimits| {
+            let Answer { response, stats, .. } = caller.store(&views, request, limits)?;
+            Ok((response.object, stats))
+        };
         let stored = self.granted(&lens.view, request, store).await?;
         match stored {
-            Ok(answer) => Ok(Ok(answer.response.object)),
+            Ok(object) => Ok(Ok(object)),
             Err(error) if may_pass(&error) => Err(failed_for_now()),
             Err(CallError { failure, origin, .. }) => Ok(Err((*failure, origin))),
         }
@@ -327,8 +333,8 @@ impl Guests {
         &self,
         view: &str,
         request: String,
-        call: impl Fn(&str, &CallLimits) -> Result<Answer<T>, CallError> + Send + Sync + 'static,
-    ) -> Result<Result<Answer<T>, CallError>, Status> {
+        call: impl Fn(&str, &CallLimits) -> Result<(T, CallStats), CallError> + Send + Sync + 'static,
+    ) -> Result<Result<T, CallError>, Status> {
         let (call, request) = (Arc::new(call), Arc::<str>::from(request));
         let most = grants::most(&self.limits);
         let mut grant = self.budget.grant(view, most);
@@ -343,29 +349,18 @@ impl Guests {
             let reservation = reserved.map_err(|too_large| beyond_the_budget(view, too_large))?;
             let (call, request, limits) =
                 (Arc::clone(&call), Arc::clone(&request), grants::granted(self.limits, grant));
-            let called = self.spawner.block(move || {
-                let called = call(&request, &limits);
-                // They stay with the call, also when nobody waits for it any more.
-                drop((turn, reservation));
-                called
-            });
-            let called = called.await.map_err(|error| {
-                warn!(%error, "A call of a guest panicked in the host");
-                Status::internal_error("a call of a guest ended the thread that it ran on")
-            })?;
+            let called = self.on_a_thread(view, (turn, reservation), move || call(&request, &limits)).await?;
             if let Some(more) = called.as_ref().err().and_then(|error| grants::more(error, grant, most)) {
                 (too_little, grant) = (grant, more);
                 continue;
             }
-            let stats = called.as_ref().map_or_else(|error| error.stats, |answer| answer.stats);
+            let stats = called.as_ref().map_or_else(|error| error.stats, |(_, stats)| *stats);
             self.budget.saw(view, grants::need(stats));
             self.metrics.guest_called(view, stats.duration);
-            return Ok(called);
+            return Ok(called.map(|(answer, _)| answer));
         }
     }
-}
 
-impl Guests {
     /// Does work for a view that takes up to this many bytes of memory, on a thread of its own, when it is its turn.
     ///
     /// # Errors
@@ -385,10 +380,20 @@ impl Guests {
                 Status::unavailable("the gateway has too little memory for this request", RETRY_SECONDS)
             }
         })?;
+        self.on_a_thread(view, (turn, reserved), work).await
+    }
+
+    /// Does work that blocks, which holds its turn and its memory.
+    async fn on_a_thread<T: Send + 'static>(
+        &self,
+        view: &str,
+        held: impl Send + 'static,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
         let done = self.spawner.block(move || {
             let done = work();
-            // They stay with the work, also when nobody waits for it any more.
-            drop((turn, reserved));
+            // It stays with the work, also when nobody waits for that any more.
+            drop(held);
             done
         });
         done.await.map_err(|error| {
@@ -433,7 +438,7 @@ fn failed_for_now() -> Status {
 
 /// An object as its guest sees it.
 fn text(lens: &Lens, object: &BackingObject) -> String {
-    object.for_guest(lens).to_string()
+    object.for_guest_json(lens)
 }
 
 fn nothing() -> Status {

@@ -10,13 +10,16 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use pintle_core::view::{Lens, Status};
+use pintle_core::{
+    bulk::Bulk,
+    view::{Lens, Status},
+};
 use serde_json::Value;
 use tracing::warn;
 
 use crate::{
     identity::{AUTHENTICATED, MASTERS, User},
-    room::{OBJECT_FACTOR, Room},
+    room::Room,
 };
 
 /// How long the API server may take until it begins to answer: its own limit for a request, and a little more.
@@ -242,6 +245,7 @@ pub(crate) async fn whole(response: Response<Body>, room: Option<&Room>) -> Resu
 
 async fn read(body: Body, room: Option<&Room>) -> Result<Bytes, Status> {
     let (mut body, mut read) = (Limited::new(body, ANSWER_BYTES_MAX), BytesMut::new());
+    let mut bulk = Bulk::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             warn!(error, "The answer of the API server is not complete");
@@ -249,7 +253,8 @@ async fn read(body: Body, room: Option<&Room>) -> Result<Bytes, Status> {
         })?;
         let Ok(data) = frame.into_data() else { continue };
         if let Some(room) = room {
-            room.hold(OBJECT_FACTOR * (read.len() + data.len()) as u64).await?;
+            bulk.add(&data);
+            room.hold_object(&bulk).await?;
         }
         read.extend_from_slice(&data);
     }

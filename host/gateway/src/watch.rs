@@ -8,15 +8,18 @@ use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
-use pintle_core::view::{
-    BackingObject, Source, Status, Unshowable,
-    accept::{Asked, Form, JSON},
-    item::{INITIAL_EVENTS_END, event_json},
-    query::ListOptions,
-    status::WATCH_EXPIRED,
-    table::Row,
-    target::Objects,
-    unshowable::{Change, LeftOut},
+use pintle_core::{
+    bulk::Bulk,
+    view::{
+        BackingObject, Source, Status, Unshowable,
+        accept::{Asked, Form, JSON},
+        item::{INITIAL_EVENTS_END, event_json},
+        query::ListOptions,
+        status::WATCH_EXPIRED,
+        table::Row,
+        target::Objects,
+        unshowable::{Change, LeftOut},
+    },
 };
 use pintle_runtime::clock;
 use serde::Deserialize;
@@ -32,7 +35,7 @@ use crate::{
     over::Over,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
     reply::{self, Aborted, Reply},
-    room::{OBJECT_FACTOR, Room},
+    room::{self, Room},
     show::Shown,
     tallies::Unshown,
     upstream::{self, Sent},
@@ -41,8 +44,9 @@ use crate::{
 /// How many events wait for a client that does not read them. The connection has buffers besides.
 const WAITING: usize = 16;
 
-/// What an event takes before memory is reserved for it, in bytes: so that those that wait take little in all watches together.
-const FREE_BYTES: u64 = OBJECT_FACTOR * (4 << 10);
+/// What an event takes before memory is reserved for it, in bytes: that of a Pod, for instance. Few are mapped at a time, and those that
+/// wait for their clients are text, which watches share.
+const FREE_BYTES: u64 = 256 << 10;
 
 /// How long the events of a watch may wait for a client that does not read them. The API server waits about as long.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -151,6 +155,20 @@ struct Event<'a> {
     object: &'a RawValue,
 }
 
+/// An event of the view.
+struct Mapped {
+    event: String,
+    /// Whether a guest has shown it: then it is the same for whoever watches, now and later.
+    is_lasting: bool,
+}
+
+impl Mapped {
+    /// An event that is made anew for each watch.
+    fn now(event: String) -> Self {
+        Self { event, is_lasting: false }
+    }
+}
+
 impl Watch {
     async fn follow(mut self, body: Body, over: Over) {
         let ended = tokio::select! {
@@ -170,7 +188,7 @@ impl Watch {
                     "A watch ends"
                 );
                 let event = event_json("ERROR", &status.to_value().to_string());
-                let _ = self.send(event).await;
+                let _ = self.send(event.into()).await;
             }
         }
     }
@@ -191,21 +209,38 @@ impl Watch {
             };
             let Ok(chunk) = data else { continue };
             lines.push(&chunk);
-            self.hold(lines.rest_bytes()).await?;
+            self.hold(lines.rest_bytes() as u64).await?;
             while let Some(line) = lines.next() {
-                if let Some(event) = self.mapped(&line).await? {
+                if let Some(event) = self.made(&line).await? {
                     self.send(event).await?;
                 }
             }
-            self.hold(lines.rest_bytes()).await?;
+            self.hold(lines.rest_bytes() as u64).await?;
             if lines.rest_bytes() > EVENT_BYTES_MAX {
                 return Err(Status::internal_error("an event of the API server is too large").into());
             }
         }
     }
 
+    /// An event of the view, if there is one, for an event of the backing kind: as another watch has made it, or made now.
+    async fn made(&mut self, line: &Bytes) -> Result<Option<Bytes>, End> {
+        // Tables say how old an object is now. With Omit, an event depends on what this client has.
+        let is_alike = self.form == Form::Object && self.resource.lens.unshowable == Unshowable::Fail;
+        let parts = Arc::clone(&self.parts);
+        if let Some(event) = is_alike.then(|| parts.made.find(&self.resource, line)).flatten() {
+            return Ok(Some(event));
+        }
+        self.hold(room::of_shown(&Bulk::of(line))).await?;
+        let Some(Mapped { event, is_lasting }) = self.mapped(line).await? else { return Ok(None) };
+        let event = Bytes::from(event);
+        if is_alike && is_lasting {
+            parts.made.put(&self.resource, line, &event);
+        }
+        Ok(Some(event))
+    }
+
     /// An event of the view, if there is one, for an event of the backing kind.
-    async fn mapped(&mut self, line: &Bytes) -> Result<Option<String>, End> {
+    async fn mapped(&mut self, line: &Bytes) -> Result<Option<Mapped>, End> {
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }
@@ -223,7 +258,7 @@ impl Watch {
         match event.r#type {
             "BOOKMARK" => {
                 let object = read_object(&self.resource, &json, Source::Elsewhere)?;
-                Ok(Some(event_json("BOOKMARK", &self.bookmark(&object))))
+                Ok(Some(Mapped::now(event_json("BOOKMARK", &self.bookmark(&object)))))
             }
             "ERROR" => {
                 let status: Value = serde_json::from_slice(&json).unwrap_or_default();
@@ -239,15 +274,16 @@ impl Watch {
     }
 
     /// What the client is told of a change of an object, if anything.
-    async fn changed(&mut self, change: Change, object: &BackingObject) -> Result<Option<String>, End> {
+    async fn changed(&mut self, change: Change, object: &BackingObject) -> Result<Option<Mapped>, End> {
         let lens = &self.resource.lens;
         if let Form::Metadata(version) = self.form {
-            return Ok(Some(event_json(change.name(), &lens.metadata_json(object, version))));
+            return Ok(Some(Mapped::now(event_json(change.name(), &lens.metadata_json(object, version)))));
         }
         let shown = match self.resource.in_force() {
             Ok(in_force) => self.parts.guests.show_one(lens, in_force, object).await,
             Err(unavailable) => Err(unavailable),
         };
+        let is_lasting = matches!(shown, Ok(Shown::Fields(_)));
         let shown = match shown {
             // That an object is gone is told whether or not a guest can still show it.
             Ok(Shown::Failed(_)) | Err(_) if change == Change::Deleted => Shown::Fields("{}".into()),
@@ -261,7 +297,7 @@ impl Watch {
             let row = TableRow::of(lens, object, &shown);
             let columns = &self.resource.columns;
             let table = columns.one(version, include, with_columns, row.as_row(), clock::now());
-            return Ok(Some(event_json(change.name(), &table.to_string())));
+            return Ok(Some(Mapped::now(event_json(change.name(), &table))));
         }
         let told = match lens.unshowable {
             Unshowable::Fail => Some(change),
@@ -273,7 +309,8 @@ impl Watch {
             (Some(Change::Deleted), Shown::Failed(_)) => "{}",
             (Some(_), Shown::Failed(failure)) => return Err(cannot_be_shown(lens, object, failure).into()),
         };
-        Ok(told.map(|told| event_json(told.name(), &lens.object_json(object, fields))))
+        let event = |told: Change| event_json(told.name(), &lens.object_json(object, fields));
+        Ok(told.map(|told| Mapped { event: event(told), is_lasting }))
     }
 
     /// The initial events have ended: they were a list.
@@ -284,9 +321,9 @@ impl Watch {
         }
     }
 
-    /// Waits for the memory of an event of which so many bytes have arrived.
-    async fn hold(&self, bytes: usize) -> Result<(), End> {
-        Ok(self.room.hold(OBJECT_FACTOR * bytes.next_power_of_two() as u64).await?)
+    /// Waits until there are so many bytes of memory for an event. Of a long one, a part of which has arrived, they double each time.
+    async fn hold(&self, bytes: u64) -> Result<(), End> {
+        Ok(self.room.hold(bytes.next_power_of_two()).await?)
     }
 
     fn bookmark(&mut self, object: &BackingObject) -> String {
@@ -303,19 +340,17 @@ impl Watch {
         };
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         match self.form {
-            Form::Table(version, include) => self
-                .resource
-                .columns
-                .one(version, include, false, Row::Shown(&object), clock::now())
-                .to_string(),
+            Form::Table(version, include) => {
+                self.resource.columns.one(version, include, false, Row::Shown(&object), clock::now())
+            }
             Form::Object | Form::Metadata(_) => object.to_string(),
         }
     }
 
-    async fn send(&mut self, event: String) -> Result<(), End> {
+    async fn send(&mut self, event: Bytes) -> Result<(), End> {
         let next = Room::new(self.parts.guests.budget(), FREE_BYTES, 0);
         let room = std::mem::replace(&mut self.room, next);
-        let sent = tokio::time::timeout(READ_TIMEOUT, self.events.send((event.into(), room))).await;
+        let sent = tokio::time::timeout(READ_TIMEOUT, self.events.send((event, room))).await;
         sent.map_err(|_| End::Unread)?.map_err(|_| End::Unread)
     }
 }

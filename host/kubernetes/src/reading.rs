@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, Request, header};
-use pintle_core::{ApiError, Apply, object};
+use pintle_core::{ApiError, Apply, bulk::Bulk, object};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ pub struct PageOf<'a> {
     pub limit: u32,
     /// How long it may be as text, in bytes.
     pub bytes_max: usize,
+    /// How much memory it may take as text and as values, in bytes.
+    pub memory_max: u64,
     /// What the page before said of where it ended.
     pub next: Option<&'a str>,
 }
@@ -71,7 +73,7 @@ impl Cluster {
     /// A page of a list.
     ///
     /// # Errors
-    /// Every error of the API server, 404 for a kind that it does not serve, and 413 for a page that is too long to be read.
+    /// Every error of the API server, 404 for a kind that it does not serve, and 413 for a page that is too long to be read, or takes too much memory.
     pub async fn page(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Page, ApiError> {
         let mut path = format!("{}?limit={}", resource.path(of.namespace, None), of.limit);
         for (name, value) in [("labelSelector", of.labels), ("continue", of.next)] {
@@ -80,6 +82,11 @@ impl Cluster {
             }
         }
         let bytes = self.bytes_at(path, PAGE_TIMEOUT, of.bytes_max).await?;
+        let bulk = Bulk::of(&bytes);
+        if (bulk.text_bytes() + bulk.value_bytes()) as u64 > of.memory_max {
+            let message = format!("the page takes more than {} MiB of memory", of.memory_max >> 20);
+            return Err(ApiError { code: 413, message, ..ApiError::default() });
+        }
         let list: List = serde_json::from_slice(&bytes).map_err(no_json)?;
         let items = list.items.into_iter().map(|Reduced(mut item)| {
             object::set_kind(&mut item, resource.kind.clone());

@@ -50,7 +50,7 @@ impl Preview {
         caller: &Caller,
         request: &InspectRequest,
     ) -> Result<(Asking, Arc<Value>), PreviewError> {
-        let reader = Reader::new(Cluster::new(caller.user.clone()), self.budget.clone());
+        let reader = Reader::new(Cluster::new(caller.user.clone()), &self.memories);
         let reconciler = reconciler_of(&reader, &request.kind).await?;
         let target = self.target(caller, &reader, reconciler, request.module.clone(), None).await?;
         let root = match &request.proposed {

@@ -1,13 +1,19 @@
-//! [`Memory`]: what a preview reads and keeps takes memory of the process's one budget.
+//! [`Memories`]: what previews read and keep takes memory of the process's one budget.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use pintle_core::ApiError;
 use pintle_modules::{Budget, Reservation};
-use tokio::sync::Mutex;
+use tokio::{
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 use crate::PreviewError;
 
@@ -19,12 +25,35 @@ const LANE: &str = "previews";
 /// small ones have no bound a lane.
 const STEP_BYTES: u64 = 16 << 20;
 
+/// How long a preview that takes more than one step waits for another one that does: most plans are made by then.
+const TURN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The memory of all previews of a process. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Memories {
+    budget: Budget,
+    /// Whose turn it is to take more than one step.
+    growing: Arc<Semaphore>,
+}
+
+impl Memories {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, growing: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The memory of one preview.
+    pub(crate) fn of_one(&self) -> Arc<Memory> {
+        let (taken, is_out) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Memory { of_all: self.clone(), reserved: Mutex::default(), taken, is_out })
+    }
+}
+
 /// The memory of one preview. It is given back when the preview ends.
 ///
-/// A preview waits for more while it holds what it has, unlike everybody else. Two of them could wait for each other, but not for long: who
-/// finds no memory in time ends.
+/// A preview waits for more while it holds what it has, unlike everybody else. Only one at a time takes more than one step, to its end:
+/// otherwise two that have half of what they need would wait for each other, and neither would come to an end.
 pub(crate) struct Memory {
-    budget: Budget,
+    of_all: Memories,
     reserved: Mutex<Reserved>,
     taken: AtomicU64,
     is_out: AtomicBool,
@@ -34,6 +63,7 @@ pub(crate) struct Memory {
 struct Reserved {
     reservations: Vec<Reservation>,
     bytes: u64,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// Memory for what is being read. It is free again when this is dropped, and stays reserved for what the preview reads next.
@@ -43,12 +73,7 @@ pub(crate) struct Room {
 }
 
 impl Memory {
-    pub(crate) fn new(budget: Budget) -> Arc<Self> {
-        let (taken, is_out) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { budget, reserved: Mutex::default(), taken, is_out })
-    }
-
-    /// Takes so many bytes for as long as the preview lasts, and waits for them for a moment.
+    /// Takes so many bytes for as long as the preview lasts, and waits for them for a while.
     ///
     /// # Errors
     /// 429 when there is no memory.
@@ -62,14 +87,30 @@ impl Memory {
                 self.taken.fetch_add(bytes, Ordering::Relaxed);
                 return Ok(());
             }
-            let step = (wanted - reserved.bytes).max(STEP_BYTES).min(self.budget.bytes_max());
-            let Ok(reservation) = self.budget.reserve_soon(LANE, step).await else {
+            let budget = &self.of_all.budget;
+            let step = (wanted - reserved.bytes).max(STEP_BYTES).min(budget.bytes_max());
+            let reservation = match self.turn(&mut reserved, step).await {
+                true => budget.reserve_soon(LANE, step).await.ok(),
+                false => None,
+            };
+            let Some(reservation) = reservation else {
                 self.is_out.store(true, Ordering::Relaxed);
                 return Err(ApiError { code: 429, message: too_much(taken), ..ApiError::default() });
             };
             reserved.reservations.push(reservation);
             reserved.bytes = reserved.bytes.saturating_add(step);
         }
+    }
+
+    /// Waits until it may take a step of so many bytes, and returns whether it may.
+    async fn turn(&self, reserved: &mut Reserved, step: u64) -> bool {
+        let is_first = reserved.reservations.is_empty() && step <= STEP_BYTES;
+        if is_first || reserved.turn.is_some() {
+            return true;
+        }
+        let turn = timeout(TURN_TIMEOUT, Arc::clone(&self.of_all.growing).acquire_owned()).await;
+        reserved.turn = turn.ok().and_then(Result::ok);
+        reserved.turn.is_some()
     }
 
     /// Room for something that is about to be read.
@@ -136,7 +177,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_preview_takes_memory_of_the_budget_and_gives_it_back_at_its_end() {
         let budget = Budget::fixed(512 * MIB);
-        let memory = Memory::new(budget.clone());
+        let memory = Memories::new(budget.clone()).of_one();
         memory.take(MIB).await.unwrap();
         assert_eq!(reserved(&budget), 16 * MIB);
         let room = memory.room(20 * MIB).await.unwrap();
@@ -155,23 +196,40 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn previews_leave_half_of_the_budget_to_others_and_end_where_they_find_no_memory() {
         let budget = Budget::fixed(512 * MIB);
-        let (first, second) = (Memory::new(budget.clone()), Memory::new(budget.clone()));
-        first.take(60 * MIB).await.unwrap();
-        second.take(60 * MIB).await.unwrap();
-        let (one, other) = tokio::join!(first.take(60 * MIB), second.take(60 * MIB));
-        assert!(one.is_err() && other.is_err(), "neither waits for ever");
-        assert_eq!(one.unwrap_err().code, 429);
-        assert!(matches!(first.sufficed(), Err(PreviewError::Busy(_))));
+        let memory = Memories::new(budget.clone()).of_one();
+        memory.take(60 * MIB).await.unwrap();
+        memory.take(30 * MIB).await.unwrap();
+        assert_eq!(memory.take(60 * MIB).await.unwrap_err().code, 429);
+        assert!(matches!(memory.sufficed(), Err(PreviewError::Busy(_))));
         // A large call of a guest finds its memory meanwhile.
         assert!(!budget.reserve("guest", Purpose::Call, 140 * MIB).await.unwrap().waited());
-        drop(second);
-        first.take(60 * MIB).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_large_previews_the_second_waits_until_the_first_has_ended() {
+        let all = Memories::new(Budget::fixed(512 * MIB));
+        let (first, second, small) = (all.of_one(), all.of_one(), all.of_one());
+        for memory in [&first, &second] {
+            memory.take(10 * MIB).await.unwrap();
+        }
+        first.take(40 * MIB).await.unwrap();
+        let waiting = tokio::spawn(async move { second.take(60 * MIB).await });
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        first.take(30 * MIB).await.unwrap();
+        small.take(MIB).await.unwrap();
+        assert!(!waiting.is_finished(), "half of what it needs is of no use");
+        drop(first);
+        waiting.await.unwrap().unwrap();
+        // Whoever has it for too long is not waited for.
+        let (holds, late) = (all.of_one(), all.of_one());
+        holds.take(20 * MIB).await.unwrap();
+        assert_eq!(late.take(20 * MIB).await.unwrap_err().code, 429);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_preview_works_on_a_host_that_has_next_to_no_memory() {
         let budget = Budget::fixed(64 * MIB);
-        let memory = Memory::new(budget.clone());
+        let memory = Memories::new(budget.clone()).of_one();
         memory.take(10 * MIB).await.unwrap();
         assert!(memory.take(100 * MIB).await.is_err());
     }

@@ -58,7 +58,7 @@ impl Preview {
         tell: &mut (dyn FnMut(Told) + Send),
     ) -> Result<Summary, PreviewError> {
         let started = clock::monotonic();
-        let reader = Reader::new(Cluster::new(caller.user.clone()), self.budget.clone());
+        let reader = Reader::new(Cluster::new(caller.user.clone()), &self.memories);
         let reconciler = read_reconciler(&reader, &request.reconciler).await?;
         let (module, config) = (request.module.clone(), request.config.clone());
         let target = self.target(caller, &reader, reconciler, module, config).await?;

@@ -8,11 +8,13 @@ use std::{
 
 use pintle_core::{ApiError, object};
 use pintle_kubernetes::{Cluster, PageOf, Resource};
-use pintle_modules::Budget;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::Value;
 
-use crate::{PreviewError, memory::Memory};
+use crate::{
+    PreviewError,
+    memory::{Memories, Memory},
+};
 
 /// How large a page may be.
 #[derive(Clone, Copy)]
@@ -20,17 +22,19 @@ struct Size {
     objects: u32,
     /// The longest that is read, in bytes of JSON.
     bytes: usize,
-    /// The memory that is reserved for it, in bytes. Small objects take some ten times as much as their JSON.
+    /// The memory that is reserved for it, in bytes: it is not read if it takes more. Small objects take some ten times as much as their JSON.
     room: u64,
 }
 
 /// The sizes that are tried, one after the other where pages are too long.
-const SIZES: [Size; 4] = [
-    Size { objects: 500, bytes: 1 << 20, room: 12 << 20 },
-    Size { objects: 100, bytes: 1 << 20, room: 12 << 20 },
+const SIZES: [Size; 5] = [
+    Size { objects: 500, bytes: 1 << 20, room: 16 << 20 },
+    Size { objects: 100, bytes: 1 << 20, room: 16 << 20 },
     Size { objects: 20, bytes: 8 << 20, room: 64 << 20 },
     // API servers store objects of 1.5 MiB.
     Size { objects: 4, bytes: 8 << 20, room: 64 << 20 },
+    // One of which as many values are made as of any.
+    Size { objects: 1, bytes: 8 << 20, room: 192 << 20 },
 ];
 
 /// Pages that may be longer are read one at a time.
@@ -53,11 +57,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(cluster: Cluster, budget: Budget) -> Self {
+    pub(crate) fn new(cluster: Cluster, memories: &Memories) -> Self {
         Self {
             cluster,
             served: Mutex::default(),
-            memory: Memory::new(budget),
+            memory: memories.of_one(),
             long: tokio::sync::Mutex::default(),
         }
     }
@@ -161,8 +165,8 @@ impl Reader {
         loop {
             let _turn = if size.bytes > SHORT_BYTES { Some(self.long.lock().await) } else { None };
             let room = self.memory.room(size.room).await?;
-            let Size { objects, bytes, .. } = size;
-            let of = PageOf { namespace, labels, limit: objects, bytes_max: bytes, next: next.as_deref() };
+            let Size { objects: limit, bytes: bytes_max, room: memory_max } = size;
+            let of = PageOf { namespace, labels, limit, bytes_max, memory_max, next: next.as_deref() };
             let mut page = match self.cluster.page(resource, &of).await {
                 Err(error) if error.code == 413 => {
                     size = smaller.next().ok_or(error)?;

@@ -11,8 +11,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::{Lens, metadata::LAST_APPLIED};
-use crate::request;
+use super::{Lens, item::to_json, metadata::LAST_APPLIED};
+use crate::{object, request};
 
 /// The fields of a backing kind that a view needs.
 #[derive(Clone, Debug)]
@@ -107,22 +107,35 @@ impl BackingObject {
     /// The object as its guest sees it. Labels and annotations, of which there may be more than of all else, cross only if the view reads
     /// them.
     pub fn for_guest(&self, lens: &Lens) -> Value {
-        let Kind { api_version, kind } = lens.served.backing.kind();
         let mut object = self.fields.clone();
+        object.extend(self.head_for_guest(lens));
+        Value::Object(object)
+    }
+
+    /// The same, as JSON. Its fields, which may be large, are not copied for it.
+    pub fn for_guest_json(&self, lens: &Lens) -> String {
+        let head = self.head_for_guest(lens);
+        let object: BTreeMap<&str, &Value> =
+            self.fields.iter().chain(&head).map(|(key, value)| (key.as_str(), value)).collect();
+        to_json(&object)
+    }
+
+    /// What is not of its fields, as its guest sees it.
+    fn head_for_guest(&self, lens: &Lens) -> Map<String, Value> {
+        let Kind { api_version, kind } = lens.served.backing.kind();
         let is_read = |entries: &&str| {
             let field = |path: &String| path.strip_prefix("metadata.").is_some_and(|field| field == *entries);
             lens.served.reads.iter().any(field)
         };
         let entries: Vec<&str> = request::ENTRIES.into_iter().filter(is_read).collect();
-        object.insert("apiVersion".into(), api_version.into());
-        object.insert("kind".into(), kind.into());
-        object.insert("metadata".into(), request::metadata(&self.metadata, &entries));
-        Value::Object(object)
+        let metadata = request::metadata(&self.metadata, &entries);
+        let head = [("apiVersion", api_version.into()), ("kind", kind.into()), ("metadata", metadata)];
+        head.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
     }
 
     /// The memory that it takes, in bytes, as far as can be estimated from its values.
     pub fn bytes(&self) -> usize {
-        bytes_of(&self.metadata) + bytes_of(&self.fields)
+        object::fields_bytes(&self.metadata) + object::fields_bytes(&self.fields)
     }
 
     /// Its name.
@@ -142,22 +155,6 @@ impl BackingObject {
 
     fn text(&self, key: &str) -> &str {
         self.metadata.get(key).and_then(Value::as_str).unwrap_or_default()
-    }
-}
-
-/// What an entry of a map or a list takes besides its texts: the value, the key, and their share of a node that is not full.
-const ENTRY_BYTES: usize = 96;
-
-fn bytes_of(fields: &Map<String, Value>) -> usize {
-    fields.iter().map(|(key, value)| ENTRY_BYTES + key.len() + bytes_of_value(value)).sum()
-}
-
-fn bytes_of_value(value: &Value) -> usize {
-    match value {
-        Value::Object(fields) => bytes_of(fields),
-        Value::Array(items) => items.iter().map(|item| ENTRY_BYTES + bytes_of_value(item)).sum(),
-        Value::String(text) => text.len(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 

@@ -96,7 +96,7 @@ struct Head<'a> {
 }
 
 /// A map with text keys cannot fail to be written.
-fn to_json(value: &impl Serialize) -> String {
+pub(super) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -5,10 +5,14 @@ mod path;
 
 use jiff::Timestamp;
 use pintle_wit::views::{Column, ColumnType};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use self::path::Path;
-use super::accept::{Include, MetaVersion};
+use super::{
+    accept::{Include, MetaVersion},
+    item::to_json,
+};
 use crate::text;
 
 /// The longest message in a cell, in bytes. More would push the other columns off the terminal.
@@ -77,7 +81,11 @@ impl Columns {
         now: Timestamp,
     ) -> Value {
         let rows = rows.iter().map(|row| self.row(version, include, row, now)).collect();
-        table(version, metadata, self.definitions.clone(), rows)
+        let column_definitions = &self.definitions;
+        let table =
+            Table { kind: "Table", api_version: version.api_version(), metadata, column_definitions, rows };
+        // What has text keys alone cannot fail to become a value.
+        serde_json::to_value(table).unwrap_or_default()
     }
 
     /// What stands before the rows of the Table of a list, as JSON. Behind them stands [`super::item::list_end`].
@@ -90,10 +98,10 @@ impl Columns {
 
     /// A row of such a Table, as JSON.
     pub fn row_json(&self, version: MetaVersion, include: Include, row: &Row<'_>, now: Timestamp) -> String {
-        self.row(version, include, row, now).to_string()
+        to_json(&self.row(version, include, row, now))
     }
 
-    /// The Table of one object: the answer to a get, or the object of an event. Of the events of a watch, only the first has the columns.
+    /// The Table of one object, as JSON: the answer to a get, or the object of an event. Of the events of a watch, only the first has the columns.
     pub fn one(
         &self,
         version: MetaVersion,
@@ -101,15 +109,23 @@ impl Columns {
         with_columns: bool,
         row: Row<'_>,
         now: Timestamp,
-    ) -> Value {
+    ) -> String {
         let object_version = row.object()["metadata"].get("resourceVersion").cloned();
         let metadata =
             object_version.into_iter().map(|version| ("resourceVersion".to_owned(), version)).collect();
-        let definitions = if with_columns { self.definitions.clone() } else { Value::Array(Vec::new()) };
-        table(version, metadata, definitions, vec![self.row(version, include, &row, now)])
+        let none = Value::Array(Vec::new());
+        let column_definitions = if with_columns { &self.definitions } else { &none };
+        let rows = vec![self.row(version, include, &row, now)];
+        to_json(&Table {
+            kind: "Table",
+            api_version: version.api_version(),
+            metadata,
+            column_definitions,
+            rows,
+        })
     }
 
-    fn row(&self, version: MetaVersion, include: Include, row: &Row<'_>, now: Timestamp) -> Value {
+    fn row<'a>(&self, version: MetaVersion, include: Include, row: &Row<'a>, now: Timestamp) -> RowJson<'a> {
         let object = row.object();
         // A bookmark's object has no name, and a column of it is text all the same.
         let mut cells = vec![object["metadata"]["name"].as_str().unwrap_or_default().into()];
@@ -121,14 +137,48 @@ impl Columns {
             }
         }
         let object = match include {
-            Include::None => Value::Null,
-            Include::Metadata => json!({
-                "kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object["metadata"],
-            }),
-            Include::Object => object.clone(),
+            Include::None => Included::None,
+            Include::Metadata => Included::Metadata {
+                kind: "PartialObjectMetadata",
+                api_version: version.api_version(),
+                metadata: &object["metadata"],
+            },
+            Include::Object => Included::Object(object),
         };
-        json!({"cells": cells, "object": object})
+        RowJson { cells, object }
     }
+}
+
+/// A Table, as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Table<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: Map<String, Value>,
+    column_definitions: &'a Value,
+    rows: Vec<RowJson<'a>>,
+}
+
+/// A row, as it is written. It borrows its object, since that may be large.
+#[derive(Serialize)]
+struct RowJson<'a> {
+    cells: Vec<Value>,
+    object: Included<'a>,
+}
+
+/// What a row has of its object.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Included<'a> {
+    None,
+    #[serde(rename_all = "camelCase")]
+    Metadata {
+        kind: &'static str,
+        api_version: &'static str,
+        metadata: &'a Value,
+    },
+    Object(&'a Value),
 }
 
 impl<'a> Row<'a> {
@@ -137,13 +187,6 @@ impl<'a> Row<'a> {
             Self::Shown(object) | Self::Failed(object, _) => object,
         }
     }
-}
-
-fn table(version: MetaVersion, metadata: Map<String, Value>, definitions: Value, rows: Vec<Value>) -> Value {
-    json!({
-        "kind": "Table", "apiVersion": version.api_version(), "metadata": metadata,
-        "columnDefinitions": definitions, "rows": rows,
-    })
 }
 
 fn definition(column: &Column) -> Value {
@@ -189,6 +232,10 @@ fn printed(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn value(json: &str) -> Value {
+        serde_json::from_str(json).expect("JSON")
+    }
 
     fn now() -> Timestamp {
         "2026-01-02T03:04:05Z".parse().expect("a time")
@@ -265,7 +312,7 @@ mod tests {
     fn a_row_has_of_its_object_what_was_asked_for() {
         let dolly = dolly();
         let object = |include| {
-            columns().one(MetaVersion::V1, include, true, Row::Shown(&dolly), now())["rows"][0]["object"]
+            value(&columns().one(MetaVersion::V1, include, true, Row::Shown(&dolly), now()))["rows"][0]["object"]
                 .clone()
         };
         assert_eq!(object(Include::None), Value::Null);
@@ -276,8 +323,9 @@ mod tests {
     #[test]
     fn of_the_events_of_a_watch_only_the_first_has_columns() {
         let dolly = dolly();
-        let event =
-            |is_first| columns().one(MetaVersion::V1, Include::Metadata, is_first, Row::Shown(&dolly), now());
+        let event = |is_first| {
+            value(&columns().one(MetaVersion::V1, Include::Metadata, is_first, Row::Shown(&dolly), now()))
+        };
         assert_eq!(event(true)["columnDefinitions"].as_array().map(Vec::len), Some(4));
         assert_eq!(event(false)["columnDefinitions"], json!([]));
         assert_eq!(event(false)["metadata"], json!({"resourceVersion": "7000042"}));
@@ -288,19 +336,16 @@ mod tests {
         let backing = json!({"metadata": {"name": "dolly", "creationTimestamp": "2026-01-02T03:00:00Z"}});
         let failed = Row::Failed(&backing, "spec.weight: must be\ngreater than 0");
         let cells = |columns: &Columns| {
-            columns.one(MetaVersion::V1, Include::None, true, failed, now())["rows"][0]["cells"].clone()
+            value(&columns.one(MetaVersion::V1, Include::None, true, failed, now()))["rows"][0]["cells"]
+                .clone()
         };
         let said = "<cannot be shown: spec.weight: must be greater than 0>";
         assert_eq!(cells(&columns()), json!(["dolly", said, null, "4m5s"]));
         let without = Columns::new(&[]).expect("read");
         assert_eq!(cells(&without), json!(["dolly", said]));
-        let text = columns().one(
-            MetaVersion::V1,
-            Include::None,
-            true,
-            Row::Failed(&backing, &"x".repeat(500)),
-            now(),
-        );
+        let long = "x".repeat(500);
+        let text =
+            value(&columns().one(MetaVersion::V1, Include::None, true, Row::Failed(&backing, &long), now()));
         assert!(text["rows"][0]["cells"][1].as_str().is_some_and(|text| text.len() < 150));
     }
 

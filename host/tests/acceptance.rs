@@ -14,6 +14,8 @@ mod console;
 mod doors;
 #[path = "acceptance/fight.rs"]
 mod fight;
+#[path = "acceptance/group.rs"]
+mod group;
 #[path = "acceptance/host.rs"]
 mod host;
 #[path = "acceptance/informers.rs"]

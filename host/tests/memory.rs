@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "it runs in real time")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail as the test does")]
 
+#[path = "acceptance/group.rs"]
+mod group;
 #[allow(dead_code, reason = "acceptance uses the rest")]
 #[path = "acceptance/host.rs"]
 mod host;

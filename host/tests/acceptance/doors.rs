@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, bail, ensure};
+use base64::Engine as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_simulation::scenario::Backend;
 use pintle_testbed::ControlPlane;
@@ -19,6 +20,9 @@ use crate::{
 pub(crate) const NAME: &str = "REST and kubectl take the same bodies and refuse the same bodies";
 
 const NAMESPACE: &str = "doors";
+
+/// The credentials that bodies have. No output may have them.
+const KEYS: [&str; 2] = ["AKIAEXAMPLE", "s3cr3t-example"];
 
 /// How soon a Darkroom says that it is not valid.
 const SAID: Duration = Duration::from_secs(30);
@@ -73,10 +77,24 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     the_story_of_a_document(&console)?;
     an_edit_of_a_document_leaves_it_suspended(real, &console).await?;
     let log = std::fs::read_to_string(real.directory().join("doors-console.log"))?;
-    for key in ["AKIAEXAMPLE", "s3cr3t-example"] {
+    for key in KEYS {
         ensure!(!log.contains(key), "a key is in the log");
     }
     real.delete_namespace(NAMESPACE)
+}
+
+/// What the guest of a Darkroom is asked and answers, as the console shows it. Its children have the key too.
+fn in_and_out_has_no_key(console: &Console, name: &str) -> anyhow::Result<()> {
+    let path = format!(
+        "/api/v1/objects/deployments.example.com/v1alpha1/darkrooms/namespaces/{NAMESPACE}/{name}/inspect"
+    );
+    let shown = console.ask("GET", &path, "", None)?;
+    ensure!(shown.code == 200, "{} {}", shown.code, shown.body);
+    let encoded = KEYS.map(|key| base64::prelude::BASE64_STANDARD.encode(key));
+    for key in KEYS.into_iter().chain(encoded.iter().map(String::as_str)) {
+        ensure!(!shown.body.to_string().contains(key), "a key is in what {name} is asked and answers");
+    }
+    Ok(())
 }
 
 /// One body at both doors.
@@ -95,7 +113,7 @@ async fn both(
     document["name"] = json!(by_rest);
     document["namespace"] = json!(NAMESPACE);
     let answer = console.ask("POST", "/darkrooms", "application/json", Some(&document))?;
-    for key in ["AKIAEXAMPLE", "s3cr3t-example"] {
+    for key in KEYS {
         ensure!(!answer.body.to_string().contains(key), "a key is in the answer: {}", answer.body);
     }
     let refused = created(client, &by_kubectl, &as_spec(body(&by_kubectl)?)).await?;
@@ -107,6 +125,7 @@ async fn both(
             theirs = serde_json::from_str(&theirs.to_string().replace(&by_kubectl, &by_rest))?;
             let ours = spec(real, &by_rest).await?;
             ensure!(ours == theirs, "REST stores {ours}, kubectl {theirs}");
+            in_and_out_has_no_key(console, &by_kubectl)?;
         }
         Is::Guest => {
             ensure!(refused.is_none(), "kubectl: {refused:?}");

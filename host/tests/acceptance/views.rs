@@ -6,6 +6,8 @@ mod crowds;
 mod garbage;
 #[path = "views/identity.rs"]
 mod identity;
+#[path = "views/large.rs"]
+mod large;
 #[path = "views/tickets.rs"]
 mod tickets;
 #[path = "views/unshowable.rs"]
@@ -224,6 +226,7 @@ impl<'a> Farm<'a> {
         self.garbage_is_collected().context("garbage collection")?;
         self.two_versions_of_one_resource_are_served().await.context("two versions")?;
         self.one_object_holds_up_nobody().await.context("one object among many")?;
+        self.a_small_gateway_lives_through_large_lists().await.context("large lists")?;
         self.informers_stay_in_step().await?;
         self.a_namespace_waits_for_the_gateway().context("a namespace deleted without a gateway")?;
         self.what_is_stored_outlives_the_view().context("the view taken away")

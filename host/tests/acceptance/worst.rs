@@ -1,8 +1,7 @@
 //! Guests whose answers take as much memory as they can make them take, and a host that is held to what `deploy/` gives it.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -14,9 +13,10 @@ use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
-use crate::host::{self, Host};
-
-const LIMIT_BYTES: u64 = 512 << 20;
+use crate::{
+    group::{Group, LIMIT_BYTES, peak_bytes},
+    host::{self, Host},
+};
 
 /// In each of them there is a root of every kind: eighteen in all, more than there are workers.
 pub(crate) const NAMESPACES: [&str; 3] = ["memory-0", "memory-1", "memory-2"];
@@ -161,23 +161,9 @@ pub(crate) async fn check(
     for bad in bads() {
         install(real, &bad).await?;
     }
-    let group = Group::make();
-    let limit = "--memory-budget=512Mi";
-    let mut host = match &group {
-        Some(group) => {
-            println!("        the host is in a control group of its own: {}", group.0.display());
-            let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
-            let path = group.0.to_str().context("a path that is not UTF-8")?;
-            Host::start_through(&["sh", "-c", join, path], kubeconfig, log, flags)?
-        }
-        None => {
-            println!(
-                "        no control group can be made here: the host is told its limit, and its peak is compared"
-            );
-            let flags: Vec<&str> = flags.iter().copied().chain([limit]).collect();
-            Host::start_through(&[], kubeconfig, log, &flags)?
-        }
-    };
+    let group = Group::make("host");
+    let (by, limit) = Group::held(group.as_ref())?;
+    let mut host = Host::start_through(&by, kubeconfig, log, &[flags, limit].concat())?;
     let outcome = async {
         host::wait_until_it_leads(&mut host, log).await?;
         let budget = metric(&host, r#"pintle_memory_budget_bytes{of="process"}"#)?;
@@ -339,49 +325,4 @@ fn metric(host: &Host, series: &str) -> anyhow::Result<f64> {
     let metrics = host.get("/metrics")?;
     let value = metrics.lines().find_map(|line| line.strip_prefix(series));
     Ok(value.unwrap_or("0").trim().parse()?)
-}
-
-/// The most that a process has taken, in bytes.
-fn peak_bytes(pid: u32) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"));
-    Ok(peak.context("no VmHWM")?.trim().parse::<u64>()? << 10)
-}
-
-/// A control group that holds a host to its limit.
-struct Group(PathBuf);
-
-impl Group {
-    /// One of version 1 or 2, where this machine lets a test make one.
-    fn make() -> Option<Self> {
-        for (root, file) in
-            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
-        {
-            let path = Path::new(root).join(format!("pintle-test-{}", std::process::id()));
-            if fs::create_dir(&path).is_err() {
-                continue;
-            }
-            let group = Self(path);
-            if fs::write(group.0.join(file), LIMIT_BYTES.to_string()).is_ok() {
-                return Some(group);
-            }
-        }
-        None
-    }
-
-    /// How many processes in it were killed for want of memory.
-    fn kills(&self) -> anyhow::Result<u64> {
-        let events =
-            ["memory.oom_control", "memory.events"].map(|file| fs::read_to_string(self.0.join(file)));
-        let events = events.into_iter().flatten().next().context("the control group does not say")?;
-        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        Ok(kills.context("the control group does not count kills")?.trim().parse()?)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It can go only when nothing is in it any more.
-        let _ = fs::remove_dir(&self.0);
-    }
 }

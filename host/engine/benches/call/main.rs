@@ -34,6 +34,32 @@ fn main() {
     floor();
     guest::<WebServer>("webserver", &folder, requests::webserver());
     guest::<Darkroom>("darkroom", &folder, requests::darkroom());
+    long_requests(&folder);
+}
+
+/// How long a call takes for each KiB of a long request, beside what a call of a view may.
+fn long_requests(folder: &Path) {
+    let Ok(bytes) = fs::read(folder.join("webserver.wasm")) else { return };
+    println!("webserver.wasm, long requests, on one thread");
+    let guest = reconciling(&module(&engine(Meter::Deadline), &bytes));
+    for (name, request) in requests::long() {
+        let kibibytes = request.len() >> 10;
+        let limits = CallLimits::default();
+        let (may, limits) =
+            (limits.for_request(request.len()).timeout, CallLimits { timeout: TURN * 100, ..limits });
+        let mut took = Vec::new();
+        for _ in 0..TURNS {
+            let began = now();
+            or_exit(guest.reconcile(&request, &limits));
+            took.push(began.elapsed());
+        }
+        took.sort_unstable();
+        let (median, most) = (took[TURNS / 2], took[TURNS - 1]);
+        let each = median / u32::try_from(kibibytes).unwrap_or(1);
+        println!(
+            "  {name}, {kibibytes} KiB: p50 {median:.1?}, most {most:.1?}, {each:.1?} a KiB; such a call of a view may take {may:.0?}"
+        );
+    }
 }
 
 fn guest<G: Guest>(name: &str, folder: &Path, requests: Vec<(&str, String)>) {

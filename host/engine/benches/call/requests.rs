@@ -100,3 +100,19 @@ pub(crate) fn webserver() -> Vec<(&'static str, String)> {
         ("a root of 64 KB", request(root(large, json!({})), json!([]))),
     ]
 }
+
+/// Roots with labels of which many values are made, and some.
+pub(crate) fn long() -> Vec<(String, String)> {
+    let root = |count: usize, digits: usize, value: &str| {
+        let labels: serde_json::Map<String, Value> =
+            (0..count).map(|at| (format!("{at:0digits$x}"), value.into())).collect();
+        json!({"apiVersion": "guest.pintle.dev/v1", "object": {
+            "apiVersion": "my.domain/v1", "kind": "WebServer", "spec": {"replicas": 3, "image": "nginx:1.27.3", "nodePort": 30010},
+            "metadata": {"name": "long", "namespace": "default", "labels": labels}}})
+        .to_string()
+    };
+    let bytes = [256 << 10, 1_400 << 10];
+    let short = bytes.map(|bytes| ("short labels".to_owned(), root(bytes / 11, 5, "")));
+    let long = bytes.map(|bytes| ("long labels".to_owned(), root(bytes / 111, 50, &"x".repeat(55))));
+    short.into_iter().chain(long).collect()
+}

@@ -137,7 +137,8 @@ impl Farm<'_> {
     }
 }
 
-fn labels() -> Value {
+/// As many as an object may have.
+pub(super) fn labels() -> Value {
     let mut labels: Map<String, Value> =
         (0..LABELS).map(|at| (format!("l{at:0>20}"), format!("{at:0>30}").into())).collect();
     labels.insert("many".into(), "yes".into());

@@ -1,0 +1,390 @@
+//! Forty objects as large as they may be, listed by ten people in each way there is, and a gateway that is held to what `deploy/` gives it.
+
+use std::{
+    collections::BTreeSet,
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use futures::future::{join_all, try_join_all};
+use http::{Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use kube::{Client, Config, client::Body, config::AuthInfo};
+use serde_json::{Value, json};
+
+use super::{Farm, repository, unshowable::labels};
+use crate::group::{Group, LIMIT_BYTES, peak_bytes};
+
+const NAMESPACE: &str = "large";
+
+/// How many objects there are of each kind, and how many people list them.
+const OBJECTS: usize = 40;
+const PEOPLE: usize = 10;
+
+/// How long all ten may take, on a machine that does much else. Whoever finds no memory comes again.
+const WITHIN: Duration = Duration::from_secs(180);
+
+/// How soon the gateway serves what it is asked for: its modules are compiled first.
+const SERVED: Duration = Duration::from_secs(90);
+
+/// A way to be told of all the objects.
+struct Way {
+    name: &'static str,
+    /// Of the console, or of the aggregated API.
+    is_of_console: bool,
+    path: &'static str,
+    accept: &'static str,
+    /// What is sent; nothing where it is a GET.
+    body: Option<&'static str>,
+    /// Whether the answer ends by itself.
+    ends: bool,
+    /// What it says when it has looked at all objects, if it does not name each.
+    says: Option<&'static str>,
+}
+
+const OBJECT: &str = "application/json";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+const EVENTS: &str = "text/event-stream";
+
+const PLAN: &str = "/api/v1/reconcilers/darkroom/plan";
+
+const fn aggregated(name: &'static str, path: &'static str, accept: &'static str) -> Way {
+    Way { name, is_of_console: false, path, accept, body: None, ends: true, says: None }
+}
+
+const fn console(name: &'static str, path: &'static str, accept: &'static str) -> Way {
+    Way { name, is_of_console: true, path, accept, body: None, ends: true, says: None }
+}
+
+const WAYS: &[Way] = &[
+    aggregated("list", "/apis/farm.example.com/v1alpha/namespaces/large/llamas", OBJECT),
+    aggregated("table", "/apis/farm.example.com/v1alpha/namespaces/large/llamas?includeObject=Object", TABLE),
+    aggregated("metadata", "/apis/farm.example.com/v1alpha/llamas?labelSelector=many", METADATA),
+    aggregated("pages", "/apis/farm.example.com/v1alpha/namespaces/large/llamas?limit=7", OBJECT),
+    Way {
+        ends: false,
+        ..aggregated(
+            "watch",
+            "/apis/farm.example.com/v1alpha/namespaces/large/llamas?watch=true&resourceVersion=0",
+            OBJECT,
+        )
+    },
+    Way {
+        ends: false,
+        ..aggregated(
+            "list by watching",
+            "/apis/farm.example.com/v1alpha/namespaces/large/llamas?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+            OBJECT,
+        )
+    },
+    console("documents", "/darkrooms?namespace=large", OBJECT),
+    Way { ends: false, ..console("watch of documents", "/darkrooms?namespace=large&watch=true", EVENTS) },
+    console(
+        "rows",
+        "/api/v1/objects/deployments.example.com/v1alpha1/darkrooms?namespace=large&fields=metadata.labels",
+        OBJECT,
+    ),
+    Way {
+        ends: false,
+        ..console(
+            "stream",
+            "/api/v1/stream?watch=deployments.example.com%2Fv1alpha1%2Fdarkrooms%3Bnamespace%3Dlarge%3Bwhole%3Dtrue",
+            EVENTS,
+        )
+    },
+    Way {
+        body: Some(r#"{"root": "large/darkroom-00"}"#),
+        says: Some(r#""total":1,"unchanged":1"#),
+        ..console("plan of one root", PLAN, EVENTS)
+    },
+];
+
+/// A gateway that is held to its limit. Dropping it ends it.
+struct Held {
+    child: Child,
+    aggregated: String,
+    console: String,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Somebody who lists.
+struct Person {
+    aggregated: Client,
+    console: Client,
+}
+
+impl Farm<'_> {
+    pub(super) async fn a_small_gateway_lives_through_large_lists(&self) -> anyhow::Result<()> {
+        self.run(&format!("create namespace {NAMESPACE}"), None)?;
+        self.run(&format!("apply --filename={}", super::in_deploy("samples/view-darkrooms.yaml")), None)?;
+        let llama = json!({"apiVersion": "store.farm.example.com/v1", "kind": "LlamaRecord", "spec": {"weight": 1, "height": 1}});
+        let text = std::fs::read_to_string(repository().join("deploy/samples/darkroom.yaml"))?;
+        let mut darkroom: Value = serde_saphyr::from_str(&text)?;
+        darkroom["metadata"] = json!({"annotations": {"pintle.dev/suspend": "true"}});
+        for (kind, one) in [("llama", llama), ("darkroom", darkroom)] {
+            self.create_forty(kind, &one)?;
+        }
+        let group = Group::make("gateway");
+        let held = self.start_held(group.as_ref())?;
+        let people = self.people_who_list(&held)?;
+        let outcome = listed_in_each_way(&held, &people).await;
+        let peak = peak_bytes(held.child.id());
+        let mut held = held;
+        ensure!(held.child.try_wait()?.is_none(), "the gateway ended, after {:?}", outcome.err());
+        let peak = peak?;
+        println!("        the gateway's peak was {} MiB", peak >> 20);
+        if let Some(group) = &group {
+            ensure!(
+                group.kills()? == 0,
+                "something in the gateway's control group was killed for want of memory"
+            );
+        }
+        outcome?;
+        drop(held);
+        ensure!(peak < LIMIT_BYTES, "the gateway's peak was {} MiB", peak >> 20);
+        self.run(&format!("delete namespace {NAMESPACE} --timeout=90s"), None)?;
+        self.run("delete clusterrolebinding large", None)?;
+        self.run("delete view darkrooms", None).map(drop)
+    }
+
+    fn create_forty(&self, kind: &str, one: &Value) -> anyhow::Result<()> {
+        for at in 0..OBJECTS {
+            let mut object = one.clone();
+            object["metadata"]["name"] = json!(format!("{kind}-{at:02}"));
+            object["metadata"]["namespace"] = json!(NAMESPACE);
+            object["metadata"]["labels"] = labels();
+            self.run("create --filename=-", Some(&object.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn start_held(&self, group: Option<&Group>) -> anyhow::Result<Held> {
+        let free = || anyhow::Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string());
+        let (aggregated, console) = (free()?, free()?);
+        let log = std::fs::File::create(self.plane.directory().join("held-gateway.log"))?;
+        let (by, limit) = Group::held(group)?;
+        let words: Vec<&str> = by.into_iter().chain([env!("CARGO_BIN_EXE_pintle"), "gateway"]).collect();
+        let (program, words) = words.split_first().context("a program")?;
+        let child = Command::new(program)
+            .args(words)
+            .args(["--aggregated-bind", &aggregated, "--console-bind", &console, "--console-host", &console])
+            .args(limit)
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("starting the gateway")?;
+        Ok(Held { child, aggregated, console })
+    }
+
+    /// Ten accounts that may do everything.
+    fn people_who_list(&self, held: &Held) -> anyhow::Result<Vec<Person>> {
+        self.run(
+            "create clusterrolebinding large --clusterrole=cluster-admin --group=system:serviceaccounts:large",
+            None,
+        )?;
+        let person = |at: usize| {
+            self.run(&format!("create serviceaccount lister-{at} --namespace={NAMESPACE}"), None)?;
+            let token = self.run(&format!("create token lister-{at} --namespace={NAMESPACE}"), None)?;
+            let client = |url: String| {
+                let mut config = Config::new(url.parse()?);
+                // Its certificate is for the name of its Service.
+                config.accept_invalid_certs = true;
+                config.default_retry = false;
+                config.read_timeout = Some(WITHIN);
+                config.auth_info =
+                    AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
+                anyhow::Ok(Client::try_from(config)?)
+            };
+            Ok(Person {
+                aggregated: client(format!("https://{}", held.aggregated))?,
+                console: client(format!("http://{}", held.console))?,
+            })
+        };
+        (0..PEOPLE).map(person).collect()
+    }
+}
+
+/// Each way is gone by all ten at a time.
+async fn listed_in_each_way(held: &Held, people: &[Person]) -> anyhow::Result<()> {
+    for way in WAYS {
+        let begun = Instant::now();
+        let refusals = try_join_all(people.iter().map(|person| told(way, person, begun)));
+        let refusals = refusals.await.with_context(|| format!("{}: not all ten are told", way.name))?;
+        println!(
+            "        {}: {:.1} s for all ten, {} times there was no memory; the peak so far is {} MiB",
+            way.name,
+            begun.elapsed().as_secs_f32(),
+            refusals.iter().sum::<u32>(),
+            peak_bytes(held.child.id())? >> 20,
+        );
+    }
+    a_plan_that_does_not_fit_says_so(people).await?;
+    slow_readers_hold_up_nobody(held, people).await
+}
+
+/// A plan keeps all roots, and forty of these are more than a plan may have here. Whoever asks is told what to do.
+async fn a_plan_that_does_not_fit_says_so(people: &[Person]) -> anyhow::Result<()> {
+    let plan = Way { body: Some(r#"{"namespace": "large"}"#), ..console("plan", PLAN, EVENTS) };
+    let begun = Instant::now();
+    // As many as are made at a time.
+    let plans = people.iter().take(2).map(async |person| {
+        let text = send(&plan, person, None).await?.into_body().collect().await?.to_bytes();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let is_refused = text.contains("there is no memory for the objects to look at")
+            && text.contains("name a namespace, labels, or one root");
+        ensure!(is_refused || text.contains("event: summary"), "a plan that does not fit says: {text}");
+        anyhow::Ok(())
+    });
+    try_join_all(plans).await?;
+    println!("        plans of all that do not fit: told within {:.1} s", begun.elapsed().as_secs_f32());
+    Ok(())
+}
+
+/// All ten ask for lists, through both doors, and do not read them. Others are told all the same.
+async fn slow_readers_hold_up_nobody(held: &Held, people: &[Person]) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let (lists, rest) = WAYS.split_first().context("a way")?;
+    let rows = rest.iter().find(|way| way.name == "rows").context("rows")?;
+    let unread = people.iter().flat_map(|person| [(lists, person), (lists, person), (rows, person)]);
+    let unread = join_all(unread.map(|(way, person)| async move { send(way, person, None).await })).await;
+    let begin = unread.iter().flatten().filter(|response| response.status().is_success()).count();
+    ensure!(begin > 0, "none of them was begun");
+    let one = people.first().context("somebody")?;
+    for way in [lists, rows] {
+        told(way, one, Instant::now()).await.with_context(|| format!("{}, beside slow readers", way.name))?;
+    }
+    println!(
+        "        beside {begin} lists that nobody reads: {:.1} s; the peak so far is {} MiB",
+        begun.elapsed().as_secs_f32(),
+        peak_bytes(held.child.id())? >> 20
+    );
+    drop(unread);
+    Ok(())
+}
+
+/// Asks until all objects were told of. Returns how often there was no memory for it.
+async fn told(way: &Way, person: &Person, begun: Instant) -> anyhow::Result<u32> {
+    let (mut seen, mut refusals, mut next) = (BTreeSet::new(), 0, None);
+    loop {
+        ensure!(begun.elapsed() < WITHIN, "{} of {OBJECTS} objects within {WITHIN:?}", seen.len());
+        // What a part of an answer has counts only when the answer comes to its end.
+        let before = seen.clone();
+        let answer = ask(way, person, next.as_deref(), &mut seen).await;
+        if !matches!(answer, Ok(Told::Page(_))) {
+            seen = before;
+        }
+        match answer {
+            Ok(Told::Page(Some(more))) => next = Some(more),
+            Ok(Told::Page(None)) if seen.len() == OBJECTS => return Ok(refusals),
+            Ok(Told::Page(None)) => {
+                bail!("an answer that is well-formed has {} objects: {seen:?}", seen.len())
+            }
+            Ok(Told::Later) => {
+                refusals += 1;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            Ok(Told::Refused(code, text)) if begun.elapsed() > SERVED => bail!("{code}: {text}"),
+            // The views are not served yet, or the answer was broken off.
+            Ok(Told::Refused(..)) => tokio::time::sleep(Duration::from_millis(300)).await,
+            Err(error) => {
+                println!("        {}: {error:#}", way.name);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+        }
+    }
+}
+
+enum Told {
+    /// All of a page, and what asks for the next.
+    Page(Option<String>),
+    /// There is no memory at present.
+    Later,
+    Refused(StatusCode, String),
+}
+
+async fn send(way: &Way, person: &Person, next: Option<&str>) -> anyhow::Result<Response<Body>> {
+    let client = if way.is_of_console { &person.console } else { &person.aggregated };
+    let more =
+        next.map(|token| format!("{}continue={token}", if way.path.contains('?') { '&' } else { '?' }));
+    let path = format!("{}{}", way.path, more.unwrap_or_default());
+    let request = match way.body {
+        Some(body) => Request::post(path)
+            .header(header::CONTENT_TYPE, OBJECT)
+            .body(Body::from(body.as_bytes().to_vec())),
+        None => Request::get(path).body(Body::empty()),
+    };
+    let mut request = request?;
+    request.headers_mut().insert(header::ACCEPT, way.accept.parse()?);
+    Ok(client.send(request).await?)
+}
+
+async fn ask(
+    way: &Way,
+    person: &Person,
+    next: Option<&str>,
+    seen: &mut BTreeSet<String>,
+) -> anyhow::Result<Told> {
+    let response = send(way, person, next).await?;
+    let code = response.status();
+    let mut body = response.into_body();
+    let mut text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        let from = text.len().saturating_sub(64);
+        text.extend_from_slice(&data);
+        see(text.get(from..).unwrap_or_default(), seen);
+        if !way.ends && seen.len() == OBJECTS {
+            return Ok(Told::Page(None));
+        }
+    }
+    if code == StatusCode::TOO_MANY_REQUESTS {
+        return Ok(Told::Later);
+    }
+    if !code.is_success() {
+        return Ok(Told::Refused(code, String::from_utf8_lossy(&text).chars().take(500).collect()));
+    }
+    ensure!(way.ends, "the stream ended");
+    if let Some(says) = way.says {
+        let text = String::from_utf8_lossy(&text);
+        if text.contains(r#""reason":"TooManyRequests""#) || text.contains(r#""reason":"NoMemory""#) {
+            return Ok(Told::Later);
+        }
+        ensure!(text.contains(says), "it does not say {says}: {text}");
+        seen.extend((0..OBJECTS).map(|at| at.to_string()));
+    }
+    Ok(Told::Page(next_page(&text)))
+}
+
+/// The names of objects in a part of an answer.
+fn see(text: &[u8], seen: &mut BTreeSet<String>) {
+    let text = String::from_utf8_lossy(text);
+    for kind in ["llama-", "darkroom-"] {
+        for (at, _) in text.match_indices(kind) {
+            let name = text.get(at..at + kind.len() + 2);
+            let number = name.and_then(|name| name.get(kind.len()..)?.parse::<usize>().ok());
+            seen.extend(
+                name.filter(|_| number.is_some_and(|number| number < OBJECTS)).map(ToOwned::to_owned),
+            );
+        }
+    }
+}
+
+/// The token for the next page, of a list in Kubernetes' form and in the console's.
+fn next_page(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let (_, after) = text.rsplit_once("\"continue\":\"")?;
+    after.split('"').next().filter(|token| !token.is_empty()).map(ToOwned::to_owned)
+}

@@ -42,6 +42,7 @@ pub mod rows;
 mod schema;
 pub mod seats;
 pub mod secret;
+mod sending;
 pub mod serve;
 pub mod session;
 mod signed_out;

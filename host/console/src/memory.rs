@@ -80,6 +80,14 @@ impl Memory {
         self.hold(user, OF_LIST.saturating_add(of_object)).await
     }
 
+    /// The memory for an answer of so many bytes that is being sent.
+    ///
+    /// # Errors
+    /// 429 when there is none in time.
+    pub(crate) async fn of_sending(&self, user: &str, bytes: u64) -> Result<Held, Problem> {
+        self.hold(user, bytes).await
+    }
+
     /// The memory for a body of such a text; none for one that takes little. Guests may be called by whoever holds it.
     ///
     /// # Errors
@@ -90,6 +98,11 @@ impl Memory {
             true => self.hold(user, bytes).await.map(Some),
             false => Ok(None),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn standing(&self) -> pintle_modules::Standing {
+        self.budget.standing()
     }
 
     async fn hold(&self, user: &str, bytes: u64) -> Result<Held, Problem> {

@@ -33,6 +33,7 @@ use crate::{
     endpoint::{JSON_BYTES_MAX, PATIENCE},
     problem::Problem,
     seats::{self, Stay},
+    sending,
 };
 use request::Asked;
 
@@ -78,7 +79,7 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
     };
     let seat = seat(if verb == Verb::Watch { Stay::Watch } else { Stay::Request }).await?;
     let _memory = app.memory.of_body(caller.name(), &Bulk::of(&body)).await?;
-    match verb {
+    let answer = match verb {
         Verb::List => read::list(&asked).await,
         Verb::Watch => watch::watch(&asked, seat).await,
         Verb::Get => read::get(&asked).await,
@@ -88,7 +89,8 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
         Verb::Delete => write::delete(&asked).await,
         // No operation of the table is it.
         Verb::DeleteCollection => Err(Refusal::not_allowed(verb.name()).into()),
-    }
+    }?;
+    sending::sent(app, caller.name(), answer).await
 }
 
 /// An answer with a document.

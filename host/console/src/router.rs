@@ -21,7 +21,7 @@ use crate::{
     headers,
     problem::Problem,
     query::Query,
-    rest, signed_out, table,
+    rest, sending, signed_out, table,
 };
 
 /// What listed origins may send.
@@ -71,6 +71,7 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
         true => None,
         false => Some(app.known(request.headers(), request.extensions()).await?),
     };
+    let user = caller.as_ref().map(|caller| caller.name().to_owned()).unwrap_or_default();
     let params = request
         .extract_parts::<RawPathParams>()
         .await
@@ -78,16 +79,24 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
     let path = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let query = Query::read(request.uri().query(), &endpoint.query)?;
     let (head, body) = request.into_parts();
-    let call =
-        Call { app, caller, path, query, headers: head.headers, body: Unread::new(body), memory: None };
+    let call = Call {
+        app: Arc::clone(&app),
+        caller,
+        path,
+        query,
+        headers: head.headers,
+        body: Unread::new(body),
+        memory: None,
+    };
     call.has_form(endpoint.takes)?;
     let answer = (endpoint.handler)(call);
-    match endpoint.patience {
-        None => answer.await,
+    let answer = match endpoint.patience {
+        None => answer.await?,
         Some(patience) => tokio::time::timeout(patience, answer)
             .await
-            .unwrap_or_else(|_| Err(Problem::too_late("the request took too long"))),
-    }
+            .unwrap_or_else(|_| Err(Problem::too_late("the request took too long")))?,
+    };
+    sending::sent(&app, &user, answer).await
 }
 
 /// What is no endpoint: documents, pages, and nothing.

@@ -14,6 +14,8 @@ pub enum Stay {
     Request,
     /// A watch, until it ends.
     Watch,
+    /// A long answer, until it is sent.
+    Large,
 }
 
 /// A seat. It is given back when it is dropped.
@@ -34,6 +36,7 @@ pub(crate) async fn take(admission: &dyn Admission, user: &str, stay: Stay) -> R
         Stay::Body => "there are too many bodies that come slowly",
         Stay::Request => "there are too many requests",
         Stay::Watch => "there are too many watches",
+        Stay::Large => "there are too many long answers that are not read yet",
     };
     admission.admit(user, stay).await.ok_or_else(|| Problem::busy(what, 1))
 }

@@ -13,6 +13,7 @@
 //! | `bodies` | the body of a request that may be made arrives | caller |
 //! | `requests` | such a request is carried out | caller |
 //! | `watches` | a watch is followed | caller |
+//! | `large` | an answer takes memory of the budget, until it is sent | caller |
 //!
 //! What is remembered of an answer takes no place, and neither do probes of health, nor what needs no review at all: so the API server, which
 //! asks as a member of `system:masters` whether the gateway is there, is answered however many others come.
@@ -62,6 +63,13 @@ pub const REQUESTS: usize = 150;
 
 /// How many of them may be of one caller.
 pub const REQUESTS_OF_ONE: usize = 50;
+
+/// How many answers may be large at a time, which take memory of the budget until they are sent. How many there are is rather a question of
+/// memory: a gateway of 512 MiB has some for six.
+pub const LARGE: usize = 64;
+
+/// How many of them may be of one caller: half of what the smallest gateway has memory for.
+pub const LARGE_OF_ONE: usize = 3;
 
 /// How many watches may be followed. Each keeps two connections and some 100 KiB.
 pub const WATCHES: usize = 2_000;
@@ -275,6 +283,8 @@ pub struct Pools {
     pub requests: Pool,
     /// Watches.
     pub watches: Pool,
+    /// Large answers.
+    pub large: Pool,
 }
 
 impl Default for Pools {
@@ -287,6 +297,7 @@ impl Default for Pools {
             bodies: Pool::new("bodies", Limits::of(BODIES, BODIES_OF_ONE)),
             requests: Pool::new("requests", Limits::of(REQUESTS, REQUESTS_OF_ONE)),
             watches: Pool::new("watches", Limits::of(WATCHES, WATCHES_OF_ONE)),
+            large: Pool::new("large", Limits::of(LARGE, LARGE_OF_ONE)),
         }
     }
 }
@@ -298,9 +309,9 @@ impl Pools {
     }
 
     /// How full each of them is.
-    pub fn figures(&self) -> [Figures; 6] {
-        let Self { tokens, descriptions, reviews, bodies, requests, watches } = self;
-        [tokens, descriptions, reviews, bodies, requests, watches].map(Pool::figures)
+    pub fn figures(&self) -> [Figures; 7] {
+        let Self { tokens, descriptions, reviews, bodies, requests, watches, large } = self;
+        [tokens, descriptions, reviews, bodies, requests, watches, large].map(Pool::figures)
     }
 }
 

@@ -6,6 +6,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use pintle_core::{
     bulk::Bulk,
     view::{
@@ -16,7 +18,7 @@ use pintle_core::{
         target::{GroupVersion, Objects, Target},
     },
 };
-use pintle_runtime::{Spawner, clock};
+use pintle_runtime::{Spawner, clock, paced};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::{debug, error};
@@ -64,6 +66,26 @@ pub(crate) struct Parts {
     pub(crate) spawner: Spawner,
     pub(crate) failed: FailedLists,
     pub(crate) made: Events,
+}
+
+impl Parts {
+    /// An answer whose memory is given back when it is sent, or is not read in time. A short one takes none.
+    pub(crate) fn send_from(&self, reply: Reply, mut room: Room) -> Reply {
+        let Some(bytes) = reply.body().size_hint().exact().filter(|_| room.is_held()) else {
+            return reply::keeping(reply, room);
+        };
+        let (mut head, body) = reply.into_parts();
+        head.headers.insert(header::CONTENT_LENGTH, bytes.into());
+        let (parts, arriving) = paced::channel();
+        self.spawner.spawn(async move {
+            // It is there already.
+            if let Ok(text) = body.collect().await {
+                let _ = parts.send_whole(text.to_bytes()).await;
+            }
+            drop(room);
+        });
+        Reply::from_parts(head, reply::body_of(arriving))
+    }
 }
 
 /// A request about objects, of somebody who may make it.
@@ -273,9 +295,10 @@ impl<R: Reviews> Gateway<R> {
             _ => {}
         }
         let budget = self.parts.guests.budget();
+        let share = || (self.pools.large.clone(), party.clone());
         let room = match verb {
-            Verb::Create | Verb::Update | Verb::Patch => Room::for_write(budget),
-            _ => Room::for_object(budget),
+            Verb::Create | Verb::Update | Verb::Patch => Room::for_write(budget, share()),
+            _ => Room::for_object(budget, share()),
         };
         let (admitted, body) = self.seated(party, verb, &head.headers, body, &room).await?;
         let call = Call { resource, directory, user, query, body, room, headers: &head.headers };
@@ -287,14 +310,14 @@ impl<R: Reviews> Gateway<R> {
             (Verb::Patch, _) => parts.patch(&call, objects, name).await,
             (Verb::Delete, _) => parts.delete(&call, objects, name).await,
             // Their seats are taken until they end, and not until they are answered.
-            (Verb::List, Some(options)) => parts.list(&call, objects, &options, admitted).await,
+            (Verb::List, Some(options)) => parts.list(&call, objects, &options, admitted, share()).await,
             (Verb::Watch, Some(options)) => parts.watch(&call, objects, &options, admitted).await,
             (Verb::DeleteCollection, Some(options)) => {
                 parts.delete_collection(&call, objects, &options).await
             }
             _ => Err(Status::method_not_allowed(served, verb.name())),
         }?;
-        Ok(reply::keeping(reply, call.room))
+        Ok(parts.send_from(reply, call.room))
     }
 
     /// Takes a seat for a request that may be made, until it is answered, reads its body, and waits until there is room for what it says.

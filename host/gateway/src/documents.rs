@@ -36,6 +36,7 @@ impl pintle_console::Admission for Seats {
             Stay::Body => &self.0.bodies,
             Stay::Request => &self.0.requests,
             Stay::Watch => &self.0.watches,
+            Stay::Large => &self.0.large,
         };
         Box::pin(async move {
             let admitted = pool.admit(&Party::User(user.to_owned())).await.ok()?;

@@ -7,10 +7,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
 use http::StatusCode;
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
 use pintle_core::{
     bulk::Bulk,
@@ -23,11 +21,12 @@ use pintle_core::{
         unshowable,
     },
 };
-use pintle_runtime::clock;
+use pintle_runtime::{
+    clock,
+    paced::{self, PART_BYTES, PartSender, Unread},
+};
 use pintle_wit::views::SHOW_OBJECTS_MAX;
 use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tracing::{debug, warn};
 
 use crate::{
@@ -37,8 +36,8 @@ use crate::{
     failed::Wanted,
     items::{Items, NoList},
     read::{METADATA_OF_ALL, OBJECT, TableRow, read_object},
-    reply::{self, Aborted, Reply},
-    room::{self, FREE_BYTES, OBJECT_BYTES, Room},
+    reply::{self, Reply},
+    room::{self, FREE_BYTES, OBJECT_BYTES, Room, Share},
     show::{Guests, Shown},
     tallies::Unshown,
     upstream::{self, REQUEST_TIMEOUT, Sent},
@@ -57,13 +56,6 @@ const WAITING_FACTOR: u64 = 4;
 /// When the objects that have arrived are shown, in bytes that they take as values: some hundred small ones are less.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// How much of a longer answer is sent at a time, in bytes, and how many such parts wait for the client.
-const PART_BYTES: usize = 256 << 10;
-const PARTS_WAITING: usize = 4;
-
-/// How long a part may wait for a client that does not read.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
-
 impl Parts {
     /// A list.
     pub(crate) async fn list(
@@ -72,6 +64,7 @@ impl Parts {
         target: &Objects,
         options: &ListOptions,
         admitted: Admitted,
+        share: Share,
     ) -> Result<Reply, Status> {
         let form = Form::negotiate(call.accept(), Asked::List, call.query.first("includeObject"))?;
         let wanted =
@@ -94,6 +87,7 @@ impl Parts {
         let is_of_all = options.is_of_all() && target.namespace.is_none();
         let mut list =
             List::new(&self.guests, call.resource, form, is_of_all, response.into_body().boxed_unsync());
+        list.room = list.room.with(share);
         let until = clock::monotonic() + REQUEST_TIMEOUT;
         let too_long = |_| Status::timeout("the list took too long", 1);
         let is_complete =
@@ -101,30 +95,23 @@ impl Parts {
         let warning = list.warning(is_complete);
         let mut reply = if is_complete {
             let text = std::mem::take(&mut list.text).freeze();
-            reply::keeping(reply::json(StatusCode::OK, text), list.room)
+            self.send_from(reply::json(StatusCode::OK, text), list.room)
         } else {
-            let (parts, stream) = mpsc::channel(PARTS_WAITING);
+            let (parts, arriving) = paced::channel();
             let this = Arc::clone(self);
             self.spawner.spawn(async move {
                 let left = until.saturating_sub(clock::monotonic());
-                this.send_on(list, &wanted, &parts, left).await;
+                this.send_on(list, &wanted, parts, left).await;
                 drop(admitted);
             });
-            let stream = ReceiverStream::new(stream).map(|part: Result<Bytes, _>| part.map(Frame::data));
-            reply::with_body(StatusCode::OK, JSON, StreamBody::new(stream).boxed_unsync())
+            reply::arriving(StatusCode::OK, JSON, arriving)
         };
         reply::warn(&mut reply, Vec::new(), warning.as_slice());
         Ok(reply)
     }
 
     /// Sends a list that has begun, until it ends or fails.
-    async fn send_on(
-        &self,
-        mut list: List,
-        wanted: &Wanted,
-        parts: &mpsc::Sender<Result<Bytes, Aborted>>,
-        left: Duration,
-    ) {
+    async fn send_on(&self, mut list: List, wanted: &Wanted, parts: PartSender, left: Duration) {
         let sent = tokio::time::timeout(left, list.send(parts)).await;
         let failed = match sent {
             Ok(Ok(())) => return,
@@ -136,7 +123,6 @@ impl Parts {
         if failed.code == 500 {
             self.failed.put(wanted.clone(), failed, clock::monotonic());
         }
-        let _ = tokio::time::timeout(READ_TIMEOUT, parts.send(Err(Aborted))).await;
     }
 }
 
@@ -325,17 +311,17 @@ impl List {
     ///
     /// # Errors
     /// Why it cannot be sent to the end. The client has to be told that something is missing.
-    async fn send(&mut self, parts: &mpsc::Sender<Result<Bytes, Aborted>>) -> Result<(), Status> {
+    async fn send(&mut self, parts: PartSender) -> Result<(), Status> {
+        let unread = |_: Unread| Status::timeout("the client does not read", 1);
         loop {
             let is_complete = self.make(PART_BYTES).await?;
             while self.text.len() >= PART_BYTES || is_complete && !self.text.is_empty() {
-                let part = self.text.split_to(self.text.len().min(PART_BYTES)).freeze();
-                let sent = tokio::time::timeout(READ_TIMEOUT, parts.send(Ok(part))).await;
-                let unread = || Status::timeout("the client does not read", 1);
-                sent.map_err(|_| unread())?.map_err(|_| unread())?;
+                let part = self.text.split_to(self.text.len().min(PART_BYTES));
+                // A copy, or a part that waits would hold the buffer that it is a piece of.
+                parts.send(Bytes::copy_from_slice(&part)).await.map_err(unread)?;
             }
             if is_complete {
-                return Ok(());
+                return parts.end().await.map_err(unread);
             }
         }
     }
@@ -347,6 +333,9 @@ fn not_complete(error: NoList) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
     use pintle_core::view::accept::MetaVersion;
     use pintle_modules::Budget;
     use pintle_runtime::Spawner;
@@ -385,10 +374,10 @@ mod tests {
 
     /// What a client is sent, and how it ends.
     async fn sent(mut list: List) -> (Vec<u8>, Result<(), Status>) {
-        let (parts, mut received) = mpsc::channel(PARTS_WAITING);
-        let sending = tokio::spawn(async move { list.send(&parts).await });
+        let (parts, mut received) = paced::channel();
+        let sending = tokio::spawn(async move { list.send(parts).await });
         let mut all = Vec::new();
-        while let Some(Ok(part)) = received.recv().await {
+        while let Some(Ok(part)) = received.next().await {
             assert!(part.len() <= PART_BYTES);
             all.extend_from_slice(&part);
         }

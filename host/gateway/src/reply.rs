@@ -6,19 +6,16 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::TryStreamExt;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use pintle_core::view::{Status, accept::JSON};
+use pintle_runtime::paced::{Arriving, BrokenOff};
 use serde_json::Value;
 
-/// An answer ends before its end: its stream is reset, so that nobody takes the part for the whole.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the answer was broken off")]
-pub struct Aborted;
-
-/// The body of an answer.
-pub type ReplyBody = UnsyncBoxBody<Bytes, Aborted>;
+/// The body of an answer. If it fails, its stream is reset, so that nobody takes the part for the whole.
+pub type ReplyBody = UnsyncBoxBody<Bytes, BrokenOff>;
 
 /// An answer.
 pub type Reply = Response<ReplyBody>;
@@ -52,7 +49,17 @@ pub fn with_body(code: StatusCode, content_type: &str, body: ReplyBody) -> Reply
     reply
 }
 
-/// An answer that keeps something, its room for instance, until it is sent or nobody waits for it any more.
+/// An answer of which the parts arrive.
+pub(crate) fn arriving(code: StatusCode, content_type: &str, arriving: Arriving) -> Reply {
+    with_body(code, content_type, body_of(arriving))
+}
+
+/// The body of which the parts arrive.
+pub(crate) fn body_of(arriving: Arriving) -> ReplyBody {
+    StreamBody::new(arriving.map_ok(Frame::data)).boxed_unsync()
+}
+
+/// An answer that keeps something until it is sent or nobody waits for it any more.
 pub(crate) fn keeping<T: Send + Unpin + 'static>(reply: Reply, kept: T) -> Reply {
     reply.map(|body| Keeping { body, _kept: kept }.boxed_unsync())
 }
@@ -65,12 +72,12 @@ struct Keeping<T> {
 
 impl<T: Unpin> Body for Keeping<T> {
     type Data = Bytes;
-    type Error = Aborted;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 

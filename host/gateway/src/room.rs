@@ -6,6 +6,8 @@ use pintle_core::{bulk::Bulk, view::Status};
 use pintle_modules::{Budget, Purpose, Reservation};
 use tokio::sync::Mutex;
 
+use crate::admission::{Admitted, Party, Pool};
+
 /// After how many seconds who finds no memory should ask again.
 const RETRY_SECONDS: u32 = 2;
 
@@ -50,23 +52,38 @@ pub(crate) struct Room {
     most: u64,
     /// How often an object is in memory as values.
     times: u64,
-    held: Mutex<Option<(Reservation, u64)>>,
+    share: Option<Share>,
+    held: Mutex<Held>,
+}
+
+/// Of whose large answers it is one, and the pool in which these are counted: a caller that does not read its answers leaves room for others.
+pub(crate) type Share = (Pool, Party);
+
+#[derive(Default)]
+struct Held {
+    place: Option<Admitted>,
+    reserved: Option<(Reservation, u64)>,
 }
 
 impl Room {
     /// Room for an answer that usually takes no more than `free` bytes, and otherwise as good as never more than `most`.
     pub(crate) fn new(budget: &Budget, free: u64, most: u64) -> Self {
-        Self { budget: budget.clone(), free, most, times: SHOWN, held: Mutex::default() }
+        Self { budget: budget.clone(), free, most, times: SHOWN, share: None, held: Mutex::default() }
     }
 
     /// Room for an answer of one object.
-    pub(crate) fn for_object(budget: &Budget) -> Self {
-        Self::new(budget, FREE_BYTES, OBJECT_BYTES)
+    pub(crate) fn for_object(budget: &Budget, share: Share) -> Self {
+        Self::new(budget, FREE_BYTES, OBJECT_BYTES).with(share)
     }
 
     /// Room for an object that is written.
-    pub(crate) fn for_write(budget: &Budget) -> Self {
-        Self { times: WRITTEN, ..Self::for_object(budget) }
+    pub(crate) fn for_write(budget: &Budget, share: Share) -> Self {
+        Self { times: WRITTEN, ..Self::for_object(budget, share) }
+    }
+
+    /// The same, of this share.
+    pub(crate) fn with(self, (pool, party): Share) -> Self {
+        Self { share: Some((pool, party)), ..self }
     }
 
     /// Waits until an object of such a text may be read, and shown or written.
@@ -77,23 +94,31 @@ impl Room {
         self.hold(of_object(bulk, self.times)).await
     }
 
+    /// Whether it holds any.
+    pub(crate) fn is_held(&mut self) -> bool {
+        self.held.get_mut().reserved.is_some()
+    }
+
     /// Waits until the answer may take so many bytes.
     ///
     /// # Errors
-    /// 429 when there is no memory for a while.
+    /// 429 when there is no memory for a while, or its caller has as many large answers as it may.
     pub(crate) async fn hold(&self, bytes: u64) -> Result<(), Status> {
         let mut held = self.held.lock().await;
-        if bytes <= held.as_ref().map_or(self.free, |(_, bytes)| *bytes) {
+        if bytes <= held.reserved.as_ref().map_or(self.free, |(_, bytes)| *bytes) {
             return Ok(());
         }
-        // Nobody waits while it holds, so that no two answers wait for each other.
-        *held = None;
+        if let (Some((pool, party)), None) = (&self.share, &held.place) {
+            held.place = Some(pool.admit(party).await?);
+        }
+        // Nobody waits for memory while it holds some, so that no two answers wait for each other.
+        held.reserved = None;
         let wanted = wanted(bytes, self.most, self.budget.bytes_max());
         let reserved = self.budget.reserve(LANE, Purpose::Answer, wanted);
         match tokio::time::timeout(WAIT, reserved).await {
             Ok(Ok(reservation)) => {
                 // What the budget never has is not asked for again.
-                *held = Some((reservation, wanted.max(bytes)));
+                held.reserved = Some((reservation, wanted.max(bytes)));
                 Ok(())
             }
             Ok(Err(_)) | Err(_) => Err(Status::too_many_requests(RETRY_SECONDS)),

@@ -21,7 +21,7 @@ use pintle_core::{
         unshowable::{Change, LeftOut},
     },
 };
-use pintle_runtime::clock;
+use pintle_runtime::{clock, paced::BrokenOff};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ use crate::{
     directory::Resource,
     over::Over,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
-    reply::{self, Aborted, Reply},
+    reply::{self, Reply},
     room::{self, Room},
     show::Shown,
     tallies::Unshown,
@@ -103,7 +103,7 @@ impl Parts {
         });
         // The room of an event is given back when it is on its way.
         let stream =
-            ReceiverStream::new(stream).map(|(event, _): Sending| Ok::<_, Aborted>(Frame::data(event)));
+            ReceiverStream::new(stream).map(|(event, _): Sending| Ok::<_, BrokenOff>(Frame::data(event)));
         Ok(reply::with_body(StatusCode::OK, JSON, StreamBody::new(stream).boxed_unsync()))
     }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ProblemError, useHooks } from '../lib/api';
-import { call, pathOf } from './call';
+import { call, inexact, pathOf } from './call';
 import { callObject, pathOfObject } from './objects';
 
 const kind = { group: 'a.example.com', version: 'v1', plural: 'darkrooms' };
@@ -36,4 +36,13 @@ test('a call is sent as the description says, and answered or thrown', async (co
     ['PATCH', '/api/v1/objects/a.example.com/v1/darkrooms/cluster/x?dryRun=All', '{"spec":null}', 'application/merge-patch+json', 'Bearer ann'],
     ['GET', '/api/v1/kinds', null, null, 'Bearer ann'],
   ]);
+});
+
+test('a whole number that the page may have rounded is refused with its field, and nothing is sent', async (context) => {
+  const sent = context.mock.method(globalThis, 'fetch', () => Promise.resolve(Response.json({})));
+  assert.equal(inexact({ a: [1, 2 ** 53 - 1, -0.5, 1e300, '9007199254740993'], b: null }), undefined);
+  assert.equal(inexact({ a: [1, -(2 ** 53)] }), 'a[1]');
+  const body = { spec: { a: [{ b: 1 }, { b: Number('9007199254740993') }] } };
+  await assert.rejects(callObject('patchObject', { ...kind, name: 'x' }, { body }), (error) => error instanceof ProblemError && error.problem.causes[0]?.field === 'spec.a[1].b');
+  assert.equal(sent.mock.callCount(), 0);
 });

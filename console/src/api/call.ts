@@ -1,5 +1,5 @@
 // The client of the console's API: an operation is called by its name. What it takes and answers is typed by the API's description.
-import { readJson, request } from '../lib/api';
+import { ProblemError, problemOf, readJson, request } from '../lib/api';
 import { type Operations, operations } from './generated';
 
 export type OperationId = keyof Operations;
@@ -44,11 +44,34 @@ export function address(id: OperationId, { path = {}, query = {} }: Request): st
   return text ? `${filled}?${text}` : filled;
 }
 
+/** Beyond it, Kubernetes has no whole numbers: what is larger is a double, as it is here. */
+const WHOLE_MAX = 2 ** 64;
+
+/** Where the first number is that may not be the one that was read or typed: JavaScript does not have all whole numbers beyond 2^53. */
+export function inexact(value: unknown, path = ''): string | undefined {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < WHOLE_MAX ? path : undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  const inside = Array.isArray(value) ? value.map((item, at) => [`${path}[${at}]`, item] as const) : Object.entries(value).map(([key, item]) => [path ? `${path}.${key}` : key, item] as const);
+  for (const [at, item] of inside) {
+    const found = inexact(item, at);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** A body as JSON. A number that would be stored as another one is refused. */
+function written(body: unknown): string {
+  const field = inexact(body);
+  if (field === undefined) return JSON.stringify(body);
+  const message = 'This page cannot write whole numbers beyond 9007199254740991 exactly. Change it with kubectl.';
+  throw new ProblemError({ ...problemOf(422, 'A number would be stored as another one', `${field}: ${message}`), causes: [{ field, reason: 'NumberInexact', message }] });
+}
+
 /** Begins any operation: `begin` checks what it is given. */
-export function send(id: OperationId, given: Request): Promise<Response> {
+export async function send(id: OperationId, given: Request): Promise<Response> {
   const { method, form }: { method: string; form?: string } = operations[id];
   const { body, signal } = given;
-  const raw = body === undefined ? null : body instanceof Blob || body instanceof ArrayBuffer ? body : JSON.stringify(body);
+  const raw = body === undefined ? null : body instanceof Blob || body instanceof ArrayBuffer ? body : written(body);
   return request(method, address(id, given), raw, { contentType: form, signal });
 }
 

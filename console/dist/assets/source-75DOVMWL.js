@@ -1,1 +1,0 @@
-import{a as t}from"./chunk-VGN5H4IS.js";import"./chunk-4DCU6FLI.js";import"./chunk-OT7I42TT.js";import"./chunk-DOTLUGAM.js";import"./chunk-Z44A3AKV.js";import"./chunk-VJTT4ASP.js";import{Ma as r,Ra as m,j as o}from"./chunk-MBU536FE.js";import"./chunk-GUEUWRPJ.js";function a({params:e}){return o(t,{system:r,namespace:m(e.namespace),name:e.name??""})}export{a as default};

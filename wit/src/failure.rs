@@ -44,6 +44,16 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What is wrong, behind the path of the field, if there is one: `spec.weight: is required`.
+    pub fn where_and_why(&self) -> String {
+        match &self.path {
+            Some(path) => format!("{path}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {

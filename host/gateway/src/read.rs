@@ -1,7 +1,5 @@
 //! Gets: the backing kind is asked, and what it answers is shown.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::StatusCode;
 use pintle_core::view::{
@@ -109,7 +107,8 @@ impl Parts {
 /// An object as a row of a table has it. An object that cannot be shown is a row that says so.
 pub(crate) struct TableRow {
     object: Value,
-    failure: Option<Arc<Failure>>,
+    /// Why it cannot be shown.
+    failure: Option<String>,
 }
 
 impl TableRow {
@@ -119,14 +118,16 @@ impl TableRow {
                 let object = serde_json::from_str(&lens.object_json(object, fields)).unwrap_or_default();
                 Self { object, failure: None }
             }
-            Shown::Failed(failure) => Self { object: lens.head(object), failure: Some(Arc::clone(failure)) },
+            Shown::Failed(failure) => {
+                Self { object: lens.head(object), failure: Some(failure.where_and_why()) }
+            }
         }
     }
 
     pub(crate) fn as_row(&self) -> Row<'_> {
         match &self.failure {
             None => Row::Shown(&self.object),
-            Some(failure) => Row::Failed(&self.object, &failure.message),
+            Some(failure) => Row::Failed(&self.object, failure),
         }
     }
 }
@@ -169,6 +170,6 @@ pub(crate) fn cannot_be_shown(lens: &Lens, object: &BackingObject, failure: &Fai
     Status::internal_error(&format!(
         "{} cannot be shown: {}",
         lens.names.shown(object.name()),
-        failure.message
+        failure.where_and_why()
     ))
 }

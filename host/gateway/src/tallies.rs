@@ -42,7 +42,7 @@ impl Unshown {
     pub(crate) fn add(&mut self, lens: &Lens, object: &BackingObject, failure: &Failure) {
         self.count += 1;
         if self.names.len() < LOGGED {
-            self.names.push(format!("{}: {}", lens.names.shown(object.name()), failure.message));
+            self.names.push(format!("{}: {}", lens.names.shown(object.name()), failure.where_and_why()));
         }
     }
 

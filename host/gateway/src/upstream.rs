@@ -190,7 +190,7 @@ impl Upstream {
     /// When there is no answer, or not all of it; 504 if it is not known whether something was written.
     pub async fn send(&self, sent: Sent<'_>) -> Result<Answer, Status> {
         let is_read = sent.method == Method::GET;
-        let room = sent.room;
+        let room = sent.room.map(|room| (room, if is_read { Lacking::Fails } else { Lacking::GoesOn }));
         let answer = whole(self.begin(sent).await?, room).await;
         answer.map_err(|status| if is_read { status } else { may_be_done() })
     }
@@ -232,18 +232,30 @@ fn warnings(headers: &HeaderMap) -> Vec<HeaderValue> {
     headers.get_all(header::WARNING).iter().cloned().collect()
 }
 
+/// What becomes of an answer for which there is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    /// It is not read.
+    Fails,
+    /// It is read all the same: what it is about is written, and whoever wrote it must be told so.
+    GoesOn,
+}
+
 /// Reads an answer whole, as far as there is room for it.
 ///
 /// # Errors
 /// When it ends too early, or is too large; 429 when there is no memory for it.
-pub(crate) async fn whole(response: Response<Body>, room: Option<&Room>) -> Result<Answer, Status> {
+pub(crate) async fn whole(
+    response: Response<Body>,
+    room: Option<(&Room, Lacking)>,
+) -> Result<Answer, Status> {
     let (head, body) = response.into_parts();
     let read = tokio::time::timeout(REQUEST_TIMEOUT, read(body, room)).await;
     let body = read.map_err(|_| Status::timeout("the API server took too long to answer", 1))??;
     Ok(Answer { code: head.status, warnings: warnings(&head.headers), body })
 }
 
-async fn read(body: Body, room: Option<&Room>) -> Result<Bytes, Status> {
+async fn read(body: Body, mut room: Option<(&Room, Lacking)>) -> Result<Bytes, Status> {
     let (mut body, mut read) = (Limited::new(body, ANSWER_BYTES_MAX), BytesMut::new());
     let mut bulk = Bulk::default();
     while let Some(frame) = body.frame().await {
@@ -252,9 +264,13 @@ async fn read(body: Body, room: Option<&Room>) -> Result<Bytes, Status> {
             Status::unavailable("the answer of the API server is not complete", 1)
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if let Some(room) = room {
+        if let Some((of, lacking)) = room {
             bulk.add(&data);
-            room.hold_object(&bulk).await?;
+            match of.hold_object(&bulk).await {
+                // It waits once.
+                Err(_) if lacking == Lacking::GoesOn => room = None,
+                held => held?,
+            }
         }
         read.extend_from_slice(&data);
     }
@@ -271,7 +287,22 @@ pub fn refusal(lens: &Lens, answer: &Answer) -> Status {
 mod tests {
     use std::collections::BTreeMap;
 
+    use pintle_modules::{Budget, Purpose};
+
     use super::*;
+    use crate::admission::{Party, Pools};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_answer_to_a_write_is_read_also_where_there_is_no_memory_for_it() {
+        let budget = Budget::fixed(512 << 20);
+        let _all = budget.reserve("others", Purpose::Call, budget.bytes_max()).await.unwrap();
+        let text = Bytes::from(vec![b'['; 1 << 20]);
+        for (lacking, expected) in [(Lacking::Fails, Err(429)), (Lacking::GoesOn, Ok(text.len()))] {
+            let room = Room::for_write(&budget, (Pools::default().large, Party::User("ann".into())));
+            let read = read(Body::from(text.to_vec()), Some((&room, lacking))).await;
+            assert_eq!(read.map(|read| read.len()).map_err(|status| status.code), expected, "{lacking:?}");
+        }
+    }
 
     fn sent(user: &User) -> Request<Body> {
         let mut sent = Sent::get(Whom::Caller(user), "/api/v1/pods".into(), "application/json");

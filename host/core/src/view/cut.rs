@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::{Lens, item::to_json, metadata::LAST_APPLIED};
+use super::{Lens, metadata::LAST_APPLIED};
 use crate::{object, request};
 
 /// The fields of a backing kind that a view needs.
@@ -117,7 +117,8 @@ impl BackingObject {
         let head = self.head_for_guest(lens);
         let object: BTreeMap<&str, &Value> =
             self.fields.iter().chain(&head).map(|(key, value)| (key.as_str(), value)).collect();
-        to_json(&object)
+        // A map with text keys cannot fail to be written.
+        serde_json::to_string(&object).unwrap_or_default()
     }
 
     /// What is not of its fields, as its guest sees it.

@@ -26,13 +26,12 @@ pub enum Unshowable {
 /// What a client is told of a list that leaves objects out. `among` says how many objects there were when the answer began, if it has not
 /// ended by then: what it says later is not known yet. None: nothing is left out.
 pub fn warning(left_out: usize, among: Option<usize>) -> Option<String> {
-    let objects = |count: usize| if count == 1 { "1 object".to_owned() } else { format!("{count} objects") };
     match among {
         None if left_out == 0 => None,
-        None => Some(format!("{} cannot be shown, and left out", objects(left_out))),
+        None if left_out == 1 => Some("1 object cannot be shown, and is left out".to_owned()),
+        None => Some(format!("{left_out} objects cannot be shown, and are left out")),
         Some(among) => Some(format!(
-            "{left_out} of the first {} cannot be shown, and left out; there may be more, which the View's condition Unshowable counts",
-            objects(among)
+            "{left_out} of the first {among} objects cannot be shown, and are left out; there may be more, which the View's condition Unshowable counts"
         )),
     }
 }
@@ -129,11 +128,13 @@ mod tests {
     #[test]
     fn a_client_is_warned_of_what_is_left_out_as_far_as_that_is_known() {
         assert_eq!(warning(0, None), None);
-        assert_eq!(warning(1, None).unwrap(), "1 object cannot be shown, and left out");
-        assert_eq!(warning(3, None).unwrap(), "3 objects cannot be shown, and left out");
+        assert_eq!(warning(1, None).unwrap(), "1 object cannot be shown, and is left out");
+        assert_eq!(warning(3, None).unwrap(), "3 objects cannot be shown, and are left out");
         let begun = warning(0, Some(2_000)).unwrap();
         assert!(
-            begun.starts_with("0 of the first 2000 objects cannot be shown, and left out; there may be more")
+            begun.starts_with(
+                "0 of the first 2000 objects cannot be shown, and are left out; there may be more"
+            )
         );
     }
 

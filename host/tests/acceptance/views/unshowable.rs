@@ -28,12 +28,15 @@ impl Farm<'_> {
         self.run("create --filename=-", Some(&record("unborn", json!({}), json!({})).to_string()))?;
         let list = format!("get llamas --namespace={NAMESPACE} --output=name");
         let (succeeds, said) = self.asked(&list, "")?;
-        ensure!(!succeeds && said.contains("some objects cannot be shown: unborn: "), "it said: {said}");
+        ensure!(
+            !succeeds && said.contains("some objects cannot be shown: unborn: spec.weight: is required"),
+            "it said: {said}"
+        );
         self.a_long_list_is_whole_or_none(&list)?;
         self.set_unshowable("Omit")?;
         self.until("a list leaves her out, and says so", || {
             let (succeeds, said) = self.asked(&list, "")?;
-            let warns = said.contains("Warning: 1 object cannot be shown, and left out");
+            let warns = said.contains("Warning: 1 object cannot be shown, and is left out");
             let has_others = said.contains("/llama-1");
             Ok(succeeds && warns && has_others && !said.contains("/unborn"))
         })?;

@@ -51,9 +51,24 @@ impl Gateway {
     }
 
     fn start_at(address: SocketAddr, kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+        Self::start_through(&[], address, kubeconfig, log, &[])
+    }
+
+    /// Starts a gateway by way of a command that becomes it, with further flags.
+    fn start_through(
+        by: &[&str],
+        address: SocketAddr,
+        kubeconfig: &Path,
+        log: &Path,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
         let log = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["gateway", "--aggregated-bind", &address.to_string(), "--kubeconfig"])
+        let words: Vec<&str> = by.iter().copied().chain([env!("CARGO_BIN_EXE_pintle"), "gateway"]).collect();
+        let (program, words) = words.split_first().context("a program")?;
+        let child = Command::new(program)
+            .args(words)
+            .args(flags)
+            .args(["--aggregated-bind", &address.to_string(), "--kubeconfig"])
             .arg(kubeconfig)
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null())

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     net::TcpListener,
-    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -14,7 +13,7 @@ use http_body_util::BodyExt as _;
 use kube::{Client, Config, client::Body, config::AuthInfo};
 use serde_json::{Value, json};
 
-use super::{Farm, repository, unshowable::labels};
+use super::{Farm, Gateway, repository, unshowable::labels};
 use crate::group::{Group, LIMIT_BYTES, peak_bytes};
 
 const NAMESPACE: &str = "large";
@@ -102,18 +101,10 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// A gateway that is held to its limit. Dropping it ends it.
+/// A gateway that is held to its limit, and the address of its console.
 struct Held {
-    child: Child,
-    aggregated: String,
+    gateway: Gateway,
     console: String,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Somebody who lists.
@@ -137,9 +128,9 @@ impl Farm<'_> {
         let held = self.start_held(group.as_ref())?;
         let people = self.people_who_list(&held)?;
         let outcome = listed_in_each_way(&held, &people).await;
-        let peak = peak_bytes(held.child.id());
+        let peak = peak_bytes(held.gateway.child.id());
         let mut held = held;
-        ensure!(held.child.try_wait()?.is_none(), "the gateway ended, after {:?}", outcome.err());
+        ensure!(held.gateway.child.try_wait()?.is_none(), "the gateway ended, after {:?}", outcome.err());
         let peak = peak?;
         println!("        the gateway's peak was {} MiB", peak >> 20);
         if let Some(group) = &group {
@@ -168,25 +159,13 @@ impl Farm<'_> {
     }
 
     fn start_held(&self, group: Option<&Group>) -> anyhow::Result<Held> {
-        let free = || anyhow::Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string());
-        let (aggregated, console) = (free()?, free()?);
-        let log = std::fs::File::create(self.plane.directory().join("held-gateway.log"))?;
+        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
+        let (aggregated, console) = (free()?, free()?.to_string());
+        let log = self.plane.directory().join("held-gateway.log");
         let (by, limit) = Group::held(group)?;
-        let words: Vec<&str> = by.into_iter().chain([env!("CARGO_BIN_EXE_pintle"), "gateway"]).collect();
-        let (program, words) = words.split_first().context("a program")?;
-        let child = Command::new(program)
-            .args(words)
-            .args(["--aggregated-bind", &aggregated, "--console-bind", &console, "--console-host", &console])
-            .args(limit)
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("starting the gateway")?;
-        Ok(Held { child, aggregated, console })
+        let flags = [&["--console-bind", &console, "--console-host", &console], limit].concat();
+        let gateway = Gateway::start_through(&by, aggregated, &self.kubeconfig, &log, &flags)?;
+        Ok(Held { gateway, console })
     }
 
     /// Ten accounts that may do everything.
@@ -209,7 +188,7 @@ impl Farm<'_> {
                 anyhow::Ok(Client::try_from(config)?)
             };
             Ok(Person {
-                aggregated: client(format!("https://{}", held.aggregated))?,
+                aggregated: client(format!("https://{}", held.gateway.address))?,
                 console: client(format!("http://{}", held.console))?,
             })
         };
@@ -228,7 +207,7 @@ async fn listed_in_each_way(held: &Held, people: &[Person]) -> anyhow::Result<()
             way.name,
             begun.elapsed().as_secs_f32(),
             refusals.iter().sum::<u32>(),
-            peak_bytes(held.child.id())? >> 20,
+            peak_bytes(held.gateway.child.id())? >> 20,
         );
     }
     a_plan_that_does_not_fit_says_so(people).await?;
@@ -269,7 +248,7 @@ async fn slow_readers_hold_up_nobody(held: &Held, people: &[Person]) -> anyhow::
     println!(
         "        beside {begin} lists that nobody reads: {:.1} s; the peak so far is {} MiB",
         begun.elapsed().as_secs_f32(),
-        peak_bytes(held.child.id())? >> 20
+        peak_bytes(held.gateway.child.id())? >> 20
     );
     drop(unread);
     Ok(())

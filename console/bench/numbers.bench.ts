@@ -74,6 +74,24 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - began;
 }
 
+/** When what a visit begins with is there, by the clock of the page, in milliseconds. */
+interface Stages {
+  page: number;
+  asked: number;
+  answered: number;
+  scripts: number;
+}
+
+/** Runs in the page. */
+function stagesOf(): Stages {
+  const [visit] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
+  const resources = performance.getEntriesByType('resource') as PerformanceResourceTiming[];
+  const ends = (of: PerformanceResourceTiming[]) => Math.max(...of.map((resource) => resource.responseEnd));
+  const firsts = resources.filter((resource) => resource.initiatorType === 'fetch').slice(0, 2);
+  const scripts = resources.filter((resource) => /\/(main|chunk)-/.test(resource.name) && resource.initiatorType !== 'other');
+  return { page: visit?.responseEnd ?? Number.NaN, asked: Math.min(...firsts.map((first) => first.startTime)), answered: ends(firsts), scripts: ends(scripts) };
+}
+
 test('the numbers', async ({ console: page }) => {
   const say = (what: string, found: string, isMet: boolean): void => void process.stdout.write(`${(isMet ? 'met' : 'MISSED').padEnd(7)} ${what}: ${found}\n`);
   await create(0, ROOTS);
@@ -93,6 +111,7 @@ test('the numbers', async ({ console: page }) => {
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const shown = { cookie, ...(await bearer(page)) };
   const [opened, listed, rest]: [number[], number[], number[]] = [[], [], []];
+  const stages: Stages[] = [];
   await page.goto('/console/sources');
   await expect(row).toBeVisible();
   for (let sample = 0; sample < SAMPLES; sample += 1) {
@@ -101,9 +120,12 @@ test('the numbers', async ({ console: page }) => {
     await page.goto('/console/sources', { waitUntil: 'commit' });
     await row.waitFor();
     opened.push(await page.evaluate(() => (window as unknown as { benchRow: number }).benchRow));
+    stages.push(await page.evaluate(stagesOf));
   }
   const beside = (one: number, other: number, most: number) => `${one.toFixed(0)} ms; direct ${other.toFixed(0)} ms: ${(one / other).toFixed(2)} x (at most ${most})`;
   say('navigation to the first row', beside(median(opened), median(listed), 2), median(opened) <= 2 * median(listed));
+  const stage = (of: (stages: Stages) => number) => `${median(stages.map(of)).toFixed(0)} ms`;
+  process.stdout.write(`        the page has arrived at ${stage((of) => of.page)}, its first rows are asked for at ${stage((of) => of.asked)} and there at ${stage((of) => of.answered)}, its scripts at ${stage((of) => of.scripts)}\n`);
   say('REST list of 1,000', beside(median(rest), median(listed), 1.6), median(rest) <= 1.6 * median(listed));
 
   // 2. An edit in the page, beside a watch of the API server itself.

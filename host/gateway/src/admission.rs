@@ -35,8 +35,8 @@ use crate::{
     reply::CROWDED_SECONDS,
 };
 
-/// How long a request waits for a place, at each pool. A burst of three times what one caller may have at a time is through by then, if each
-/// request takes half a second; and a request that has to be refused is refused before people take it for lost.
+/// How long a request waits for a place, at each pool but that of large answers. A burst of three times what one caller may have at a time is
+/// through by then, if each request takes half a second; and a request that has to be refused is refused before people take it for lost.
 pub const WAIT: Duration = Duration::from_secs(2);
 
 /// How many requests wait at a pool, beside those that have a place. Each takes the head of a request, and what of its body fits into the
@@ -70,6 +70,13 @@ pub const LARGE: usize = 64;
 
 /// How many of them may be of one caller: half of what the smallest gateway has memory for.
 pub const LARGE_OF_ONE: usize = 3;
+
+/// How long a large answer waits for its place: as long as for its memory. A list of 5,000 Pods takes about half a second, so that twenty of
+/// one controller at once, three at a time, are done after a few seconds.
+pub const LARGE_WAIT: Duration = Duration::from_secs(15);
+
+/// How many of one caller may wait. Each has one of its caller's places among the requests meanwhile.
+pub const LARGE_WAITING_OF_ONE: usize = 20;
 
 /// How many watches may be followed. Each keeps two connections and some 100 KiB.
 pub const WATCHES: usize = 2_000;
@@ -117,12 +124,14 @@ pub struct Limits {
     pub waiting: usize,
     /// How many of one party may wait.
     pub waiting_of_one: usize,
+    /// How long they wait.
+    pub wait: Duration,
 }
 
 impl Limits {
     /// So many places, with as many that wait as there are elsewhere.
     pub const fn of(together: usize, of_one: usize) -> Self {
-        Self { together, of_one, waiting: WAITING, waiting_of_one: WAITING_OF_ONE }
+        Self { together, of_one, waiting: WAITING, waiting_of_one: WAITING_OF_ONE, wait: WAIT }
     }
 
     /// Whether one more may come in, at a place or to wait for one, where so many are, and so many of them of its party.
@@ -205,7 +214,8 @@ impl Pool {
     pub async fn admit(&self, party: &Party) -> Result<Admitted, Full> {
         let admitted = match self.enter(party) {
             Some((presence, own)) => {
-                tokio::time::timeout(WAIT, self.place(presence, own)).await.ok().flatten()
+                let place = self.place(presence, own);
+                tokio::time::timeout(self.0.limits.wait, place).await.ok().flatten()
             }
             None => None,
         };
@@ -290,6 +300,11 @@ pub struct Pools {
 impl Default for Pools {
     fn default() -> Self {
         let questions = Limits::of(REVIEWS, REVIEWS_OF_ONE);
+        let answers = Limits {
+            waiting_of_one: LARGE_WAITING_OF_ONE,
+            wait: LARGE_WAIT,
+            ..Limits::of(LARGE, LARGE_OF_ONE)
+        };
         Self {
             tokens: Pool::new("tokens", questions),
             descriptions: Pool::new("descriptions", questions),
@@ -297,7 +312,7 @@ impl Default for Pools {
             bodies: Pool::new("bodies", Limits::of(BODIES, BODIES_OF_ONE)),
             requests: Pool::new("requests", Limits::of(REQUESTS, REQUESTS_OF_ONE)),
             watches: Pool::new("watches", Limits::of(WATCHES, WATCHES_OF_ONE)),
-            large: Pool::new("large", Limits::of(LARGE, LARGE_OF_ONE)),
+            large: Pool::new("large", answers),
         }
     }
 }
@@ -328,7 +343,7 @@ mod tests {
 
     /// Three places, two of one party; two may wait, one of one party.
     fn small() -> Pool {
-        Pool::new("small", Limits { together: 3, of_one: 2, waiting: 2, waiting_of_one: 1 })
+        Pool::new("small", Limits { together: 3, of_one: 2, waiting: 2, waiting_of_one: 1, wait: WAIT })
     }
 
     /// A place that must be free.
@@ -411,6 +426,18 @@ mod tests {
         let admitted = futures::future::join_all(requests).await;
         assert!(admitted.iter().all(Result::is_ok));
         assert_eq!(figures(&pools.requests), (0, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn twenty_large_answers_of_one_caller_take_turns_and_are_all_made() {
+        let pools = Pools::default();
+        let answers = (0..20).map(|_| async {
+            let admitted = pools.large.admit(&party("controller")).await;
+            sleep(Duration::from_secs(2)).await;
+            admitted.map(drop)
+        });
+        let made = futures::future::join_all(answers).await;
+        assert!(made.iter().all(Result::is_ok));
     }
 
     #[test]

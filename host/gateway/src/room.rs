@@ -6,7 +6,7 @@ use pintle_core::{bulk::Bulk, view::Status};
 use pintle_modules::{Budget, Purpose, Reservation};
 use tokio::sync::Mutex;
 
-use crate::admission::{Admitted, Party, Pool};
+use crate::admission::{Admitted, LARGE_WAIT, Party, Pool};
 
 /// After how many seconds who finds no memory should ask again.
 const RETRY_SECONDS: u32 = 2;
@@ -36,8 +36,8 @@ fn of_object(bulk: &Bulk, times: u64) -> u64 {
 /// What an answer takes before any is reserved for it, in bytes. All that are in flight together take a seventh of a gateway of 512 MiB.
 pub(crate) const FREE_BYTES: u64 = 512 << 10;
 
-/// How long an answer waits for memory. Clients wait a minute, and need some of it for the answer.
-const WAIT: Duration = Duration::from_secs(15);
+/// How long an answer waits for memory, when it has its place. Clients wait a minute, and need some of it for the answer.
+const WAIT: Duration = LARGE_WAIT;
 
 /// Whose reservations they are, beside those of Views, none of which has such a name. All answers together hold at most half of what is for
 /// large reservations, so that the calls of guests that they wait for find memory.

@@ -129,7 +129,12 @@ fn a_killed_process_leaves_nothing_behind() {
         .lines()
         .find_map(|line| line.unwrap().split_once(HOLDING).map(|(_, path)| PathBuf::from(path)))
         .unwrap();
-    let running = processes_of(&directory);
+    // A process that was just started has no command line for a moment.
+    let running = (0..50).find_map(|_| {
+        pause();
+        Some(processes_of(&directory)).filter(|running| running.len() >= 7)
+    });
+    let running = running.unwrap_or_else(|| processes_of(&directory));
     assert!(running.len() >= 7, "all components, the watchdog and a host run, but only {running:?} do");
 
     child.kill().unwrap();

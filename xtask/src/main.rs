@@ -82,7 +82,7 @@ impl Command {
         match self {
             Self::Demo { .. } => vec![WasmTarget, ControlPlane, Disk(8)],
             Self::Test(flags) => {
-                let mut all = vec![WasmTarget, Component("rustfmt"), Component("clippy"), Disk(20)];
+                let mut all = vec![WasmTarget, Component("rustfmt"), Component("clippy"), Disk(14)];
                 all.extend((!flags.offline).then_some(ControlPlane));
                 all
             }

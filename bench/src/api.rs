@@ -108,6 +108,11 @@ impl Api {
         self.send(Method::PATCH, path, "application/merge-patch+json", patch).await
     }
 
+    /// Replaces an object by one that names its version.
+    pub(crate) async fn update(&self, path: &str, object: &Value) -> Result<()> {
+        self.send(Method::PUT, path, "application/json", object).await
+    }
+
     /// Applies with force, as a controller does with its own objects.
     pub(crate) async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<()> {
         let path = format!("{path}?fieldManager={manager}&force=true");
@@ -128,6 +133,14 @@ impl Api {
             .header(header::ACCEPT, "application/json")
             .body(body.to_string().into_bytes())?;
         self.client.request_text(request).await.with_context(|| path.to_owned()).map(|_| ())
+    }
+}
+
+/// The code with which the API server refused a request, if it did.
+pub(crate) fn refused(error: &anyhow::Error) -> Option<u16> {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::Api,
+    calls::Audit,
     contestant::{self, Running},
     figures::Figures,
     plane,
@@ -41,6 +42,16 @@ pub(crate) const TOKEN: &str = "bench.pintle.dev/token";
 /// request through the view has a review on the view, and is made in its name by constrained impersonation.
 const READER: (&str, &str) = ("bench-system", "reader");
 
+/// The namespace and name of whoever keeps Llamas: a ServiceAccount with all rights on them, and no others. So each write through the view has
+/// a review.
+const KEEPER: (&str, &str) = ("bench-system", "keeper");
+
+/// The group and version of Llamas, as the view shows them.
+pub(crate) const LLAMAS: &str = "farm.example.com/v1alpha";
+
+/// The group and version of a CRD of the same schema, which stores them itself.
+pub(crate) const TWINS: &str = "twin.example.com/v1alpha";
+
 /// The gateway's own account.
 const GATEWAY: (&str, &str) = ("pintle-system", "pintle-gateway");
 
@@ -58,6 +69,7 @@ pub(crate) struct Farm<'a> {
     pub(crate) admin: Api,
     figures: &'a mut Figures,
     reader: PathBuf,
+    keeper: PathBuf,
     gateway_kubeconfig: PathBuf,
     log: PathBuf,
     address: SocketAddr,
@@ -79,6 +91,7 @@ pub(crate) struct Begun {
 /// What the gateway used since then.
 pub(crate) struct Used {
     pub(crate) cpu_seconds: f64,
+    pub(crate) apiserver_cpu_seconds: f64,
     pub(crate) guest_calls: u64,
     pub(crate) seconds: f64,
     pub(crate) usage: Usage,
@@ -88,7 +101,7 @@ impl<'a> Farm<'a> {
     /// Starts the control plane, with controllers, and installs what the gateway needs. The gateway does not run yet, and the API server
     /// does not know the farm.
     pub(crate) async fn start(flags: &'a Flags, run: u32, figures: &'a mut Figures) -> Result<Self> {
-        let (plane, reader, gateway_kubeconfig) = tokio::task::block_in_place(install)?;
+        let Installed { plane, reader, keeper, gateway_kubeconfig } = tokio::task::block_in_place(install)?;
         let admin = Api::connect(plane.kubeconfig()).await?;
         let log = plane.directory().join("logs/gateway.log");
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -99,6 +112,7 @@ impl<'a> Farm<'a> {
             admin,
             figures,
             reader,
+            keeper,
             gateway_kubeconfig,
             log,
             address,
@@ -194,6 +208,36 @@ impl<'a> Farm<'a> {
         Api::connect(&self.reader).await
     }
 
+    /// A new client of whoever keeps Llamas, with connections of its own.
+    pub(crate) async fn keeper(&self) -> Result<Api> {
+        Api::connect(&self.keeper).await
+    }
+
+    /// The calls of the gateway, by the audit log.
+    pub(crate) fn calls(&self) -> Result<Audit> {
+        let (namespace, name) = GATEWAY;
+        let path = self.plane.audit_log().context("this control plane shows no audit log")?;
+        Ok(Audit::new(path, format!("system:serviceaccount:{namespace}:{name}")))
+    }
+
+    /// Makes a CRD of the schema that the view shows.
+    pub(crate) fn add_twin(&self) -> Result<()> {
+        tokio::task::block_in_place(|| {
+            let read = ["get", "view", "llamas", "--output=jsonpath={.status.served}"];
+            let served: Value = serde_json::from_str(&self.plane.run_kubectl(&read, None)?)?;
+            plane::apply(&self.plane, &[twin(&served)])?;
+            let wait =
+                ["wait", "--for=condition=Established", "--timeout=30s", "crd/llamas.twin.example.com"];
+            self.plane.run_kubectl(&wait, None).map(drop)
+        })
+    }
+
+    /// Takes the CRD away again.
+    pub(crate) fn remove_twin(&self) -> Result<()> {
+        let delete = ["delete", "crd", "llamas.twin.example.com", "--timeout=60s"];
+        tokio::task::block_in_place(|| self.plane.run_kubectl(&delete, None)).map(drop)
+    }
+
     /// Creates Pods until there are this many. No scheduler takes them, and no kubelet runs them.
     pub(crate) async fn wait_pods(&mut self, pods: u32) -> Result<()> {
         if self.pods == 0 {
@@ -234,7 +278,9 @@ impl<'a> Farm<'a> {
         let seconds = begun.at.elapsed().as_secs_f64();
         let (usage, guest_calls) = self.usage()?;
         let cpu_seconds = usage.cpu_seconds - begun.usage.cpu_seconds;
-        Ok(Used { cpu_seconds, guest_calls: guest_calls - begun.guest_calls, seconds, usage })
+        let apiserver_cpu_seconds = Machine::now()?.program_since(&begun.machine, "kube-apiserver");
+        let guest_calls = guest_calls - begun.guest_calls;
+        Ok(Used { cpu_seconds, apiserver_cpu_seconds, guest_calls, seconds, usage })
     }
 
     /// Ends a phase: records how far its figures can be trusted.
@@ -264,8 +310,16 @@ impl<'a> Farm<'a> {
     }
 }
 
-/// Starts the control plane, and returns it with the kubeconfigs of whoever reads and of the gateway.
-fn install() -> Result<(ControlPlane, PathBuf, PathBuf)> {
+/// A control plane, and the kubeconfigs of who is known there.
+struct Installed {
+    plane: ControlPlane,
+    reader: PathBuf,
+    keeper: PathBuf,
+    gateway_kubeconfig: PathBuf,
+}
+
+/// Starts the control plane.
+fn install() -> Result<Installed> {
     let plane = plane::start(true)?;
     let deploy = plane::repository().join("deploy");
     for file in ["install.yaml", "gateway.yaml", "samples/farm/crd.yaml", "samples/farm/rbac.yaml"] {
@@ -277,6 +331,7 @@ fn install() -> Result<(ControlPlane, PathBuf, PathBuf)> {
     plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], None)?;
     let (namespace, name) = READER;
     let rule = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"]});
+    let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
     plane::apply(
         &plane,
         &[
@@ -287,11 +342,59 @@ fn install() -> Result<(ControlPlane, PathBuf, PathBuf)> {
                 "rules": [rule("", &["pods"]), rule("farm.example.com", &["farmpods", "llamas"])],
             }),
             plane::binding("bench-reader", "bench-reader", namespace, name),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": KEEPER.1, "namespace": KEEPER.0}}),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "bench-keeper"},
+                "rules": [{"apiGroups": ["farm.example.com", "twin.example.com"], "resources": ["llamas"], "verbs": all}],
+            }),
+            plane::binding("bench-keeper", "bench-keeper", KEEPER.0, KEEPER.1),
         ],
     )?;
     let reader = plane.kubeconfig_for_service_account(namespace, name)?;
-    let gateway = plane.kubeconfig_for_service_account(GATEWAY.0, GATEWAY.1)?;
-    Ok((plane, reader, gateway))
+    let keeper = plane.kubeconfig_for_service_account(KEEPER.0, KEEPER.1)?;
+    let gateway_kubeconfig = plane.kubeconfig_for_service_account(GATEWAY.0, GATEWAY.1)?;
+    Ok(Installed { plane, reader, keeper, gateway_kubeconfig })
+}
+
+/// A CRD of what a View serves, under a group of its own.
+fn twin(served: &Value) -> Value {
+    let mut schema = served["schema"].clone();
+    for (field, of) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+        schema["properties"][field] = json!({"type": of});
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "llamas.twin.example.com"},
+        "spec": {
+            "group": "twin.example.com", "scope": "Namespaced",
+            "names": {
+                "kind": served["kind"], "listKind": served["listKind"],
+                "plural": served["plural"], "singular": served["singular"],
+            },
+            "versions": [{
+                "name": "v1alpha", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "additionalPrinterColumns": served.get("columns").cloned().unwrap_or_else(|| json!([])),
+            }],
+        },
+    })
+}
+
+/// The path of the Llamas of a group and version in a namespace.
+pub(crate) fn llamas(api_version: &str, namespace: &str) -> String {
+    format!("/apis/{api_version}/namespaces/{namespace}/llamas")
+}
+
+/// The name of the Llama with this number.
+pub(crate) fn llama_name(number: u32) -> String {
+    format!("llama-{number:05}")
+}
+
+/// A Llama of this weight.
+pub(crate) fn llama(api_version: &str, number: u32, weight: u32) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": "Llama", "metadata": {"name": llama_name(number)},
+        "spec": {"weight": weight, "height": 0.5},
+    })
 }
 
 fn farm_file(name: &str) -> PathBuf {

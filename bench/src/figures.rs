@@ -75,7 +75,7 @@ pub(crate) fn percentile(samples: &[f64], percent: f64) -> f64 {
 }
 
 /// How each figure is measured.
-pub(crate) const HOW: [(&str, &str); 71] = [
+pub(crate) const HOW: [(&str, &str); 84] = [
     (
         "converged_s",
         "from sending the first create until the benchmark's watch showed the last root's status right (message, URL, ready replicas, observedGeneration; with Pods also Ready=True). Contestants write the status after the children; after they are quiet, a list of each kind shows every child as the logic has it",
@@ -218,6 +218,31 @@ pub(crate) const HOW: [(&str, &str); 71] = [
     ("distinct_view_p50_ms", "the same through the view, in turns: the gateway has each one reviewed"),
     ("distinct_direct_p99_ms", "as distinct_direct_p50_ms"),
     ("distinct_view_p99_ms", "as distinct_view_p50_ms"),
+    (
+        "crd_reply_p50_ms",
+        "a merge patch of the weight of another Llama each time, of a CRD, from sending it until the reply has arrived",
+    ),
+    ("view_reply_p50_ms", "the same through the view, in turns"),
+    (
+        "crd_event_p50_ms",
+        "from sending that patch until the last byte of the line with it, on a watch of the CRD",
+    ),
+    ("view_event_p50_ms", "the same through the view: the patch, and the watch"),
+    ("crd_event_p99_ms", "as crd_event_p50_ms"),
+    ("view_event_p99_ms", "as view_event_p50_ms"),
+    (
+        "crd_patch_s",
+        "from sending the first create of a Llama of a CRD until a watch has shown that all are gone, under a controller that adds a finalizer and takes it off by merge patches that name the version; the median of the rounds",
+    ),
+    ("view_patch_s", "the same through the view, in turns"),
+    ("crd_update_s", "as crd_patch_s, under a controller that replaces the object"),
+    ("view_update_s", "the same through the view, in turns"),
+    (
+        "gateway_cpu_ms_a_llama",
+        "user and system time of the gateway over the Llamas that were made and deleted through the view",
+    ),
+    ("crd_apiserver_cpu_ms_a_llama", "user and system time of the API server over the Llamas of the CRD"),
+    ("view_apiserver_cpu_ms_a_llama", "the same over the Llamas of the view"),
     (
         "core_share",
         "user and system time of the gateway over the elapsed time, by /proc/PID/stat, from the first change until all watches have shown the last one",

@@ -41,7 +41,7 @@ pub(crate) struct Flags {
     /// How long the changes of the phase `view-watch` last, in seconds
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) watch_seconds: u64,
-    /// How many Llamas the phase `view-namespace` has
+    /// How many Llamas the phases `view-finalizer` and `view-namespace` have
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) llamas: u32,
     /// How many requests FLOOR has in flight [default: the fastest number, which is tried out first]
@@ -100,6 +100,10 @@ pub(crate) enum Phase {
     ViewGet,
     /// A Pod is changed, until a client that watches the view is shown it
     ViewEvent,
+    /// A Llama is changed through its view, until a client that watches is shown it; and the same with a CRD of the same schema
+    ViewWrite,
+    /// A thousand Llamas are created and deleted under a controller that gives each a finalizer and takes it off; and the same with a CRD
+    ViewFinalizer,
     /// Two hundred clients watch a view while Pods change
     ViewWatch,
     /// A namespace is deleted with a thousand objects of a view
@@ -116,7 +120,7 @@ pub(crate) enum Part {
 }
 
 impl Phase {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Create,
         Self::Restart,
         Self::Update,
@@ -131,6 +135,8 @@ impl Phase {
         Self::ViewList,
         Self::ViewGet,
         Self::ViewEvent,
+        Self::ViewWrite,
+        Self::ViewFinalizer,
         Self::ViewWatch,
         Self::ViewNamespace,
     ];
@@ -151,6 +157,8 @@ impl Phase {
             Self::ViewList => "view-list",
             Self::ViewGet => "view-get",
             Self::ViewEvent => "view-event",
+            Self::ViewWrite => "view-write",
+            Self::ViewFinalizer => "view-finalizer",
             Self::ViewWatch => "view-watch",
             Self::ViewNamespace => "view-namespace",
         }
@@ -158,9 +166,13 @@ impl Phase {
 
     fn part(self) -> Part {
         match self {
-            Self::ViewList | Self::ViewGet | Self::ViewEvent | Self::ViewWatch | Self::ViewNamespace => {
-                Part::Views
-            }
+            Self::ViewList
+            | Self::ViewGet
+            | Self::ViewEvent
+            | Self::ViewWrite
+            | Self::ViewFinalizer
+            | Self::ViewWatch
+            | Self::ViewNamespace => Part::Views,
             _ => Part::Operator,
         }
     }

@@ -1,10 +1,12 @@
 //! Views through a gateway, beside the same requests for what they show.
 
 mod event;
+mod finalizer;
 mod get;
 mod list;
 mod namespace;
 mod watch;
+mod write;
 
 use std::time::Instant;
 
@@ -33,6 +35,17 @@ pub(crate) async fn run(flags: &Flags, run: u32, figures: &mut Figures) -> Resul
     }
     if flags.runs_phase(Phase::ViewEvent) {
         event::run(&mut farm).await.context("view-event")?;
+    }
+    if flags.runs_phase(Phase::ViewWrite) || flags.runs_phase(Phase::ViewFinalizer) {
+        farm.add_twin()?;
+        if flags.runs_phase(Phase::ViewWrite) {
+            write::run(&mut farm).await.context("view-write")?;
+        }
+        if flags.runs_phase(Phase::ViewFinalizer) {
+            finalizer::run(&mut farm).await.context("view-finalizer")?;
+        }
+        // The namespaces that are deleted later have no objects of it.
+        farm.remove_twin()?;
     }
     if flags.runs_phase(Phase::ViewWatch) {
         watch::run(&mut farm).await.context("view-watch")?;

@@ -29,7 +29,7 @@ fn each(figures: &Figures, phase: Phase, names: &[&str], limit: f64, unit: &str)
     Some((format!("{} {unit}", said.join(" and ")), values.iter().all(|value| *value <= limit)))
 }
 
-pub(super) const TARGETS: [Target; 12] = [
+pub(super) const TARGETS: [Target; 16] = [
     Target {
         phase: Phase::ViewList,
         target: "one client: p50 at most 1.6 x the direct list",
@@ -73,6 +73,26 @@ pub(super) const TARGETS: [Target; 12] = [
         phase: Phase::ViewEvent,
         target: "p99 at most 2 x direct + 5 ms",
         judge: |f| beside(f, Phase::ViewEvent, ["view_p99_ms", "direct_p99_ms"], 2.0, 5.0, "ms"),
+    },
+    Target {
+        phase: Phase::ViewWrite,
+        target: "p50 of an event at most the CRD's + 1.5 ms",
+        judge: |f| beside(f, Phase::ViewWrite, ["view_event_p50_ms", "crd_event_p50_ms"], 1.0, 1.5, "ms"),
+    },
+    Target {
+        phase: Phase::ViewWrite,
+        target: "p99 of an event at most 2 x the CRD's + 5 ms",
+        judge: |f| beside(f, Phase::ViewWrite, ["view_event_p99_ms", "crd_event_p99_ms"], 2.0, 5.0, "ms"),
+    },
+    Target {
+        phase: Phase::ViewFinalizer,
+        target: "a controller that patches: at most 1.5 x the CRD",
+        judge: |f| beside(f, Phase::ViewFinalizer, ["view_patch_s", "crd_patch_s"], 1.5, 0.0, "s"),
+    },
+    Target {
+        phase: Phase::ViewFinalizer,
+        target: "a controller that replaces: at most 1.5 x the CRD",
+        judge: |f| beside(f, Phase::ViewFinalizer, ["view_update_s", "crd_update_s"], 1.5, 0.0, "s"),
     },
     Target {
         phase: Phase::ViewWatch,

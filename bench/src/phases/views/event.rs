@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The time from one sample to the next.
-const PACE: Duration = Duration::from_millis(60);
+pub(super) const PACE: Duration = Duration::from_millis(60);
 
 /// How long an event may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,13 +24,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What a watch has shown: a token, and when.
 type Seen = (String, Instant);
 
+/// What stands before the token in an event of a Pod.
+const BEFORE: &str = "\"bench.pintle.dev/token\":\"";
+
 pub(super) async fn run(farm: &mut Farm<'_>) -> Result<()> {
     let (pods, samples) = (farm.flags.pods, farm.flags.samples);
     println!("  view-event: {samples} samples");
     farm.wait_pods(pods).await?;
     let reader = farm.reader().await?;
-    let mut direct = follow(&reader, PODS).await?;
-    let mut view = follow(&reader, FARM_PODS).await?;
+    let mut direct = follow(&reader, PODS, BEFORE).await?;
+    let mut view = follow(&reader, FARM_PODS, BEFORE).await?;
     let begun = farm.begin()?;
     let mut pairs = Pairs::default();
     for sample in 0..samples {
@@ -54,8 +57,12 @@ pub(super) async fn run(farm: &mut Farm<'_>) -> Result<()> {
     farm.end(Phase::ViewEvent, &begun)
 }
 
-/// Watches from now on.
-async fn follow(api: &Api, collection: &str) -> Result<mpsc::UnboundedReceiver<Seen>> {
+/// Watches from now on, for tokens that stand behind this text.
+pub(super) async fn follow(
+    api: &Api,
+    collection: &str,
+    before: &'static str,
+) -> Result<mpsc::UnboundedReceiver<Seen>> {
     let version = api.version(collection).await?;
     let stream = api.watch(&format!("{collection}?watch=1&resourceVersion={version}")).await?;
     let (seen, receiver) = mpsc::unbounded_channel();
@@ -63,7 +70,7 @@ async fn follow(api: &Api, collection: &str) -> Result<mpsc::UnboundedReceiver<S
         let mut lines = std::pin::pin!(stream.lines());
         while let Some(Ok(line)) = lines.next().await {
             let at = Instant::now();
-            if token(&line).is_some_and(|token| seen.send((token.to_owned(), at)).is_err()) {
+            if token(&line, before).is_some_and(|token| seen.send((token.to_owned(), at)).is_err()) {
                 break;
             }
         }
@@ -72,13 +79,13 @@ async fn follow(api: &Api, collection: &str) -> Result<mpsc::UnboundedReceiver<S
 }
 
 /// The token of an event, without reading all of it.
-fn token(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once("\"bench.pintle.dev/token\":\"")?;
-    rest.split_once('"').map(|(token, _)| token)
+fn token<'a>(line: &'a str, before: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(before)?;
+    rest.split_once(['"', ',', '}']).map(|(token, _)| token)
 }
 
 /// When a watch has shown a token.
-async fn shown(seen: &mut mpsc::UnboundedReceiver<Seen>, wanted: &str) -> Result<Instant> {
+pub(super) async fn shown(seen: &mut mpsc::UnboundedReceiver<Seen>, wanted: &str) -> Result<Instant> {
     loop {
         let next = tokio::time::timeout(PATIENCE, seen.recv()).await;
         let (token, at) = next.with_context(|| format!("{wanted} is not shown"))?.context("a watch ended")?;
@@ -95,7 +102,9 @@ mod tests {
     #[test]
     fn a_token_is_found_in_an_event() {
         let event = json!({"type": "MODIFIED", "object": {"metadata": {"annotations": {TOKEN: "event 7", "a": "b"}}}});
-        assert_eq!(token(&event.to_string()), Some("event 7"));
-        assert_eq!(token("{}"), None);
+        assert_eq!(token(&event.to_string(), BEFORE), Some("event 7"));
+        assert_eq!(token("{}", BEFORE), None);
+        let event = json!({"object": {"spec": {"height": 2, "weight": 17}, "f:weight": {}}});
+        assert_eq!(token(&event.to_string(), "\"weight\":"), Some("17"));
     }
 }

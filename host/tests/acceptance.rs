@@ -6,6 +6,8 @@
 
 #[path = "acceptance/audit.rs"]
 mod audit;
+#[path = "acceptance/beside.rs"]
+mod beside;
 #[path = "acceptance/commands.rs"]
 mod commands;
 #[path = "acceptance/console.rs"]
@@ -241,6 +243,11 @@ async fn views_and_what_they_rest_on(
         let begun = Instant::now();
         let outcome = informers::check(plane).await.map_err(|error| format!("{error:#}\n"));
         tally.line(informers::NAME, begun.elapsed().as_secs_f32(), outcome);
+    }
+    if is_wanted(beside::NAME) {
+        let begun = Instant::now();
+        let outcome = views::beside_a_crd(plane).await.map_err(|error| format!("{error:#}\n"));
+        tally.line(beside::NAME, begun.elapsed().as_secs_f32(), outcome);
     }
     if is_wanted(views::NAME) {
         let begun = Instant::now();

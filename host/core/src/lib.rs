@@ -12,7 +12,7 @@
 //! * [`Queue`]: which root a worker takes next; [`turns`]: which module is compiled next; [`budget`]: how much memory calls of guests
 //!   and the compiler may use together; [`bulk`]: how much a text takes as values.
 //! * [`plan`]: what an answer would change, against what is live. [`pass::Preview`] is a pass that stops where it would begin to write.
-//! * [`number`]: when two numbers are the same.
+//! * [`number`]: when two numbers are the same; [`names`]: what is wrong with a name or a label.
 //! * [`reconciler`]: the parts of a Reconciler's spec that decide what its guest may do: grants and limits. Which module and config are
 //!   in force is decided in `pintle_operator::bind`.
 
@@ -25,6 +25,7 @@ pub mod desired;
 pub mod election;
 pub mod gate;
 pub mod managed;
+pub mod names;
 pub mod needs;
 pub mod number;
 pub mod object;

@@ -12,7 +12,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         Status, Verb,
-        accept::{self, Discovery},
+        accept::{self, Asked, Discovery},
         discovery,
         query::{ListOptions, Query},
         target::{GroupVersion, Objects, Target},
@@ -25,13 +25,14 @@ use tracing::{debug, error};
 
 use crate::{
     admission::{Admitted, Party, Pools},
-    authorize::{Asked, authorize},
+    authorize::{self, authorize},
     body,
     directory::{Directory, Document, Resource},
     documents::{Documents, Seats},
     events::Events,
     failed::FailedLists,
     identity::{Authentication, Peer, Presented, User},
+    known::Known,
     metrics::Metrics,
     reply::{self, RETRY_SECONDS, Reply},
     reviews::{Reviewer, Reviews, Turn},
@@ -39,6 +40,7 @@ use crate::{
     show::Guests,
     sort::Sort,
     upstream::Upstream,
+    yaml,
 };
 
 /// The form of texts.
@@ -66,6 +68,7 @@ pub(crate) struct Parts {
     pub(crate) spawner: Spawner,
     pub(crate) failed: FailedLists,
     pub(crate) made: Events,
+    pub(crate) known: Known,
 }
 
 impl Parts {
@@ -102,7 +105,7 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     fn header(&self, name: &header::HeaderName) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+        header_of(self.headers, name)
     }
 
     /// The forms that the client reads.
@@ -151,8 +154,14 @@ impl<R: Reviews> Gateway<R> {
         authentication: watch::Receiver<Option<Arc<Authentication>>>,
     ) -> Self {
         let guests = Arc::new(guests);
-        let parts =
-            Parts { upstream, guests, spawner, failed: FailedLists::default(), made: Events::default() };
+        let parts = Parts {
+            upstream,
+            guests,
+            spawner,
+            failed: FailedLists::default(),
+            made: Events::default(),
+            known: Known::default(),
+        };
         Self {
             reviewer: Reviewer::new(reviews),
             parts: Arc::new(parts),
@@ -200,7 +209,7 @@ impl<R: Reviews> Gateway<R> {
         });
         answered.unwrap_or_else(|refused| {
             debug!(method = %head.method, path = head.uri.path(), code = refused.code, message = refused.message, "A request is refused");
-            reply::status(&refused)
+            reply::status(&refused, accept::written(header_of(&head.headers, &header::ACCEPT), None))
         })
     }
 
@@ -240,9 +249,15 @@ impl<R: Reviews> Gateway<R> {
             }
             return answered;
         }
+        // Of a resource that is served, what there is not is not there; of any other one, nobody can say.
+        if let (Target::Other(other), Some(directory)) = (&target, &directory)
+            && let Ok(resource) = directory.resource(&other.group_version, &other.resource)
+        {
+            return Err(Status::not_found(&resource.lens.served, &other.name));
+        }
         let verb = head.method.as_str().to_ascii_lowercase();
         let turn = Turn { pool: &self.pools.descriptions, party: &party };
-        authorize(&self.reviewer, turn, &user, Asked::Path { verb: &verb, path }).await?;
+        authorize(&self.reviewer, turn, &user, authorize::Asked::Path { verb: &verb, path }).await?;
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(Status::read_only_path());
         }
@@ -250,7 +265,12 @@ impl<R: Reviews> Gateway<R> {
             Target::Build => Ok(reply::json(StatusCode::OK, build().to_string())),
             Target::Metrics => Ok(reply::text(StatusCode::OK, METRICS, self.metrics_text())),
             Target::Nothing => Err(Status::no_such_path()),
-            target => described(&target, directory.ok_or_else(not_read)?.as_ref(), &head.headers),
+            target => described(
+                &target,
+                directory.ok_or_else(not_read)?.as_ref(),
+                &head.headers,
+                query.first("hash"),
+            ),
         }
     }
 
@@ -277,16 +297,22 @@ impl<R: Reviews> Gateway<R> {
         let chosen = options.as_ref().and_then(ListOptions::name);
         let name = objects.name.as_deref().or(chosen).unwrap_or_default().to_owned();
         let name = name.as_str();
-        let asked =
-            Asked::Resource { served, verb: verb.name(), namespace: objects.namespace.as_deref(), name };
+        let asked = authorize::Asked::Resource {
+            served,
+            verb: verb.name(),
+            namespace: objects.namespace.as_deref(),
+            name,
+        };
         authorize(&self.reviewer, Turn { pool: &self.pools.reviews, party }, user, asked).await?;
         resource.open()?;
         if !served.allows(verb) {
             return Err(Status::method_not_allowed(served, verb.name()));
         }
-        let needs_namespace = served.backing.namespaced && (objects.name.is_some() || verb == Verb::Create);
+        // There is no such path, so nobody takes it for that of an object that is gone.
+        let needs_namespace = served.backing.namespaced
+            && (objects.name.is_some() || !matches!(verb, Verb::List | Verb::Watch));
         match objects.namespace.is_some() {
-            false if needs_namespace => return Err(Status::bad_request("the path names no namespace")),
+            false if needs_namespace => return Err(Status::no_such_path()),
             true if !served.backing.namespaced => {
                 return Err(Status::bad_request(
                     "the path names a namespace, and the resource is of cluster scope",
@@ -300,6 +326,12 @@ impl<R: Reviews> Gateway<R> {
             Verb::Create | Verb::Update | Verb::Patch => Room::for_write(budget, share()),
             _ => Room::for_object(budget, share()),
         };
+        if matches!(verb, Verb::Update | Verb::Patch) && objects.name.is_none() {
+            if verb == Verb::Patch {
+                accept::PatchType::read(header_of(&head.headers, &header::CONTENT_TYPE))?;
+            }
+            return Err(Status::bad_request("name must be provided"));
+        }
         let (admitted, body) = self.seated(party, verb, &head.headers, body, &room).await?;
         let call = Call { resource, directory, user, query, body, room, headers: &head.headers };
         let parts = &self.parts;
@@ -317,7 +349,15 @@ impl<R: Reviews> Gateway<R> {
             }
             _ => Err(Status::method_not_allowed(served, verb.name())),
         }?;
-        Ok(parts.send_from(reply, call.room))
+        if verb == Verb::Watch {
+            return Ok(parts.send_from(reply, call.room));
+        }
+        let asked = if verb == Verb::List { Asked::List } else { Asked::Object };
+        let reply = match accept::written(call.accept(), Some(asked)) {
+            accept::Body::Yaml => in_yaml(reply, &call.room).await?,
+            accept::Body::Json => reply,
+        };
+        Ok(parts.send_from(reply::ends(reply), call.room))
     }
 
     /// Takes a seat for a request that may be made, until it is answered, reads its body, and waits until there is room for what it says.
@@ -369,6 +409,24 @@ impl<R: Reviews> Gateway<R> {
     }
 }
 
+/// The same in YAML. What arrives in parts is written so already.
+async fn in_yaml(reply: Reply, room: &Room) -> Result<Reply, Status> {
+    let is_json = header_of(reply.headers(), &header::CONTENT_TYPE) == Some(accept::JSON);
+    if !is_json || reply.body().size_hint().exact().is_none() {
+        return Ok(reply);
+    }
+    let (mut head, body) = reply.into_parts();
+    let json = body.collect().await.map_err(|error| Status::internal_error(&error.to_string()))?.to_bytes();
+    room.hold_object(&Bulk::of(&json)).await?;
+    let text = yaml::of(&json).map_err(|error| Status::internal_error(&error))?;
+    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(accept::YAML));
+    Ok(Reply::from_parts(head, reply::whole(text)))
+}
+
+fn header_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
 /// Somebody who is known, and what they ask for.
 struct Asker<'a> {
     user: &'a User,
@@ -383,9 +441,14 @@ pub(crate) fn failed(path: &str, missing: &str) -> String {
     format!("[-]{missing} failed: reason withheld\n{} check failed\n", path.trim_matches('/'))
 }
 
-/// Discovery and OpenAPI.
-fn described(target: &Target, directory: &Directory, headers: &HeaderMap) -> Result<Reply, Status> {
-    let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+/// Discovery and OpenAPI. The hash is that of the document that a client wants.
+fn described(
+    target: &Target,
+    directory: &Directory,
+    headers: &HeaderMap,
+    hash: Option<&str>,
+) -> Result<Reply, Status> {
+    let accepted = header_of(headers, &header::ACCEPT);
     let served = directory.served(None);
     let missing =
         |what: &str| Status::unavailable(format!("no View serves {what} at present"), RETRY_SECONDS);
@@ -399,32 +462,42 @@ fn described(target: &Target, directory: &Directory, headers: &HeaderMap) -> Res
             form @ Discovery::Plain => (form.content_type(), of(discovery::group_list(&served))),
         },
         Target::Group(group) => {
-            accept::json(accepted)?;
+            accept::plain(accepted)?;
             (accept::JSON, of(discovery::group(&served, group).ok_or_else(|| missing(group))?))
         }
         Target::Version(version) => {
-            accept::json(accepted)?;
+            accept::plain(accepted)?;
             let list = discovery::resource_list(&served, &at(version));
             (accept::JSON, of(list.ok_or_else(|| missing(&at(version)))?))
         }
         Target::OpenApi => {
-            accept::json(accepted)?;
+            accept::plain(accepted)?;
             (accept::JSON, directory.openapi().root.clone())
         }
         Target::OpenApiOf(version) => {
-            accept::json(accepted)?;
+            accept::plain(accepted)?;
             let document = directory.openapi().versions.get(version);
             (accept::JSON, document.cloned().ok_or_else(|| missing(&at(version)))?)
         }
-        Target::OtherOf(version) => return Err(missing(&format!("this path of {}", at(version)))),
+        Target::Other(other) => return Err(missing(&format!("this path of {}", at(&other.group_version)))),
         _ => return Err(missing("this path")),
     };
     let Document { etag, text } = document;
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    // Of another hash it is the present document, which may not be kept under that: the API server lets no redirect through.
+    let is_by_hash = matches!(target, Target::OpenApiOf(_)) && hash == Some(etag.hash());
+    let known = header_of(headers, &header::IF_NONE_MATCH).unwrap_or_default();
+    let is_yaml = content_type == accept::JSON && accept::written(accepted, None) == accept::Body::Yaml;
     let mut reply = match etag.is_in(known) {
         true => reply::json(StatusCode::NOT_MODIFIED, Bytes::new()),
+        false if is_yaml => {
+            let text = yaml::of(&text).map_err(|error| Status::internal_error(&error))?;
+            reply::text(StatusCode::OK, accept::YAML, text)
+        }
         false => reply::text(StatusCode::OK, content_type, text),
     };
+    if is_by_hash {
+        reply::may_be_kept(&mut reply, clock::now());
+    }
     if let Ok(tag) = HeaderValue::from_str(&etag.quoted()) {
         reply.headers_mut().insert(header::ETAG, tag);
     }

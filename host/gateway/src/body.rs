@@ -72,6 +72,14 @@ fn yaml(bytes: &[u8]) -> Result<Value, Status> {
         .map_err(|error| Status::bad_request(format!("the body is no YAML: {error}")))
 }
 
+/// The fields that a patch has twice. Of a list of operations none are told.
+pub(crate) fn duplicates(patch: &[u8]) -> Vec<String> {
+    strict::parse(patch)
+        .ok()
+        .filter(|parsed| parsed.value.is_object())
+        .map_or_else(Vec::new, |parsed| parsed.duplicates)
+}
+
 /// The refusal of a patch that cannot be read, with the field at which reading ends, if that is within one.
 pub(crate) fn at_its_field(refused: Status, patch: &[u8]) -> Status {
     match strict::parse(patch) {
@@ -80,19 +88,6 @@ pub(crate) fn at_its_field(refused: Status, patch: &[u8]) -> Status {
         }
         _ => refused,
     }
-}
-
-/// What becomes of fields that the schema does not have.
-///
-/// # Errors
-/// 400 where the client wants to be strict.
-pub(crate) fn unknown_fields(
-    unknown: &[String],
-    validation: FieldValidation,
-    warnings: &mut Vec<String>,
-) -> Result<(), Status> {
-    warnings.extend(validation.judge(&[], unknown).map_err(Status::bad_request)?);
-    Ok(())
 }
 
 #[cfg(test)]
@@ -173,5 +168,12 @@ mod tests {
             (json!(2), vec!["duplicate field \"spec.a\"".to_owned()])
         );
         assert!(parsed(Body::Json, text, FieldValidation::Ignore).1.is_empty());
+    }
+
+    #[test]
+    fn a_field_that_a_merge_patch_has_twice_is_named() {
+        assert_eq!(duplicates(br#"{"spec": {"a": 1, "a": 2}, "b": 3}"#), ["spec.a"]);
+        assert!(duplicates(br#"[{"op": "test", "path": "/a", "path": "/b"}]"#).is_empty());
+        assert!(duplicates(b"{").is_empty());
     }
 }

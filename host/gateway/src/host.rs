@@ -61,7 +61,7 @@ impl Host {
             Upstream::new(client.clone()),
             guests,
             spawner.clone(),
-            metrics,
+            Arc::clone(&metrics),
             directory_of,
             authentication_of,
         );
@@ -76,6 +76,7 @@ impl Host {
             bundle,
             carried,
             tallies,
+            metrics,
         };
         spawner.spawn(Control::new(setup).run());
         Arc::new(gateway)

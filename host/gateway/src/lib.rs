@@ -31,6 +31,7 @@ mod flags;
 mod health;
 mod host;
 pub mod identity;
+mod known;
 mod list;
 mod local;
 pub mod metrics;
@@ -49,6 +50,7 @@ pub mod tls;
 pub mod upstream;
 mod watch;
 mod write;
+mod yaml;
 
 pub use documents::Seats;
 pub use flags::Flags;

@@ -14,7 +14,7 @@ use pintle_core::{
     bulk::Bulk,
     view::{
         BackingObject, Source, Status, Unshowable,
-        accept::{Asked, Form, JSON},
+        accept::{self, Asked, Body as Written, Form},
         item::{list_begin, list_end},
         query::{ListOptions, shown_continue},
         target::Objects,
@@ -41,6 +41,7 @@ use crate::{
     show::{Guests, Shown},
     tallies::Unshown,
     upstream::{self, REQUEST_TIMEOUT, Sent},
+    yaml::Listing,
 };
 
 /// What the API server answers.
@@ -87,6 +88,10 @@ impl Parts {
         let is_of_all = options.is_of_all() && target.namespace.is_none();
         let mut list =
             List::new(&self.guests, call.resource, form, is_of_all, response.into_body().boxed_unsync());
+        let written = accept::written(call.accept(), Some(Asked::List));
+        if written == Written::Yaml {
+            list.in_yaml()?;
+        }
         list.room = list.room.with(share);
         let until = clock::monotonic() + REQUEST_TIMEOUT;
         let too_long = |_| Status::timeout("the list took too long", 1);
@@ -95,7 +100,7 @@ impl Parts {
         let warning = list.warning(is_complete);
         let mut reply = if is_complete {
             let text = std::mem::take(&mut list.text).freeze();
-            self.send_from(reply::json(StatusCode::OK, text), list.room)
+            self.send_from(reply::text(StatusCode::OK, written.media_type(), text), list.room)
         } else {
             let (parts, arriving) = paced::channel();
             let this = Arc::clone(self);
@@ -104,7 +109,7 @@ impl Parts {
                 this.send_on(list, &wanted, parts, left).await;
                 drop(admitted);
             });
-            reply::arriving(StatusCode::OK, JSON, arriving)
+            reply::arriving(StatusCode::OK, written.media_type(), arriving)
         };
         reply::warn(&mut reply, Vec::new(), warning.as_slice());
         Ok(reply)
@@ -144,6 +149,8 @@ struct List {
     most_bytes: u64,
     /// What is made and not sent.
     text: BytesMut,
+    /// None: it is written in JSON.
+    yaml: Option<Listing>,
     /// How many objects there have been.
     count: usize,
     has_items: bool,
@@ -165,6 +172,7 @@ impl List {
             guests: Arc::clone(guests),
             resource: Arc::clone(resource),
             form,
+            yaml: None,
             is_of_all,
             now: clock::now(),
             body: Some(body),
@@ -236,8 +244,7 @@ impl List {
         let (resource, guests) = (Arc::clone(&self.resource), Arc::clone(&self.guests));
         let lens = &resource.lens;
         if let Form::Metadata(version) = self.form {
-            objects.iter().for_each(|object| self.add(&lens.metadata_json(object, version)));
-            return Ok(());
+            return objects.iter().try_for_each(|object| self.add(&lens.metadata_json(object, version)));
         }
         if objects.is_empty() {
             return Ok(());
@@ -247,32 +254,48 @@ impl List {
             if let Shown::Failed(failure) = &shown {
                 self.unshown.add(lens, object, failure);
             }
-            self.add_shown(object, &shown);
+            self.add_shown(object, &shown)?;
         }
         Ok(())
     }
 
-    fn add_shown(&mut self, object: &BackingObject, shown: &Shown) {
+    /// It is to be written in YAML. Nothing but its beginning is there yet.
+    fn in_yaml(&mut self) -> Result<(), Status> {
+        let mut yaml = Listing::default();
+        let begin = String::from_utf8_lossy(&self.text);
+        self.text = yaml.begin(&begin).map_err(|error| Status::internal_error(&error))?.as_bytes().into();
+        self.yaml = Some(yaml);
+        Ok(())
+    }
+
+    fn add_shown(&mut self, object: &BackingObject, shown: &Shown) -> Result<(), Status> {
         let resource = Arc::clone(&self.resource);
         match (self.form, shown) {
             (Form::Table(version, include), shown) => {
                 let row = TableRow::of(&resource.lens, object, shown);
-                self.add(&resource.columns.row_json(version, include, &row.as_row(), self.now));
+                self.add(&resource.columns.row_json(version, include, &row.as_row(), self.now))
             }
             (_, Shown::Fields(fields)) => self.add(&resource.lens.object_json(object, fields)),
-            (_, Shown::Failed(_)) => {}
+            (_, Shown::Failed(_)) => Ok(()),
         }
     }
 
-    fn add(&mut self, item: &str) {
+    fn add(&mut self, item: &str) -> Result<(), Status> {
         // What follows only tells which objects cannot be shown.
         if self.fails() {
-            return self.text.clear();
+            self.text.clear();
+            return Ok(());
+        }
+        if let Some(yaml) = &mut self.yaml {
+            let item = yaml.item(item).map_err(|error| Status::internal_error(&error))?;
+            self.text.extend_from_slice(item.as_bytes());
+            return Ok(());
         }
         if std::mem::replace(&mut self.has_items, true) {
             self.text.extend_from_slice(b",");
         }
         self.text.extend_from_slice(item.as_bytes());
+        Ok(())
     }
 
     /// Whether it fails over what cannot be shown.
@@ -296,7 +319,12 @@ impl List {
             return Err(self.unshown.error());
         }
         let next = next.map(|token| shown_continue(lens.epoch, token));
-        self.text.extend_from_slice(list_end(&lens.list_metadata(metadata, next)).as_bytes());
+        let end = list_end(&lens.list_metadata(metadata, next));
+        let end = match &mut self.yaml {
+            Some(yaml) => yaml.end(&end).map_err(|error| Status::internal_error(&error))?,
+            None => end,
+        };
+        self.text.extend_from_slice(end.as_bytes());
         Ok(())
     }
 
@@ -327,7 +355,8 @@ impl List {
     }
 }
 
-fn not_complete(error: NoList) -> Status {
+/// A list of the API server that cannot be read to its end.
+pub(crate) fn not_complete(error: NoList) -> Status {
     Status::unavailable(error.to_string(), 1)
 }
 

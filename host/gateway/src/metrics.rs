@@ -38,6 +38,7 @@ pub struct Metrics {
     upstream: Counters<2>,
     guest_seconds: Histograms<1>,
     unshowable: Family<Labels<1>, Gauge<i64, AtomicI64>>,
+    admission_cut: Counters<1>,
     compiles: Counters<1>,
     limits: Counters<1>,
 }
@@ -61,6 +62,7 @@ impl Default for Metrics {
         let upstream = Counters::default();
         let guest_seconds = Histograms::new_with_constructor(guest_histogram as fn() -> Histogram);
         let unshowable = Family::default();
+        let admission_cut = Counters::default();
         let compiles = Counters::default();
         let limits = Counters::default();
         registry.register(
@@ -108,6 +110,11 @@ impl Default for Metrics {
             "Objects that the guest of a View could not show, in the last list of all of them",
             unshowable.clone(),
         );
+        registry.register(
+            "pintle_admission_cut",
+            "Times that a gateway did not look at all policies, webhooks or quotas for the condition AdmissionBypassed, because there are too many or one is too large",
+            admission_cut.clone(),
+        );
         registry.register("pintle_compiles", "Compilers that ended: made, invalid, too-expensive, failed (tried again), or stopped for others to come first", compiles.clone());
         registry.register(
             "pintle_limits_hit",
@@ -125,6 +132,7 @@ impl Default for Metrics {
             upstream,
             guest_seconds,
             unshowable,
+            admission_cut,
             compiles,
             limits,
         }
@@ -165,6 +173,11 @@ impl Metrics {
     /// A View is gone.
     pub(crate) fn forget_unshowable(&self, view: &str) {
         self.unshowable.remove(&[("view", view.to_owned())]);
+    }
+
+    /// Not all objects of a resource were looked at for what Views say of admission.
+    pub(crate) fn admission_cut(&self, resource: &str) {
+        self.admission_cut.get_or_create(&[("resource", resource.to_owned())]).inc();
     }
 
     /// A connection was closed because there were too many.

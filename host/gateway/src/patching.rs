@@ -17,6 +17,8 @@ pub(crate) struct SentPatch {
     r#type: PatchType,
     body: Bytes,
     copies: usize,
+    /// The fields that it has twice.
+    pub(crate) duplicates: Vec<String>,
     /// [`Patch::is_of_metadata`].
     pub(crate) is_of_metadata: bool,
     /// [`Patch::names_version`].
@@ -41,6 +43,7 @@ impl Parts {
             Ok(SentPatch {
                 r#type,
                 copies: patch.copies(),
+                duplicates: body::duplicates(&sent),
                 is_of_metadata: patch.is_of_metadata(),
                 names_version: patch.names_version(),
                 body: sent,

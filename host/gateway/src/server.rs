@@ -3,10 +3,11 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use http::Request;
-use hyper::{body::Incoming, service::service_fn};
+use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
+    service::TowerToHyperService,
 };
 use pintle_runtime::clock;
 use tokio::{
@@ -15,6 +16,8 @@ use tokio::{
     sync::watch,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tower::service_fn;
+use tower_http::{CompressionLevel, compression::Compression};
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -207,6 +210,9 @@ impl<R: Reviews + 'static> Serving<R> {
                 Ok::<_, Infallible>(reply::keeping(reply, in_work))
             }
         });
+        // As the API server compresses: what is long, quickly, for who takes it.
+        let service = Compression::new(service).gzip(true).quality(CompressionLevel::Fastest);
+        let service = TowerToHyperService::new(service.compress_when(reply::IsLong));
         let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             ended = served.as_mut() => Some(ended),

@@ -18,7 +18,9 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    /// What sort of request this is. A watch is one of a collection: of an object by its name, or of a document, `?watch` makes none.
+    /// What sort of request this is. A watch is one of a collection: of an object by its name, or of a document, `?watch` makes none. HEAD is
+    /// a read of which nobody wants the body. As on the API server, a create may have a name in its path, and what
+    /// needs one is refused later where there is none.
     pub(crate) fn of(method: &Method, target: &Target, query: &Query) -> Self {
         let is_named = match target {
             Target::Health => return Self::Health,
@@ -26,12 +28,13 @@ impl Sort {
             _ => return Self::Description,
         };
         Self::Request(Some(match (method, is_named) {
-            (&Method::GET, true) => Verb::Get,
+            (&Method::GET | &Method::HEAD, true) => Verb::Get,
             (&Method::GET, false) if query.is_watch() => return Self::Watch,
             (&Method::GET, false) => Verb::List,
-            (&Method::POST, false) => Verb::Create,
-            (&Method::PUT, true) => Verb::Update,
-            (&Method::PATCH, true) => Verb::Patch,
+            (&Method::HEAD, false) if !query.is_watch() => Verb::List,
+            (&Method::POST, _) => Verb::Create,
+            (&Method::PUT, _) => Verb::Update,
+            (&Method::PATCH, _) => Verb::Patch,
             (&Method::DELETE, true) => Verb::Delete,
             (&Method::DELETE, false) => Verb::DeleteCollection,
             _ => return Self::Request(None),
@@ -74,7 +77,11 @@ mod tests {
             ("DELETE", "/apis/a.b/v1/namespaces/n/llamas/x?watch=1", request(Verb::Delete)),
             ("DELETE", "/apis/a.b/v1/namespaces/n/llamas?watch=1", request(Verb::DeleteCollection)),
             ("HEAD", "/apis/a.b/v1/llamas?watch=1", Sort::Request(None)),
-            ("POST", "/apis/a.b/v1/namespaces/n/llamas/x", Sort::Request(None)),
+            ("HEAD", "/apis/a.b/v1/llamas", request(Verb::List)),
+            ("HEAD", "/apis/a.b/v1/namespaces/n/llamas/x", request(Verb::Get)),
+            ("POST", "/apis/a.b/v1/namespaces/n/llamas/x", request(Verb::Create)),
+            ("PUT", "/apis/a.b/v1/namespaces/n/llamas", request(Verb::Update)),
+            ("OPTIONS", "/apis/a.b/v1/namespaces/n/llamas/x", Sort::Request(None)),
             ("GET", "/openapi/v3?watch=1", Sort::Description),
             ("GET", "/openapi/v3/apis/a.b/v1?watch=1", Sort::Description),
             ("GET", "/apis/a.b/v1?watch=1", Sort::Description),

@@ -32,6 +32,7 @@ use crate::{
     admission::Admitted,
     answer::{Call, Parts},
     directory::Resource,
+    known::Extent,
     over::Over,
     read::{METADATA, OBJECT, TableRow, cannot_be_shown, read_object},
     reply::{self, Reply},
@@ -253,6 +254,14 @@ impl Watch {
             // What has left a selection is told as it was before, under the version at which it left.
             let source = if change == Change::Deleted { Source::Elsewhere } else { Source::Stored };
             let object = read_object(&self.resource, &json, source)?;
+            let extent = match self.form {
+                Form::Metadata(_) => Extent::Metadata,
+                _ => Extent::Whole,
+            };
+            match change {
+                Change::Deleted => {}
+                _ => self.parts.known.saw(&self.resource.lens, &object, extent),
+            }
             return self.changed(change, &object).await;
         }
         match event.r#type {

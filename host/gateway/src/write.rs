@@ -1,7 +1,7 @@
 //! Creates, updates and patches. What was written is pruned, filled in and validated by the view's schema, before its guest and then the gate
 //! judge it; and only then the API server is asked.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{Method, StatusCode};
 use pintle_core::view::{
@@ -14,6 +14,8 @@ use pintle_core::view::{
     write::Refusal,
 };
 use pintle_engine::Origin;
+use pintle_runtime::clock::{self, Random};
+use pintle_schema::metadata;
 use pintle_wit::{Cause, Failure};
 use serde_json::{Map, Value};
 use tracing::warn;
@@ -22,17 +24,20 @@ use crate::{
     answer::{Call, Parts},
     body,
     directory::Resource,
+    known::{self, Extent},
+    patching::SentPatch,
     read::{METADATA, OBJECT, in_form},
     reply::{self, Reply},
     show::Shown,
-    upstream::{self, Answer, Sent},
+    upstream::{self, Answer, REQUEST_TIMEOUT, Sent},
 };
 
-/// How often a patch that names no version is tried when somebody else writes at the same time: as often as the API server does.
-const PATCH_TRIES: usize = 5;
+/// The longest pause before a patch is tried again because somebody else was faster. It begins at a fiftieth, and chance is in it, so that
+/// those who write one object together do not meet again each time.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// The form in which updates are sent.
-const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// What a client is told besides.
 type Warnings = Vec<String>;
@@ -45,7 +50,11 @@ impl Parts {
         let options = WriteOptions::read(&call.query, Written::Create)?;
         let mut warnings = Warnings::new();
         let mut written = self.decoded(call, target, None, &options, &mut warnings)?;
-        judge(resource, &mut written, None)?;
+        if !text(&written, "/metadata/resourceVersion").is_empty() {
+            return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let causes = metadata::misfits(&written["metadata"]);
+        judge(resource, &mut written, None, causes)?;
         let name = text(&written, "/metadata/name").to_owned();
         let stored = self.stored(resource, &written, None).await?;
         let write = lens.create(&written, &stored).map_err(|refusal| refused(resource, &name, refusal))?;
@@ -57,7 +66,7 @@ impl Parts {
             ..self.sent(call, path, &options)
         };
         let answer = self.upstream.done(sent, lens).await?;
-        self.written(resource, form, StatusCode::CREATED, answer, warnings).await
+        self.written(resource, form, &options, StatusCode::CREATED, answer, warnings).await
     }
 
     /// Replaces an object.
@@ -71,31 +80,41 @@ impl Parts {
         let form = Form::negotiate(call.accept(), Asked::Object, call.query.first("includeObject"))?;
         let options = WriteOptions::read(&call.query, Written::Update)?;
         let mut warnings = Warnings::new();
-        let written = self.decoded(call, target, Some(name), &options, &mut warnings)?;
-        let known = known_version(call, &written)?;
-        let Some(known) = known else {
-            let cause = fault_unset_version();
-            return Err(Status::invalid(&lens.served, name, vec![cause]));
-        };
-        let current = self.current(call, target, name, OBJECT, Vec::new()).await?;
-        if known != current.version() {
-            return Err(Status::modified(&lens.served, name));
-        }
-        let old = self.shown_value(resource, &current).await.ok();
-        self.replace(
-            call,
-            target,
-            Replaced {
+        let mut written = self.decoded(call, target, Some(name), &options, &mut warnings)?;
+        let known = known_version(call, &written);
+        let mut last = self
+            .last(call, target, name, Extent::Whole)
+            .filter(|last| known.as_ref().is_ok_and(|known| known.as_deref() == Some(last.version())));
+        loop {
+            let is_last = last.is_some();
+            let current = match last.take() {
+                Some(last) => last,
+                None => Arc::new(self.current(call, target, name, OBJECT, Vec::new()).await?),
+            };
+            // What is not there is 404, whatever is wrong with the version.
+            match known.clone()? {
+                None => return Err(Status::invalid(&lens.served, name, vec![fault_unset_version()])),
+                Some(known) if known != current.version() => {
+                    return Err(Status::modified(&lens.served, name));
+                }
+                Some(_) => {}
+            }
+            let old = self.shown_value(resource, &current).await.ok();
+            let replaced = Replaced {
                 name,
                 current: &current,
                 old: old.as_ref(),
-                written,
+                written: &mut written,
                 form,
                 options: &options,
-                warnings,
-            },
-        )
-        .await
+                warnings: warnings.clone(),
+            };
+            let done = self.replace(call, target, replaced).await;
+            match is_last && may_be_old(&done) {
+                true => self.known.forget(lens, target.namespace.as_deref(), current.name()),
+                false => return done.unwrap_or_else(Err),
+            }
+        }
     }
 
     /// Changes some fields of an object.
@@ -105,60 +124,93 @@ impl Parts {
         let r#type = PatchType::read(call.content_type())?;
         let options = WriteOptions::read(&call.query, Written::Patch)?;
         let patch = self.read_patch(resource, r#type, &call.body).await?;
-        let is_of_metadata = patch.is_of_metadata;
-        let mut tries = PATCH_TRIES;
+        let (accept, extent) = match patch.is_of_metadata {
+            true => (METADATA, Extent::Metadata),
+            false => (OBJECT, Extent::Whole),
+        };
+        let patching = Patching { name, patch: &patch, form, options: &options };
+        if let Some(last) = self.last(call, target, name, extent) {
+            let done = self.patch_this(call, target, &patching, &last).await;
+            match may_be_old(&done) {
+                true => self.known.forget(lens, target.namespace.as_deref(), last.name()),
+                false => return done.unwrap_or_else(Err),
+            }
+        }
+        let until = clock::monotonic() + REQUEST_TIMEOUT;
+        let mut pauses = Pauses::new();
         loop {
-            tries -= 1;
-            let accept = if is_of_metadata { METADATA } else { OBJECT };
             let current = self.current(call, target, name, accept, Vec::new()).await?;
-            let old = Arc::new(match is_of_metadata {
-                true => lens.head(&current),
-                false => self.shown_value(resource, &current).await?,
-            });
-            let mut written = self.patched(resource, name, &patch, &old).await?;
-            // What is patched has a kind. A patch may have taken it away, or given it another.
-            has_kind(resource, &mut written)?;
-            same_place(resource, target, Some(name), &written)?;
-            let mut warnings = Warnings::new();
-            if !is_of_metadata {
-                prune(resource, &mut written, &options, &mut warnings)?;
-            }
-            let names_version = patch.names_version;
-            if names_version && known_version(call, &written)?.is_none_or(|known| known != current.version())
-            {
-                return Err(Status::modified(&lens.served, name));
-            }
-            let replaced = Replaced {
-                name,
-                current: &current,
-                old: Some(&old),
-                written,
-                form,
-                options: &options,
-                warnings,
-            };
-            let done = match is_of_metadata {
-                // Without a guest.
-                true => self.send_update(call, target, replaced, None).await,
-                false => self.replace(call, target, replaced).await,
-            };
-            match done {
-                Err(conflict) if conflict.code == 409 && !names_version && tries > 0 => {}
+            match self.patch_this(call, target, &patching, &current).await? {
+                // Whoever patches did not ask for a version: the object is read again, and the patch laid over what it is now.
+                Err(conflict) if conflict.code == 409 && !patch.names_version => {
+                    match clock::monotonic() < until {
+                        true => tokio::time::sleep(pauses.next()).await,
+                        false => {
+                            return Err(Status::timeout(
+                                "others wrote the object each time that this was tried",
+                                1,
+                            ));
+                        }
+                    }
+                }
                 done => return done,
             }
         }
     }
 
-    /// Stores an object that is pruned, if it is valid.
-    async fn replace(
+    /// Patches an object that is at this version.
+    async fn patch_this(
         &self,
         call: &Call<'_>,
         target: &Objects,
-        mut replaced: Replaced<'_>,
-    ) -> Result<Reply, Status> {
+        patching: &Patching<'_>,
+        current: &BackingObject,
+    ) -> SentOrNot {
+        let (resource, lens) = (call.resource, &call.resource.lens);
+        let Patching { name, patch, form, options } = *patching;
+        let old = Arc::new(match patch.is_of_metadata {
+            true => lens.head(current),
+            false => self.shown_value(resource, current).await?,
+        });
+        let mut written = self.patched(resource, name, patch, &old).await?;
+        // What is patched has a kind. A patch may have taken it away, or given it another.
+        has_kind(resource, &mut written)?;
+        same_place(resource, target, Some(name), &written)?;
+        let undecodable = |why: String| Status::patch_undecodable(&lens.served, name, &why);
+        let mut warnings = options.field_validation.judge(&patch.duplicates, &[]).map_err(undecodable)?;
+        read(resource, &mut written, options, &mut warnings).map_err(undecodable)?;
+        if let Some(metadata) = written["metadata"].as_object()
+            && lens.is_same_object(current, metadata).is_err()
+        {
+            let uid = text(&written, "/metadata/uid");
+            let cause = fault::invalid("metadata.uid", uid, "field is immutable");
+            return Err(Status::invalid(&lens.served, name, vec![cause]));
+        }
+        let is_other = |known: Option<String>| known.is_none_or(|known| known != current.version());
+        if patch.names_version && is_other(known_version(call, &written)?) {
+            return Err(Status::modified(&lens.served, name));
+        }
+        // Without a guest.
+        if patch.is_of_metadata {
+            let causes = misfits_after(&lens.head(current), &written);
+            if !causes.is_empty() {
+                return Err(Status::invalid(&lens.served, name, causes));
+            }
+        }
+        let written = &mut written;
+        let replaced = Replaced { name, current, old: Some(&old), written, form, options, warnings };
+        match patch.is_of_metadata {
+            true => self.send_update(call, target, replaced, None).await,
+            false => self.replace(call, target, replaced).await,
+        }
+    }
+
+    /// Stores an object that is pruned, if it is valid.
+    async fn replace(&self, call: &Call<'_>, target: &Objects, replaced: Replaced<'_>) -> SentOrNot {
         let resource = call.resource;
-        judge(resource, &mut replaced.written, replaced.old)?;
-        let stored = self.stored(resource, &replaced.written, Some(replaced.current)).await?;
+        let causes = misfits_after(&resource.lens.head(replaced.current), replaced.written);
+        judge(resource, replaced.written, replaced.old, causes)?;
+        let stored = self.stored(resource, replaced.written, Some(replaced.current)).await?;
         self.send_update(call, target, replaced, Some(&stored)).await
     }
 
@@ -168,7 +220,7 @@ impl Parts {
         target: &Objects,
         replaced: Replaced<'_>,
         stored: Option<&Map<String, Value>>,
-    ) -> Result<Reply, Status> {
+    ) -> SentOrNot {
         let (resource, lens) = (call.resource, &call.resource.lens);
         let Replaced { name, current, written, form, options, mut warnings, .. } = replaced;
         let none = Map::new();
@@ -182,8 +234,10 @@ impl Parts {
             body: Some((MERGE_PATCH, write.body.to_string().into_bytes())),
             ..self.sent(call, path, options)
         };
-        let answer = self.upstream.done(sent, lens).await?;
-        self.written(resource, form, StatusCode::OK, answer, warnings).await
+        Ok(match self.upstream.done(sent, lens).await {
+            Ok(answer) => self.written(resource, form, options, StatusCode::OK, answer, warnings).await,
+            Err(refused) => Err(refused),
+        })
     }
 
     /// The answer to a write that the API server has carried out. That it cannot be shown is no reason to say that it failed: the metadata
@@ -192,6 +246,7 @@ impl Parts {
         &self,
         resource: &Resource,
         form: Form,
+        options: &WriteOptions,
         code: StatusCode,
         answer: Answer,
         mut warnings: Warnings,
@@ -200,6 +255,9 @@ impl Parts {
             warn!(%error, "What the API server stored cannot be read");
             Status::timeout("it is written, and what was stored cannot be read", 1)
         })?;
+        if known::is_stored(&object, options.dry_run) {
+            self.known.saw(&resource.lens, &object, Extent::Whole);
+        }
         let shown = match self.shown_for(resource, form, &object).await {
             Ok(Shown::Failed(failure)) => Err(failure.message.clone()),
             Ok(shown) => Ok(shown),
@@ -242,7 +300,8 @@ impl Parts {
         {
             metadata.insert("namespace".into(), namespace.clone().into());
         }
-        prune(resource, &mut written, options, warnings)?;
+        read(resource, &mut written, options, warnings)
+            .map_err(|why| Status::undecodable(&resource.lens.served, &why))?;
         Ok(written)
     }
 
@@ -282,6 +341,25 @@ impl Parts {
     }
 }
 
+/// In the outer result, why nothing was sent to the API server; in the inner one, what came of what was sent.
+type SentOrNot = Result<Result<Reply, Status>, Status>;
+
+/// Whether a write is refused, and would perhaps be refused in another way, or not at all, over the object as it is now. Nothing is written.
+fn may_be_old(done: &SentOrNot) -> bool {
+    match done {
+        Err(_) => true,
+        Ok(sent) => sent.as_ref().is_err_and(|refused| refused.code == 409),
+    }
+}
+
+/// A patch of an object.
+struct Patching<'a> {
+    name: &'a str,
+    patch: &'a SentPatch,
+    form: Form,
+    options: &'a WriteOptions,
+}
+
 /// An object that is to be replaced.
 struct Replaced<'a> {
     name: &'a str,
@@ -289,30 +367,64 @@ struct Replaced<'a> {
     current: &'a BackingObject,
     /// What is shown of it, if it can be shown.
     old: Option<&'a Value>,
-    written: Value,
+    written: &'a mut Value,
     form: Form,
     options: &'a WriteOptions,
     warnings: Warnings,
 }
 
-/// Removes unknown fields, and says what becomes of that.
-fn prune(
+/// Reads the metadata and removes unknown fields, and says what becomes of that.
+fn read(
     resource: &Resource,
     written: &mut Value,
     options: &WriteOptions,
     warnings: &mut Warnings,
-) -> Result<(), Status> {
-    let unknown = resource.schema.prune(written);
-    body::unknown_fields(&unknown, options.field_validation, warnings)
+) -> Result<(), String> {
+    let read = metadata::read(&written["metadata"])?;
+    written["metadata"] = read.value;
+    let unknown = [read.unknown, resource.schema.prune(written)].concat();
+    warnings.extend(options.field_validation.judge(&[], &unknown)?);
+    Ok(())
 }
 
-/// Sets defaults and validates.
-fn judge(resource: &Resource, written: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+/// What is wrong with the metadata of an object that is written over another one, both as they are shown.
+fn misfits_after(old: &Value, written: &Value) -> Vec<Cause> {
+    metadata::misfits_after(&written["metadata"], &old["metadata"])
+}
+
+/// Sets defaults and validates. What is wrong with the metadata comes first.
+fn judge(
+    resource: &Resource,
+    written: &mut Value,
+    old: Option<&Value>,
+    of_metadata: Vec<Cause>,
+) -> Result<(), Status> {
     resource.schema.default(written);
-    let causes = resource.schema.validate(written, old);
+    let causes = resource.schema.validate_after(of_metadata, written, old);
     match causes.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid(&resource.lens.served, text(written, "/metadata/name"), causes)),
+    }
+}
+
+/// The pauses between the tries of one patch.
+struct Pauses {
+    random: Random,
+    longest: Duration,
+}
+
+impl Pauses {
+    fn new() -> Self {
+        // Without random bytes, those who write together pause together, and no more is lost.
+        let seed = clock::random().map_or(0, u64::from_le_bytes);
+        Self { random: Random::new(seed), longest: PAUSE_MAX / 50 }
+    }
+
+    /// Up to twice as long as before.
+    fn next(&mut self) -> Duration {
+        let milliseconds = u64::try_from(self.longest.as_millis()).unwrap_or(u64::MAX);
+        self.longest = (self.longest * 2).min(PAUSE_MAX);
+        Duration::from_millis(self.random.below(milliseconds.saturating_add(1)))
     }
 }
 
@@ -339,23 +451,29 @@ fn fault_unset_version() -> Cause {
     fault::invalid_value("metadata.resourceVersion", "0", "must be specified for an update")
 }
 
-/// An object without a kind is of the one that the path names. One of another is refused.
+/// The object must be of the version and kind that the path names. The words are the API server's.
 fn has_kind(resource: &Resource, written: &mut Value) -> Result<(), Status> {
     let served = &resource.lens.served;
     let Some(fields) = written.as_object_mut() else {
         return Err(Status::bad_request("the body is no object"));
     };
-    for (key, expected) in [("apiVersion", &served.api_version), ("kind", &served.kind)] {
-        match fields.get(key).and_then(Value::as_str).unwrap_or_default() {
-            "" => {
-                fields.insert(key.into(), expected.as_str().into());
-            }
-            given if given == expected => {}
-            given => {
-                let message = format!("the object has {key} {given:?}, and the path is that of {expected:?}");
-                return Err(Status::bad_request(message));
-            }
-        }
+    let given = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (given("apiVersion"), given("kind"));
+    if kind.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing",
+            served.kind
+        )));
+    }
+    if version != served.api_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({})",
+            served.api_version
+        )));
+    }
+    if kind != served.kind {
+        let cause = fault::invalid("kind", kind, &format!("must be {}", served.kind));
+        return Err(Status::invalid(served, text(written, "/metadata/name"), vec![cause]));
     }
     match fields.entry("metadata").or_insert_with(|| Value::Object(Map::new())) {
         Value::Object(_) => Ok(()),
@@ -380,17 +498,16 @@ fn same_place(
     }
     let given = text(written, "/metadata/name");
     match name {
-        Some(name) if given.is_empty() && name.is_empty() => {
-            Err(Status::bad_request("name must be provided"))
+        Some(name) if given.is_empty() => {
+            let message = format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            );
+            Err(Status::bad_request(message))
         }
-        Some(name) if !given.is_empty() && given != name => {
+        Some(name) if given != name => {
             let message =
                 format!("the name of the object ({given}) does not match the name on the URL ({name})");
             Err(Status::bad_request(message))
-        }
-        None if given.is_empty() && text(written, "/metadata/generateName").is_empty() => {
-            let cause = fault::required("metadata.name", "name or generateName is required");
-            Err(Status::invalid(&resource.lens.served, "", vec![cause]))
         }
         _ => Ok(()),
     }
@@ -407,3 +524,6 @@ fn refused(resource: &Resource, name: &str, refusal: Refusal) -> Status {
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

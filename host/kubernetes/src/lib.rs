@@ -6,6 +6,7 @@
 
 pub mod connect;
 mod discover;
+mod finalizers;
 mod hold;
 pub mod items;
 pub mod observer;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
-pub use reading::{Page, PageOf};
+pub use reading::{Page, PageOf, Texts};
 pub use reduced::Reduced;
 
 /// How long one request may take. The API server itself gives up on a write after 34 s, but after more than ten seconds it is better to

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Request, header};
 use pintle_core::{ApiError, Apply, bulk::Bulk, object};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{
-    Cluster, Projection, REQUEST_TIMEOUT, Reduced, Resource, escape, no_json, no_reply, refused, too_late,
+    Cluster, Projection, REQUEST_TIMEOUT, Reduced, Resource, escape, items::Items, no_json, no_reply,
+    refused, too_late,
 };
 
 /// How long a page may take. A page of large objects takes the API server longer than one object does.
@@ -28,7 +30,7 @@ pub struct PageOf<'a> {
     pub limit: u32,
     /// How long it may be as text, in bytes.
     pub bytes_max: usize,
-    /// How much memory it may take as text and as values, in bytes.
+    /// How much memory it may take as text and as values, in bytes. What is read as texts takes no more than they.
     pub memory_max: u64,
     /// What the page before said of where it ended.
     pub next: Option<&'a str>,
@@ -43,6 +45,17 @@ pub struct Page {
     pub next: Option<String>,
     /// How many objects there are after this page, as far as the API server says so.
     pub remaining: Option<u64>,
+    /// How long the page was as text, in bytes.
+    pub bytes: usize,
+}
+
+/// The same, with the objects as they arrived.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// The objects.
+    pub items: Vec<Bytes>,
+    /// Where the next page begins, unless this is the last one.
+    pub next: Option<String>,
     /// How long the page was as text, in bytes.
     pub bytes: usize,
 }
@@ -69,19 +82,25 @@ fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Reduced>, D::
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+impl PageOf<'_> {
+    fn path(&self, resource: &Resource) -> String {
+        let mut path = format!("{}?limit={}", resource.path(self.namespace, None), self.limit);
+        for (name, value) in [("labelSelector", self.labels), ("continue", self.next)] {
+            if let Some(value) = value {
+                path.push_str(&format!("&{name}={}", escape(value)));
+            }
+        }
+        path
+    }
+}
+
 impl Cluster {
     /// A page of a list.
     ///
     /// # Errors
     /// Every error of the API server, 404 for a kind that it does not serve, and 413 for a page that is too long to be read, or takes too much memory.
     pub async fn page(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Page, ApiError> {
-        let mut path = format!("{}?limit={}", resource.path(of.namespace, None), of.limit);
-        for (name, value) in [("labelSelector", of.labels), ("continue", of.next)] {
-            if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", escape(value)));
-            }
-        }
-        let bytes = self.bytes_at(path, PAGE_TIMEOUT, of.bytes_max).await?;
+        let bytes = self.bytes_at(of.path(resource), PAGE_TIMEOUT, of.bytes_max).await?;
         let bulk = Bulk::of(&bytes);
         if (bulk.text_bytes() + bulk.value_bytes()) as u64 > of.memory_max {
             let message = format!("the page takes more than {} MiB of memory", of.memory_max >> 20);
@@ -98,6 +117,19 @@ impl Cluster {
             remaining: list.metadata.remaining_item_count,
             bytes: bytes.len(),
         })
+    }
+
+    /// A page of a list, taken apart and not read: for whoever keeps little of the objects, and reads one at a time.
+    ///
+    /// # Errors
+    /// As [`Cluster::page`].
+    pub async fn texts(&self, resource: &Resource, of: &PageOf<'_>) -> Result<Texts, ApiError> {
+        let page = self.bytes_at(of.path(resource), PAGE_TIMEOUT, of.bytes_max).await?;
+        let (mut reader, mut items) = (Items::default(), Vec::new());
+        let rest = reader.push(&page, &mut items).and_then(|()| reader.rest());
+        let rest = rest.map_err(|error| no_reply(error.to_string()))?;
+        let List { metadata, .. } = serde_json::from_slice(&rest).map_err(no_json)?;
+        Ok(Texts { items, next: metadata.r#continue.filter(|token| !token.is_empty()), bytes: page.len() })
     }
 
     /// A document that is no object, for instance the schemas of a group; none where there is none.
@@ -132,12 +164,7 @@ impl Cluster {
         Ok(self.send(request).await?.object)
     }
 
-    async fn bytes_at(
-        &self,
-        path: String,
-        patience: Duration,
-        most: usize,
-    ) -> Result<bytes::Bytes, ApiError> {
+    async fn bytes_at(&self, path: String, patience: Duration, most: usize) -> Result<Bytes, ApiError> {
         let request =
             Request::builder().method(Method::GET).uri(path).header(header::ACCEPT, "application/json");
         let request = self.as_whom(request.body(Vec::new()))?;

@@ -11,6 +11,7 @@ mod cause;
 pub mod config_schema;
 pub mod fit;
 pub mod generate;
+pub mod metadata;
 pub mod nearest;
 pub mod openapi;
 pub mod shape;

@@ -2,9 +2,10 @@
 //! swapped, and a [`Plan`] says what goes wrong between the gateways and the API server.
 //!
 //! A [`Setting`] is a cluster with the Views of guest-farm. A [`Simulation`] runs a copy of it, on one thread whose time stands still until
-//! nothing is left to do. What users do follows from the seed. [`search`](mod@search) runs many plans, and shortens those that break a
+//! nothing is left to do. What users do follows from the seed. A garbage collector works on what Llamas own, through the view. [`search`](mod@search) runs many plans, and shortens those that break a
 //! [`Property`].
 
+mod collector;
 mod gateways;
 mod guests;
 mod informer;
@@ -34,12 +35,14 @@ use pintle_runtime::clock;
 use pintle_simulator::{Act, ApiServer, Options};
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::{
     run::{EPOCH, SETTING, in_stopped_time},
     script::TraceEntry,
     seam::Seams,
 };
+use collector::Collector;
 use gateways::{Request, Setup};
 use guests::Guests;
 use informer::{Begin, Informer};
@@ -187,6 +190,8 @@ pub struct Simulation<'a> {
 pub struct RunOutcome {
     /// How many requests the gateways made while the plan happened.
     pub requests: u32,
+    /// Which of them write, counted from 1.
+    pub writes: Vec<u32>,
     /// How many events their watches brought.
     pub events: u32,
     /// The faults of the plan that happened.
@@ -261,6 +266,7 @@ impl<'a> Simulation<'a> {
         let script = world.script();
         RunOutcome {
             requests: script.requests,
+            writes: script.writes.clone(),
             events: script.events,
             hit: script.hit.clone(),
             broken,
@@ -269,13 +275,16 @@ impl<'a> Simulation<'a> {
     }
 }
 
+/// The informer whose knowledge the garbage collector uses.
+const GRAPH: &str = "collector";
+
 /// The informers of a run: each way to begin, all of it and a part, whole objects and metadata alone.
 fn informers() -> Vec<Arc<Informer>> {
     let all = [
         Informer::new("lister", "llamas", Begin::List),
         Informer::new("watcher", "llamas", Begin::Watch),
         Informer::new("selector", "llamas", Begin::Pages).selecting(objects::LABEL),
-        Informer::new("collector", "llamas", Begin::List).of_metadata(),
+        Informer::new(GRAPH, "llamas", Begin::List).of_metadata(),
         Informer::new("podder", "farmpods", Begin::List),
     ];
     all.map(Arc::new).into()
@@ -285,9 +294,13 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     let serves = |what: String| Broken::new(Property::Serves, what);
     world.start_gateways().await.map_err(|error| serves(format!("{error:#}")))?;
     let informers = informers();
+    let mut clients = JoinSet::new();
     for informer in &informers {
-        tokio::spawn(Arc::clone(informer).run(Arc::clone(world)));
+        clients.spawn(Arc::clone(informer).run(Arc::clone(world)));
     }
+    let graph = informers.iter().find(|informer| informer.name == GRAPH).cloned();
+    let graph = graph.ok_or_else(|| serves("nobody follows the metadata".into()))?;
+    clients.spawn(Collector::new(Arc::clone(world), graph).run());
     let reader = tokio::spawn(users::read(Arc::clone(world), seed));
     world.script().armed = true;
     users::act(Arc::clone(world), seed, plan.steps).await;
@@ -305,5 +318,11 @@ async fn live(world: &Arc<World>, seed: u64, plan: &Plan) -> Result<(), Broken> 
     let ledger = Ledger::of(&world.server);
     let evidence = std::mem::take(&mut *world.evidence());
     properties::on_the_way(&ledger, &evidence, &world.server.requests())?;
-    informers.iter().try_for_each(|informer| properties::in_the_end(world, informer))
+    informers.iter().try_for_each(|informer| properties::in_the_end(world, informer))?;
+    clients.abort_all();
+    // What the plan has left to go wrong does so now.
+    world.script().armed = true;
+    world.remove_view();
+    tokio::time::sleep(QUIET).await;
+    properties::leaves_nothing_behind(world)
 }

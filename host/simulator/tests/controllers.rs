@@ -109,6 +109,31 @@ fn orphans_stay_and_forget_their_owner() {
 }
 
 #[test]
+fn nobody_takes_an_owner_of_a_kind_that_is_not_served_for_gone() {
+    let server = server();
+    let llama = json!({"apiVersion": "farm.example.com/v1", "kind": "Llama", "metadata": {"name": "dolly", "uid": "u"}});
+    create(&server, config_map("owned", &[&llama]));
+    settle(&server);
+    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["owned"]);
+}
+
+#[test]
+fn an_explicit_policy_replaces_the_finalizer_of_another_and_none_leaves_it() {
+    let server = server();
+    let mut held = config_map("held", &[]);
+    held["metadata"]["finalizers"] = json!(["a.b/c", "orphan"]);
+    create(&server, held);
+    let finalizers = || {
+        let held = server.object(&reference("v1", "ConfigMap", "held"));
+        held.map(|held| held["metadata"]["finalizers"].clone())
+    };
+    delete(&server, "ConfigMap", "held", Cascade::Foreground);
+    assert_eq!(finalizers(), Some(json!(["a.b/c", "foregroundDeletion"])));
+    delete(&server, "ConfigMap", "held", Cascade::Background);
+    assert_eq!(finalizers(), Some(json!(["a.b/c"])));
+}
+
+#[test]
 fn a_namespace_goes_with_all_that_is_in_it_and_takes_nothing_new_meanwhile() {
     let server = server();
     create(&server, config_map("a", &[]));

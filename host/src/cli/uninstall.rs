@@ -14,8 +14,13 @@ use kube::{
     api::{DeleteParams, DynamicObject},
 };
 use pintle_api::{self as api, Module, Reconciler};
-use pintle_kubernetes::connect::Connect;
+use pintle_core::{
+    object,
+    view::{Backing, Collected},
+};
+use pintle_kubernetes::{Cluster, Resource, connect::Connect};
 use pintle_runtime::clock;
+use pintle_wit::{Kind, names::FINALIZER_VIEW};
 use serde_json::Value;
 
 use super::{
@@ -33,7 +38,7 @@ use plan::{Found, Plan, Target};
 /// The command deletes the APIServices that lead to the gateway, Views, and the gateway; then Reconcilers, Modules, and the objects of
 /// deploy/install.yaml with the namespace of the host. It waits after each step: no namespace can be deleted while an APIService leads
 /// nowhere, and the host must take its finalizers off the roots before it goes. Roots, their children and their CRDs stay, and so do the
-/// objects that Views show.
+/// objects that Views show, without the finalizers that the garbage collector has through Views: the command takes those off itself.
 ///
 /// The CRDs of Module, Reconciler and View stay too, unless --crds is set. The command shows what it deletes and asks before it begins.
 #[derive(Debug, Args)]
@@ -167,6 +172,7 @@ async fn carry_out(
                 Err(error) => return Err(live::problem(target, &error)),
             }
         }
+        release(client, plan, step, tell).await?;
         live::wait(timeout, async || {
             for target in step {
                 if let Some(left) = get(client, target).await? {
@@ -176,6 +182,58 @@ async fn carry_out(
             Ok(Progress::Done)
         })
         .await?;
+    }
+    Ok(())
+}
+
+/// Does what the gateway does when Views go, which it cannot if it does not run: takes the garbage collector's finalizers of the views off
+/// the objects that they show, and then the finalizer that holds the Views. Where the gateway was faster, nothing is left to do.
+async fn release(
+    client: &Client,
+    plan: &Plan,
+    step: &[Target],
+    tell: &mut dyn FnMut(&str) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let views: Vec<&Target> = step.iter().filter(|target| target.is("View")).collect();
+    if views.is_empty() {
+        return Ok(());
+    }
+    let cluster = Cluster::new(client.clone());
+    for Collected { backing: Backing { api_version, kind, plural, namespaced }, finalizers } in
+        &plan.collected
+    {
+        let kind = Kind::new(api_version, kind);
+        let resource = Resource { kind: kind.clone(), plural: plural.clone(), namespaced: *namespaced };
+        let count = cluster.take_off(&resource, finalizers).await.map_err(|error| {
+            let names = finalizers.join(" and ");
+            Problem::failed(format!("{names} cannot be taken off the objects of {kind}: {error}"))
+                .hint("Views wait for that; run this again as somebody who may list and patch those objects")
+        })?;
+        if count > 0 {
+            tell(&format!("finalizers of Views taken off objects of {kind}: {count}\n"))?;
+        }
+    }
+    for target in views {
+        free(client, &cluster, target).await?;
+    }
+    Ok(())
+}
+
+/// Takes the finalizer of the gateway off a View.
+async fn free(client: &Client, cluster: &Cluster, target: &Target) -> Result<(), Problem> {
+    while let Some(view) = get(client, target).await? {
+        let finalizers = object::finalizers(&view);
+        let left: Vec<String> = finalizers.filter(|name| *name != FINALIZER_VIEW).map(Into::into).collect();
+        if left.len() == object::finalizers(&view).count() {
+            break;
+        }
+        let version = view["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        match cluster.set_finalizers(&target.resource, &target.name, version, &left).await {
+            Ok(_) => break,
+            // The gateway was faster, or the View has changed since it was read.
+            Err(error) if [404, 409, 422].contains(&error.code) => {}
+            Err(error) => return Err(Problem::failed(format!("{target}: {error}"))),
+        }
     }
     Ok(())
 }
@@ -197,7 +255,7 @@ async fn get(client: &Client, target: &Target) -> Result<Option<Value>, Problem>
 
 /// Why an object that was deleted is still there.
 fn still_there(target: &Target, left: &Value) -> String {
-    let finalizers: Vec<&str> = pintle_core::object::finalizers(left).collect();
+    let finalizers: Vec<&str> = object::finalizers(left).collect();
     let why = match Readiness::of(&readiness::conditions(left), None) {
         readiness if readiness.told && !readiness.is_ready() => format!("; {}", readiness.why()),
         _ => String::new(),

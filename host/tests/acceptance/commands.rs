@@ -7,8 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use pintle_core::view::metadata::collectors_of;
 use pintle_testbed::ControlPlane;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::repository;
 
@@ -115,6 +116,31 @@ fn guests() -> PathBuf {
     env::var_os("PINTLE_GUEST_DIR").map_or_else(|| repository().join("target/guests"), Into::into)
 }
 
+/// A View whose gateway is gone for ever, and an object that it shows, on which the garbage collector has a finalizer for the view.
+fn is_held_by_nobody(plane: &ControlPlane) -> anyhow::Result<()> {
+    let [foreground, _] = collectors_of("held.example.com", "things");
+    let view = json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "View",
+        "metadata": {"name": "held", "finalizers": ["pintle.dev/view"]},
+        "spec": {"module": "held", "view": "things", "serve": {"aggregated": {}}},
+    });
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "held", "namespace": "stays", "finalizers": [foreground]},
+    });
+    let status = json!({"status": {"served": {
+        "apiVersion": "held.example.com/v1", "kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList",
+        "verbs": ["delete", "get"], "schema": {"type": "object"}, "reads": ["data"], "writes": ["data"],
+        "backing": {"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "namespaced": true},
+    }}});
+    for object in [view, object] {
+        plane.run_kubectl(&["apply", "-f", "-"], Some(&object.to_string()))?;
+    }
+    let patch = ["patch", "view", "held", "--subresource=status", "--type=merge", "-p", &status.to_string()];
+    plane.run_kubectl(&patch, None)?;
+    Ok(())
+}
+
 /// The host works until it goes.
 pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
     let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
@@ -122,6 +148,7 @@ pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
     plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver("stays", "stays", 30_112)))?;
     kubectl(&["wait", "-n", "stays", "--for=condition=Ready", "--timeout=30s", "ws/stays"])?;
     refuses_to_push_what_goes(plane)?;
+    is_held_by_nobody(plane)?;
     let planned = printed(plane, &["uninstall", "--crds", "--dry-run"])?;
     ensure!(planned.contains("namespace/pintle-system, with everything in it"), "{planned}");
     printed(plane, &["get", "reconciler", "webserver"])?;
@@ -135,6 +162,9 @@ pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
         ensure!(!left.contains(gone), "{gone} is still there:\n{left}");
     }
     kubectl(&["get", "-n", "stays", "ws/stays", "deployment/stays"])?;
+    let finalizers =
+        kubectl(&["get", "-n", "stays", "configmap/held", "-o", "jsonpath={.metadata.finalizers}"])?;
+    ensure!(finalizers.is_empty(), "nobody could delete it any more: {finalizers}");
     let again = printed(plane, &["uninstall", "--crds", "--yes"])?;
     ensure!(again.contains("there is nothing to delete"), "{again}");
     Ok(())

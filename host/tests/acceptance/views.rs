@@ -1,5 +1,7 @@
 //! Views, as people and controllers meet them: the farm, served by two gateways behind the API server.
 
+#[path = "views/admission.rs"]
+mod admission;
 #[path = "views/crowds.rs"]
 mod crowds;
 #[path = "views/garbage.rs"]
@@ -26,7 +28,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use pintle_testbed::{ControlPlane, Relay};
 use serde_json::Value;
 
-use crate::{informers::Informers, modules::guests, repository};
+use crate::{beside, informers::Informers, modules::guests, repository};
 
 pub(crate) const NAME: &str = "the farm is an API like any other, to people and to controllers";
 
@@ -120,10 +122,7 @@ const KUBECTL: &[(&str, &str)] = &[
     ("get llamas --chunk-size=1 --sort-by=.metadata.name", "dolly"),
     ("get llamas --field-selector=metadata.name=dolly", "dolly"),
     ("get llamas --field-selector=metadata.name!=dolly", "No resources found"),
-    (
-        "!get llamas --field-selector=spec.weight=1",
-        "\"spec.weight\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-    ),
+    ("!get llamas --field-selector=spec.weight=1", "field label not supported: spec.weight"),
     ("patch llama dolly --type=merge --patch={\"spec\":{\"weight\":32}}", "patched"),
     (
         "patch llama dolly --type=json --patch=[{\"op\":\"replace\",\"path\":\"/spec/weight\",\"value\":33}]",
@@ -157,7 +156,7 @@ const KUBECTL: &[(&str, &str)] = &[
     ("get llamas --output=wide", "NAME    WEIGHT   HEIGHT   AGE\ndolly   31.4     0.5"),
     ("get apiservice v1alpha.farm.example.com", "pintle-system/pintle-gateway   True"),
     ("!create --filename=-", "llamas.farm.example.com \"dolly\" already exists"),
-    ("!apply --server-side --force-conflicts --filename=-", "unknown format"),
+    ("!apply --server-side --force-conflicts --filename=-", "use `kubectl apply --server-side=false`"),
     ("!get llama nobody", "llamas.farm.example.com \"nobody\" not found"),
     ("delete llama dolly --dry-run=server", "deleted"),
     ("get farmpods --all-namespaces", "NAMESPACE"),
@@ -176,7 +175,8 @@ const KUBECTL: &[(&str, &str)] = &[
     ("get farmpods --as=ann", "No resources found"),
     ("!get farmpods --as=eve", "cannot list resource \"pods\""),
     ("get --raw /apis/farm.example.com/v1alpha/namespaces/farm/llamas/dolly", "\"kind\":\"Llama\""),
-    ("!get --raw /apis/farm.example.com/v1alpha/namespaces/farm/llamas/a%3Fwatch=1", "is no DNS subdomain"),
+    ("!get --raw /apis/farm.example.com/v1alpha/namespaces/farm/llamas/a%3Fwatch=1", "NotFound"),
+    ("!get --raw /apis/farm.example.com/v1alpha/namespaces/farm/llamas/a%252fb", "may not contain '%'"),
     (
         "!get --raw /apis/farm.example.com/v1alpha/sheep",
         "no View serves sheep.farm.example.com/v1alpha at present",
@@ -196,14 +196,20 @@ struct Farm<'a> {
 pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let mut farm = Farm::start(plane)?;
     let outcome = farm.check().await;
-    // The API server asks a group that leads nowhere with everything that it does for a namespace.
-    let services = ["v1alpha.farm.example.com", "v1.tickets.example.com", "v2.tickets.example.com"];
-    plane.run_kubectl(&[&["delete", "apiservice", "--ignore-not-found"], &services[..]].concat(), None)?;
-    outcome.map_err(|error| {
-        let log = std::fs::read_to_string(&farm.log).unwrap_or_default();
-        let last: Vec<&str> = log.lines().rev().take(20).collect();
-        error.context(last.into_iter().rev().collect::<Vec<_>>().join("\n"))
-    })
+    farm.ended(outcome)
+}
+
+/// Compares Llamas with objects of a CRD: all that can be asked, or what `PINTLE_BESIDE` names. With `PINTLE_BESIDE_LONG`, crowds are large.
+pub(crate) async fn beside_a_crd(plane: &ControlPlane) -> anyhow::Result<()> {
+    let farm = Farm::start(plane)?;
+    let outcome = async {
+        farm.is_served()?;
+        let filter = std::env::var("PINTLE_BESIDE").ok();
+        beside::compare(plane, filter.as_deref(), std::env::var_os("PINTLE_BESIDE_LONG").is_some()).await?;
+        farm.run("delete view llamas", None)
+    };
+    let outcome = outcome.await.map(drop);
+    farm.ended(outcome)
 }
 
 impl<'a> Farm<'a> {
@@ -229,13 +235,34 @@ impl<'a> Farm<'a> {
         Ok(farm)
     }
 
-    async fn check(&mut self) -> anyhow::Result<()> {
-        self.a_view_says_what_is_missing()?;
+    /// The farm is taken away, and what came of it is told with the end of the gateways' log.
+    fn ended(self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+        // The API server asks a group that leads nowhere with everything that it does for a namespace.
+        let services = ["v1alpha.farm.example.com", "v1.tickets.example.com", "v2.tickets.example.com"];
+        let delete = [&["delete", "apiservice", "--ignore-not-found"], &services[..]].concat();
+        self.plane.run_kubectl(&delete, None)?;
+        outcome.map_err(|error| {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let last: Vec<&str> = log.lines().rev().take(20).collect();
+            error.context(last.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        })
+    }
+
+    /// Waits until the API server has it from the gateways.
+    fn is_served(&self) -> anyhow::Result<()> {
         self.push("farm-0.1.0", "farm")?;
         self.run("wait --for=condition=Available --timeout=90s apiservice/v1alpha.farm.example.com", None)?;
         self.run("wait --for=condition=Registered --timeout=30s views --all", None)?;
+        // The API server reads the OpenAPI document of a new API when it gets to it.
+        self.until("the API server has the OpenAPI document", || Ok(self.kubectl("explain llama")?.0))
+    }
+
+    async fn check(&mut self) -> anyhow::Result<()> {
+        self.a_view_says_what_is_missing()?;
+        self.is_served()?;
         self.people()?;
         self.kubectl_is_answered()?;
+        self.admission_is_that_of_what_is_stored().context("admission")?;
         self.callers_are_who_they_prove_to_be().await.context("identity")?;
         self.slow_bodies_hold_up_nobody().await.context("slow bodies")?;
         self.garbage_is_collected().context("garbage collection")?;
@@ -298,8 +325,6 @@ impl<'a> Farm<'a> {
     }
 
     fn kubectl_is_answered(&self) -> anyhow::Result<()> {
-        // The API server reads the OpenAPI document of a new API when it gets to it.
-        self.until("the API server has the OpenAPI document", || Ok(self.kubectl("explain llama")?.0))?;
         for (words, wanted) in KUBECTL {
             let (words, must_fail) = words.strip_prefix('!').map_or((*words, false), |words| (words, true));
             let (succeeds, said) = self.kubectl(words)?;

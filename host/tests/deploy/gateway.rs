@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pintle_api as api;
+use pintle_core::view::admission::AdmissionKind;
 use serde_json::{Value, json};
 
 use super::{has, host, objects, of_kind, repository, texts};
@@ -142,7 +143,9 @@ fn rights(role: &Value) -> Vec<String> {
 fn the_gateways_own_roles_are_these() {
     let read = |resource: &str| ["get", "list", "watch"].map(|verb| format!("{verb} {resource}"));
     let mut cluster = ["apiservices", "customresourcedefinitions", "modules", "views"].map(read).concat();
-    cluster.extend(["patch views/status", "create events", "patch events"].map(ToOwned::to_owned));
+    let write = ["patch views", "patch views/status", "create events", "patch events"];
+    cluster.extend(write.map(ToOwned::to_owned));
+    cluster.extend(AdmissionKind::ALL.map(|kind| format!("list {}", kind.plural())));
     cluster.sort();
     let own =
         of_kind("ClusterRole").into_iter().find(|(_, role)| role["metadata"]["name"] == NAME).unwrap().1;

@@ -14,6 +14,8 @@ use super::{AGAIN_EVERY, Arguments, STEPS_SHOWN, modules, on_all_cores, read, th
 
 /// Lines that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("views.txt");
+/// The seeds of the runs in which a gateway is ended at each write.
+const ENDED_AT_EACH_WRITE: [u64; 3] = [1, 6, 19];
 /// How many plans a broken gateway is given to show what is wrong with it.
 const PLANS_PER_ANIMAL: usize = 200;
 /// Of 500 plans, so many of each sort must come to pass, or the search has shrunk: about half of what there is.
@@ -79,6 +81,12 @@ pub(crate) fn simulate(plans: usize, arguments: &Arguments) -> anyhow::Result<bo
     for line in CORPUS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         all.push(line.parse::<Replay>().map_err(|why| anyhow::anyhow!("simulate/views.txt: {why}"))?);
     }
+    let of_corpus = all.len();
+    for seed in ENDED_AT_EACH_WRITE {
+        let replay = Replay { seed, plan: Plan::default() };
+        all.extend(search::at_each_write(&replay, &sound.run(seed, &replay.plan)?));
+    }
+    println!("{of_corpus} plans of a corpus, {} of each write", all.len() - of_corpus);
     all.extend(search::plans(&reference, &effort));
     let begun = Instant::now();
     let tally = search::search(&sound, &all, &effort, &|_, _| {})?;

@@ -134,7 +134,7 @@ pub(super) async fn delete(asked: &Asked<'_>) -> Result<Response, Problem> {
         // A selector does not bound what is asked for by name: the API server must delete the object as it is seen here, and no other.
         let (body, is_pinned_here) = match lens.served.selector.is_empty() {
             true => (body.clone(), false),
-            false => pinned(&body, &asked.current(Doing::Delete).await?),
+            false => pinned(&body, &asked.current(Doing::Delete).await?, true),
         };
         match asked.ask(Doing::Delete, Ask::json(Method::DELETE, path.clone(), &body)).await {
             Err(changed) if changed.status == StatusCode::CONFLICT && is_pinned_here => {}

@@ -38,6 +38,8 @@ pub const STATUS_SUBRESOURCE_MISSING: &str = "StatusSubresourceMissing";
 /// A CRD whose status lacks something.
 pub const STATUS_SCHEMA_INCOMPLETE: &str = "StatusSchemaIncomplete";
 
+/// Whether something that judges writes names the resource of a View, and is not asked.
+pub const ADMISSION_BYPASSED: &str = "AdmissionBypassed";
 /// Whether there are objects that a View cannot show.
 pub const UNSHOWABLE: &str = "Unshowable";
 
@@ -113,6 +115,15 @@ pub const CONDITION_TYPES: &[ConditionType] = &[
         is_good: true,
         means: "The API server sends requests for the View's group and version to the gateway.",
         remedy: "Where it is False, apply what `pintle rbac view/NAME` prints, or look at the APIService.",
+    },
+    ConditionType {
+        name: ADMISSION_BYPASSED,
+        on: Object::View,
+        is_good: false,
+        means: "A policy, a webhook or a ResourceQuota names the resource of the View, and sees no write of it: admission is that of the backing \
+                kind. The message names up to three. It does not make `Ready` False.",
+        remedy: "Write it for the backing kind: put that kind in the place of the resource of the View, or beside it. The gateway looks once a \
+                 minute, and when a View changes.",
     },
     ConditionType {
         name: UNSHOWABLE,

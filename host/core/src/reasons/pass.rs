@@ -32,7 +32,7 @@ registry! {
         "Nothing is to be done.";
     DELETING = "Deleting", [Root, Reconciler, View], Reconciling,
         "It is being deleted. A root waits for its guest to clean up; a Reconciler takes its finalizers off \
-         its roots.",
+         its roots; of a View, the gateway takes the garbage collector's finalizers off the backing objects, and answers no request any more.",
         "Wait, or set `pintle.dev/release` on the root.";
     DRIVER_ERROR = "DriverError", [Root], Reconciling,
         "The host gave a pass an outcome that does not answer its step.",

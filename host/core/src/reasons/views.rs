@@ -3,6 +3,10 @@
 use super::registry;
 
 registry! {
+    ADMISSION_NOT_ASKED = "AdmissionNotAsked", [View], Other,
+        "It is a reason of `AdmissionBypassed`: policies, webhooks or ResourceQuotas name the resource of the View, and not the backing kind. \
+         The API server asks them about what it stores, which is the backing object.",
+        "Write them for the backing kind.";
     ALL_SHOWN = "AllShown", [View], Other,
         "It is a reason of `Unshowable`: the last list of all objects showed each of them.",
         "Nothing is to be done.";
@@ -24,6 +28,10 @@ registry! {
     BACKING_KIND_MISSING = "BackingKindMissing", [View], Reconciling,
         "The API server does not serve the backing kind.",
         "Apply the CRD of that kind.";
+    FINALIZERS_LEFT = "FinalizersLeft", [View], Reconciling,
+        "The View is being deleted, and the gateway cannot take the garbage collector's finalizers of the view off the backing objects. \
+         Without the View, nobody would.",
+        "Where the message names a right, apply what `pintle rbac view/NAME` prints. Or take them off by hand, as docs/views.md says.";
     GROUP_TAKEN = "GroupTaken", [View], Stalled,
         "The API server itself, a CRD or another aggregated API serves the group that the view declares.",
         "A view needs a group of its own. Have the guest declare another.";

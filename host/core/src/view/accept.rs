@@ -11,6 +11,9 @@ pub const JSON: &str = "application/json";
 /// What is written, and read, besides.
 pub const YAML: &str = "application/yaml";
 
+/// Patches by server-side apply begin with this.
+const APPLY_PATCH: &str = "application/apply-patch";
+
 /// The forms of a patch that are taken, as OpenAPI names them.
 pub const PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
 
@@ -25,7 +28,17 @@ pub enum Asked {
     Watch,
 }
 
-/// The form of an answer. All are written as JSON.
+impl Asked {
+    /// In what it can be written.
+    fn accepted(self) -> &'static [&'static str] {
+        match self {
+            Self::Object | Self::List => &[JSON, YAML],
+            Self::Watch => &[JSON],
+        }
+    }
+}
+
+/// The form of an answer, in JSON or YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Whole objects.
@@ -104,7 +117,7 @@ impl Form {
         include_object: Option<&str>,
     ) -> Result<Self, Status> {
         let form = first(accept, |clause| Self::of(clause, asked));
-        match form.ok_or_else(|| Status::not_acceptable(&[JSON]))? {
+        match form.ok_or_else(|| Status::not_acceptable(asked.accepted()))?.0 {
             Self::Table(version, _) => Ok(Self::Table(version, Include::read(include_object)?)),
             other => Ok(other),
         }
@@ -112,6 +125,9 @@ impl Form {
 
     fn of(clause: &Clause<'_>, asked: Asked) -> Option<Self> {
         if clause.parameter("sv").is_some() || clause.parameter("stream").is_some_and(|of| of != "watch") {
+            return None;
+        }
+        if clause.media_type == YAML && asked == Asked::Watch {
             return None;
         }
         let Some((kind, group, version)) = clause.converted() else { return Some(Self::Object) };
@@ -176,7 +192,7 @@ impl Discovery {
             }
             Some(_) => None,
         });
-        form.ok_or_else(|| Status::not_acceptable(&[JSON]))
+        form.map(|(form, _)| form).ok_or_else(|| Status::not_acceptable(&[JSON, YAML]))
     }
 
     /// The media type of the answer. The aggregator takes an answer for aggregated discovery only if it says so.
@@ -203,16 +219,33 @@ impl DiscoveryVersion {
     }
 }
 
-/// Whether a client reads JSON, for what is served in no other form.
+/// Whether a client reads JSON or YAML, for what is served in no other form.
 ///
 /// # Errors
 /// 406 if it does not.
-pub fn json(accept: Option<&str>) -> Result<(), Status> {
-    first(accept, |clause| clause.converted().is_none().then_some(()))
-        .ok_or_else(|| Status::not_acceptable(&[JSON]))
+pub fn plain(accept: Option<&str>) -> Result<(), Status> {
+    let found = first(accept, |clause| clause.converted().is_none().then_some(()));
+    found.map(drop).ok_or_else(|| Status::not_acceptable(&[JSON, YAML]))
+}
+
+/// In what the answer to a request is written: in what stands with the form that is taken. None: no object is asked for.
+pub fn written(accept: Option<&str>, asked: Option<Asked>) -> Body {
+    let found = match asked {
+        Some(asked) => first(accept, |clause| Form::of(clause, asked).map(drop)),
+        None => first(accept, |clause| clause.converted().is_none().then_some(())),
+    };
+    found.map_or(Body::Json, |(_, body)| body)
 }
 
 impl Body {
+    /// The media type.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => JSON,
+            Self::Yaml => YAML,
+        }
+    }
+
     /// The form of the body of a create, an update or a delete. A missing `Content-Type` is JSON.
     ///
     /// # Errors
@@ -236,6 +269,7 @@ impl PatchType {
         match media_type(content_type.unwrap_or_default()) {
             media_type if media_type == json => Ok(Self::Json),
             media_type if media_type == merge => Ok(Self::Merge),
+            media_type if media_type.starts_with(APPLY_PATCH) => Err(Status::no_server_side_apply()),
             _ => Err(Status::unsupported_media_type(&PATCHES)),
         }
     }
@@ -285,16 +319,20 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The first form that can be served, of those that the client reads.
-fn first<T>(accept: Option<&str>, form: impl Fn(&Clause<'_>) -> Option<T>) -> Option<T> {
+/// The first form that can be served, of those that the client reads, and in what it is written.
+fn first<T>(accept: Option<&str>, form: impl Fn(&Clause<'_>) -> Option<T>) -> Option<(T, Body)> {
     let accept = accept.map(str::trim).filter(|accept| !accept.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause<'_>> = accept.split(',').map(Clause::read).collect();
     clauses.retain(|clause| clause.rank().0 > 0);
     clauses.sort_by_key(|clause| std::cmp::Reverse(clause.rank()));
-    clauses
-        .iter()
-        .filter(|clause| ["*/*", "application/*", JSON].contains(&clause.media_type.as_str()))
-        .find_map(form)
+    clauses.iter().find_map(|clause| {
+        let body = match clause.media_type.as_str() {
+            "*/*" | "application/*" | JSON => Body::Json,
+            YAML => Body::Yaml,
+            _ => return None,
+        };
+        Some((form(clause)?, body))
+    })
 }
 
 #[cfg(test)]
@@ -416,11 +454,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_json_is_refused_to_whoever_cannot_read_it() {
-        assert_eq!(json(None), Ok(()));
-        assert_eq!(json(Some("application/json")), Ok(()));
+    fn what_is_only_plain_is_refused_to_whoever_cannot_read_it() {
+        assert_eq!(plain(None), Ok(()));
+        assert_eq!(plain(Some("application/json")), Ok(()));
         let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
-        assert_eq!(json(Some(protobuf)).expect_err("not served").code, 406);
+        assert_eq!(plain(Some(protobuf)).expect_err("not served").code, 406);
+    }
+
+    #[test]
+    fn yaml_is_written_for_who_wants_it_most_and_never_to_a_watch() {
+        let yaml = "application/yaml";
+        for (accept, asked, expected) in [
+            (None, Some(Asked::Object), Body::Json),
+            (Some(yaml), Some(Asked::Object), Body::Yaml),
+            (Some(yaml), Some(Asked::List), Body::Yaml),
+            (Some(yaml), None, Body::Yaml),
+            (Some("application/json, application/yaml"), Some(Asked::Object), Body::Json),
+            (Some("application/json;q=0.5, application/yaml"), Some(Asked::Object), Body::Yaml),
+            (Some("application/yaml;as=Nothing, application/json"), Some(Asked::Object), Body::Json),
+            (Some("application/yaml;as=Table;g=meta.k8s.io;v=v1"), Some(Asked::List), Body::Yaml),
+        ] {
+            assert_eq!(written(accept, asked), expected, "{accept:?}");
+        }
+        assert_eq!(form(yaml, Asked::Object), Some(Form::Object));
+        assert_eq!(form(yaml, Asked::Watch), None);
     }
 
     #[test]
@@ -450,12 +507,7 @@ mod tests {
             PatchType::read(Some("application/merge-patch+json; charset=utf-8")),
             Ok(PatchType::Merge)
         );
-        for other in [
-            None,
-            Some("application/json"),
-            Some("application/strategic-merge-patch+json"),
-            Some("application/apply-patch+yaml"),
-        ] {
+        for other in [None, Some("application/json"), Some("application/strategic-merge-patch+json")] {
             let refused = PatchType::read(other).expect_err("refused");
             assert_eq!(
                 (refused.code, refused.message.as_str()),
@@ -465,5 +517,8 @@ mod tests {
                 )
             );
         }
+        let applied = PatchType::read(Some("application/apply-patch+yaml")).expect_err("refused");
+        assert_eq!(applied.code, 415);
+        assert!(applied.message.contains("--server-side=false"), "{}", applied.message);
     }
 }

@@ -30,11 +30,12 @@ enum Node {
 /// Where an object was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// In what says that it is stored so at its version: a get or a list of whole objects, or an event that it came or changed.
+    /// In what says that it is stored so at its version: a get or a list of whole objects, an event that it came or changed, or the answer to
+    /// a write that was carried out and after which it is still there.
     Stored,
     /// Elsewhere, so that its version does not tell its content. A dry run answers other content at the version that there is, and so may the
-    /// update that takes away the last finalizer. An event that an object is gone from a selection has the content from before the change,
-    /// and the version after it.
+    /// update that takes away the last finalizer of an object that is being deleted. An event that an object is gone from a selection has the
+    /// content from before the change, and the version after it.
     #[default]
     Elsewhere,
 }

@@ -62,7 +62,6 @@ impl Lens {
     pub fn bookmark(&self, backing_version: &str, is_initial_end: bool) -> Map<String, Value> {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".into(), self.epoch.shown(backing_version).into());
-        metadata.insert("creationTimestamp".into(), Value::Null);
         if is_initial_end {
             metadata.insert("annotations".into(), serde_json::json!({INITIAL_EVENTS_END: "true"}));
         }
@@ -157,10 +156,7 @@ mod tests {
     #[test]
     fn an_event_is_one_line_and_a_bookmark_has_a_version_and_no_more() {
         assert_eq!(event_json("ADDED", "{}"), "{\"type\":\"ADDED\",\"object\":{}}\n");
-        assert_eq!(
-            Value::Object(lens().bookmark("9", false)),
-            json!({"resourceVersion": "9000000", "creationTimestamp": null})
-        );
+        assert_eq!(Value::Object(lens().bookmark("9", false)), json!({"resourceVersion": "9000000"}));
         assert_eq!(lens().bookmark("9", true)["annotations"], json!({"k8s.io/initial-events-end": "true"}));
     }
 }

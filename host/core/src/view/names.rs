@@ -1,5 +1,7 @@
 //! Names: what is shown has the backing object's name behind a prefix, so that the host can map names without asking anybody.
 
+use crate::object;
+
 /// How names are mapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
@@ -30,8 +32,13 @@ impl Names {
     }
 
     /// The name of the object of the backing kind that is shown under this name. None if no object can be: its name does not begin with the
-    /// prefix, or has nothing behind it.
+    /// prefix, or what stands behind it is no name. So whatever comes out of here can stand in a path.
     pub fn backing<'a>(&self, shown: &'a str) -> Option<&'a str> {
+        self.backing_beginning(shown).filter(|name| object::is_name(name))
+    }
+
+    /// The same for the beginning of a name, to which the API server adds the rest. It may end with a dash.
+    pub fn backing_beginning<'a>(&self, shown: &'a str) -> Option<&'a str> {
         shown.strip_prefix(self.prefix.0.as_str()).filter(|name| !name.is_empty())
     }
 }
@@ -46,9 +53,11 @@ mod tests {
         assert_eq!(names.shown("web"), "farm-web");
         assert_eq!(names.backing("farm-web"), Some("web"));
         assert_eq!(names.backing("farm-farm-web"), Some("farm-web"));
-        for other in ["web", "farm", "farm-", ""] {
+        for other in ["web", "farm", "farm-", "", "farm-A", "farm-a/b", "farm-..", "farm-a%2fb", "farm-a?b"] {
             assert_eq!(names.backing(other), None, "{other}");
         }
         assert_eq!(Names::default().backing("web"), Some("web"));
+        assert_eq!(names.backing_beginning("farm-web-"), Some("web-"));
+        assert_eq!(names.backing_beginning("farm-"), None);
     }
 }

@@ -4,7 +4,7 @@ mod bounded;
 
 use json_patch::{AddOperation, PatchOperation};
 use pintle_wit::{Limits, Weight};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Served, Status, accept::PatchType, status::fault};
 use crate::object::json_bytes;
@@ -30,7 +30,14 @@ impl Patch {
         let wrong = |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
         match r#type {
             PatchType::Json => {
-                let patch: json_patch::Patch = serde_json::from_slice(body).map_err(wrong)?;
+                // What is a list of objects can be read, and is refused as what cannot be carried out.
+                let unknown = |error: serde_json::Error| match serde_json::from_slice::<Vec<Map<String, Value>>>(
+                    body,
+                ) {
+                    Ok(_) => Status::no_operation(&error.to_string()),
+                    Err(_) => wrong(error),
+                };
+                let patch: json_patch::Patch = serde_json::from_slice(body).map_err(unknown)?;
                 match patch.0.len() > OPERATIONS_MAX {
                     true => Err(Status::too_many_operations(patch.0.len(), OPERATIONS_MAX)),
                     false => Ok(Self::Json(patch)),
@@ -190,6 +197,8 @@ mod tests {
         assert_eq!(apply(json!([{"op": "test", "path": "/a", "value": 2}])).unwrap_err().code, 422);
         assert_eq!(apply(json!([{"op": "remove", "path": "/b"}])).unwrap_err().code, 422);
         assert_eq!(read(PatchType::Json, &json!({})).unwrap_err().code, 400);
+        assert_eq!(read(PatchType::Json, &json!([{"op": "jump", "path": "/a"}])).unwrap_err().code, 422);
+        assert_eq!(read(PatchType::Json, &json!([1])).unwrap_err().code, 400);
         assert_eq!(read(PatchType::Merge, &json!([])).unwrap_err().code, 400);
         let many: Vec<Value> = (0..=OPERATIONS_MAX).map(|_| json!({"op": "remove", "path": "/a"})).collect();
         assert_eq!(read(PatchType::Json, &json!(many)).unwrap_err().code, 413);

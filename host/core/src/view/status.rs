@@ -13,7 +13,10 @@ pub const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// What the API server says of a page whose list is too old.
-pub const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.";
+pub const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
+
+/// The same where a token tells how the list goes on as it is now.
+pub const CONTINUE_ANEW: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 /// What the API server says of a watch that begins at a version that is too old.
 pub const WATCH_EXPIRED: &str = "The resourceVersion for the provided watch is too old.";
@@ -46,6 +49,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// The seconds after which the client should ask again.
     pub retry_after_seconds: Option<u32>,
+    /// With what a list whose page is too old goes on as it is now. It stands in the metadata.
+    pub next: String,
 }
 
 /// An action that a review denied.
@@ -168,6 +173,25 @@ impl Status {
         Self::new(400, "BadRequest", message)
     }
 
+    /// 400: what was written cannot be read as an object of the view, and why.
+    pub fn undecodable(served: &Served, why: &str) -> Self {
+        let Served { kind, api_version, .. } = served;
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        Self::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    }
+
+    /// 422: what a patch makes of an object cannot be read as an object of the view, and why.
+    pub fn patch_undecodable(served: &Served, name: &str, why: &str) -> Self {
+        let cause =
+            Cause { field: "patch".into(), reason: "FieldValueInvalid".into(), message: why.to_owned() };
+        Self::invalid(served, name, vec![cause])
+    }
+
+    /// 422: a JSON patch has an operation that there is not, and what is wrong with it.
+    pub fn no_operation(why: &str) -> Self {
+        Self::new(422, "Invalid", format!("error decoding patch: {why}"))
+    }
+
     /// 401: nobody knows who asks.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
@@ -213,6 +237,13 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// 415: an object is to be applied by the server, which a view does not do: it keeps nothing, and so not who manages which field.
+    pub fn no_server_side_apply() -> Self {
+        let message = "server-side apply is not supported by this API: use `kubectl apply --server-side=false`, or apply the object behind \
+                       the view";
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
     /// 410: what the client knows is too old, and it must list again. The API server's texts are [`CONTINUE_EXPIRED`] and
     /// [`WATCH_EXPIRED`].
     pub fn expired(message: &str) -> Self {
@@ -227,7 +258,9 @@ impl Status {
 
     /// 413: a JSON patch has more operations than are applied.
     pub fn too_many_operations(count: usize, max: usize) -> Self {
-        let message = format!("The allowed maximum operations in a JSON patch is {max}, got {count}");
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {max}, got {count}"
+        );
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
@@ -283,7 +316,8 @@ impl Status {
 
     /// The Status as the API server writes it.
     pub fn to_value(&self) -> Value {
-        let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}});
+        let metadata: Map<String, Value> = present([("continue", self.details.next.as_str())]).collect();
+        let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata});
         let texts = [("message", self.message.as_str()), ("reason", self.reason)];
         if let Some(fields) = status.as_object_mut() {
             fields.insert("status".into(), if self.is_success() { "Success" } else { "Failure" }.into());

@@ -113,8 +113,7 @@ impl Columns {
         let object_version = row.object()["metadata"].get("resourceVersion").cloned();
         let metadata =
             object_version.into_iter().map(|version| ("resourceVersion".to_owned(), version)).collect();
-        let none = Value::Array(Vec::new());
-        let column_definitions = if with_columns { &self.definitions } else { &none };
+        let column_definitions = if with_columns { &self.definitions } else { &Value::Null };
         let rows = vec![self.row(version, include, &row, now)];
         to_json(&Table {
             kind: "Table",
@@ -327,7 +326,7 @@ mod tests {
             value(&columns().one(MetaVersion::V1, Include::Metadata, is_first, Row::Shown(&dolly), now()))
         };
         assert_eq!(event(true)["columnDefinitions"].as_array().map(Vec::len), Some(4));
-        assert_eq!(event(false)["columnDefinitions"], json!([]));
+        assert_eq!(event(false)["columnDefinitions"], json!(null));
         assert_eq!(event(false)["metadata"], json!({"resourceVersion": "7000042"}));
     }
 

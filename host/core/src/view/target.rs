@@ -16,8 +16,8 @@ pub enum Target {
     Version(GroupVersion),
     /// The objects of a resource, or one of them.
     Objects(Objects),
-    /// Something else of a group: a subresource.
-    OtherOf(GroupVersion),
+    /// Something else of a group: a subresource, or the path of a watch as it was once written.
+    Other(Other),
     /// `/openapi/v3`
     OpenApi,
     /// `/openapi/v3/apis/GROUP/VERSION`
@@ -54,6 +54,17 @@ pub struct Objects {
     pub name: Option<String>,
 }
 
+/// What is neither a resource nor an object of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Group and version.
+    pub group_version: GroupVersion,
+    /// The resource that it is of.
+    pub resource: String,
+    /// The object that it is of, if it is of one.
+    pub name: String,
+}
+
 impl Target {
     /// Reads the path of a URI. Its segments are decoded here, once: what follows works with names.
     ///
@@ -81,6 +92,10 @@ impl Target {
     }
 
     fn of_group(group_version: GroupVersion, rest: &[&str]) -> Result<Self, Status> {
+        let (is_watch, rest) = match rest {
+            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            rest => (false, rest),
+        };
         let (namespace, rest) = match rest {
             ["namespaces", namespace, rest @ ..] if !rest.is_empty() => {
                 if !object::is_namespace(namespace) {
@@ -91,14 +106,17 @@ impl Target {
             rest => (None, rest),
         };
         Ok(match rest {
-            [resource] => {
+            [resource] if !is_watch => {
                 Self::Objects(Objects { group_version, resource: named(resource)?, namespace, name: None })
             }
-            [resource, name] => {
-                let name = Some(named(name)?);
+            [resource, name] if !is_watch => {
+                let name = Some(name_of_object(name)?);
                 Self::Objects(Objects { group_version, resource: named(resource)?, namespace, name })
             }
-            _ => Self::OtherOf(group_version),
+            rest => {
+                let part = |at: usize| rest.get(at).map_or_else(String::new, |part| (*part).to_owned());
+                Self::Other(Other { group_version, resource: part(0), name: part(1) })
+            }
         })
     }
 }
@@ -120,7 +138,23 @@ fn decoded(segment: &str) -> Result<Cow<'_, str>, Status> {
         .map_err(|_| Status::bad_request(format!("the path has {segment:?}, which is no UTF-8")))
 }
 
-/// Groups, versions, resources and names of objects are all DNS subdomains.
+/// The name of an object may be anything that leads to no other path: there is none with another name than a DNS subdomain. The words are
+/// the API server's.
+fn name_of_object(segment: &str) -> Result<String, Status> {
+    let wrong = match segment {
+        "." | ".." => Some(format!("may not be '{segment}'")),
+        segment => segment
+            .chars()
+            .find(|letter| "/%".contains(*letter))
+            .map(|letter| format!("may not contain '{letter}'")),
+    };
+    match wrong {
+        None => Ok(segment.to_owned()),
+        Some(wrong) => Err(Status::bad_request(format!("Name parameter invalid: {segment:?}: {wrong}"))),
+    }
+}
+
+/// Groups, versions and resources are all DNS subdomains.
 fn named(segment: &str) -> Result<String, Status> {
     match object::is_name(segment) {
         true => Ok(segment.to_owned()),
@@ -131,6 +165,7 @@ fn named(segment: &str) -> Result<String, Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::names::Names;
 
     fn objects(namespace: Option<&str>, name: Option<&str>) -> Target {
         Target::Objects(Objects {
@@ -149,7 +184,16 @@ mod tests {
         assert_eq!(read("namespaces/a/llamas"), objects(Some("a"), None));
         assert_eq!(read("namespaces/a/llamas/dolly"), objects(Some("a"), Some("dolly")));
         assert_eq!(read("namespaces/a/llamas/dolly.1%2e2"), objects(Some("a"), Some("dolly.1.2")));
-        assert!(matches!(read("namespaces/a/llamas/dolly/status"), Target::OtherOf(_)));
+        let other = |rest: &str| match read(rest) {
+            Target::Other(other) => (other.resource, other.name),
+            other => panic!("{other:?}"),
+        };
+        for rest in
+            ["namespaces/a/llamas/dolly/status", "llamas/dolly/scale/x", "watch/namespaces/a/llamas/dolly"]
+        {
+            assert_eq!(other(rest), ("llamas".to_owned(), "dolly".to_owned()), "{rest}");
+        }
+        assert_eq!(other("watch/llamas"), ("llamas".to_owned(), String::new()));
     }
 
     #[test]
@@ -172,14 +216,18 @@ mod tests {
     }
 
     #[test]
-    fn what_would_become_another_path_is_refused() {
-        for name in ["farm-x%2Flog", "a%3Fwatch=1", "..", "%2e%2e", "a%00", "%ff", "A", "a%25b", "a b", ""] {
-            let path = format!("/apis/a.b/v1/namespaces/n/llamas/{name}");
-            let refused = Target::read(&path).map_err(|status| status.code);
-            match name {
-                "" => assert!(matches!(refused, Ok(Target::Objects(Objects { name: None, .. })))),
-                _ => assert_eq!(refused, Err(400), "{name}"),
-            }
+    fn what_would_become_another_path_is_refused_and_what_is_no_name_is_nobodys() {
+        let of = |name: &str| Target::read(&format!("/apis/a.b/v1/namespaces/n/llamas/{name}"));
+        for name in ["farm-x%2Flog", "..", "%2e%2e", "%2e", "%ff", "a%25b"] {
+            assert_eq!(of(name).map_err(|status| status.code), Err(400), "{name}");
+        }
+        for name in ["a%3Fwatch=1", "a%00", "A", "a b"] {
+            let Ok(Target::Objects(objects)) = of(name) else { panic!("{name}") };
+            let shown = objects.name.unwrap();
+            assert_eq!(Names::default().backing(&shown), None, "nothing of it gets into a path: {shown:?}");
+        }
+        assert!(matches!(of(""), Ok(Target::Objects(Objects { name: None, .. }))));
+        for name in ["farm-x%2Flog", "a%3Fwatch=1", "..", "a%00", "%ff", "A", "a b", ""] {
             let path = format!("/apis/a.b/v1/namespaces/{name}x%2F/llamas");
             assert_eq!(Target::read(&path).map_err(|status| status.code), Err(400), "{name}");
         }

@@ -43,7 +43,8 @@ impl Lens {
             let Some(name) = given.get(key).and_then(Value::as_str).filter(|name| !name.is_empty()) else {
                 continue;
             };
-            match self.names.backing(name) {
+            // That it is a name is judged with the other metadata.
+            match self.names.backing_beginning(name) {
                 Some(name) => {
                     metadata.insert(key.into(), name.into());
                 }
@@ -68,7 +69,7 @@ impl Lens {
         insert_unless_empty(
             &mut metadata,
             "finalizers",
-            metadata::stored_finalizers(&none, given, &mut ignored).into(),
+            self.stored_finalizers(&none, given, &mut ignored).into(),
         );
         insert_unless_empty(&mut metadata, "ownerReferences", owners(given));
         if !causes.is_empty() {
@@ -113,7 +114,7 @@ impl Lens {
         set(&mut metadata, "labels", labels.into());
         set(&mut metadata, "annotations", annotations.into());
         if self.served.is_writable() {
-            let finalizers = metadata::stored_finalizers(&current.metadata, written, &mut ignored);
+            let finalizers = self.stored_finalizers(&current.metadata, written, &mut ignored);
             set(&mut metadata, "finalizers", finalizers.into());
             set(&mut metadata, "ownerReferences", owners(written));
         }
@@ -134,7 +135,15 @@ impl Lens {
         Ok(Write { body: Value::Object(patch), ignored })
     }
 
-    fn is_same_object(&self, current: &BackingObject, written: &Map<String, Value>) -> Result<(), Refusal> {
+    /// Checks that an object was written for this one, if it names one.
+    ///
+    /// # Errors
+    /// It names another uid.
+    pub fn is_same_object(
+        &self,
+        current: &BackingObject,
+        written: &Map<String, Value>,
+    ) -> Result<(), Refusal> {
         let shown = self.mask.map(current.uid());
         match written.get("uid").and_then(Value::as_str).filter(|uid| !uid.is_empty() && *uid != shown) {
             None => Ok(()),

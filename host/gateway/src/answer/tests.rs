@@ -31,16 +31,24 @@ pub(crate) const DOLLY: &str =
 /// The name of the front proxy.
 pub(crate) const PROXY: &str = "front-proxy-client";
 
-/// The API server behind the gateway: its lists are empty, and no object is there.
+/// The API server behind the gateway: its lists are empty, and no object is there, unless it is told what to answer.
 #[derive(Default)]
 pub(crate) struct Stored {
+    /// What it was asked, as `VERB path`, with the body.
+    asked: std::sync::Mutex<Vec<(String, Value)>>,
+    /// What it answers next.
+    answers: std::sync::Mutex<std::collections::VecDeque<(u16, Value)>>,
     takes: std::sync::Mutex<Duration>,
     in_work: AtomicUsize,
     most: AtomicUsize,
 }
 
 impl Stored {
-    async fn reply(&self, path: &str) -> http::Response<kube::client::Body> {
+    async fn reply(&self, request: Request<kube::client::Body>) -> http::Response<kube::client::Body> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let body = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
+        self.asked.lock().unwrap().push((format!("{} {path}", head.method), body));
         let in_work = self.in_work.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(in_work, Ordering::Relaxed);
         let takes = *self.takes.lock().unwrap();
@@ -48,7 +56,9 @@ impl Stored {
             sleep(takes).await;
         }
         self.in_work.fetch_sub(1, Ordering::Relaxed);
+        let next = self.answers.lock().unwrap().pop_front();
         let (code, body) = match path.ends_with("/configmaps") {
+            _ if next.is_some() => next.unwrap_or_default(),
             true => (
                 200,
                 json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
@@ -126,6 +136,29 @@ impl Setting {
         *self.stored.takes.lock().unwrap() = takes;
     }
 
+    /// What Ann is answered, while the API server answers this; and what it was asked for that.
+    pub(crate) async fn ann(
+        &self,
+        [method, path, content_type]: [&str; 3],
+        body: &Value,
+        answers: impl IntoIterator<Item = (u16, Value)>,
+    ) -> ((u16, Value), Vec<(String, Value)>) {
+        self.stored.answers.lock().unwrap().extend(answers);
+        self.stored.asked.lock().unwrap().clear();
+        let (name, value) = of("ann");
+        let headers = [(name, value.as_str()), ("content-type", content_type)];
+        let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
+        let reply = self.gateway.answer(&at(1), request(method, path, &headers, body)).await;
+        let code = reply.status().as_u16();
+        let body = reply.into_body().collect().await.unwrap().to_bytes();
+        assert!(
+            self.stored.answers.lock().unwrap().is_empty(),
+            "the API server was asked less than expected"
+        );
+        let asked = std::mem::take(&mut *self.stored.asked.lock().unwrap());
+        ((code, serde_json::from_slice(&body).unwrap()), asked)
+    }
+
     /// The code of an answer.
     async fn code(&self, peer: Peer, request: Request<AnyBody>) -> u16 {
         self.gateway.answer(&peer, request).await.status().as_u16()
@@ -149,7 +182,7 @@ impl Setting {
 fn api_server(stored: Arc<Stored>) -> kube::Client {
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let stored = Arc::clone(&stored);
-        async move { Ok::<_, Infallible>(stored.reply(request.uri().path()).await) }
+        async move { Ok::<_, Infallible>(stored.reply(request).await) }
     });
     kube::Client::new(service, "default")
 }
@@ -174,6 +207,7 @@ fn llamas() -> (pintle_api::View, Serving) {
         plural: "llamas".into(),
         verbs: Verb::ALL.to_vec(),
         schema: json!({"type": "object"}),
+        writes: vec!["data".to_owned()],
         backing,
         ..Served::default()
     };
@@ -223,7 +257,7 @@ fn stranger() -> Peer {
 }
 
 /// Runs a test with a setting.
-async fn with<T>(test: impl AsyncFnOnce(&Setting) -> T) -> T {
+pub(crate) async fn with<T>(test: impl AsyncFnOnce(&Setting) -> T) -> T {
     with_clock(async { test(&Setting::new(TestIssuer::new("proxies"))).await }).await
 }
 

@@ -7,7 +7,9 @@ use pintle_api::{ActiveView, CandidateModule, View, ViewSpec, ViewStatus};
 use pintle_core::{
     conditions::{self, Blocker, READY},
     reasons,
-    view::{Backing, Epoch, Served, Verb, document::may_be_served, rights, table::Columns},
+    view::{
+        Backing, Epoch, Served, Verb, admission::Target, document::may_be_served, rights, table::Columns,
+    },
 };
 use pintle_engine::{Module, Views};
 use pintle_schema::structural::Structural;
@@ -17,6 +19,7 @@ use pintle_wit::{
 };
 use serde_json::Value;
 
+use super::bypasses;
 use crate::{show::InForce, tallies::Found};
 
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
@@ -41,6 +44,10 @@ pub(crate) struct World {
     pub(crate) own: (String, String),
     /// What lists of all objects of a View found that no View has been told yet, by the name of the View.
     pub(crate) found: BTreeMap<String, Found>,
+    /// What the last look at policies, webhooks and quotas found that no View has been told yet, by the name of the View.
+    pub(crate) bypassed: BTreeMap<String, bypasses::Found>,
+    /// Why Views that are deleted cannot go yet, by the name of the View.
+    pub(crate) left: BTreeMap<String, String>,
 }
 
 /// How far a Module is.
@@ -107,6 +114,9 @@ struct Candidate {
 pub(crate) fn decide(world: &World, name: &str, now: Timestamp) -> Decision {
     let Some(view) = world.views.get(name) else { return Decision { status: None, serving: None } };
     let before = view.status.clone().unwrap_or_default();
+    if view.metadata.deletion_timestamp.is_some() {
+        return goes(world, view, before, now);
+    }
     if view.spec.suspend {
         let failure =
             Failure::terminal(reasons::SUSPENDED, "spec.suspend is set: every request is answered with 503");
@@ -115,6 +125,21 @@ pub(crate) fn decide(world: &World, name: &str, now: Timestamp) -> Decision {
     match candidate(world, view) {
         Ok(candidate) => comes_into_force(world, view, before, candidate, now),
         Err(failure) => keeps(world, view, before, failure, now),
+    }
+}
+
+/// A View that is deleted serves nothing, as if it were gone, while it waits for its finalizers.
+fn goes(world: &World, view: &View, before: ViewStatus, now: Timestamp) -> Decision {
+    let name = view.metadata.name.as_deref().unwrap_or_default();
+    let failure = match world.left.get(name) {
+        Some(why) => Failure::transient(reasons::FINALIZERS_LEFT, why.clone()),
+        None => Failure::transient(reasons::DELETING, "it is being deleted: nothing is served any more"),
+    };
+    // What another gateway has met stays until this one knows better.
+    let is_known = before.conditions.iter().any(|one| one.reason == reasons::FINALIZERS_LEFT);
+    match is_known && failure.reason == reasons::DELETING {
+        true => Decision { status: None, serving: None },
+        false => Decision { serving: None, ..rests(world, view, before, failure, now) },
     }
 }
 
@@ -452,21 +477,18 @@ fn all_conditions(
     }
     if !served.api_version.is_empty() {
         let (status, reason, message) = registered(world, view, served);
-        let old = before.iter().find(|old| old.r#type == reasons::REGISTERED && old.status == status);
-        let since = old.map_or_else(|| conditions::time(now), |old| old.last_transition_time.clone());
-        all.push(Condition {
-            r#type: reasons::REGISTERED.into(),
-            status,
-            observed_generation: generation,
-            last_transition_time: since,
-            reason: reason.into(),
-            message,
-        });
+        let known = before.iter().find(|old| old.r#type == reasons::REGISTERED);
+        all.push(condition(reasons::REGISTERED, (status, reason, message), known, generation, now));
     }
     let name = view.metadata.name.as_deref().unwrap_or_default();
     let found = world.found.get(name).filter(|found| Some(found.epoch) == epoch);
     let known = before.iter().find(|old| old.r#type == reasons::UNSHOWABLE && is_same_lens);
     all.extend(unshowable(found, known, generation, now));
+    if let Some(target) = Target::of(served) {
+        let found = world.bypassed.get(name).filter(|found| found.target == target);
+        let known = before.iter().find(|old| old.r#type == reasons::ADMISSION_BYPASSED);
+        all.extend(bypassed(found, known, generation, now));
+    }
     all.sort_by(|a, b| a.r#type.cmp(&b.r#type));
     all
 }
@@ -496,16 +518,40 @@ fn unshowable(
             format!("{count} objects cannot be shown; the log of the gateway names them"),
         ),
     };
+    Some(condition(reasons::UNSHOWABLE, (status, reason, message), known, generation, now))
+}
+
+/// Whether something that says what may be written names the viewed resource and is not asked: as this gateway's last look found, until it
+/// is told, and else as it is known.
+fn bypassed(
+    found: Option<&bypasses::Found>,
+    known: Option<&Condition>,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Option<Condition> {
+    let Some(bypasses::Found { message, .. }) = found else { return known.cloned() };
+    let said = (ConditionStatus::True, reasons::ADMISSION_NOT_ASKED, message.clone()?);
+    Some(condition(reasons::ADMISSION_BYPASSED, said, known, generation, now))
+}
+
+/// A condition, and since when it has its status.
+fn condition(
+    r#type: &str,
+    (status, reason, message): (ConditionStatus, &str, String),
+    known: Option<&Condition>,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
     let same = known.filter(|known| known.status == status);
-    Some(Condition {
-        r#type: reasons::UNSHOWABLE.into(),
+    let since = same.map_or_else(|| conditions::time(now), |known| known.last_transition_time.clone());
+    Condition {
+        r#type: r#type.to_owned(),
         status,
         observed_generation: generation,
-        last_transition_time: same
-            .map_or_else(|| conditions::time(now), |known| known.last_transition_time.clone()),
-        reason: reason.into(),
+        last_transition_time: since,
+        reason: reason.to_owned(),
         message,
-    })
+    }
 }
 
 fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, &'static str, String) {

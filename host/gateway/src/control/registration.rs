@@ -1,7 +1,7 @@
 //! [`Registration`]: keeps the APIServices that lead to the gateway. They trust its certificate, and are touched when discovery changes, since
 //! the API server looks at it only once a minute.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -22,6 +22,10 @@ use crate::{directory::Directory, tls::rotation};
 /// The annotation by which an APIService is touched: the hash of what its group serves.
 pub(super) const DISCOVERY: &str = "pintle.dev/discovery";
 
+/// How long after a touch an APIService is not touched again because of discovery. Gateways that do not know the same yet, since one of
+/// them has just lost its watch, would each undo what another has done, as fast as they can.
+const TOUCHED_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// Keeps the APIServices that lead to the gateway.
 pub(crate) struct Registration {
     api: Api<APIService>,
@@ -30,6 +34,18 @@ pub(crate) struct Registration {
     bundle: watch::Receiver<String>,
     /// What they trust now.
     carried: watch::Sender<Option<Vec<String>>>,
+    /// When this gateway touched them last, by name.
+    touched: BTreeMap<String, Duration>,
+    /// After how long one of them is to be looked at again.
+    again: Duration,
+}
+
+/// What became of an APIService.
+enum Kept {
+    /// It is as it should be, and trusts these certificates, in PEM.
+    Done(String),
+    /// It trusts these, and is to be looked at again after a while.
+    Later(String, Duration),
 }
 
 impl Registration {
@@ -39,7 +55,7 @@ impl Registration {
         bundle: watch::Receiver<String>,
         carried: watch::Sender<Option<Vec<String>>>,
     ) -> Self {
-        Self { api: Api::all(client), own, bundle, carried }
+        Self { api: Api::all(client), own, bundle, carried, touched: BTreeMap::new(), again: Duration::MAX }
     }
 
     /// Ends when there is something else to trust.
@@ -50,13 +66,26 @@ impl Registration {
         }
     }
 
+    /// After how long to look again.
+    pub(crate) fn due_in(&self) -> Duration {
+        self.again
+    }
+
     /// Brings each APIService of ours to where it should be.
     pub(crate) async fn keep(&mut self, world: &World, directory: &Arc<Directory>) {
         let mut carried = Vec::new();
-        let ours = world.services.iter().filter(|(_, service)| service.service.as_ref() == Some(&self.own));
-        for (name, facts) in ours {
+        self.again = Duration::MAX;
+        self.touched.retain(|name, _| world.services.contains_key(name));
+        let own = self.own.clone();
+        for (name, facts) in
+            world.services.iter().filter(|(_, service)| service.service.as_ref() == Some(&own))
+        {
             match self.keep_one(name, facts, directory).await {
-                Ok(bundle) => carried.push(bundle),
+                Ok(Kept::Done(bundle)) => carried.push(bundle),
+                Ok(Kept::Later(bundle, after)) => {
+                    carried.push(bundle);
+                    self.again = self.again.min(after);
+                }
                 // Another gateway was first. The watch brings what it wrote.
                 Err(kube::Error::Api(status)) if status.code == 409 => return,
                 Err(error) => {
@@ -72,13 +101,12 @@ impl Registration {
         });
     }
 
-    /// Returns the certificates that it trusts afterwards, in PEM.
     async fn keep_one(
-        &self,
+        &mut self,
         name: &str,
         service: &ApiService,
         directory: &Directory,
-    ) -> Result<String, kube::Error> {
+    ) -> Result<Kept, kube::Error> {
         let present = service.trusts.clone();
         let wanted = self.bundle.borrow().clone();
         let changed =
@@ -87,8 +115,15 @@ impl Registration {
         let tag = Etag::of(&discovery::aggregated(DiscoveryVersion::V2, &served));
         let hash = tag.hash().chars().take(16).collect::<String>();
         if changed.is_none() && service.discovery.as_ref() == Some(&hash) {
-            return Ok(present);
+            return Ok(Kept::Done(present));
         }
+        let now = clock::monotonic();
+        let since = self.touched.get(name).map(|touched| now.saturating_sub(*touched));
+        let wait = since.and_then(|since| TOUCHED_AGAIN_AFTER.checked_sub(since));
+        if let Some(wait) = wait.filter(|wait| changed.is_none() && !wait.is_zero()) {
+            return Ok(Kept::Later(present, wait));
+        }
+        self.touched.insert(name.to_owned(), now);
         let mut patch = json!({
             "metadata": {"resourceVersion": service.resource_version, "annotations": {DISCOVERY: hash}},
         });
@@ -104,6 +139,6 @@ impl Registration {
             .await
             .map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
         info!(api_service = name, trusts = changed.is_some(), "Brought an APIService up to date");
-        Ok(changed.unwrap_or(present))
+        Ok(Kept::Done(changed.unwrap_or(present)))
     }
 }

@@ -6,13 +6,18 @@ use pintle_simulator::{ApiServer, Revision};
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::{Map, Value, json};
 
-use super::{MODULES, NAMESPACE};
+use super::{MODULES, NAMESPACE, objects::is_owned};
 
 /// The digits of an epoch at the end of a version.
 const EPOCH_DIGITS: usize = 6;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const LAST_APPLIED_OF_VIEWS: &str = "pintle.dev/last-applied.";
+
+/// The finalizers of the garbage collector, and under which names records have those of Llamas: with the first digits of the sha256 of
+/// `farm.example.com/llamas`.
+pub(super) const COLLECTORS: [(&str, &str); 2] =
+    [("foregroundDeletion", "pintle.dev/foreground.2a142a35e3"), ("orphan", "pintle.dev/orphan.2a142a35e3")];
 
 /// Everything that was ever stored.
 pub(super) struct Ledger {
@@ -23,6 +28,29 @@ pub(super) struct Ledger {
     modules: BTreeMap<(String, u64), BTreeSet<String>>,
     /// Every uid that a stored object ever had.
     uids: BTreeSet<String>,
+    /// The versions at which what Llamas own came, changed or went, by its name.
+    owned: BTreeMap<String, Vec<u64>>,
+    /// The versions at which the View of Llamas came or changed, and whether it was to stay.
+    view: Vec<(u64, bool)>,
+}
+
+/// A stored object, from its creation to its end.
+pub(super) struct Life<'a> {
+    pub(super) name: String,
+    pub(super) uid: &'a str,
+    /// The version at which its deletion began.
+    pub(super) begun: Option<u64>,
+    /// The version at which it was gone.
+    pub(super) gone: Option<u64>,
+    revisions: Vec<&'a Revision>,
+}
+
+impl Life<'_> {
+    /// As it was at a version, if it was there.
+    pub(super) fn at(&self, version: u64) -> Option<&Value> {
+        let last = self.revisions.iter().rev().find(|revision| revision.version <= version)?;
+        (!last.gone).then_some(&last.after)
+    }
 }
 
 /// A version that was shown: the stored object's, and the epoch.
@@ -41,6 +69,19 @@ impl Version {
     pub(super) fn of(object: &Value) -> Option<Self> {
         Self::read(object["metadata"]["resourceVersion"].as_str()?)
     }
+}
+
+/// Whether an object is gone, or is being deleted.
+fn is_going(revision: &Revision) -> bool {
+    revision.gone || revision.after["metadata"].get("deletionTimestamp").is_some()
+}
+
+fn without_finalizers(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !["finalizers", "managedFields", "resourceVersion"].contains(&key.as_str()));
+    }
+    object
 }
 
 /// The plural of the view of a stored kind.
@@ -63,11 +104,19 @@ impl Ledger {
             by_name: BTreeMap::new(),
             modules: BTreeMap::new(),
             uids: BTreeSet::new(),
+            owned: BTreeMap::new(),
+            view: Vec::new(),
         };
         for revision in server.history() {
             let object = &revision.after;
             ledger.uids.insert(text(&object["metadata"]["uid"]));
+            if is_owned(object) || revision.before.as_deref().is_some_and(is_owned) {
+                ledger.owned.entry(text(&object["metadata"]["name"])).or_default().push(revision.version);
+            }
             if object["kind"] == "View" {
+                if object["metadata"]["name"] == "llamas" {
+                    ledger.view.push((revision.version, !is_going(&revision)));
+                }
                 let active = &object["status"]["active"];
                 if let Some(epoch) = active["epoch"].as_u64() {
                     let known = ledger.modules.entry((text(&object["metadata"]["name"]), epoch)).or_default();
@@ -88,6 +137,66 @@ impl Ledger {
     /// The change that made this version.
     pub(super) fn at(&self, version: u64) -> Option<&Revision> {
         self.by_version.get(&version)
+    }
+
+    /// The Llama that was stored under this name with this uid.
+    pub(super) fn life<'a>(&'a self, name: &str, uid: &'a str) -> Life<'a> {
+        let changes = self.by_name.get(&("llamas", name.to_owned())).into_iter().flatten();
+        let revisions: Vec<&Revision> = changes
+            .filter_map(|(version, _)| self.at(*version))
+            .filter(|revision| revision.after["metadata"]["uid"] == uid)
+            .collect();
+        let begun = revisions.iter().find(|revision| is_going(revision)).map(|revision| revision.version);
+        let gone = revisions.iter().find(|revision| revision.gone).map(|revision| revision.version);
+        Life { name: name.to_owned(), uid, begun, gone, revisions }
+    }
+
+    /// The Llamas that were stored at a version.
+    pub(super) fn llamas_at(&self, version: u64) -> Vec<Life<'_>> {
+        let names = self.by_name.keys().filter(|(plural, _)| *plural == "llamas");
+        let there = names.filter_map(|(plural, name)| {
+            let changes = self.by_name.get(&(plural, name.clone()))?;
+            let (last, is_there) = changes.iter().rev().find(|(changed, _)| *changed <= version)?;
+            let uid = self.at(*last).filter(|_| *is_there)?.after["metadata"]["uid"].as_str()?;
+            Some(self.life(name, uid))
+        });
+        there.collect()
+    }
+
+    /// What Llamas owned at a version, by name.
+    pub(super) fn owned_at(&self, version: u64) -> Vec<(String, &Value)> {
+        let names = self.owned.keys().cloned();
+        let there = names.filter_map(|name| {
+            let object = self.owned_then(&name, version)?;
+            is_owned(object).then_some((name, object))
+        });
+        there.collect()
+    }
+
+    /// What Llamas own or owned, as it was at a version, if it was there.
+    pub(super) fn owned_then(&self, name: &str, version: u64) -> Option<&Value> {
+        let last = self.owned.get(name)?.iter().rev().find(|changed| **changed <= version)?;
+        self.at(*last).filter(|revision| !revision.gone).map(|revision| &*revision.after)
+    }
+
+    /// Whether the View of Llamas was being deleted, or gone, at some time between two versions.
+    pub(super) fn is_without_view(&self, versions: (u64, u64)) -> bool {
+        let (from, to) = versions;
+        let at_first = self.view.iter().rev().find(|(version, _)| *version <= from);
+        let within = self.view.iter().filter(|(version, _)| *version > from && *version <= to);
+        at_first.into_iter().chain(within).any(|(_, stays)| !stays)
+    }
+
+    /// Whether more than the finalizers of a Llama changed between two versions, before its deletion began.
+    pub(super) fn was_changed(&self, name: &str, versions: (u64, u64)) -> bool {
+        let (from, to) = versions;
+        let changes = self.by_name.get(&("llamas", name.to_owned())).into_iter().flatten();
+        let within = changes.map(|(version, _)| *version).filter(|version| *version > from && *version <= to);
+        let mut revisions =
+            within.filter_map(|version| self.at(version)).take_while(|revision| !is_going(revision));
+        revisions.any(|revision| {
+            revision.before.as_deref().map(without_finalizers) != Some(without_finalizers(&revision.after))
+        })
     }
 
     pub(super) fn has_uid(&self, uid: &str) -> bool {
@@ -160,8 +269,11 @@ pub(super) fn shown(plural: &str, stored: &Value, epoch: u64, module: &str) -> V
     }
     if is_llama {
         let finalizers = from["finalizers"].as_array().into_iter().flatten();
-        let finalizers: Vec<&Value> =
-            finalizers.filter(|one| *one != "orphan" && *one != "foregroundDeletion").collect();
+        let shown = |one: &Value| match COLLECTORS.iter().find(|(_, stored)| one == stored) {
+            Some((collectors, _)) => Some(Value::from(*collectors)),
+            None => (!COLLECTORS.iter().any(|(collectors, _)| one == collectors)).then(|| one.clone()),
+        };
+        let finalizers: Vec<Value> = finalizers.filter_map(shown).collect();
         if !finalizers.is_empty() {
             metadata.insert("finalizers".into(), json!(finalizers));
         }

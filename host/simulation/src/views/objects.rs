@@ -31,3 +31,33 @@ pub(super) fn new_record(name: &str, amount: u64) -> Value {
         "spec": {"weight": amount, "height": amount + 100, "colour": "white"},
     })
 }
+
+/// What a Llama owns, by its name.
+pub(super) fn owned(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some(NAMESPACE.into()),
+        name: name.into(),
+    }
+}
+
+/// Whether an object is one that Llamas own.
+pub(super) fn is_owned(object: &Value) -> bool {
+    object["kind"] == "ConfigMap"
+        && object["metadata"]["namespace"] == NAMESPACE
+        && owners(object).next().is_some()
+}
+
+/// The owner references of an object.
+pub(super) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
+}
+
+/// An owner reference to a Llama.
+pub(super) fn owner_reference(llama: &Value, blocks: bool) -> Value {
+    json!({
+        "apiVersion": llama["apiVersion"], "kind": llama["kind"], "name": llama["metadata"]["name"],
+        "uid": llama["metadata"]["uid"], "blockOwnerDeletion": blocks,
+    })
+}

@@ -1,9 +1,13 @@
 //! The properties that must hold in every run of the gateway. Their codes are those of docs/simulator.md.
 
+mod deletions;
+
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use pintle_simulator::{Record, Verb};
 use serde_json::Value;
+
+use deletions::Deletions;
 
 use super::{
     MODULES, NAMESPACE, collection,
@@ -28,6 +32,8 @@ pub enum Property {
     Uids,
     /// G5: a write does what its answer says.
     Answered,
+    /// G6: what an object owns is treated as whoever deleted it asked for, and nothing waits for ever.
+    Cascades,
     /// The gateways come to be ready, and the clients get answers.
     Serves,
     /// The same seed and plan lead to the same run, which does not use the operating system's time or random numbers.
@@ -43,6 +49,7 @@ impl Property {
             Self::Declared => "G3",
             Self::Uids => "G4",
             Self::Answered => "G5",
+            Self::Cascades => "G6",
             Self::Serves => "serves",
             Self::Repeatable => "repeatable",
         }
@@ -84,6 +91,7 @@ pub(super) fn on_the_way(ledger: &Ledger, evidence: &Evidence, records: &[Record
     evidence.writes.iter().try_for_each(|written| answered(ledger, written, records))?;
     let mut uids = Uids::default();
     evidence.sightings.iter().try_for_each(|sighting| uids.judge(ledger, sighting))?;
+    Deletions { ledger, writes: &evidence.writes, records, uids: &uids }.judge()?;
     for missed in &evidence.misses {
         let path = missed.path.split('?').next().unwrap_or_default();
         let named = ["llamas", "farmpods"].into_iter().find_map(|plural| {
@@ -102,7 +110,9 @@ pub(super) fn on_the_way(ledger: &Ledger, evidence: &Evidence, records: &[Record
 /// The uids that were shown.
 #[derive(Default)]
 struct Uids {
+    /// The uid that is shown, by the stored one.
     by_stored: BTreeMap<String, String>,
+    /// The stored one, by the one that is shown.
     by_shown: BTreeMap<String, String>,
 }
 
@@ -225,7 +235,8 @@ fn declared(record: &Record) -> Result<(), Broken> {
     let Some(before) = record.before.as_deref() else {
         // What is created has the declared fields alone.
         let more = after["spec"].as_object().is_some_and(|spec| !spec.is_empty());
-        let more = more || after["metadata"].get("annotations").is_some() || after.get("status").is_some();
+        let metadata = ["annotations", "finalizers"].iter().any(|key| after["metadata"].get(*key).is_some());
+        let more = more || metadata || after.get("status").is_some();
         return if more { broken(format!("it was created with {after}")) } else { Ok(()) };
     };
     let before = undeclared(before);
@@ -272,7 +283,24 @@ fn answered(ledger: &Ledger, written: &Written, records: &[Record]) -> Result<()
         let path = request.path.strip_prefix(&collection("llamas")).unwrap_or_default();
         let name = path.trim_start_matches('/');
         let is_done = name.is_empty() || ledger.was_deleted("llamas", name, written.versions);
-        return if *code < 300 && !is_done { broken("nobody deleted it".into()) } else { Ok(()) };
+        if *code >= 300 {
+            return Ok(());
+        }
+        let wanted = written.wanted["preconditions"]["uid"].as_str();
+        if wanted.is_some_and(|uid| body["details"]["uid"] != uid) {
+            return broken(format!(
+                "it was to delete another object than the one with uid {}",
+                body["details"]["uid"]
+            ));
+        }
+        let version = written.wanted["preconditions"]["resourceVersion"].as_str().and_then(Version::read);
+        return match version {
+            _ if !is_done => broken("nobody deleted it".into()),
+            Some(version) if ledger.was_changed(name, (version.stored, written.versions.1)) => {
+                broken(format!("it had changed since version {}", version.stored))
+            }
+            _ => Ok(()),
+        };
     }
     let mut own = records.iter().filter(|record| {
         is_gateway(&record.seen.client) && record.seen.manager.as_deref() == Some(request.agent.as_str())
@@ -390,6 +418,23 @@ pub(super) fn in_the_end(world: &World, informer: &Informer) -> Result<(), Broke
     }
     match expected.keys().find(|key| !believed.contains_key(*key)) {
         Some(key) => broken(format!("does not know {plural} {key}")),
+        None => Ok(()),
+    }
+}
+
+/// Judges whether a View that was deleted is gone, and took the garbage collector's finalizers with it.
+pub(super) fn leaves_nothing_behind(world: &World) -> Result<(), Broken> {
+    let broken = |what: String| Err(Broken::new(Property::Cascades, what));
+    if let Some(left) = world.server.object(&view("llamas")) {
+        let (finalizers, status) = (&left["metadata"]["finalizers"], &left["status"]["conditions"]);
+        return broken(format!("the View that was deleted is still there, with {finalizers}: {status}"));
+    }
+    let stored = world.server.snapshot();
+    match stored.objects.values().find(|object| deletions::collectors(object).next().is_some()) {
+        Some(left) => broken(format!(
+            "the View is gone, and {} has {}, which nobody takes off",
+            left["metadata"]["name"], left["metadata"]["finalizers"]
+        )),
         None => Ok(()),
     }
 }

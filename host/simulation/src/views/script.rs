@@ -43,6 +43,8 @@ pub(super) struct Script {
     pub(super) armed: bool,
     origin: Instant,
     pub(super) requests: u32,
+    /// The numbers of those that write.
+    pub(super) writes: Vec<u32>,
     pub(super) events: u32,
     /// The faults of the plan that happened.
     pub(super) hit: BTreeSet<Fault>,
@@ -62,6 +64,7 @@ impl Script {
             armed: false,
             origin,
             requests: 0,
+            writes: Vec::new(),
             events: 0,
             hit: plan.faults.iter().filter(|fault| **fault == Fault::Two).copied().collect(),
             lives: BTreeMap::new(),
@@ -95,6 +98,9 @@ impl Script {
         self.requests += 1;
         if self.requests > REQUESTS_MAX {
             return Fate::SilenceBefore;
+        }
+        if seen.verb.is_mutating() {
+            self.writes.push(self.requests);
         }
         self.say(&seen.client, described(seen));
         for fault in self.plan.faults.clone() {

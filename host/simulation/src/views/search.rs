@@ -58,6 +58,18 @@ pub fn plans(reference: &RunOutcome, effort: &Effort) -> Vec<Replay> {
     (0..effort.plans as u64).map(|number| replay(reference, effort.seed + number, number)).collect()
 }
 
+/// Plans that end a gateway before and after each write of a run, or lose the reply to it.
+pub fn at_each_write(replay: &Replay, run: &RunOutcome) -> Vec<Replay> {
+    let faults = [OnRequest::Crash, OnRequest::CrashAfter, OnRequest::LostReply];
+    let places = run.writes.iter().flat_map(|number| faults.map(|fault| Fault::Request(*number, fault)));
+    let with = |fault| {
+        let mut with = replay.clone();
+        with.plan.faults.push(fault);
+        with
+    };
+    places.map(with).collect()
+}
+
 fn replay(reference: &RunOutcome, seed: u64, number: u64) -> Replay {
     let mut random = Random::new(seed);
     let count = match number {

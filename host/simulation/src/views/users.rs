@@ -10,12 +10,18 @@ use serde_json::{Value, json};
 use super::{
     NAMESPACE, collection,
     gateways::Request,
-    objects::{LABEL, NAMES, new_record, record},
+    objects::{LABEL, NAMES, new_record, owned, owner_reference, record},
     world::{World, Written},
 };
 
 /// How long two steps are apart at most, in milliseconds.
 const PAUSE: u64 = 1_500;
+
+/// How long what a Llama owns is held by its finalizer, if it has one.
+const HELD: Duration = Duration::from_secs(6);
+
+/// The finalizer by which somebody holds an object.
+const HOLD: &str = "example.com/held";
 
 /// A choice of a user. All numbers are drawn whatever becomes of them, so that a step does not depend on what came of others.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +42,7 @@ pub(super) async fn act(world: Arc<World>, seed: u64, steps: u32) {
         let name = NAMES.get(random.below(4) as usize).copied().unwrap_or("a");
         let choice = Choice {
             number,
-            what: random.below(20),
+            what: random.below(26),
             name,
             amount: 1 + random.below(50),
             variant: random.below(4),
@@ -115,24 +121,63 @@ impl Choice {
                 let cascade = Cascade::Background;
                 drop(world.act("keeper", &Act::Delete { target: pod(name), cascade }));
             }
-            _ => {
+            19 => {
                 let patch = json!({"metadata": {"labels": {LABEL.0: format!("v{amount}")}}});
                 drop(world.act("keeper", &Act::Merge { target: pod(name), subresource: None, patch }));
             }
+            20 | 21 => self.own(world).await,
+            22 | 23 => {
+                tokio::join!(self.own(world), async {
+                    tokio::time::sleep(Duration::from_millis(400)).await;
+                    self.delete(world).await;
+                });
+            }
+            _ => self.delete(world).await,
         }
+    }
+
+    /// Makes something that a Llama owns, or two of them. It may hold up their deletion, and be held itself for a while.
+    async fn own(self, world: &World) {
+        let names: &[&str] = if self.variant == 3 { &NAMES } else { &[self.name] };
+        let mut owners = Vec::new();
+        for name in names {
+            let path = format!("{}/{name}", collection("llamas"));
+            if let Some((200, llama)) = world.ask(Request::get(path)).await {
+                owners.push(owner_reference(&llama, !self.amount.is_multiple_of(4)));
+            }
+        }
+        let target = owned(&format!("owned-{}", self.number));
+        let is_held = self.amount.is_multiple_of(2);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": target.name, "namespace": NAMESPACE, "ownerReferences": owners,
+            "finalizers": if is_held { json!([HOLD]) } else { json!([]) },
+        }});
+        if owners.is_empty() || world.act("keeper", &Act::Create(object)).is_err() || !is_held {
+            return;
+        }
+        tokio::time::sleep(HELD).await;
+        let patch = json!({"metadata": {"finalizers": null}});
+        drop(world.act("keeper", &Act::Merge { target, subresource: None, patch }));
     }
 
     /// Deletes what is stored, or holds it by a finalizer, or lets go of it.
     fn end(self, world: &World) {
         let target = record(self.name);
-        let hold = |finalizers: Value| Act::Merge {
+        let live = world.server.object(&target);
+        let others: Vec<Value> = live
+            .iter()
+            .flat_map(|live| live["metadata"]["finalizers"].as_array().into_iter().flatten())
+            .filter(|one| *one != HOLD)
+            .cloned()
+            .collect();
+        let hold = |finalizers: Vec<Value>| Act::Merge {
             target: target.clone(),
             subresource: None,
             patch: json!({"metadata": {"finalizers": finalizers}}),
         };
         match self.variant {
-            0 => drop(world.act("keeper", &hold(json!(["example.com/held"])))),
-            1 => drop(world.act("keeper", &hold(Value::Null))),
+            0 => drop(world.act("keeper", &hold([others, vec![HOLD.into()]].concat()))),
+            1 => drop(world.act("keeper", &hold(others))),
             2 => drop(world.act("keeper", &Act::Delete { target, cascade: Cascade::Foreground })),
             _ => drop(world.act("keeper", &Act::Delete { target, cascade: Cascade::Background })),
         }
@@ -161,7 +206,11 @@ impl Choice {
                 json!({"name": self.name, "annotations": {"example.com/dropped": "x", ANNOTATION_SUSPEND: "true",
                 "kubectl.kubernetes.io/last-applied-configuration": "{}"}})
             }
-            _ => json!({"name": self.name}),
+            _ => match self.amount % 3 {
+                0 => json!({"name": self.name}),
+                1 => json!({"name": self.name, "finalizers": ["orphan"]}),
+                _ => json!({"name": self.name, "finalizers": ["foregroundDeletion"]}),
+            },
         };
         let body = json!({"apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "metadata": metadata,
             "spec": {"weight": self.amount, "height": self.amount + 200}});
@@ -208,22 +257,31 @@ impl Choice {
         world.write(Written::of(request, patch)).await;
     }
 
+    /// Deletes: with each policy and with none; one object, one with this uid or version alone, or all. Some who name a uid do it again when
+    /// another object has the name.
     async fn delete(self, world: &World) {
-        let options = match self.variant {
-            0 => json!({"propagationPolicy": "Background"}),
-            1 => json!({"propagationPolicy": "Orphan"}),
-            2 if self.amount > 40 => {
-                let request = self.request("DELETE", None, json!({}));
-                world.write(Written::of(request, json!({}))).await;
-                return;
+        let policies = [None, Some("Background"), Some("Orphan"), Some("Foreground")];
+        let policy = policies.get((self.amount % 4) as usize).copied().flatten();
+        let mut options = policy.map_or_else(|| json!({}), |policy| json!({"propagationPolicy": policy}));
+        if self.variant == 3 && self.amount > 40 {
+            let request = self.request("DELETE", None, options.clone());
+            world.write(Written::of(request, options)).await;
+            return;
+        }
+        if self.variant > 0 {
+            let path = format!("{}/{}", collection("llamas"), self.name);
+            let Some((200, object)) = world.ask(Request::get(path)).await else { return };
+            options["preconditions"]["uid"] = object["metadata"]["uid"].clone();
+            if self.variant == 2 {
+                options["preconditions"]["resourceVersion"] = object["metadata"]["resourceVersion"].clone();
             }
-            _ => {
-                let path = format!("{}/{}", collection("llamas"), self.name);
-                let Some((200, object)) = world.ask(Request::get(path)).await else { return };
-                json!({"preconditions": {"uid": object["metadata"]["uid"]}})
-            }
-        };
+        }
         let request = self.request("DELETE", Some(self.name), options.clone());
-        world.write(Written::of(request, options)).await;
+        let code = world.write(Written::of(request.clone(), options.clone())).await;
+        if self.variant == 3 && code.is_some_and(|code| code < 300) {
+            drop(world.act("keeper", &Act::Create(new_record(self.name, self.amount))));
+            let request = Request { agent: format!("again-{}", self.number), ..request };
+            world.write(Written::of(request, options)).await;
+        }
     }
 }

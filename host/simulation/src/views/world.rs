@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -30,6 +30,8 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 const CONTROLLERS_EVERY: Duration = Duration::from_millis(100);
 /// How long a View is suspended, gone, or names no module that exists.
 const AWHILE: Duration = Duration::from_secs(4);
+/// How long a gateway may hold a View that is deleted: longer than it waits for a reply that never comes.
+const HOLDS_AT_MOST: Duration = Duration::from_secs(120);
 /// How many calls of guests are late, one after the other.
 const LATE_CALLS: u32 = 8;
 
@@ -45,6 +47,10 @@ pub(super) struct World {
     chance: Mutex<Random>,
     /// Whether gateways that end are started again.
     runs: AtomicBool,
+    /// Whether the View of Llamas was deleted for good.
+    removed: AtomicBool,
+    /// How many wait until they can make the View of Llamas again.
+    remaking: AtomicUsize,
     evidence: Mutex<Evidence>,
 }
 
@@ -138,6 +144,8 @@ impl World {
             epoch,
             wanted: if plan.faults.contains(&Fault::Two) { 2 } else { 1 },
             runs: AtomicBool::new(true),
+            removed: AtomicBool::new(false),
+            remaking: AtomicUsize::new(0),
             evidence: Mutex::default(),
         });
         tokio::spawn(Arc::clone(&world).run_controllers());
@@ -340,14 +348,23 @@ impl World {
                 tokio::time::sleep(AWHILE).await;
                 self.set("llamas", &json!({"suspend": false}));
             }
+            OnRequest::Remake if self.removed.load(Ordering::Relaxed) => {}
             OnRequest::Remake => {
                 let Some(object) = self.server.object(&view("llamas")) else { return };
                 let _ =
                     self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
+                self.remaking.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(AWHILE).await;
                 let again = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
                     "metadata": {"name": object["metadata"]["name"]}, "spec": object["spec"]});
-                let _ = self.act("keeper", &Act::Create(again));
+                // While the gateway holds it, another cannot be made.
+                while self.runs.load(Ordering::Relaxed)
+                    && self.server.object(&view("llamas")).is_none_or(|view| is_deleted(&view))
+                    && self.act("keeper", &Act::Create(again.clone())).is_err()
+                {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                self.remaking.fetch_sub(1, Ordering::Relaxed);
             }
             OnRequest::Edit => {
                 let patch = json!({"spec": {"height": amount}});
@@ -363,12 +380,25 @@ impl World {
         }
     }
 
-    /// Ends what somebody did to Views for a while, in case another did the same meanwhile.
+    /// Ends what was to last for a while, in case it still does.
     pub(super) async fn settle(&self) {
+        self.gateways.be_late(0);
         tokio::time::sleep(AWHILE * 2).await;
+        for _ in 0..HOLDS_AT_MOST.as_secs() {
+            if self.remaking.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         let module = self.module_of("llamas");
         let module = if MODULES.contains(&module.as_str()) { &module } else { MODULES[0] };
         self.set("llamas", &json!({"suspend": false, "module": module}));
+    }
+
+    /// Deletes the View of Llamas for good.
+    pub(super) fn remove_view(&self) {
+        self.removed.store(true, Ordering::Relaxed);
+        let _ = self.act("keeper", &Act::Delete { target: view("llamas"), cascade: Cascade::Background });
     }
 
     fn module_of(&self, name: &str) -> String {
@@ -397,4 +427,9 @@ pub(super) fn view(name: &str) -> ObjectRef {
         namespace: None,
         name: name.into(),
     }
+}
+
+/// Whether somebody has deleted an object.
+fn is_deleted(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some()
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ControllerAction, by_uid, is_deleting, of_kind, reference, text};
 use crate::{
-    Act, Cascade,
+    Act, Cascade, kinds,
     store::{Key, Store},
     verbs::CRD_FINALIZER,
 };
@@ -52,10 +52,18 @@ fn names(owner: &Value, key: &Key, object: &Value, dependent: &Key) -> bool {
     kind_fits && (key.namespace.is_empty() || key.namespace == dependent.namespace)
 }
 
+fn is_served(store: &Store, owner: &Value) -> bool {
+    kinds::of(store, text(owner, "/apiVersion"), text(owner, "/kind")).is_some()
+}
+
 fn collect(store: &Store) -> impl Iterator<Item = ControllerAction> {
     let by_uid = by_uid(store);
     store.objects().iter().filter(|(_, object)| !is_deleting(object)).filter_map(move |(key, object)| {
         let owners = object["metadata"]["ownerReferences"].as_array().filter(|owners| !owners.is_empty())?;
+        // Whether an owner of a kind that is not served is there, nobody can tell. It may be one of an aggregated API.
+        if !owners.iter().all(|owner| is_served(store, owner)) {
+            return None;
+        }
         let is_there = |owner: &&Value| {
             let found = by_uid.get(owner["uid"].as_str().unwrap_or_default());
             found.is_some_and(|(owner_key, found)| names(owner, owner_key, found, key))

@@ -57,14 +57,17 @@ fn delete_one(
     }
     let policy = request.parameter("propagationPolicy").or(request.body["propagationPolicy"].as_str());
     let mut finalizers: Vec<Value> = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-    match policy {
-        None | Some("Background") => {}
-        Some("Orphan") if !finalizers.contains(&json!("orphan")) => finalizers.push("orphan".into()),
-        Some("Foreground") if !finalizers.contains(&json!("foregroundDeletion")) => {
-            finalizers.push("foregroundDeletion".into());
-        }
-        Some("Orphan" | "Foreground") => {}
+    // The finalizers of the garbage collector are those of the policy, if one is given, and else stay.
+    let wanted = match policy {
+        None => None,
+        Some("Background") => Some(None),
+        Some("Orphan") => Some(Some("orphan")),
+        Some("Foreground") => Some(Some("foregroundDeletion")),
         Some(other) => return Err(Failure::bad_request(format!("invalid propagation policy {other:?}"))),
+    };
+    if let Some(wanted) = wanted {
+        finalizers.retain(|one| one != "orphan" && one != "foregroundDeletion");
+        finalizers.extend(wanted.map(Value::from));
     }
     let before = Some(live.clone());
     let has_namespaced_content = served.plural == "namespaces";
@@ -98,8 +101,11 @@ fn delete_one(
             next["metadata"]["generation"] = (generation + 1).into();
         }
     }
-    if !finalizers.is_empty() {
-        next["metadata"]["finalizers"] = finalizers.into();
+    if let Some(metadata) = next["metadata"].as_object_mut() {
+        match finalizers.is_empty() {
+            true => drop(metadata.remove("finalizers")),
+            false => drop(metadata.insert("finalizers".into(), finalizers.into())),
+        }
     }
     if has_namespaced_content {
         next["status"] = json!({"phase": "Terminating"});

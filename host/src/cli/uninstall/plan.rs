@@ -5,7 +5,7 @@ use std::fmt;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt;
 use pintle_api::{Module, NAMESPACE, Reconciler, View};
-use pintle_core::object;
+use pintle_core::{object, view::Collected};
 use pintle_kubernetes::Resource;
 use pintle_offline::documents;
 use pintle_wit::{Kind, names};
@@ -118,6 +118,8 @@ pub(super) struct Found {
 pub(super) struct Plan {
     /// The objects to delete. What one step deletes must be gone before the next one begins.
     pub(super) steps: Vec<Vec<Target>>,
+    /// The finalizers that the garbage collector's work on views leaves on what they show. They are taken off when the Views are deleted.
+    pub(super) collected: Vec<Collected>,
     /// The objects with finalizers that only a host takes off, where no host works.
     held: Vec<Target>,
     /// How to get a host that works.
@@ -173,7 +175,20 @@ pub(super) fn of(found: &Found, crds: bool) -> Plan {
     }
     steps.retain(|step: &Vec<Target>| !step.is_empty());
     let start = if has_host { START } else { INSTALL_AGAIN };
-    Plan { steps, held, start, stays: stays(found, has_crds && !crds) }
+    Plan { steps, collected: collected(&found.views), held, start, stays: stays(found, has_crds && !crds) }
+}
+
+/// What the garbage collector's work on these Views may have left.
+fn collected(views: &[View]) -> Vec<Collected> {
+    let mut all: Vec<Collected> = Vec::new();
+    for view in views {
+        let Some(served) = view.status.as_ref().and_then(|status| status.served.as_ref()) else { continue };
+        let is_held = view.finalizers().iter().any(|name| name == names::FINALIZER_VIEW);
+        let left = Collected::of(served).filter(|_| is_held || served.has_graph());
+        // Two Views may serve two versions of one resource.
+        all.extend(left.filter(|left| !all.contains(left)));
+    }
+    all
 }
 
 /// The Deployment of what was installed, and everything else, in the opposite order of the installation.
@@ -218,7 +233,11 @@ fn stays(found: &Found, crds: bool) -> Vec<String> {
         "ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true".into(),
     );
     if !(found.services.is_empty() && found.views.is_empty() && found.gateway.is_empty()) {
-        stays.push("all objects that Views show".into());
+        let without = match collected(&found.views).is_empty() {
+            true => "",
+            false => ", without the finalizers that the garbage collector has through Views",
+        };
+        stays.push(format!("all objects that Views show{without}"));
         stays.push(
             "ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true"
                 .into(),

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use pintle_core::object;
+use pintle_core::{object, view::metadata::collectors_of};
 use pintle_kubernetes::Resource;
-use pintle_simulator::Act;
+use pintle_simulator::{Act, Failure, Fate, Faults, RequestSeen};
 use pintle_wit::Kind;
 use serde_json::json;
 
 use super::{
-    super::fixture::{cluster, module, read, reconciler, root, view},
+    super::fixture::{cluster, module, read, reconciler, root, view, view_of_llamas},
     *,
 };
 
@@ -208,4 +208,65 @@ async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
     carry_out(&client, &plan, Duration::from_secs(5), &mut tell).await.unwrap();
     assert!(server.object(&object::reference(&module("web-0.1.0", None))).is_none());
     assert_eq!(told, "reconciler.pintle.dev/r deleted\nmodule.pintle.dev/web-0.1.0 deleted\n");
+}
+
+/// The View of Llamas, which people may delete, and which the gateway holds.
+fn held_view() -> Value {
+    let mut view = view_of_llamas("farm", Some("farm"), &[]);
+    view["metadata"]["finalizers"] = json!(["pintle.dev/view"]);
+    view["status"]["served"]["writes"] = json!(["data"]);
+    view["status"]["served"]["verbs"] = json!(["get", "delete"]);
+    view["status"]["served"]["backing"] =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "namespaced": true});
+    view
+}
+
+#[tokio::test]
+async fn views_go_without_a_gateway_and_leave_nothing_that_nobody_can_delete() {
+    let [foreground, orphan] = collectors_of("farm.example.com", "llamas");
+    let shown = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "dolly", "namespace": "default", "finalizers": [foreground, "somebody/else", orphan],
+    }});
+    let (server, client) = cluster(&[held_view(), shown.clone()]);
+    let found = Found {
+        views: read(&[held_view()]),
+        reconcilers: Vec::new(),
+        modules: Vec::new(),
+        installed: Vec::new(),
+        ..found()
+    };
+    let plan = plan::of(&found, false);
+    assert!(
+        plan.text().contains("  all objects that Views show, without the finalizers that"),
+        "{}",
+        plan.text()
+    );
+    let mut told = String::new();
+    let mut tell = |line: &str| {
+        told.push_str(line);
+        Ok(())
+    };
+    carry_out(&client, &plan, Duration::from_secs(5), &mut tell).await.unwrap();
+    assert_eq!(told, "view.pintle.dev/v deleted\nfinalizers of Views taken off objects of v1 ConfigMap: 1\n");
+    assert!(server.object(&object::reference(&held_view())).is_none());
+    let left = server.object(&object::reference(&shown)).unwrap();
+    assert_eq!(left["metadata"]["finalizers"], json!(["somebody/else"]));
+}
+
+#[tokio::test]
+async fn a_view_waits_when_what_it_shows_cannot_be_freed() {
+    struct Forbidding;
+    impl Faults for Forbidding {
+        fn request(&mut self, seen: &RequestSeen) -> Fate {
+            if seen.resource == "configmaps" { Fate::Fail(Failure::of(403)) } else { Fate::Pass }
+        }
+    }
+    let (server, client) = cluster(&[held_view()]);
+    server.set_faults(Box::new(Forbidding));
+    let found = Found { views: read(&[held_view()]), ..found() };
+    let plan = plan::of(&found, false);
+    let problem = carry_out(&client, &plan, Duration::ZERO, &mut |_| Ok(())).await.unwrap_err().to_string();
+    assert!(problem.contains("cannot be taken off the objects of v1 ConfigMap"), "{problem}");
+    assert!(problem.contains("hint: Views wait for that; run this again as somebody"), "{problem}");
+    assert!(server.object(&object::reference(&held_view())).is_some());
 }

@@ -123,7 +123,7 @@ impl Farm<'_> {
             .map(drop)
     }
 
-    fn set_unshowable(&self, unshowable: &str) -> anyhow::Result<()> {
+    pub(super) fn set_unshowable(&self, unshowable: &str) -> anyhow::Result<()> {
         let patch = json!({"spec": {"unshowable": unshowable}}).to_string();
         self.plane
             .run_kubectl(&["patch", "view", "llamas", "--type=merge", "--patch", &patch], None)

@@ -6,7 +6,7 @@ use pintle_core::view::uid::UidMask;
 use pintle_wit::names::ANNOTATION_SUSPEND;
 use serde_json::Value;
 
-use super::{Broken, BrokenGateway, events, items, object_path, replies, requests};
+use super::{Broken, BrokenGateway, Sent, events, items, object_path, replies, requests};
 
 pub(super) const ANIMALS: &[BrokenGateway] = &[
     BrokenGateway {
@@ -312,7 +312,128 @@ pub(super) const ANIMALS: &[BrokenGateway] = &[
             })
         }),
     },
+    BrokenGateway {
+        name: "goes-before-what-it-owns",
+        about: "A delete in the foreground does not wait for what the object owns",
+        upstream: None,
+        front: Some(|| requests(|_, sent| asks_for(sent, "Foreground", Some("Background")))),
+    },
+    BrokenGateway {
+        name: "leaves-nothing-behind",
+        about: "A delete that is to orphan what the object owns takes it along",
+        upstream: None,
+        front: Some(|| requests(|_, sent| asks_for(sent, "Orphan", Some("Background")))),
+    },
+    BrokenGateway {
+        name: "waits-although-nobody-asked",
+        about: "A delete in the background leaves the finalizer that the object was created with, and so waits",
+        upstream: None,
+        front: Some(|| requests(|_, sent| asks_for(sent, "Background", None))),
+    },
+    BrokenGateway {
+        name: "holds-the-record-itself",
+        about: "A delete in the foreground is stored under the name of the backing object's own finalizer",
+        upstream: Some(|| {
+            requests(|_, sent| {
+                if sent.method == "PATCH" && is_record(&sent.path) {
+                    rename_finalizers(&mut sent.body, |one| {
+                        if one.starts_with("pintle.dev/foreground.") { "foregroundDeletion" } else { one }
+                    });
+                }
+                None
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "shows-the-records-own",
+        about: "The backing object's own finalizers of the garbage collector are shown as the view's",
+        upstream: Some(|| {
+            Arc::new(Broken {
+                reply: Some(|_, sent, _, body| {
+                    if sent.path.contains("/llamarecords") {
+                        rename_finalizers(body, as_the_views);
+                        items(body).for_each(|item| rename_finalizers(item, as_the_views));
+                    }
+                }),
+                event: Some(|_, path, event| {
+                    if path.contains("/llamarecords") {
+                        rename_finalizers(&mut event["object"], as_the_views);
+                    }
+                    true
+                }),
+                ..Broken::default()
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "deletes-whatever-has-the-name",
+        about: "It is forgotten on the way which object was to be deleted, so that another one of the name goes",
+        upstream: Some(|| {
+            requests(|_, sent| {
+                if sent.method == "DELETE"
+                    && is_record(&sent.path)
+                    && let Some(options) = sent.body.as_object_mut()
+                {
+                    options.remove("preconditions");
+                }
+                None
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "lets-the-view-go-at-once",
+        about: "A View that is deleted leaves finalizers behind that nobody takes off",
+        upstream: Some(|| {
+            replies(|_, sent, _, body| {
+                if sent.method == "GET" && sent.path.contains("/llamarecords?limit=100") {
+                    body["items"] = Value::Array(Vec::new());
+                }
+            })
+        }),
+        front: None,
+    },
+    BrokenGateway {
+        name: "keeps-the-collectors-finalizers",
+        about: "The garbage collector is told that its finalizer is off, and it is not",
+        upstream: None,
+        front: Some(|| {
+            requests(|_, sent| {
+                let takes_off = sent.method == "PATCH" && sent.body["metadata"]["finalizers"].is_array();
+                takes_off.then(|| sent.body.clone())
+            })
+        }),
+    },
 ];
+
+/// A delete with one policy becomes one with another, or with none.
+fn asks_for(sent: &mut Sent, policy: &str, other: Option<&str>) -> Option<Value> {
+    if sent.method == "DELETE"
+        && sent.body["propagationPolicy"] == policy
+        && let Some(options) = sent.body.as_object_mut()
+    {
+        options.remove("propagationPolicy");
+        options.extend(other.map(|other| ("propagationPolicy".to_owned(), other.into())));
+    }
+    None
+}
+
+/// A finalizer of the backing object, as if the view had put it there.
+fn as_the_views(one: &str) -> &str {
+    match one {
+        "foregroundDeletion" => "pintle.dev/foreground.2a142a35e3",
+        other => other,
+    }
+}
+
+fn rename_finalizers(object: &mut Value, rename: fn(&str) -> &str) {
+    let finalizers = object.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut);
+    for one in finalizers.into_iter().flatten() {
+        *one = one.as_str().map(rename).unwrap_or_default().into();
+    }
+}
 
 fn is_left_out(event: &Value) -> bool {
     event["type"] == "DELETED" && event["object"]["kind"] == "Llama" && event["object"].get("spec").is_none()

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{Query, version_of_epoch, write::wrong_dry_run};
 use crate::view::{
     cut::BackingObject,
-    served::{Lens, Served},
+    metadata::Collector,
+    served::Lens,
     status::{Status, fault},
     version::Sent,
 };
@@ -43,14 +44,49 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
+/// What is to become of the objects that name the deleted one as their owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted first, or name it no longer.
+    Through(Collector),
+}
+
 impl DeleteOptions {
+    /// What is asked for. None: nothing, so that the finalizers of the object decide, as in the API server.
+    pub fn propagation(&self) -> Option<Propagation> {
+        let orphan = Propagation::Through(Collector::Orphan);
+        match (self.orphan_dependents, self.propagation_policy.as_deref()) {
+            (Some(true), _) | (None, Some("Orphan")) => Some(orphan),
+            (None, Some("Foreground")) => Some(Propagation::Through(Collector::Foreground)),
+            (Some(false), _) | (None, Some(_)) => Some(Propagation::Background),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether it is for one version of the object, and which.
+    pub fn names_version(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// Whether they are of this object as it is: of no other uid or version.
+    pub fn is_of(&self, lens: &Lens, object: &BackingObject) -> bool {
+        let is_uid = self.uid.as_ref().is_none_or(|uid| lens.mask.map(uid) == object.uid());
+        let is_version = self.version.as_ref().is_none_or(|version| {
+            let sent = Sent::read(version).unwrap_or(Sent::Foreign);
+            version_of_epoch(lens, &sent) == Some(object.version())
+        });
+        is_uid && is_version
+    }
+
     /// Reads the options: those of the body, or of the query if there is none.
     ///
     /// # Errors
-    /// 400 for a body that is no DeleteOptions of `v1`, `meta.k8s.io/v1` or the view's own group; 422 for options that do not go together.
-    pub fn read(query: &Query, body: Option<&Value>, served: &Served) -> Result<Self, Status> {
+    /// 400 for a body that is no DeleteOptions; 422 for options that do not go together.
+    pub fn read(query: &Query, body: Option<&Value>) -> Result<Self, Status> {
         let written = match body {
-            Some(body) => Written::of_body(body, served)?,
+            Some(body) => Written::of_body(body)?,
             None => Written::of_query(query)?,
         };
         let mut faults = Vec::new();
@@ -98,9 +134,15 @@ impl DeleteOptions {
             };
             preconditions.insert("resourceVersion".into(), version.into());
         }
+        // The garbage collector works on the view's own graph. What names the backing object as its owner follows it.
+        let is_foreground = self.propagation() == Some(Propagation::Through(Collector::Foreground));
+        let policy = match is_foreground && lens.served.is_writable() {
+            true => Some("Background".to_owned()),
+            false => self.propagation_policy.clone(),
+        };
         let fields = [
             ("preconditions", (!preconditions.is_empty()).then(|| preconditions.into())),
-            ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
+            ("propagationPolicy", policy.map(Value::from)),
             ("orphanDependents", self.orphan_dependents.map(Value::from)),
             ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
             ("dryRun", self.dry_run.then(|| json!(["All"]))),
@@ -114,13 +156,13 @@ impl DeleteOptions {
 }
 
 impl Written {
-    fn of_body(body: &Value, served: &Served) -> Result<Self, Status> {
+    fn of_body(body: &Value) -> Result<Self, Status> {
         let written: Self = serde_json::from_value(body.clone())
             .map_err(|error| Status::bad_request(format!("the body is no DeleteOptions: {error}")))?;
         let api_version = written.api_version.as_deref().filter(|of| !of.is_empty()).unwrap_or("v1");
         let kind = written.kind.as_deref().filter(|kind| !kind.is_empty()).unwrap_or("DeleteOptions");
-        let is_known = ["v1", "meta.k8s.io/v1", served.api_version.as_str()].contains(&api_version);
-        if !is_known || kind != "DeleteOptions" {
+        // As the API server: the options are the same in every version.
+        if kind != "DeleteOptions" {
             let message = format!("no kind {kind:?} is registered for version {api_version:?}");
             return Err(Status::bad_request(message));
         }
@@ -144,9 +186,9 @@ impl Written {
     }
 }
 
-/// The options of a deletion of the object as it was looked at, and no other. Beside them, whether a conflict may be due to that: not if
-/// whoever deletes it named another uid, or a version.
-pub fn pinned(options: &Value, object: &BackingObject) -> (Value, bool) {
+/// The options of a deletion of the object as it was looked at, and no other: of that object, and of that version if it must still be as it
+/// was. Beside them, whether a conflict may be due to that: not if whoever deletes it named another uid, or a version.
+pub fn pinned(options: &Value, object: &BackingObject, with_version: bool) -> (Value, bool) {
     let mut options = options.clone();
     let mut preconditions =
         options.get("preconditions").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -154,7 +196,9 @@ pub fn pinned(options: &Value, object: &BackingObject) -> (Value, bool) {
     let is_ours =
         !preconditions.contains_key("resourceVersion") && !preconditions.get("uid").is_some_and(is_other);
     preconditions.entry("uid").or_insert_with(|| object.uid().into());
-    preconditions.entry("resourceVersion").or_insert_with(|| object.version().into());
+    if with_version {
+        preconditions.entry("resourceVersion").or_insert_with(|| object.version().into());
+    }
     options["preconditions"] = preconditions.into();
     (options, is_ours)
 }
@@ -162,6 +206,7 @@ pub fn pinned(options: &Value, object: &BackingObject) -> (Value, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Served;
     use crate::view::{query::tests::query, served::Access, version::Epoch};
 
     const UID: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
@@ -176,7 +221,7 @@ mod tests {
     }
 
     fn asked(text: &str, body: Option<&Value>) -> Result<Value, Status> {
-        DeleteOptions::read(&query(text), body, &lens().served)?.backing(&lens(), "x")
+        DeleteOptions::read(&query(text), body)?.backing(&lens(), "x")
     }
 
     #[test]
@@ -206,17 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn options_may_be_of_each_group_that_has_them() {
+    fn options_may_be_of_any_version_and_of_no_other_kind() {
         let of =
             |api_version: &str| asked("", Some(&json!({"apiVersion": api_version, "kind": "DeleteOptions"})));
-        for known in ["v1", "meta.k8s.io/v1", "farm.example.com/v1alpha", ""] {
+        for known in ["v1", "meta.k8s.io/v1", "farm.example.com/v1alpha", "apps/v1", "v7", ""] {
             assert!(of(known).is_ok(), "{known}");
         }
-        let refused = of("apps/v1").expect_err("another group");
-        assert_eq!(
-            (refused.code, refused.message.as_str()),
-            (400, "no kind \"DeleteOptions\" is registered for version \"apps/v1\"")
-        );
         assert_eq!(asked("", Some(&json!({"kind": "Pod"}))).expect_err("no options").code, 400);
         assert_eq!(asked("", Some(&json!({"dryRun": "All"}))).expect_err("no list").code, 400);
     }
@@ -254,7 +294,8 @@ mod tests {
         let mut object = BackingObject::default();
         object.metadata.extend([("uid".into(), json!("u1")), ("resourceVersion".into(), json!("7"))]);
         let preconditions = |given: Value| {
-            let (options, is_ours) = pinned(&json!({"preconditions": given, "dryRun": ["All"]}), &object);
+            let (options, is_ours) =
+                pinned(&json!({"preconditions": given, "dryRun": ["All"]}), &object, true);
             assert_eq!(options["dryRun"], json!(["All"]));
             (options["preconditions"].clone(), is_ours)
         };
@@ -265,5 +306,30 @@ mod tests {
         assert_eq!(preconditions(json!({"uid": "u2"})), (of_another, false));
         let of_before = json!({"uid": "u1", "resourceVersion": "6"});
         assert_eq!(preconditions(json!({"resourceVersion": "6"})), (of_before, false));
+        let (any_version, is_ours) = pinned(&json!({}), &object, false);
+        assert_eq!((any_version, is_ours), (json!({"preconditions": {"uid": "u1"}}), true));
+    }
+
+    #[test]
+    fn what_a_view_owns_is_treated_on_its_own_graph_and_the_backing_object_follows() {
+        let served = Served { writes: vec!["spec".into()], ..lens().served };
+        let writable = Lens::new("llamas", served, Access::View, Vec::new(), Epoch::default());
+        let foreground = Some(Propagation::Through(Collector::Foreground));
+        let orphan = Some(Propagation::Through(Collector::Orphan));
+        for (text, propagation, below) in [
+            ("", None, json!(null)),
+            ("propagationPolicy=Background", Some(Propagation::Background), json!("Background")),
+            ("propagationPolicy=Foreground", foreground, json!("Background")),
+            ("propagationPolicy=Orphan", orphan, json!("Orphan")),
+            ("orphanDependents=true", orphan, json!(null)),
+            ("orphanDependents=false", Some(Propagation::Background), json!(null)),
+        ] {
+            let options = DeleteOptions::read(&query(text), None).unwrap();
+            assert_eq!(options.propagation(), propagation, "{text}");
+            let policy = |lens: &Lens| options.backing(lens, "x").unwrap()["propagationPolicy"].clone();
+            assert_eq!(policy(&writable), below, "{text}");
+            let as_asked = if text.ends_with("Foreground") { json!("Foreground") } else { below };
+            assert_eq!(policy(&lens()), as_asked, "a view that is only read owns nothing: {text}");
+        }
     }
 }

@@ -3,15 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_wit::syntax;
-
-/// Why a label key or value is none, as the API server says it.
-const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const PREFIX_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-/// The longest name of a label, and the longest value, in bytes.
-const PART_BYTES_MAX: usize = 63;
+use crate::names;
 
 /// What may stand between a key and its value.
 const OPERATORS: [&str; 7] = ["in", "notin", "=", "==", "!=", ">", "<"];
@@ -160,53 +152,17 @@ impl Parser {
     }
 }
 
-fn is_part(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    is_edge(bytes.first())
-        && is_edge(bytes.last())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-}
-
 /// What is wrong with a label's key, if anything is.
 fn wrong_key(key: &str) -> Option<String> {
-    let mut wrong = Vec::new();
-    let name = match key.split('/').collect::<Vec<_>>()[..] {
-        [name] => name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                wrong.push("prefix part must be non-empty".to_owned());
-            } else if !syntax::is_subdomain(prefix) {
-                wrong.push(format!("prefix part {PREFIX_RULE}"));
-            }
-            name
-        }
-        _ => {
-            return Some(format!(
-                "a valid label key {KEY_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            ));
-        }
-    };
-    if name.is_empty() {
-        wrong.push("name part must be non-empty".to_owned());
-    } else if name.len() > PART_BYTES_MAX {
-        wrong.push(format!("name part must be no more than {PART_BYTES_MAX} bytes"));
-    }
-    if !is_part(name) {
-        wrong.push(format!("name part {KEY_RULE}"));
-    }
-    (!wrong.is_empty()).then(|| wrong.join("; "))
+    joined(&names::wrong_qualified(key))
 }
 
 /// What is wrong with a label's value, if anything is.
 fn wrong_value(value: &str) -> Option<String> {
-    let mut wrong = Vec::new();
-    if value.len() > PART_BYTES_MAX {
-        wrong.push(format!("must be no more than {PART_BYTES_MAX} bytes"));
-    }
-    if !value.is_empty() && !is_part(value) {
-        wrong.push(VALUE_RULE.to_owned());
-    }
+    joined(&names::wrong_label_value(value))
+}
+
+fn joined(wrong: &[String]) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join("; "))
 }
 
@@ -247,8 +203,17 @@ mod tests {
             ("a in b", format!("{requirement}found 'b' expected: '('")),
             ("a in (b", format!("{requirement}found '', expected: ',' or ')'")),
             ("a==(b)", format!("{requirement}found '(', expected: identifier")),
-            ("a&b", format!("{requirement}<nil>: Invalid value: \"a&b\": name part {KEY_RULE}")),
-            ("a=b&c", format!("{requirement}values[0][a]: Invalid value: \"b&c\": {VALUE_RULE}")),
+            (
+                "a&b",
+                format!("{requirement}<nil>: Invalid value: \"a&b\": {}", names::wrong_qualified("a&b")[0]),
+            ),
+            (
+                "a=b&c",
+                format!(
+                    "{requirement}values[0][a]: Invalid value: \"b&c\": {}",
+                    names::wrong_label_value("b&c")[0]
+                ),
+            ),
             (
                 "a>x",
                 format!(

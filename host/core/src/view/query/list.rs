@@ -105,7 +105,9 @@ impl ListOptions {
             if is_set && matching != NOT_OLDER {
                 faults.push(fault::not_supported(FIELD, &format!("{matching:?}"), &[NOT_OLDER]));
             }
-            if is_set && is_page {
+            // Where nothing else is said, the API server lists by watching, which sets it.
+            let is_listing = !is_initial && matches!(version, "" | "0");
+            if is_page && (is_set || is_listing) {
                 faults.push(fault::forbidden(FIELD, continues));
             }
         } else {
@@ -286,7 +288,9 @@ mod tests {
     #[test]
     fn no_parameter_that_is_not_known_passes() {
         assert_eq!(asked("pretty=1&timeout=5s&shardSelector=x&resourceversion=1"), "");
-        assert_eq!(asked("watch&limit=5&continue=x&x=y"), "watch=true");
+        assert_eq!(asked("watch&limit=5&x=y"), "watch=true");
+        assert_eq!(asked("watch&resourceVersion=5000001&continue=x"), "resourceVersion=5&watch=true");
+        assert_eq!(refused("watch&continue=x").0, 422);
         assert_eq!(asked("allowWatchBookmarks=1&timeoutSeconds=5"), "");
     }
 
@@ -330,14 +334,7 @@ mod tests {
             "watch=true&fieldSelector=metadata.name=-"
         );
         assert_eq!(asked("fieldSelector=metadata.name!=x"), "");
-        assert_eq!(
-            refused("fieldSelector=spec.x=1"),
-            (
-                400,
-                "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-                    .to_owned()
-            )
-        );
+        assert_eq!(refused("fieldSelector=spec.x=1"), (400, "field label not supported: spec.x".to_owned()));
         assert_eq!(
             read("fieldSelector=metadata.name=farm-x").map(|options| options.name().map(str::to_owned)),
             Ok(Some("farm-x".into()))

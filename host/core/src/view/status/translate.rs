@@ -5,8 +5,11 @@
 
 use serde_json::Value;
 
-use super::{CONTINUE_EXPIRED, Cause, MODIFIED, Status, WATCH_EXPIRED};
-use crate::view::served::{Access, Lens, Verb};
+use super::{CONTINUE_ANEW, CONTINUE_EXPIRED, Cause, MODIFIED, Status, WATCH_EXPIRED};
+use crate::view::{
+    query::shown_continue,
+    served::{Access, Lens, Verb},
+};
 
 /// The seconds after which it is worth asking again, unless the API server says otherwise.
 const RETRY_SECONDS: u32 = 1;
@@ -106,10 +109,7 @@ impl<'a> Said<'a> {
             "Invalid" => self.invalid(),
             "BadRequest" => Status::bad_request(self.unless_private(self.message, NOT_STORED)),
             "MethodNotAllowed" => self.method_not_allowed(),
-            "Expired" | "Gone" => Status::expired(match self.message.contains("continue") {
-                true => CONTINUE_EXPIRED,
-                false => WATCH_EXPIRED,
-            }),
+            "Expired" | "Gone" => self.expired(),
             "RequestEntityTooLarge" => {
                 let message = self.unless_private(self.message, "Request entity too large");
                 Status::new(413, "RequestEntityTooLarge", message)
@@ -163,9 +163,13 @@ impl<'a> Said<'a> {
 
     fn already_exists(&self) -> Status {
         const GENERATED: &str = ", the server was not able to generate a unique name for the object";
+        const DELETING: &str = "object is being deleted: ";
         let mut status = Status::already_exists(&self.lens.served, &self.name);
         if self.message.ends_with(GENERATED) {
             status.message.push_str(GENERATED);
+        }
+        if self.message.starts_with(DELETING) {
+            status.message.insert_str(0, DELETING);
         }
         status
     }
@@ -213,6 +217,21 @@ impl<'a> Said<'a> {
             status.message = format!("{}: {why}", status.message);
         }
         status
+    }
+
+    /// Where a page is too old, the API server says with which token the list goes on as it is now.
+    fn expired(&self) -> Status {
+        if !self.message.contains("continue") {
+            return Status::expired(WATCH_EXPIRED);
+        }
+        match self.status["metadata"]["continue"].as_str().unwrap_or_default() {
+            "" => Status::expired(CONTINUE_EXPIRED),
+            token => {
+                let mut status = Status::expired(CONTINUE_ANEW);
+                status.details.next = shown_continue(self.lens.epoch, token);
+                status
+            }
+        }
     }
 
     fn server_timeout(&self) -> Status {
@@ -419,8 +438,15 @@ mod tests {
         assert_eq!(translated(Access::View, &busy).details.retry_after_seconds, Some(7));
         let old = failure(410, "Expired", "too old resource version: 5 (9)", json!({}));
         assert_eq!(message(Access::View, &old), WATCH_EXPIRED);
-        let page = failure(410, "Expired", "The provided continue parameter is too old", json!({}));
+        let mut page = failure(410, "Expired", "The provided continue parameter is too old", json!({}));
         assert_eq!(message(Access::View, &page), CONTINUE_EXPIRED);
+        page["metadata"] = json!({"continue": "next"});
+        let expired = translated(Access::View, &page);
+        assert_eq!((expired.code, expired.message.as_str()), (410, CONTINUE_ANEW));
+        assert_eq!(
+            expired.to_value()["metadata"]["continue"],
+            shown_continue(lens(Access::View).epoch, "next")
+        );
         let cause = json!({"causes": [{"reason": "ResourceVersionTooLarge"}], "retryAfterSeconds": 1});
         let ahead = failure(504, "Timeout", "Timeout: Too large resource version: 5, current: 3", cause);
         assert_eq!(translated(Access::View, &ahead), Status::too_large_version());

@@ -114,6 +114,27 @@ fn a_suspended_view_answers_nothing_and_says_why() {
 }
 
 #[test]
+fn a_view_that_is_deleted_serves_nothing_and_says_what_it_waits_for() {
+    let deleted = |status: Value| {
+        view(json!({"metadata": {"deletionTimestamp": "2026-01-03T00:00:00Z"}, "status": status}))
+    };
+    let mut world = world(vec![deleted(status())]);
+    let Decision { status: Some(said), serving: None } = decide(&world, "llamas", NOW) else {
+        panic!("it decides otherwise");
+    };
+    assert_eq!(seen(&said)[0], (READY, "False", reasons::DELETING));
+    world.left.insert("llamas".into(), "the gateway needs list and patch".into());
+    let said = decide(&world, "llamas", NOW).status.unwrap();
+    assert_eq!(seen(&said)[0], (READY, "False", reasons::FINALIZERS_LEFT));
+    assert_eq!(said.conditions[0].message, "the gateway needs list and patch");
+    // Another gateway, which has not tried yet.
+    let mut world = self::world(vec![deleted(serde_json::to_value(&said).unwrap())]);
+    assert!(decide(&world, "llamas", NOW).status.is_none(), "it does not contradict");
+    world.left.insert("llamas".into(), "the gateway needs list and patch".into());
+    assert_eq!(decide(&world, "llamas", NOW).status, Some(said));
+}
+
+#[test]
 fn of_two_views_at_one_path_the_older_has_it_and_a_resource_of_that_name_is_something_else() {
     let documents = || served().at_path("llamas");
     let older = |served: Served| {
@@ -274,4 +295,46 @@ fn a_view_says_how_many_objects_the_last_list_of_all_could_not_show_until_anothe
     };
     assert!(of(8).iter().any(|condition| condition.r#type == reasons::UNSHOWABLE));
     assert!(of(7).iter().all(|condition| condition.r#type != reasons::UNSHOWABLE), "the lens is another");
+}
+
+#[test]
+fn a_view_says_what_is_bypassed_as_the_last_look_found_it_and_keeps_it_until_the_next() {
+    let writes = || Served { verbs: vec![Verb::Create, Verb::Get], ..served() };
+    let is = |status: &ViewStatus| {
+        let mut all = status.conditions.iter();
+        let condition = all.find(|condition| condition.r#type == reasons::ADMISSION_BYPASSED)?;
+        let Condition { status, reason, message, last_transition_time, .. } = condition;
+        Some(format!("{} {reason} {last_transition_time} {message}", status.as_str()))
+    };
+    let found = |served: &Served, message: Option<&str>| bypasses::Found {
+        target: Target::of(served).unwrap(),
+        message: message.map(Into::into),
+    };
+    let later: Timestamp = "1970-01-01T01:00:00Z".parse().unwrap();
+    let decided = |before: &Value, found: Option<bypasses::Found>, now| {
+        let mut world = world(vec![view(json!({"status": before}))]);
+        world.bypassed = found.map(|found| ("llamas".to_owned(), found)).into_iter().collect();
+        decide(&world, "llamas", now).status.unwrap()
+    };
+    let mut before = status();
+    before["served"] = serde_json::to_value(writes()).unwrap();
+    assert_eq!(is(&decided(&before, None, NOW)), None, "nothing is known yet");
+    let one = decided(&before, Some(found(&writes(), Some("a names it"))), NOW);
+    let said = "True AdmissionNotAsked 1970-01-01T00:00:00Z a names it";
+    assert_eq!(is(&one).as_deref(), Some(said));
+    let ready = one.conditions.iter().find(|condition| condition.r#type == READY).unwrap();
+    assert_eq!(ready.reason, reasons::MODULE_MISSING, "it is apart from that");
+    before["conditions"] = serde_json::to_value(&one.conditions).unwrap();
+    assert_eq!(is(&decided(&before, None, later)).as_deref(), Some(said), "it stays until another look");
+    let other = Served { plural: "alpacas".into(), ..writes() };
+    assert_eq!(is(&decided(&before, Some(found(&other, None)), later)).as_deref(), Some(said));
+    let two = decided(&before, Some(found(&writes(), Some("b names it"))), later);
+    assert_eq!(is(&two).as_deref(), Some("True AdmissionNotAsked 1970-01-01T00:00:00Z b names it"));
+    assert_eq!(
+        is(&decided(&before, Some(found(&writes(), None)), later)),
+        None,
+        "nothing is bypassed any more"
+    );
+    before["served"] = serde_json::to_value(served()).unwrap();
+    assert_eq!(is(&decided(&before, None, later)), None, "nothing can be written any more");
 }

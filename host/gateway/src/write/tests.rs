@@ -1,0 +1,112 @@
+//! Tests of what the API server is asked for a write.
+
+use serde_json::{Value, json};
+
+use super::MERGE_PATCH;
+use crate::answer::tests::{LLAMAS, Setting, with};
+
+const RECORD: &str = "/api/v1/namespaces/n/configmaps/dolly";
+
+/// The backing object at a version.
+fn at(version: &str) -> (u16, Value) {
+    let metadata = json!({"namespace": "n", "name": "dolly", "uid": "u", "resourceVersion": version});
+    (200, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+}
+
+fn conflict() -> (u16, Value) {
+    let details = json!({"kind": "configmaps", "name": "dolly"});
+    (
+        409,
+        json!({"kind": "Status", "code": 409, "reason": "Conflict", "message": "it is newer", "details": details}),
+    )
+}
+
+/// What was asked, without bodies.
+fn lines(asked: &[(String, Value)]) -> Vec<&str> {
+    asked.iter().map(|(line, _)| line.as_str()).collect()
+}
+
+fn dolly(method: &'static str) -> [String; 3] {
+    let form = if method == "PATCH" { MERGE_PATCH } else { "application/json" };
+    [method.to_owned(), format!("{LLAMAS}/dolly"), form.to_owned()]
+}
+
+async fn ask(
+    setting: &Setting,
+    method: &'static str,
+    body: Value,
+    answers: impl IntoIterator<Item = (u16, Value)>,
+) -> ((u16, Value), Vec<(String, Value)>) {
+    let request = dolly(method);
+    setting.ann(request.each_ref().map(String::as_str), &body, answers).await
+}
+
+fn labelled(version: &str) -> Value {
+    json!({"metadata": {"resourceVersion": version, "labels": {"a": "b"}}})
+}
+
+fn background() -> Value {
+    json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_of_what_was_seen_last_is_sent_without_a_read() {
+    with(async |setting| {
+        let (patch, get) = (format!("PATCH {RECORD}"), format!("GET {RECORD}"));
+        ask(setting, "GET", Value::Null, [at("5")]).await;
+        let ((code, _), asked) = ask(setting, "PATCH", labelled("5000007"), [at("6")]).await;
+        assert_eq!((code, lines(&asked)), (200, vec![patch.as_str()]));
+        assert_eq!(asked[0].1["metadata"], json!({"labels": {"a": "b"}, "resourceVersion": "5", "uid": "u"}));
+        // What a write has answered was seen too.
+        let (_, asked) = ask(setting, "PATCH", labelled("6000007"), [at("7")]).await;
+        assert_eq!(lines(&asked), [patch.as_str()]);
+        // No version is named. The object may have changed, and is read then.
+        let any = || json!({"metadata": {"labels": {"a": "c"}}});
+        let (_, asked) = ask(setting, "PATCH", any(), [at("8")]).await;
+        assert_eq!(lines(&asked), [patch.as_str()]);
+        let ((code, _), asked) = ask(setting, "PATCH", any(), [conflict(), at("9"), at("10")]).await;
+        assert_eq!((code, lines(&asked)), (200, vec![patch.as_str(), get.as_str(), patch.as_str()]));
+        assert_eq!(asked[2].1["metadata"]["resourceVersion"], "9");
+        // Another version is named: whether that is the present one, a read says.
+        let ((code, _), asked) = ask(setting, "PATCH", labelled("7000007"), [at("10")]).await;
+        assert_eq!((code, lines(&asked)), (409, vec![get.as_str()]));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_over_what_was_seen_is_refused_after_a_read() {
+    with(async |setting| {
+        let (patch, get) = (format!("PATCH {RECORD}"), format!("GET {RECORD}"));
+        ask(setting, "GET", Value::Null, [at("5")]).await;
+        let ((code, status), asked) = ask(setting, "PATCH", labelled("5000007"), [conflict(), at("6")]).await;
+        assert_eq!((code, lines(&asked)), (409, vec![patch.as_str(), get.as_str()]));
+        assert_eq!(status["reason"], "Conflict");
+        assert!(status["message"].as_str().unwrap().contains("has been modified"), "{status}");
+        let wrong = json!({"metadata": {"resourceVersion": "6000007", "labels": {"a": "no label!"}}});
+        let ((code, _), asked) = ask(setting, "PATCH", wrong, [at("6")]).await;
+        assert_eq!((code, lines(&asked)), (422, vec![get.as_str()]));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_deleted_at_the_version_that_was_seen_and_looked_at_when_it_is_newer() {
+    with(async |setting| {
+        let (delete, get) = (format!("DELETE {RECORD}"), format!("GET {RECORD}"));
+        let gone = || (200, json!({"kind": "Status", "status": "Success", "details": {"uid": "u"}}));
+        let pinned = |version: &str| json!({"uid": "u", "resourceVersion": version});
+        ask(setting, "GET", Value::Null, [at("5")]).await;
+        let ((code, _), asked) = ask(setting, "DELETE", background(), [conflict(), at("6"), gone()]).await;
+        assert_eq!((code, lines(&asked)), (200, vec![delete.as_str(), get.as_str(), delete.as_str()]));
+        assert_eq!(asked[0].1["preconditions"], pinned("5"));
+        assert_eq!(asked[2].1["preconditions"], json!({"uid": "u"}));
+        // It is gone, and so is what was known.
+        let (_, asked) = ask(setting, "DELETE", background(), [at("9"), gone()]).await;
+        assert_eq!(lines(&asked), [get.as_str(), delete.as_str()]);
+        ask(setting, "GET", Value::Null, [at("10")]).await;
+        let (_, asked) = ask(setting, "DELETE", background(), [gone()]).await;
+        assert_eq!((lines(&asked), &asked[0].1["preconditions"]), (vec![delete.as_str()], &pinned("10")));
+    })
+    .await;
+}

@@ -153,7 +153,14 @@ impl Control {
             let Some(view) = self.world.views.get(&name) else { continue };
             let is_decided = status.is_some();
             let is_known = match status {
-                Some(status) if view.status.as_ref() != Some(&status) => self.write(view, &status).await,
+                Some(status) if view.status.as_ref() != Some(&status) => {
+                    let left = held::left_behind(&self.world.views, &name, status.served.as_ref());
+                    let is_free = match left {
+                        Some(left) => self.take_off(&name, &left).await.is_ok(),
+                        None => true,
+                    };
+                    is_free && self.write(view, &status).await
+                }
                 _ => true,
             };
             if let Some(found) = self.world.found.get(&name).filter(|_| is_decided && is_known) {
@@ -326,7 +333,7 @@ impl Control {
             Ok(0) => {}
             Ok(count) => info!(view = name, count, "Finalizers of the garbage collector were taken off"),
             Err(error) => {
-                warn!(view = name, %error, "Finalizers of the garbage collector cannot be taken off, so that the View stays");
+                warn!(view = name, %error, "Finalizers of the garbage collector cannot be taken off, so that the View stays as it is");
                 return Err(error);
             }
         }

@@ -8,6 +8,7 @@ use kube::{
     Api, Client,
     runtime::{WatchStreamExt, watcher},
 };
+use pintle_kubernetes::prompt;
 use pintle_modules::{Budget, Loader};
 use pintle_runtime::Spawner;
 use tokio::sync::watch;
@@ -85,7 +86,7 @@ impl Host {
 
 /// Follows how the cluster authenticates. Does not end.
 async fn follow_authentication(client: Client, authentication: watch::Sender<Option<Arc<Authentication>>>) {
-    let api: Api<ConfigMap> = Api::namespaced(client, CONFIG_MAP_NAMESPACE);
+    let api: Api<ConfigMap> = Api::namespaced(prompt(&client), CONFIG_MAP_NAMESPACE);
     let config = watcher::Config::default().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut stream = std::pin::pin!(watcher(api, config).backoff(Backoff::new()).applied_objects());
     while let Some(found) = stream.next().await {

@@ -10,6 +10,7 @@ mod finalizers;
 mod hold;
 pub mod items;
 pub mod observer;
+mod prompt;
 mod reading;
 mod reduced;
 
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 
 pub use discover::Resource;
 pub use hold::{Held, Hold, Lapsed};
+pub use prompt::prompt;
 pub use reading::{Page, PageOf, Texts};
 pub use reduced::Reduced;
 

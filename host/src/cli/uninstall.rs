@@ -206,8 +206,9 @@ async fn release(
         let resource = Resource { kind: kind.clone(), plural: plural.clone(), namespaced: *namespaced };
         let count = cluster.take_off(&resource, finalizers).await.map_err(|error| {
             let names = finalizers.join(" and ");
-            Problem::failed(format!("{names} cannot be taken off the objects of {kind}: {error}"))
-                .hint("Views wait for that; run this again as somebody who may list and patch those objects")
+            Problem::failed(format!("{names} cannot be taken off the objects of {kind}: {error}")).hint(
+                "Views wait for that; run this again as somebody who may get, list and patch those objects",
+            )
         })?;
         if count > 0 {
             tell(&format!("finalizers of Views taken off objects of {kind}: {count}\n"))?;

@@ -268,7 +268,8 @@ fn table(outcomes: &[Outcome]) -> String {
     let [cases, answers, equal, documented] = sum;
     let _ = writeln!(text, "| **All** | {cases} | {answers} | {equal} | {documented} | 0 |\n");
     for difference in DIFFERENCES {
-        let _ = writeln!(text, "- {} {}", difference.name, difference.reason);
+        // A sentence a line.
+        let _ = writeln!(text, "- {}\n  {}", difference.name, difference.reason.replace(". ", ".\n  "));
     }
     text.push('\n');
     text

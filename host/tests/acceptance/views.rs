@@ -206,7 +206,9 @@ pub(crate) async fn beside_a_crd(plane: &ControlPlane) -> anyhow::Result<()> {
         farm.is_served()?;
         let filter = std::env::var("PINTLE_BESIDE").ok();
         beside::compare(plane, filter.as_deref(), std::env::var_os("PINTLE_BESIDE_LONG").is_some()).await?;
-        farm.run("delete view llamas", None)
+        // The next check begins with what is missing.
+        farm.run("delete views --all --timeout=60s", None)?;
+        farm.run("delete module farm-0.1.0 --timeout=60s", None)
     };
     let outcome = outcome.await.map(drop);
     farm.ended(outcome)

@@ -17,13 +17,13 @@ const CORPUS: &str = include_str!("views.txt");
 /// The seeds of the runs in which a gateway is ended at each write.
 const ENDED_AT_EACH_WRITE: [u64; 3] = [1, 6, 19];
 /// How many plans a broken gateway is given to show what is wrong with it.
-const PLANS_PER_ANIMAL: usize = 200;
-/// Of 500 plans, so many of each sort must come to pass, or the search has shrunk: about half of what there is.
+const PLANS_PER_ANIMAL: usize = 400;
+/// Of 500 plans and those of each write, so many of each sort must come to pass, or the search has shrunk: about half of what there is.
 const FLOORS: [(&str, usize); 11] = [
     ("r=lost", 15),
-    ("r=lost-reply", 15),
-    ("r=crash", 15),
-    ("r=crash-after", 15),
+    ("r=lost-reply", 50),
+    ("r=crash", 50),
+    ("r=crash-after", 50),
     ("r=restart", 10),
     ("r=swap", 15),
     ("r=late-calls", 15),

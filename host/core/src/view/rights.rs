@@ -125,7 +125,7 @@ pub fn of_gateway(access: Access, served: &[Served]) -> Vec<Rule> {
         asked.extend(&verbs);
         own.extend(verbs);
         // When the View goes, the gateway itself takes the garbage collector's finalizers of the view off.
-        own.extend([Verb::List, Verb::Patch].iter().filter(|_| served.has_graph()));
+        own.extend([Verb::Get, Verb::List, Verb::Patch].iter().filter(|_| served.has_graph()));
     }
     for ((group, plural), Below { asked, own }) in &backing {
         let own = own.iter().map(|verb| verb.name());
@@ -183,7 +183,7 @@ fn backing_verbs(served: &Served) -> BTreeSet<Verb> {
         // The garbage collector's finalizers of the view are put there or taken off first.
         Verb::Delete if served.is_writable() => vec![Verb::Get, Verb::Patch, Verb::Delete],
         Verb::DeleteCollection if served.is_writable() => {
-            vec![Verb::List, Verb::Patch, Verb::DeleteCollection]
+            vec![Verb::Get, Verb::List, Verb::Patch, Verb::DeleteCollection]
         }
         // Whether it has the labels of the selector is looked at before.
         Verb::Delete if !served.selector.is_empty() => vec![Verb::Get, Verb::Delete],

@@ -37,13 +37,29 @@ pub(crate) fn due(views: &BTreeMap<String, View>, name: &str) -> Option<Due> {
     }
 }
 
+/// What a View leaves behind that shows another resource, or another backing kind, from now on. It is taken off before that is so: afterwards
+/// nobody knows what it was for.
+pub(crate) fn left_behind(
+    views: &BTreeMap<String, View>,
+    name: &str,
+    next: Option<&Served>,
+) -> Option<Collected> {
+    let served = views.get(name)?.status.as_ref()?.served.as_ref()?;
+    let is_same = next.is_none_or(|next| is_same_resource(next, served));
+    if is_same || views.iter().any(|(other, view)| other != name && is_shown_by(view, served)) {
+        return None;
+    }
+    Collected::of(served).filter(|_| served.has_graph())
+}
+
 /// Whether a View that stays shows the same resource, so that the garbage collector can go on through it.
 fn is_shown_by(other: &View, served: &Served) -> bool {
     let of_other = other.status.as_ref().and_then(|status| status.served.as_ref());
-    let is_same = |other: &Served| {
-        (other.group(), &other.plural, &other.backing) == (served.group(), &served.plural, &served.backing)
-    };
-    !is_deleted(other) && of_other.is_some_and(|other| other.has_graph() && is_same(other))
+    !is_deleted(other) && of_other.is_some_and(|other| other.has_graph() && is_same_resource(other, served))
+}
+
+fn is_same_resource(one: &Served, other: &Served) -> bool {
+    (one.group(), &one.plural, &one.backing) == (other.group(), &other.plural, &other.backing)
 }
 
 /// Whether somebody has deleted it.
@@ -58,10 +74,15 @@ pub(crate) fn why_left(view: &str, collected: &Collected, error: &ApiError) -> S
     let kind = backing.kind();
     match error.code {
         403 => format!(
-            "the gateway may not take {} off the objects of {kind}, for which it needs list and patch: {}; apply: pintle rbac view/{view} | \
+            "the gateway may not take {} off the objects of {kind}, for which it needs get, list and patch: {}; apply: pintle rbac view/{view} | \
              kubectl apply -f -",
             finalizers.join(" and "),
             error.message
+        ),
+        422 => format!(
+            "the API server refuses to take {} off objects of {kind}: look for a policy or webhook for that kind that refuses what is being \
+             deleted, and let it pass",
+            finalizers.join(" and ")
         ),
         _ => format!(
             "the API server does not answer as it should when {} are taken off the objects of {kind}; it is tried again",
@@ -121,7 +142,7 @@ mod tests {
         let error = |code, message: &str| ApiError { code, message: message.into(), ..ApiError::default() };
         let told = why_left("llamas", &collected, &error(403, "records.a is forbidden"));
         for part in [
-            "needs list and patch",
+            "needs get, list and patch",
             "records.a is forbidden",
             "pintle rbac view/llamas |",
             "pintle.dev/orphan.",
@@ -130,6 +151,27 @@ mod tests {
         }
         let one = why_left("llamas", &collected, &error(500, "one"));
         assert_eq!(one, why_left("llamas", &collected, &error(503, "another")));
+    }
+
+    #[test]
+    fn a_view_that_shows_another_resource_leaves_no_finalizer_behind() {
+        let (name, now) = view("llamas", &[FINALIZER_VIEW], false, &["spec"]);
+        let served = now.status.as_ref().unwrap().served.clone().unwrap();
+        let views = |others: Vec<(String, View)>| -> BTreeMap<_, _> {
+            others.into_iter().chain([(name.clone(), now.clone())]).collect()
+        };
+        let left = |views: &BTreeMap<String, View>, next: Served| left_behind(views, "llamas", Some(&next));
+        let other = Served { plural: "alpacas".into(), ..served.clone() };
+        assert_eq!(left(&views(vec![]), other.clone()), Collected::of(&served));
+        let mut elsewhere = served.clone();
+        elsewhere.backing.plural = "archives".into();
+        assert_eq!(left(&views(vec![]), elsewhere), Collected::of(&served));
+        assert_eq!(left(&views(vec![]), served.clone()), None, "it is the same");
+        assert_eq!(left_behind(&views(vec![]), "llamas", None), None, "it says nothing else");
+        let both = views(vec![view("older", &[], false, &["spec"])]);
+        assert_eq!(left(&both, other.clone()), None, "another View still shows it");
+        let read = [view("llamas", &[], false, &[])].into();
+        assert_eq!(left(&read, other), None, "nobody could write through it");
     }
 
     #[test]

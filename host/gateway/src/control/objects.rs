@@ -14,6 +14,7 @@ use kube::{
     runtime::{WatchStreamExt, reflector, watcher},
 };
 use pintle_api::{Module, View};
+use pintle_kubernetes::prompt;
 use pintle_runtime::Spawner;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
@@ -34,10 +35,11 @@ pub(crate) struct Objects {
 impl Objects {
     /// Follows them, and wakes the control loop whenever one changes.
     pub(crate) fn follow(client: &Client, spawner: &Spawner, woken: &Arc<Notify>) -> Self {
+        let client = prompt(client);
         Self {
-            views: follow(client, spawner, woken),
-            modules: follow(client, spawner, woken),
-            services: follow(client, spawner, woken),
+            views: follow(&client, spawner, woken),
+            modules: follow(&client, spawner, woken),
+            services: follow(&client, spawner, woken),
             written: Mutex::default(),
         }
     }

@@ -167,16 +167,16 @@ impl Ledger {
     pub(super) fn owned_at(&self, version: u64) -> Vec<(String, &Value)> {
         let names = self.owned.keys().cloned();
         let there = names.filter_map(|name| {
-            let object = self.owned_then(&name, version)?;
-            is_owned(object).then_some((name, object))
+            let (object, is_there) = self.owned_until(&name, version)?;
+            (is_there && is_owned(object)).then_some((name, object))
         });
         there.collect()
     }
 
-    /// What Llamas own or owned, as it was at a version, if it was there.
-    pub(super) fn owned_then(&self, name: &str, version: u64) -> Option<&Value> {
+    /// What Llamas own or owned, as it was last at a version, and whether it was still there.
+    pub(super) fn owned_until(&self, name: &str, version: u64) -> Option<(&Value, bool)> {
         let last = self.owned.get(name)?.iter().rev().find(|changed| **changed <= version)?;
-        self.at(*last).filter(|revision| !revision.gone).map(|revision| &*revision.after)
+        self.at(*last).map(|revision| (&*revision.after, !revision.gone))
     }
 
     /// Whether the View of Llamas was being deleted, or gone, at some time between two versions.

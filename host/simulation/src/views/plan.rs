@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use crate::plan::PlanError;
 
 /// How many steps users make, when a plan does not say.
-pub const STEPS: u32 = 24;
+pub const STEPS: u32 = 30;
 
 /// What users do, and what goes wrong. Requests and events are those of the gateways on the API server, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

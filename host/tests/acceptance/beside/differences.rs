@@ -19,7 +19,7 @@ pub(super) struct Difference {
 pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "Server-side apply and strategic merge patches are refused with 415.",
-        reason: "A view keeps nothing, so it has nowhere to keep who manages which field; a CRD refuses strategic merge patches too.",
+        reason: "A view stores nothing, so it cannot store who manages which field. A CRD refuses strategic merge patches too.",
         explains: |crd, view| {
             let asks = |form: &str| view.asked.contains(form);
             let is_apply = asks("apply-patch") || asks("--server-side") || asks("strategic");
@@ -69,8 +69,8 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
-        name: "Mistakes that the API server answers with 500 are 400, 406 or 422.",
-        reason: "They are the caller's: a create that names a version, a version that is no number, one object as a list.",
+        name: "Some mistakes of the caller are 400, 406 or 422, and the API server answers 500.",
+        reason: "Such are a create that names a version, a version that is no number, and one object as a list.",
         explains: |crd, view| {
             let is_so = crd.code == 500 && matches!(view.code, 400 | 406 | 422);
             is_so.then(|| view.clone_from(crd)).is_some()

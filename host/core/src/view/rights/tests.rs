@@ -92,6 +92,7 @@ fn whoever_takes_finalizers_off_in_the_end_is_the_gateway_itself_and_never_the_c
         of(Access::ViewAndBacking, writable(&[Verb::Create])),
         [
             "create",
+            "get",
             "impersonate-on:serviceaccount:create",
             "impersonate-on:user-info:create",
             "list",

@@ -83,15 +83,16 @@ impl Deletions<'_> {
                 |object: &Value| owners(object).find(|owner| owner["uid"] == shown.as_str()).cloned();
             let is_going = before["metadata"].get("deletionTimestamp").is_some();
             let Some(named) = reference(before).filter(|_| !is_going) else { continue };
-            let then = self.ledger.owned_then(&name, gone);
-            match (policy, then) {
-                (ORPHAN, None) => return broken(format!("{name}, which it was to leave behind, is gone")),
-                (ORPHAN, Some(then)) if reference(then).is_some() => {
+            let Some((then, is_there)) = self.ledger.owned_until(&name, gone) else { continue };
+            // What no longer named it may have gone with another owner.
+            match (policy, is_there, reference(then).is_some()) {
+                (ORPHAN, false, true) => {
+                    return broken(format!("{name}, which it was to leave behind, went with it"));
+                }
+                (ORPHAN, true, true) => {
                     return broken(format!("it was gone while {name} named it as its owner"));
                 }
-                (FOREGROUND, Some(then))
-                    if named["blockOwnerDeletion"] == true && reference(then).is_some() =>
-                {
+                (FOREGROUND, true, true) if named["blockOwnerDeletion"] == true => {
                     return broken(format!("it was gone before {name}, which blocks it"));
                 }
                 _ => {}

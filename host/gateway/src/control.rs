@@ -10,6 +10,7 @@ mod loads;
 mod objects;
 mod registration;
 pub(crate) mod serving;
+pub(crate) mod wanted;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -136,7 +137,7 @@ impl Control {
     async fn round(&mut self) -> bool {
         self.world.views = self.objects.views();
         self.world.services = self.objects.services();
-        let wanted = bind::wanted_modules(&self.world.views);
+        let wanted = wanted::modules(&self.world.views);
         self.world.modules = self.loads.look(&wanted, &self.objects.modules());
         self.ask_for_kinds().await;
         self.check_configs().await;
@@ -204,7 +205,7 @@ impl Control {
 
     /// Asks the API server how it serves the backing kinds.
     async fn ask_for_kinds(&mut self) {
-        let wanted = bind::wanted_kinds(&self.world);
+        let wanted = wanted::kinds(&self.world);
         let now = clock::monotonic();
         self.kinds.retain(|kind, (state, at)| {
             let holds = if matches!(state, KindState::Found(_)) { KIND_HOLDS } else { MISSING_HOLDS };
@@ -228,7 +229,7 @@ impl Control {
 
     /// Checks the configs of Views. A schema comes from a guest, so a check may take long, and runs where that holds up nobody.
     async fn check_configs(&mut self) {
-        for (views, config) in bind::wanted_configs(&self.world) {
+        for (views, config) in wanted::configs(&self.world) {
             let key = (views.digest().to_string(), config.to_string());
             let check = move || match config_schema::supports_views(views.manifest()) {
                 Ok(schema) => schema.check(&config),
@@ -247,7 +248,7 @@ impl Control {
 
     /// Checks the schemas and columns of views: once for a module and view, where that holds up nobody.
     async fn check_shown(&mut self) {
-        for (views, name) in bind::wanted_shown(&self.world) {
+        for (views, name) in wanted::shown(&self.world) {
             let key = (views.digest().to_string(), name.clone());
             let check = move || views.manifest().view(&name).map(bind::can_be_shown);
             match self.spawner.block(check).await {

@@ -23,6 +23,7 @@ use crate::{
         self,
         bind::{self, ModuleState, World, decide},
         serving::Table,
+        wanted,
     },
     directory::Directory,
     documents::{Made, paths},
@@ -101,9 +102,9 @@ impl LocalDocuments {
         let of_documents = |view: &View| view.spec.serve.rest.is_some();
         state.world.views =
             views.items.into_iter().filter(of_documents).map(|view| (view.name_any(), view)).collect();
-        let wanted = bind::wanted_modules(&state.world.views);
+        let wanted = wanted::modules(&state.world.views);
         state.world.modules = self.modules(&wanted, &mut state.loaded).await?;
-        for kind in bind::wanted_kinds(&state.world) {
+        for kind in wanted::kinds(&state.world) {
             let found = control::state_of(&self.cluster, &kind).await;
             state.world.kinds.insert(kind, found);
         }
@@ -153,7 +154,7 @@ impl LocalDocuments {
 
     /// Checks configs and schemas. They come from guests, so a check may take long, and runs where that holds up nobody.
     async fn check(&self, world: &mut World) {
-        for (views, config) in bind::wanted_configs(world) {
+        for (views, config) in wanted::configs(world) {
             let key = (views.digest().to_string(), config.to_string());
             let check = move || match config_schema::supports_views(views.manifest()) {
                 Ok(schema) => schema.check(&config),
@@ -163,7 +164,7 @@ impl LocalDocuments {
                 world.configs.insert(key, outcome);
             }
         }
-        for (views, name) in bind::wanted_shown(world) {
+        for (views, name) in wanted::shown(world) {
             let key = (views.digest().to_string(), name.clone());
             let check = move || views.manifest().view(&name).map(bind::can_be_shown);
             if let Ok(Some(outcome)) = self.spawner.block(check).await {

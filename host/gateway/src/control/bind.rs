@@ -580,55 +580,5 @@ fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, 
     }
 }
 
-/// The backing kinds that the Views' modules declare, so far as those are loaded.
-pub(crate) fn wanted_kinds(world: &World) -> Vec<Kind> {
-    let views = world.views.values().filter_map(|view| {
-        let ModuleState::Loaded(module) = world.modules.get(&view.spec.module)? else { return None };
-        Some(module.views()?.manifest().view(&view.spec.view)?.backing.clone())
-    });
-    let mut kinds: Vec<Kind> = views.collect();
-    kinds.sort();
-    kinds.dedup();
-    kinds
-}
-
-/// The Modules that Views want or have in force.
-pub(crate) fn wanted_modules(views: &BTreeMap<String, View>) -> Vec<String> {
-    let wanted = views.values().flat_map(|view| {
-        let active = view
-            .status
-            .as_ref()
-            .and_then(|status| status.active.as_ref())
-            .map(|active| active.module.clone());
-        [Some(view.spec.module.clone()), active].into_iter().flatten()
-    });
-    let mut wanted: Vec<String> = wanted.collect();
-    wanted.sort();
-    wanted.dedup();
-    wanted
-}
-
-/// The configs that are to be checked, with the views that they are for.
-pub(crate) fn wanted_configs(world: &World) -> Vec<(Views, Value)> {
-    let views = world.views.values().filter_map(|view| {
-        let ModuleState::Loaded(module) = world.modules.get(&view.spec.module)? else { return None };
-        let views = module.views()?;
-        let key = (views.digest().to_string(), view.spec.config.to_string());
-        (!world.configs.contains_key(&key)).then(|| (views, view.spec.config.clone()))
-    });
-    views.collect()
-}
-
-/// The views whose schemas and columns are to be checked, with their modules.
-pub(crate) fn wanted_shown(world: &World) -> Vec<(Views, String)> {
-    let views = world.views.values().filter_map(|view| {
-        let ModuleState::Loaded(module) = world.modules.get(&view.spec.module)? else { return None };
-        let views = module.views()?;
-        let key = (views.digest().to_string(), view.spec.view.clone());
-        (!world.shown.contains_key(&key)).then(|| (views, view.spec.view.clone()))
-    });
-    views.collect()
-}
-
 #[cfg(test)]
 mod tests;

@@ -50,10 +50,14 @@ impl Farm<'_> {
             let patch = format!("--patch={{\"spec\":{{\"weight\":{weight}}}}}");
             self.kubectl(&format!("patch llama dolly --type=merge --dry-run=server {patch}"))
         };
-        self.until("the policy of docs/views.md is in force", || {
+        let last = std::cell::RefCell::default();
+        let in_force = self.until("the policy of docs/views.md is in force", || {
             let (succeeds, said) = patch(200)?;
-            Ok(!succeeds && said.contains("the backing object cannot be stored like this"))
-        })?;
+            let is_refused = !succeeds && said.contains("the backing object cannot be stored like this");
+            last.replace(said);
+            Ok(is_refused)
+        });
+        in_force.with_context(|| last.take())?;
         let (succeeds, said_of_light) = patch(199)?;
         ensure!(succeeds, "what names Llamas was asked: {said_of_light}");
         let (succeeds, said_of_new) = self.asked(

@@ -50,7 +50,7 @@ impl Farm<'_> {
         })
     }
 
-    /// What a Llama is stored as is deleted in the way that was asked for, and what the Llama owns goes with it.
+    /// What a Llama is stored as is deleted in the way that was asked for, and so is what the Llama owns.
     fn the_ways_to_delete(&self) -> anyhow::Result<()> {
         for way in ["background", "foreground", "orphan"] {
             self.run(&format!("apply --namespace={NAMESPACE} --filename=-"), Some(DOLLY))?;
@@ -70,17 +70,22 @@ impl Farm<'_> {
                 None,
             )?;
             ensure!(!self.is_there("llamarecord/dolly")?, "{way}: the record is left");
-            self.until("what the Llama owned is gone", || Ok(!self.is_there("configmap/of-the-llama")?))?;
             if way == "orphan" {
-                let left = format!("configmap of-the-record --namespace={NAMESPACE}");
-                let owners = self.field(&left, ".metadata.ownerReferences")?;
-                ensure!(owners.is_empty(), "{way}: it still names {owners}");
-                self.run(&format!("delete {left}"), None)?;
+                for left in ["of-the-llama", "of-the-record"] {
+                    let left = format!("configmap {left} --namespace={NAMESPACE}");
+                    let owners = self.field(&left, ".metadata.ownerReferences")?;
+                    ensure!(owners.is_empty(), "{way}: {left} still names {owners}");
+                    self.run(&format!("delete {left}"), None)?;
+                }
             } else {
-                // Foreground deletion ends with the dependents.
-                let is_over = || Ok(!self.is_there("configmap/of-the-record")?);
-                ensure!(way == "background" || is_over()?, "{way}: a dependent outlives the record");
-                self.until("what the record owned is gone", is_over)?;
+                // Foreground deletion ends with what the Llama owns. What the record owns follows.
+                let is_over = |name: &str| Ok(!self.is_there(&format!("configmap/{name}"))?);
+                ensure!(
+                    way == "background" || is_over("of-the-llama")?,
+                    "{way}: a dependent outlives the Llama"
+                );
+                self.until("what the Llama owned is gone", || is_over("of-the-llama"))?;
+                self.until("what the record owned is gone", || is_over("of-the-record"))?;
             }
         }
         Ok(())

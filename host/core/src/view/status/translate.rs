@@ -215,6 +215,9 @@ impl<'a> Said<'a> {
         if status.details.causes.is_empty() {
             let why = self.unless_private(self.behind(" is invalid: "), NOT_STORED);
             status.message = format!("{}: {why}", status.message);
+            // kubectl prints the causes of a refusal, and nothing else of it.
+            let cause = Cause { message: why.to_owned(), ..Cause::default() };
+            status.details.causes.push(cause);
         }
         status
     }
@@ -473,5 +476,15 @@ mod tests {
             Status::translate(&lens, 200, &done),
             Status::success(&lens.served, "farm-x", &lens.mask.map(UID))
         );
+    }
+
+    #[test]
+    fn whoever_may_not_know_the_cause_is_told_one_that_kubectl_prints() {
+        let causes =
+            json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec.secret", "message": "no"}]});
+        let refused = failure(422, "Invalid", "Record \"x\" is invalid: spec.secret: no", causes);
+        let told = translated(Access::View, &refused).to_value();
+        assert_eq!(told["details"]["causes"], json!([{"message": NOT_STORED}]));
+        assert!(!told.to_string().contains("secret"), "{told}");
     }
 }

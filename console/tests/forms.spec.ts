@@ -1,7 +1,7 @@
 // Every rule of a form is said at its field: what the pages know as it is typed, what only the API server knows before it is saved. And
 // who goes around the form is refused at the same fields.
-import { type Locator, type Page } from '@playwright/test';
-import { ORIGIN, apply, bearer, darkroom, expect, kubectl, test, until, violations } from './world';
+import { type ElementHandle, type Locator, type Page } from '@playwright/test';
+import { ORIGIN, apply, bearer, darkroom, expect, kubectl, reasonOf, test, until, untilServed, violations } from './world';
 
 /** What is typed into a field, by its label, and what is then said there. */
 type Rule = readonly [field: string, typed: string, says: string | RegExp];
@@ -94,12 +94,15 @@ async function says(field: Locator, what: string | RegExp): Promise<void> {
   const shown = field.page().locator(ids.map((id) => `.field-error[id="${id}"]`).join(', '));
   await expect(shown).toHaveText(words);
   await expect(shown).toBeVisible();
-  // It stands right below: a description is of no use to somebody who looks for it.
-  const [one, other] = [await field.boundingBox(), await shown.boundingBox()];
-  if (!one || !other) throw new Error('neither can be seen');
-  expect(other.y - (one.y + one.height), 'how far the words are from the field').toBeLessThan(60);
-  expect(other.y, 'the words stand below the field, or in it').toBeGreaterThanOrEqual(one.y);
-  expect(other.x < one.x + one.width && one.x < other.x + other.width, 'the words stand in the same column').toBe(true);
+  // It stands right below: a description is of no use to somebody who looks for it. Both are measured at once, since the server's answer may
+  // move everything in between.
+  const { below, down, isSameColumn } = await shown.evaluate((words, input) => {
+    const [one, other] = [input.getBoundingClientRect(), words.getBoundingClientRect()];
+    return { below: other.top - one.bottom, down: other.top - one.top, isSameColumn: other.left < one.right && one.left < other.right };
+  }, (await field.elementHandle()) as ElementHandle<Element>);
+  expect(below, 'how far the words are from the field').toBeLessThan(60);
+  expect(down, 'the words stand below the field, or in it').toBeGreaterThanOrEqual(0);
+  expect(isSameColumn, 'the words stand in the same column').toBe(true);
 }
 
 /** Everything that is sent to be stored: what is only tried is left out. */
@@ -139,7 +142,7 @@ async function newSource(page: Page, type_: keyof typeof RIGHT, without: readonl
 }
 
 test('a web folder: each rule is said at its field as it is typed, and nothing is made', async ({ console: page }) => {
-  test.setTimeout(120_000);
+  test.slow();
   const sent = stored(page);
   const right = await newSource(page, 'Web Folder');
   await breaks(page, [...COMMON, ...WEB_FOLDER], right);
@@ -159,7 +162,7 @@ test('a web folder: each rule is said at its field as it is typed, and nothing i
 });
 
 test('a bucket: each rule is said at its field as it is typed, wherever the keys are, and nothing is made', async ({ console: page }) => {
-  test.setTimeout(120_000);
+  test.slow();
   const sent = stored(page);
   const right = await newSource(page, 'Amazon S3', ['Secret']);
   await breaks(page, [...COMMON.filter(([field]) => field === 'Darkroom SubDomains').slice(0, 2), ...BUCKET, ...KEYS], right);
@@ -175,14 +178,21 @@ test('a bucket: each rule is said at its field as it is typed, wherever the keys
   expect(kubectl('get', 'darkrooms', '-A', '-o', 'name')).not.toContain('forms-broken');
 });
 
+/** Types a text in place of the one in the editor, which is empty until the object has been printed into it. */
+async function typeYaml(page: Page, kind: string, text: string): Promise<void> {
+  const editor = page.locator('.cm-content').first();
+  await expect(editor).toContainText(`kind: ${kind}`);
+  await editor.click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.insertText(text);
+  await expect(editor).toContainText(text.trim().split('\n').at(-1)?.trim() ?? '');
+}
+
 test('what only the YAML can break is said at the fields of the form too', async ({ console: page }) => {
   const sent = stored(page);
   await newSource(page, 'Web Folder');
   await page.getByRole('tab', { name: 'YAML' }).click();
-  const editor = page.getByLabel('YAML of the Source').locator('.cm-content').or(page.locator('.cm-content')).first();
-  await editor.click();
-  await page.keyboard.press('Control+a');
-  await page.keyboard.insertText('apiVersion: deployments.example.com/v1alpha1\nkind: Darkroom\nmetadata:\n  name: forms-broken\n  namespace: default\nspec:\n  source:\n    type: Ftp\n  subDomains: [twice, twice]\n  image: ""\n  colour: red\n');
+  await typeYaml(page, 'Darkroom', 'apiVersion: deployments.example.com/v1alpha1\nkind: Darkroom\nmetadata:\n  name: forms-broken\n  namespace: default\nspec:\n  source:\n    type: Ftp\n  subDomains: [twice, twice]\n  image: ""\n  colour: red\n');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('tab', { name: 'Form' }).click();
   const types = page.getByRole('group', { name: 'Source Type' });
@@ -199,20 +209,16 @@ test('what only the logic knows is said too, and nothing is stored', async ({ co
   const sent = stored(page);
   await page.goto('/console/kinds/magalix.com/v1/configmonitors/new');
   await page.getByRole('tab', { name: 'YAML' }).click();
-  await page.locator('.cm-content').first().click();
-  await page.keyboard.press('Control+a');
   // The schema allows either way to name a label. That both name the same one, and differ, is known to the guest alone.
   const monitor = (label: string) => `apiVersion: magalix.com/v1\nkind: ConfigMonitor\nmetadata:\n  name: forms-logic\n  namespace: default\nspec:\n  configmap: flaskapp-config\n  podSelector: {app: forms, matchLabels: {app: ${label}}}\n`;
-  await page.keyboard.insertText(monitor('others'));
+  await typeYaml(page, 'ConfigMonitor', monitor('others'));
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(page.getByText('Line 8: spec.podSelector.matchLabels.app is given twice, with different values')).toBeVisible();
   expect(sent).toEqual([]);
   expect(kubectl('get', 'configmonitors', '-A', '-o', 'name')).not.toContain('forms-logic');
-  await page.locator('.cm-content').first().click();
-  await page.keyboard.press('Control+a');
-  await page.keyboard.insertText(monitor('forms'));
+  await typeYaml(page, 'ConfigMonitor', monitor('forms'));
   await page.getByRole('button', { name: 'Save' }).click();
-  await until('it is stored', () => kubectl('get', 'configmonitors', '-A', '-o', 'name').includes('forms-logic'));
+  await until('it is stored', () => kubectl('get', 'configmonitors', '-A', '-o', 'name'), (names) => names.includes('forms-logic'));
   kubectl('delete', 'configmonitor', 'forms-logic');
 });
 
@@ -232,7 +238,7 @@ async function innocent(page: Page): Promise<void> {
 }
 
 test('what only the API server knows of a source is said at its field before it is saved, and when it is', async ({ console: page }) => {
-  test.setTimeout(120_000);
+  test.slow();
   await innocent(page);
   const right = await newSource(page, 'Amazon S3', ['Secret']);
   await breaks(page, [
@@ -353,7 +359,7 @@ const AROUND: (readonly [what: string, document: Thing, field: string, says: str
 
 test('who goes around the form is refused at the same fields, by documents and by objects, and nothing is made', async ({ console: page }) => {
   const headers = await bearer(page);
-  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`, { headers })).status(), { timeout: 30_000 }).toBe(200);
+  await untilServed(page);
   const post = async (path: string, data: Thing) => {
     const answer = await page.request.post(ORIGIN + path, { headers: { ...headers, 'content-type': 'application/json' }, data: JSON.stringify(data) });
     return { status: answer.status(), causes: ((await answer.json()) as { causes?: { field: string; message: string }[] }).causes ?? [] };
@@ -390,15 +396,16 @@ test('who goes around the form is refused at the same fields, by documents and b
 
 test('what somebody stored past the form is said on its page, and at its field where it can be mended', async ({ console: page }) => {
   apply({ ...darkroom('stored-wrong'), spec: { source: { type: 'WebFolder', baseUrl: 'ftp://example.com' }, subDomains: ['stored-wrong'] } });
+  await until('its logic refuses it', () => reasonOf('darkroom/stored-wrong'), (reason) => reason !== '');
   await page.goto('/console/sources/default/stored-wrong');
-  await expect(page.getByText('must be an address that begins with http:// or https://').first()).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByText('must be an address that begins with http:// or https://').first()).toBeVisible();
   await page.getByRole('link', { name: 'Edit' }).click();
   await type(page, 'Version', '0.3.1');
   await page.getByRole('button', { name: 'Save' }).click();
   await says(input(page, 'Base URL'), ADDRESS);
   await type(page, 'Base URL', 'https://example.com/mended');
   await page.getByRole('button', { name: 'Save' }).click();
-  await expect(page.getByRole('heading', { level: 1, name: 'stored-wrong' })).toBeVisible();
-  await until('it to be mended', () => kubectl('get', 'darkroom', 'stored-wrong', '-o', 'jsonpath={.status.conditions[?(@.type=="Stalled")].status}') !== 'True');
+  await expect(page.getByRole('heading', { level: 1, name: 'stored-wrong', exact: true })).toBeVisible();
+  await until('it is mended', () => kubectl('get', 'darkroom', 'stored-wrong', '-o', 'jsonpath={.status.conditions[?(@.type=="Stalled")].status}'), (isStalled) => isStalled !== 'True');
   kubectl('delete', 'darkroom', 'stored-wrong');
 });

@@ -49,7 +49,10 @@ test('script in whatever an object says stays text', async ({ console: page }) =
   for (const path of ['/console/', '/console/sources', '/console/sources/default/hostile', '/console/engine/roots/deployments.example.com/v1alpha1/darkrooms/default/hostile', '/console/engine/events']) {
     await page.goto(path);
     await expect(page.getByRole('heading').first()).toBeVisible();
-    await page.waitForTimeout(300);
+    await expect(page.locator('.skeleton')).toHaveCount(0);
+    if (path.includes('hostile')) await expect(page.getByRole('heading', { level: 1, name: 'hostile', exact: true })).toBeVisible();
+    // An image that is missing, as the one in the text would be: when this one has failed, so has any before it.
+    await page.evaluate(() => new Promise((resolve) => Object.assign(new Image(), { onerror: resolve, src: 'x' })));
     expect(await page.title(), path).not.toContain('taken');
     expect(await page.locator('img[src=x]').count(), path).toBe(0);
   }

@@ -2,7 +2,8 @@
 // writes down has neither them nor what a Secret makes of them.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { GUESTS, LOGS, ORIGIN, bearer, darkroom, expect, kubectl, pintle, test, until } from './world';
+import { CLUSTER_PATIENCE } from './patience';
+import { GUESTS, LOGS, ORIGIN, bearer, darkroom, expect, kubectl, pintle, test, until, untilEngineStarted, untilServed } from './world';
 
 const KIND = 'deployments.example.com/v1alpha1/darkrooms';
 const KEYS = {
@@ -26,8 +27,9 @@ function logs(): string {
 }
 
 test('keys that are typed into the form are in no log and on no page, and only the object itself brings them to a browser', async ({ wired: page, wire }) => {
-  test.setTimeout(180_000);
+  test.slow();
   const name = 'keys-of-form';
+  await untilEngineStarted(page);
   await page.goto('/console/sources/new');
   await page.getByLabel('Source Name').fill(name);
   await page.getByLabel('Amazon S3').check();
@@ -38,9 +40,10 @@ test('keys that are typed into the form are in no log and on no page, and only t
   await page.getByLabel('SubDomains').fill(name);
   await page.getByLabel('SubDomains').press('Enter');
   await page.getByRole('button', { name: 'Save' }).click();
-  await expect(page.getByText(`${name}.darkroom.example.com`).first()).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByText(`${name}.darkroom.example.com`).first()).toBeVisible();
   // The Secret that the guest makes of them is there: there is something to be hidden.
-  await until('the Secret to be there', () => found(kubectl('get', 'secrets', '-o', 'yaml'), written(Object.values(KEYS.form)).filter((one) => SECRETS.includes(one))).length === 2);
+  const inSecret = written(Object.values(KEYS.form)).filter((one) => SECRETS.includes(one));
+  await until('the Secret has both', () => String(found(kubectl('get', 'secrets', '-o', 'yaml'), inSecret).length), (many) => many === '2');
 
   const own = `/console/sources/default/${name}`;
   const root = `/console/engine/roots/${KIND}/default/${name}`;
@@ -48,24 +51,24 @@ test('keys that are typed into the form are in no log and on no page, and only t
   for (const path of paths) {
     await page.goto(path);
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-    await expect(page.locator('.skeleton')).toHaveCount(0, { timeout: 30_000 });
+    await expect(page.locator('.skeleton')).toHaveCount(0);
     // All that is in the document, whether it can be seen or not.
     expect(found(await page.content(), written(ALL)), path).toEqual([]);
   }
   await expect(page.getByText('Of Secrets only the keys are shown.')).toBeVisible();
 
   // A plan, which computes all children anew, and shows how they would differ.
-  pintle('push', 'darkroom-of-keys', join(GUESTS, 'darkroom-next.wasm'), '--wait');
+  pintle('push', 'darkroom-of-keys', join(GUESTS, 'darkroom-next.wasm'), '--wait', `--timeout=${Math.ceil(CLUSTER_PATIENCE / 1000)}s`);
   await page.goto('/console/engine/reconcilers/darkroom/plan');
   await page.getByLabel('Module', { exact: true }).selectOption('darkroom-of-keys');
   await page.getByRole('button', { name: 'Plan', exact: true }).click();
-  await expect(page.getByRole('region', { name: 'Swap' })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('region', { name: 'Swap' })).toBeVisible();
   expect(found(await page.content(), written(ALL)), 'the plan').toEqual([]);
 
   // An upload, which is checked.
   await page.goto('/console/engine/modules');
   await page.locator('input[type=file]').setInputFiles({ name: 'darkroom-next.wasm', mimeType: 'application/wasm', buffer: readFileSync(join(GUESTS, 'darkroom-next.wasm')) });
-  await expect(page.getByLabel('Name of the Module')).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByLabel('Name of the Module')).toBeVisible();
 
   // The form of the object itself has to have them.
   await page.goto(`${own}/edit`);
@@ -86,7 +89,7 @@ test('keys that are typed into the form are in no log and on no page, and only t
 
 test('keys that are written by REST are in no answer and in no log, also where the document is refused', async ({ console: page }) => {
   const shown = await bearer(page);
-  await expect.poll(async () => (await page.request.get(`${ORIGIN}/darkrooms?limit=1`, { headers: shown })).status(), { timeout: 30_000 }).toBe(200);
+  await untilServed(page);
   const name = 'keys-of-rest';
   const source = { type: 'S3', bucket: 'pictures', region: 'eu-central-1', ...KEYS.rest };
   const document = { name, namespace: 'default', source, subDomains: [name] };

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CLUSTER_PATIENCE } from './patience';
 import { addressIn, env, expect } from './world';
 
 export class Launch {
@@ -28,7 +29,13 @@ export class Launch {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const launch = new Launch(started, folder);
-    await expect.poll(() => launch.said, { message: 'it prints its address' }).toMatch(/#\w+\n/);
+    const ended = new Promise<never>((_, reject) => started.once('close', () => reject(new Error(`pintle console has ended, and said ${launch.said || 'nothing'}`))));
+    try {
+      await Promise.race([ended, expect.poll(() => launch.said, { message: 'it prints its address' }).toMatch(/#\w+\n/)]);
+    } catch (error) {
+      await launch.stop();
+      throw error;
+    }
     return launch;
   }
 
@@ -51,9 +58,15 @@ export class Launch {
   /** Ends it as Ctrl-C does. */
   async end(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
-    const ended = new Promise((resolve) => this.#process.once('exit', resolve));
+    // Not before all that it has printed is read.
+    const ended = new Promise((resolve) => this.#process.once('close', resolve));
     this.#process.kill('SIGINT');
+    const late = setTimeout(() => {
+      process.stderr.write('pintle console does not end, and is killed\n');
+      this.#process.kill('SIGKILL');
+    }, CLUSTER_PATIENCE);
     await ended;
+    clearTimeout(late);
   }
 
   /** Ends it, and clears away what the test made for it. */

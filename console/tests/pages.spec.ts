@@ -28,7 +28,7 @@ async function open(page: Page, path: string): Promise<void> {
 
 for (const scheme of ['light', 'dark'] as const) {
   test(`no page has a violation that axe knows, in ${scheme}`, async ({ console: page }) => {
-    test.setTimeout(120_000);
+    test.slow();
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     const wrong: string[] = [];
     for (const path of PAGES) {
@@ -43,8 +43,7 @@ test('no page is wider than a telephone', async ({ console: page }) => {
   await page.setViewportSize({ width: 320, height: 640 });
   for (const path of PAGES) {
     await open(page, path);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    expect(width, path).toBeLessThanOrEqual(320);
+    await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: path }).toBeLessThanOrEqual(320);
   }
 });
 

@@ -4,7 +4,9 @@ import { expect, kubectl, test, until } from './world';
 const ingressHosts = (name: string): string =>
   kubectl('get', 'ingress', name, '--ignore-not-found', '-o', 'jsonpath={.spec.rules[*].host}');
 
-test('a source from a web folder is made, watched, edited and deleted without a line of YAML', async ({ console: page }) => {
+const isReady = (name: string): string => kubectl('get', 'darkroom', name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}');
+
+test('a source from a web folder is made, watched, edited and deleted without a line of YAML', { tag: '@smoke' }, async ({ console: page }) => {
   const name = 'story';
   await page.getByRole('link', { name: 'Sources' }).first().click();
   await expect(page.getByRole('heading', { name: 'All Sources' })).toBeVisible();
@@ -21,8 +23,9 @@ test('a source from a web folder is made, watched, edited and deleted without a 
 
   // The page follows what the host does, without being asked again.
   await expect(page.getByText('story.darkroom.example.com').first()).toBeVisible();
-  await expect(page.getByText('Ready', { exact: true }).first()).toBeVisible({ timeout: 30_000 });
-  expect(ingressHosts(name)).toBe('story.darkroom.example.com');
+  await until('the Ingress has its host', () => ingressHosts(name), (hosts) => hosts === 'story.darkroom.example.com');
+  await until('it is ready', () => isReady(name), (status) => status === 'True');
+  await expect(page.getByRole('main').getByRole('status').getByText('Ready', { exact: true })).toBeVisible();
 
   // A deep link shows the same.
   await page.goto(`/console/sources/default/${name}`);
@@ -33,8 +36,8 @@ test('a source from a web folder is made, watched, edited and deleted without a 
   await page.getByLabel('SubDomains').fill('second');
   await page.getByLabel('SubDomains').press('Enter');
   await page.getByRole('button', { name: 'Save' }).click();
-  await expect(page.getByText('second.darkroom.example.com').first()).toBeVisible({ timeout: 30_000 });
-  await until('the Ingress to have both hosts', () => ingressHosts(name).split(' ').length === 2);
+  await expect(page.getByText('second.darkroom.example.com').first()).toBeVisible();
+  await until('the Ingress has both hosts', () => ingressHosts(name), (hosts) => hosts.split(' ').length === 2);
 
   await page.getByRole('button', { name: 'Delete' }).first().click();
   const dialog = page.getByRole('dialog');
@@ -43,7 +46,7 @@ test('a source from a web folder is made, watched, edited and deleted without a 
   await dialog.getByRole('textbox').fill(name);
   await confirm.click();
   await expect(page.getByRole('heading', { name: 'All Sources' })).toBeVisible();
-  await until('it to be gone', () => kubectl('get', 'darkroom', name, '--ignore-not-found') === '');
+  await until('it is gone', () => kubectl('get', 'darkroom', name, '--ignore-not-found'), (seen) => seen === '');
 });
 
 test('a source from a bucket is made, which the original could not', async ({ console: page }) => {

@@ -1,6 +1,6 @@
 // The stream on a real host: cut, it says so and goes on where it was; too old, it reads anew; asleep, it costs nothing and wakes up.
 import { type Page } from '@playwright/test';
-import { ORIGIN, apply, bearer, darkroom, expect, kubectl, test } from './world';
+import { MARK, ORIGIN, apply, askMarks, bearer, darkroom, expect, kubectl, test, untilServed } from './world';
 import { type Wire } from './wire';
 
 const LIST = '/console/sources?search=';
@@ -9,9 +9,20 @@ const DARKROOMS = /^GET \/api\/v1\/objects\/deployments\.example\.com\/v1alpha1\
 /** The watch of all Darkrooms, from a version on. */
 const RESUMED = /darkrooms%3BresourceVersion%3D\d+/;
 
-const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible({ timeout: 30_000 });
+const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible();
 const link = (page: Page, name: string) => page.getByRole('main').getByRole('link', { name, exact: true });
 const remove = (...names: string[]) => kubectl('delete', 'darkroom', ...names, '--ignore-not-found', '--wait=false');
+
+/**
+ * Waits until the page is at rest: its stream has all that it wants to be told of, and nothing else is on its way. Before that it says that
+ * it is live, too, since it follows what it has listed so far.
+ */
+async function follows(page: Page, wire: Wire): Promise<void> {
+  await isLive(page);
+  const last = () => wire.asked(STREAM).at(-1);
+  await expect.poll(() => `${last()?.status} ${last()?.path}`).toMatch(/^200 (?=.*darkrooms%3BresourceVersion%3D\d)(?=.*reconcilers%3BresourceVersion%3D\d)/);
+  await expect.poll(() => wire.passed.filter(({ status, isOver }) => status === 0 && !isOver).map(({ path }) => path)).toEqual([]);
+}
 
 /** Cuts the wire while something happens in the cluster that the page cannot know of. */
 async function meanwhile(page: Page, wire: Wire, happens: () => void): Promise<void> {
@@ -26,7 +37,7 @@ test('a stream that is cut says so, and afterwards goes on where it was, without
   apply(darkroom('cut-before'));
   await page.goto(`${LIST}cut-`);
   await expect(link(page, 'cut-before')).toBeVisible();
-  await isLive(page);
+  await follows(page, wire);
   await meanwhile(page, wire, () => {
     apply(darkroom('cut-after'));
     kubectl('delete', 'darkroom', 'cut-before');
@@ -34,7 +45,7 @@ test('a stream that is cut says so, and afterwards goes on where it was, without
   // What is known stays to be read.
   await expect(link(page, 'cut-before')).toBeVisible();
   wire.mend();
-  await expect(link(page, 'cut-after')).toBeVisible({ timeout: 30_000 });
+  await expect(link(page, 'cut-after')).toBeVisible();
   await expect(link(page, 'cut-before')).toHaveCount(0);
   await isLive(page);
   await expect(page.locator('.banner')).toHaveCount(0);
@@ -45,12 +56,23 @@ test('a stream that is cut says so, and afterwards goes on where it was, without
 
 test('whoever does not want to wait tries at once, and the page of an object follows too', async ({ wired: page, wire }) => {
   apply(darkroom('cut-one'));
+  await alone(page);
   await page.goto('/console/sources/default/cut-one');
   await expect(page.getByText('https://example.com/images')).toBeVisible();
   await isLive(page);
   await meanwhile(page, wire, () => kubectl('patch', 'darkroom', 'cut-one', '--type=merge', '-p', '{"spec":{"source":{"baseUrl":"https://example.com/moved"}}}'));
+  // The page's clock stands still from here on, so that it does not try by itself, and each attempt that fails makes the next pause longer.
+  await page.clock.pauseAt(await page.evaluate(() => Date.now() + 3_600_000));
+  await expect(async () => {
+    await page.clock.runFor('00:31');
+    await expect(page.locator('.banner')).toContainText(/in about (15|[23]\d) seconds/, { timeout: 1_000 });
+  }).toPass();
   wire.mend();
   await page.getByRole('button', { name: 'Try now' }).click();
+  // Its own next attempt is five seconds away and more.
+  await page.clock.runFor(1_000);
+  await expect.poll(() => wire.asked(STREAM).length, { message: 'it has tried at once' }).toBeGreaterThan(0);
+  await page.clock.resume();
   await expect(page.getByText('https://example.com/moved')).toBeVisible();
   await isLive(page);
   remove('cut-one');
@@ -60,7 +82,7 @@ test('a position that is too old is said by the host, and the page reads what th
   apply(darkroom('old-before'));
   await page.goto(`${LIST}old-`);
   await expect(link(page, 'old-before')).toBeVisible();
-  await isLive(page);
+  await follows(page, wire);
   await meanwhile(page, wire, () => {
     apply(darkroom('old-after'));
     kubectl('delete', 'darkroom', 'old-before');
@@ -74,12 +96,12 @@ test('a position that is too old is said by the host, and the page reads what th
     return path.replaceAll(/resourceVersion%3D\d+/g, 'resourceVersion%3D1');
   };
   wire.mend();
-  await expect(link(page, 'old-after')).toBeVisible({ timeout: 30_000 });
+  await expect(link(page, 'old-after')).toBeVisible();
   await expect(link(page, 'old-before')).toHaveCount(0);
   await isLive(page);
   expect(made).toBeGreaterThan(0);
-  const [aged] = wire.asked(/darkrooms%3BresourceVersion%3D1(&|%3B|$)/);
-  expect(aged?.body).toContain('event: reset');
+  const aged = wire.asked(/darkrooms%3BresourceVersion%3D1(&|%3B|$)/);
+  expect(aged.map(({ body }) => body).join('')).toContain('event: reset');
   expect(wire.asked(DARKROOMS).length, 'the list is made anew').toBeGreaterThan(0);
   // From then on it is live again.
   kubectl('patch', 'darkroom', 'old-after', '--type=merge', '-p', '{"metadata":{"annotations":{"pintle.dev/suspend":"true"}}}');
@@ -92,7 +114,7 @@ test('a tab that nobody sees closes its stream, and reads anew when somebody loo
   await alone(page);
   await page.goto(`${LIST}slept-`);
   await expect(link(page, 'slept-before')).toBeVisible();
-  await isLive(page);
+  await follows(page, wire);
   await look(page, false);
   await page.clock.fastForward('00:31');
   await expect(page.getByText('Paused', { exact: true })).toBeVisible();
@@ -100,7 +122,8 @@ test('a tab that nobody sees closes its stream, and reads anew when somebody loo
   apply(darkroom('slept-after'));
   kubectl('delete', 'darkroom', 'slept-before');
   await page.clock.fastForward('10:00');
-  expect(wire.passed.map(({ path }) => path), 'nothing is asked while nobody looks').toEqual([]);
+  await askMarks(page);
+  expect(wire.passed.map(({ path }) => path).filter((path) => path !== MARK), 'nothing is asked while nobody looks').toEqual([]);
   await expect(link(page, 'slept-after')).toHaveCount(0);
   await look(page, true);
   await expect(link(page, 'slept-after')).toBeVisible();
@@ -115,13 +138,13 @@ test('a machine that was asleep notices that its stream is dead, though nobody h
   await alone(page);
   await page.goto(`${LIST}woken-`);
   await expect(link(page, 'woken-before')).toBeVisible();
-  await isLive(page);
+  await follows(page, wire);
   // Connections of a machine that sleeps end without a word: nothing comes any more, and nothing says so.
   wire.freeze();
   wire.forget();
   apply(darkroom('woken-after'));
   await page.clock.fastForward('08:00:00');
-  await expect(link(page, 'woken-after')).toBeVisible({ timeout: 30_000 });
+  await expect(link(page, 'woken-after')).toBeVisible();
   await isLive(page);
   expect(wire.asked(STREAM).length).toBeGreaterThan(0);
   remove('woken-before', 'woken-after');
@@ -143,7 +166,7 @@ async function look(page: Page, isSeen: boolean): Promise<void> {
 
 test('documents are followed from the last event on, after a connection that was cut', async ({ wired: page, wire }) => {
   apply(darkroom('followed'));
-  await served(page);
+  await untilServed(page);
   wire.adds = await bearer(page);
   await page.evaluate(() => {
     const heard: string[] = [];
@@ -161,7 +184,7 @@ test('documents are followed from the last event on, after a connection that was
   kubectl('patch', 'darkroom', 'followed', '--type=merge', '-p', '{"spec":{"source":{"baseUrl":"https://example.com/moved"}}}');
   apply(darkroom('followed-too'));
   wire.mend();
-  await expect.poll(heard, { timeout: 30_000 }).toContain('added followed-too');
+  await expect.poll(heard).toContain('added followed-too');
   expect(await heard()).toContain('modified followed');
   // Nothing is told twice: it went on, and did not begin again.
   expect((await heard()).filter((one) => one === 'added followed')).toHaveLength(1);
@@ -171,7 +194,7 @@ test('documents are followed from the last event on, after a connection that was
 });
 
 test('documents from a version that is too old, or was never given, begin anew', async ({ console: page }) => {
-  await served(page);
+  await untilServed(page);
   const shown = await bearer(page);
   const { resourceVersion } = (await (await page.request.get(`${ORIGIN}/darkrooms?limit=1`, { headers: shown })).json()) as { resourceVersion: string };
   // A version ends with six digits of the View's epoch.
@@ -193,9 +216,3 @@ test('documents from a version that is too old, or was never given, begin anew',
     expect(told, version).not.toContain('event: added');
   }
 });
-
-/** Waits until the console has seen the View of the samples. */
-async function served(page: Page): Promise<void> {
-  const headers = await bearer(page);
-  await expect.poll(() => page.evaluate(async (headers) => (await fetch('/darkrooms?limit=1', { headers })).status, headers), { timeout: 30_000 }).toBe(200);
-}

@@ -37,7 +37,7 @@ test('what one browser saves, the other shows at once: in its list and on its pa
   await page.getByLabel('Base URL').fill('https://example.com/changed');
   await page.getByLabel('Version').fill('0.3.1');
   await page.getByRole('button', { name: 'Save' }).click();
-  await expect(page.getByRole('heading', { level: 1, name: 'both' })).toBeVisible();
+  await expect(page.getByRole('heading', { level: 1, name: 'both', exact: true })).toBeVisible();
 
   await expect(row).toContainText('0.3.1');
   await expect(row).toContainText('changed.darkroom.example.com');

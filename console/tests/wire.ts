@@ -11,6 +11,8 @@ export interface Passed {
   headers: IncomingMessage['headers'];
   status: number;
   body: string;
+  /** Whether nothing of it will come any more. */
+  isOver: boolean;
 }
 
 export class Wire {
@@ -81,7 +83,7 @@ export class Wire {
     const path = this.rewrite(pathname + search);
     // What is not compressed can be searched.
     const { 'accept-encoding': _, 'proxy-connection': __, ...headers } = asked.headers;
-    const passed: Passed = { method: asked.method ?? '', path, headers: { ...headers, ...this.adds }, status: 0, body: '' };
+    const passed: Passed = { method: asked.method ?? '', path, headers: { ...headers, ...this.adds }, status: 0, body: '', isOver: false };
     this.passed.push(passed);
     const frosts = this.#frosts;
     const isFrozen = () => frosts !== this.#frosts;
@@ -100,7 +102,10 @@ export class Wire {
       came.on('error', () => isFrozen() || answer.destroy());
     });
     onward.on('error', () => isFrozen() || answer.destroy());
-    answer.on('close', () => onward.destroy());
+    answer.on('close', () => {
+      passed.isOver = true;
+      onward.destroy();
+    });
     asked.pipe(onward);
   }
 }

@@ -3,7 +3,9 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { test as base, expect, type BrowserContext, type Page } from '@playwright/test';
+import { CLUSTER_PATIENCE } from './patience';
 import { Wire } from './wire';
 
 export const env = (name: string): string => {
@@ -34,17 +36,48 @@ export function addressIn(said: string): string {
 /** The address that the local console printed last. */
 export const address = (): string => addressIn(readFileSync(SAID, 'utf8'));
 
-/** Signs a page in to the local console. */
-export async function signIn(page: Page): Promise<void> {
+/** Signs in with the address that the local console printed last. Whoever signs in next finds one that is good. */
+export async function signInWith(enter: (address: string) => Promise<void>): Promise<void> {
   const used = address();
-  await page.goto(used);
-  await expect(page.getByRole('navigation').first()).toBeVisible();
-  // Whoever signs in next finds an address that is good.
+  await enter(used);
   await expect.poll(address, { message: 'the console prints the next address' }).not.toBe(used);
 }
 
+/** Signs a page in to the local console. */
+export const signIn = (page: Page): Promise<void> => signInWith(async (address) => {
+  await page.goto(address);
+  await expect(page.getByRole('navigation').first()).toBeVisible();
+});
+
 /** What a program shows of the login of a page, beside the cookie that it shares. */
 export const bearer = (page: Page): Promise<{ authorization: string }> => page.evaluate(() => ({ authorization: `Bearer ${localStorage.getItem('pintle-token')}` }));
+
+/** With what status the console answers what a page asks. */
+const statusOf = (page: Page, path: string, asked: { method?: string; headers: Record<string, string>; body?: string }): Promise<number> =>
+  page.evaluate(async ({ path, asked }) => (await fetch(path, asked)).status, { path, asked });
+
+/** Waits until the local console can look into modules: before it has compiled one, it refuses that. */
+export async function untilEngineStarted(page: Page): Promise<void> {
+  const asked = { method: 'PUT', headers: { ...(await bearer(page)), 'content-type': 'application/wasm' }, body: 'no module' };
+  await expect.poll(() => statusOf(page, '/api/v1/modules/no-module?dryRun=All', asked), { message: 'the engine has started' }).not.toBe(503);
+}
+
+/** Waits until the local console serves the documents of Darkrooms. */
+export async function untilServed(page: Page): Promise<void> {
+  const asked = { headers: await bearer(page) };
+  await expect.poll(() => statusOf(page, '/darkrooms?limit=1', asked), { message: 'the View is served', timeout: CLUSTER_PATIENCE }).toBe(200);
+}
+
+/** The path of requests that are no page's own, and a mark in whatever notes requests. */
+export const MARK = '/api/v1/session?mark';
+
+/**
+ * Asks from within a page, one request after the other. If the page itself asked without end, it would have asked about as often by the end
+ * of that: so it can be told that something does not happen.
+ */
+export const askMarks = (page: Page): Promise<void> => page.evaluate(async (path) => {
+  for (let asked = 0; asked < 30; asked += 1) await fetch(path);
+}, MARK);
 
 /** Runs kubectl as the administrator, and returns what it printed. */
 export const kubectl = (...words: string[]): string => run('KUBECTL', words);
@@ -59,13 +92,13 @@ export const create = (object: unknown): string => run('KUBECTL', ['create', '-f
 export function replaceStatus(object: { apiVersion: string; kind: string; metadata: { name: string; namespace: string } }, status: unknown): void {
   const { name, namespace } = object.metadata;
   const live = () => JSON.parse(kubectl('get', `${object.kind}.${object.apiVersion.split('/').reverse().join('.')}`, name, '-n', namespace, '-o', 'json')) as object;
-  for (let left = 5; ; left -= 1) {
+  for (const begun = Date.now(); ; ) {
     try {
       run('KUBECTL', ['replace', '--subresource=status', '-f', '-'], JSON.stringify({ ...live(), status }));
       return;
     } catch (error) {
       // Somebody else wrote in between.
-      if (left === 0 || !String(error).includes('Conflict')) throw error;
+      if (Date.now() - begun > CLUSTER_PATIENCE || !String(error).includes('Conflict')) throw error;
     }
   }
 }
@@ -73,14 +106,29 @@ export function replaceStatus(object: { apiVersion: string; kind: string; metada
 /** Runs pintle as the administrator. */
 export const pintle = (...words: string[]): string => run('PINTLE', words);
 
+/** Runs a program. One that waits for what never comes is ended: no limit of Playwright's reaches it. */
 function run(program: string, words: string[], input = ''): string {
-  return execFileSync(env(program), words, { input, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024, env: { ...process.env, KUBECONFIG: env('KUBECONFIG') } });
+  return execFileSync(env(program), words, {
+    input, encoding: 'utf8', stdio: 'pipe', maxBuffer: 64 * 1024 * 1024, timeout: CLUSTER_PATIENCE, killSignal: 'SIGKILL', env: { ...process.env, KUBECONFIG: env('KUBECONFIG') },
+  });
 }
 
-/** Waits until a question about the cluster is answered with yes. */
-export async function until(what: string, holds: () => boolean): Promise<void> {
-  await expect.poll(holds, { message: what, timeout: 30_000 }).toBe(true);
+/** Waits until what is seen of the cluster is as it should be. The error says what was seen last: that a look fails may pass by itself, too. */
+export async function until(what: string, see: () => string, isSo: (seen: string) => boolean): Promise<void> {
+  await expect(() => {
+    let seen: string;
+    try {
+      seen = see();
+      if (isSo(seen)) return;
+    } catch (error) {
+      seen = String(error);
+    }
+    throw new Error(`not yet: ${what}; at last: ${seen === '' ? 'nothing' : seen}`);
+  }).toPass({ timeout: CLUSTER_PATIENCE });
 }
+
+/** Why a root is ready or not, as its status says; nothing, before its logic was asked. */
+export const reasonOf = (root: string): string => kubectl('get', root, '--ignore-not-found', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}');
 
 /** A Darkroom that needs nothing else. */
 export const darkroom = (name: string, namespace = 'default') => ({
@@ -89,6 +137,25 @@ export const darkroom = (name: string, namespace = 'default') => ({
   metadata: { name, namespace },
   spec: { version: '0.4.0', source: { type: 'WebFolder', baseUrl: 'https://example.com/images' }, subDomains: [name] },
 });
+
+/** What is there before any test. */
+const SAMPLES = fileURLToPath(new URL('../../deploy/samples', import.meta.url));
+
+/** Makes the cluster as it was before any test: what a test that failed has left there would be in the way of the next. */
+function tidy(): void {
+  const names = (...words: string[]) => kubectl('get', ...words, '-o', 'name').split('\n').filter(Boolean);
+  kubectl('apply', '-f', SAMPLES);
+  const module = kubectl('get', 'reconciler', 'darkroom', '-o', 'jsonpath={.spec.module}');
+  kubectl('wait', `--for=jsonpath={.status.active.module}=${module}`, 'reconciler/darkroom', `--timeout=${Math.ceil(CLUSTER_PATIENCE / 1000)}s`);
+  const samples = names('-f', SAMPLES);
+  for (const namespace of ['default', 'console-tests']) {
+    const left = names('darkrooms,webservers,configmonitors', '-n', namespace).filter((name) => !samples.includes(name));
+    if (left.length > 0) kubectl('delete', '-n', namespace, ...left);
+  }
+  const used = kubectl('get', 'reconcilers,views', '-o', 'jsonpath={.items[*].spec.module}').split(' ');
+  const left = names('modules').filter((name) => !used.includes(name.split('/')[1] ?? ''));
+  if (left.length > 0) kubectl('delete', ...left);
+}
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -126,6 +193,8 @@ async function signedIn(context: BrowserContext, use: (page: Page) => Promise<vo
 }
 
 interface Fixtures {
+  /** A test that failed makes no other fail. */
+  tidied: void;
   rules: string[];
   /** A page that is signed in to the local console as the administrator. */
   console: Page;
@@ -138,8 +207,16 @@ interface Fixtures {
 
 /** Every page keeps the rules. */
 export const test = base.extend<Fixtures>({
+  tidied: [
+    async ({}, use, info) => {
+      await use();
+      if (info.status !== info.expectedStatus) tidy();
+    },
+    { auto: true },
+  ],
   rules: [
-    async ({ page }, use) => {
+    // Its rules are looked at before it is tidied, which is for a test that has broken one, too.
+    async ({ page, tidied: _ }, use) => {
       const wrong = watched(page);
       await page.addInitScript(() => {
         document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));

@@ -29,6 +29,7 @@ const KIND: &str = "Darkroom";
 /// The guest.
 pub struct Darkroom;
 
+#[cfg(feature = "export")]
 pintle_guest::export!(Darkroom, views: Documents);
 
 impl Guest for Darkroom {

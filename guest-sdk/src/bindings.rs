@@ -1,5 +1,5 @@
 //! The generated bindings of the worlds. [`export!`](crate::export!) uses them; a guest's own code does not. They come from
-//! `src/bin/bindings.rs`, which `cargo xtask gen` runs.
+//! `xtask/generators`, which `cargo xtask gen` runs.
 #![allow(
     unsafe_code,
     reason = "generated code, which lifts and lowers strings across the component boundary"

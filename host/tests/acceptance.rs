@@ -1,7 +1,10 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance [-- PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance [-- --smoke] [-- PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
-//! scenario of scenarios/, side by side where they do not touch what all share. One line a scenario.
+//! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
+//! `--smoke` runs those of tier one alone.
+//!
+//! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
 
 #[path = "acceptance/audit.rs"]
@@ -30,8 +33,6 @@ mod kubectl;
 mod leaders;
 #[path = "acceptance/memory.rs"]
 mod memory;
-#[path = "acceptance/modules.rs"]
-mod modules;
 #[path = "acceptance/previews.rs"]
 mod planned;
 #[path = "previews/run.rs"]
@@ -64,7 +65,8 @@ mod worst;
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::{Context, ensure};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::LocalBoxFuture, stream};
+use kit::modules;
 use pintle_simulation::scenario::{Failed, Names, OnlyOn, Runner, Scenario};
 use pintle_testbed::{ControlPlane, Options, Source};
 
@@ -73,26 +75,123 @@ use real::Real;
 /// How many scenarios run at once. They mostly wait, for kwok and for garbage collection.
 const AT_ONCE: usize = 12;
 
-/// A scenario, its file's name, and what its run calls things.
-struct Entry {
-    file: String,
-    names: Names,
-    scenario: Scenario,
+/// The scenarios of tier one: each system, and what every one of them rests on.
+const SMOKE: [&str; 12] = [
+    "adoption",
+    "bad-swap",
+    "configmonitor",
+    "darkroom",
+    "finalizers",
+    "missing-rights",
+    "prune",
+    "restart",
+    "secrets-watched",
+    "self-heal",
+    "service-accounts",
+    "webserver",
+];
+
+/// What is run.
+struct Arguments {
+    smoke: bool,
+    /// Only what has one of these in its name.
+    names: Vec<String>,
+    retries: u32,
+}
+
+impl Arguments {
+    fn read() -> anyhow::Result<Self> {
+        let retries = match std::env::var("PINTLE_RETRIES") {
+            Ok(text) => text.parse().context("PINTLE_RETRIES is not a number")?,
+            Err(_) => 0,
+        };
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let smoke = words.iter().any(|word| word == "--smoke");
+        let names = words.into_iter().filter(|word| !word.starts_with('-')).collect();
+        Ok(Self { smoke, names, retries })
+    }
+
+    fn is_wanted(&self, name: &str, is_smoke: bool) -> bool {
+        let is_named = self.names.is_empty() || self.names.iter().any(|part| name.contains(part));
+        is_named && (is_smoke || !self.smoke)
+    }
+}
+
+/// A check beside the scenarios. They run one after the other.
+struct Check<'a> {
+    name: &'static str,
+    is_smoke: bool,
+    /// Whether it expects the host to run; otherwise the host is stopped before.
+    with_host: bool,
+    work: Box<dyn Fn() -> LocalBoxFuture<'a, anyhow::Result<()>> + 'a>,
+}
+
+fn check<'a, W>(name: &'static str, work: impl Fn() -> W + 'a) -> Check<'a>
+where
+    W: Future<Output = anyhow::Result<()>> + 'a,
+{
+    Check { name, is_smoke: false, with_host: true, work: Box::new(move || Box::pin(work())) }
+}
+
+/// A check that needs nothing but the control plane, and blocks.
+fn on_plane<'a>(
+    plane: &'a ControlPlane,
+    name: &'static str,
+    work: impl Fn(&ControlPlane) -> anyhow::Result<()> + Copy + 'a,
+) -> Check<'a> {
+    check(name, move || async move { work(plane) })
+}
+
+impl Check<'_> {
+    fn in_smoke(self) -> Self {
+        Self { is_smoke: true, ..self }
+    }
+
+    fn without_host(self) -> Self {
+        Self { with_host: false, ..self }
+    }
+}
+
+/// Everything beside the scenarios, in the order in which it runs.
+fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
+    let mut checks = vec![
+        check(fight::NAME, move || fight::check(real)),
+        check(schemas::NAME, move || schemas::check(real)),
+    ];
+    for (name, work) in kubectl::CHECKS.into_iter().chain(shell::CHECKS).chain(swaps::CHECKS) {
+        checks.push(on_plane(plane, name, work));
+    }
+    checks.extend([
+        on_plane(plane, commands::NAME, commands::check),
+        check(woken::NAME, move || woken::check(plane, real)),
+        on_plane(plane, rights::NAME, rights::check),
+        check(informers::NAME, move || informers::check(plane)),
+        check(beside::NAME, move || views::beside_a_crd(plane)),
+        check(views::SMOKE, move || views::smoke(plane)).in_smoke(),
+        check(views::NAME, move || views::check(plane)),
+        check(served::NAME, move || async move { served::check(real) }),
+        check(planned::NAME, move || planned::check(plane, real)),
+        check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
+        check(tokens::NAME, move || tokens::check(plane, real)),
+        check(memory::NAME, move || memory::check(real)),
+    ]);
+    for name in leaders::NAMES {
+        checks.push(check(name, move || leaders::run(name, real)).without_host());
+    }
+    for name in wire::NAMES {
+        checks.push(check(name, move || wire::run(name, real)).without_host());
+    }
+    checks
 }
 
 fn main() -> ExitCode {
-    let filters: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let runtime = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("no runtime: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(acceptance(&filters)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    let outcome = Arguments::read().and_then(|arguments| {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(acceptance(&arguments))
+    });
+    match outcome {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("acceptance cannot run: {error:#}");
             ExitCode::FAILURE
@@ -100,229 +199,217 @@ fn main() -> ExitCode {
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "one check after the other")]
-async fn acceptance(filters: &[String]) -> anyhow::Result<bool> {
-    let entries = read_scenarios(filters)?;
+/// Returns how many have failed.
+async fn acceptance(arguments: &Arguments) -> anyhow::Result<usize> {
+    let files: Vec<ScenarioFile> = scenario_files()?
+        .into_iter()
+        .filter(|file| arguments.is_wanted(&file.stem, SMOKE.contains(&file.stem.as_str())))
+        .collect();
     let started = Instant::now();
     // Blocking: nothing else is going on yet.
     let plane = Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?;
-    let mut tally = Tally::default();
-    if filters.is_empty() {
-        let begun = Instant::now();
-        let outcome = install::a_host_waits_for_its_crds(&plane).await.map_err(|error| format!("{error:#}"));
-        tally.line("a host without its CRDs waits for them", begun.elapsed().as_secs_f32(), outcome);
-    }
-    install::apply_manifests(&plane)?;
-    let real = Real::start(&plane).await?;
-    install::push_guests(&real).await?;
-    println!("control plane and host are up after {:.1} s", started.elapsed().as_secs_f32());
-
-    let (alone, together): (Vec<&Entry>, Vec<&Entry>) =
-        entries.iter().partition(|entry| entry.scenario.is_alone());
-    let is_wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
-    let mut running =
-        stream::iter(together.into_iter().map(|entry| run(&real, entry))).buffer_unordered(AT_ONCE);
-    let scenarios = async {
-        while let Some((entry, outcome, seconds)) = running.next().await {
-            tally.line(&entry.file, seconds, outcome);
-        }
-    };
-    let fight = async {
-        let begun = Instant::now();
-        let outcome = if is_wanted(fight::NAME) { fight::check(&real).await } else { return None };
-        Some((begun.elapsed().as_secs_f32(), outcome.map_err(|error| format!("{error:#}\n"))))
-    };
-    let ((), fought) = futures::join!(scenarios, fight);
-    drop(running);
-    if is_wanted(schemas::NAME) {
-        let begun = Instant::now();
-        let outcome = schemas::check(&real).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(schemas::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    if let Some((seconds, outcome)) = fought {
-        tally.line(fight::NAME, seconds, outcome);
-    }
-    for entry in alone {
-        // Whatever one that failed left behind.
-        real.start_host_unless_it_runs().await?;
-        install::push_guests(&real).await?;
-        real.wait_until_quiet().await?;
-        let (entry, outcome, seconds) = run(&real, entry).await;
-        tally.line(&entry.file, seconds, outcome);
-    }
-    for (name, check) in kubectl::CHECKS.into_iter().chain(shell::CHECKS).chain(swaps::CHECKS) {
-        if is_wanted(name) {
-            tally.check(name, || check(&plane));
-        }
-    }
-    if is_wanted(commands::NAME) {
-        real.start_host_unless_it_runs().await?;
-        tally.check(commands::NAME, || commands::check(&plane));
-    }
-    if is_wanted(woken::NAME) {
-        real.start_host_unless_it_runs().await?;
-        let begun = Instant::now();
-        let outcome = woken::check(&plane, &real).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(woken::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    views_and_what_they_rest_on(&plane, &is_wanted, &mut tally).await;
-    if is_wanted(served::NAME) {
-        real.start_host_unless_it_runs().await?;
-        tally.check(served::NAME, || served::check(&real));
-    }
-    plans_and_doors(&plane, &real, &is_wanted, &mut tally).await?;
-    if is_wanted(memory::NAME) {
-        let begun = Instant::now();
-        let outcome = memory::check(&real).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(memory::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    for name in leaders::NAMES.into_iter().chain(wire::NAMES).filter(|name| is_wanted(name)) {
-        let begun = Instant::now();
-        real.stop_host_if_it_runs().await?;
-        let outcome = match wire::NAMES.contains(&name) {
-            true => wire::run(name, &real).await,
-            false => leaders::run(name, &real).await,
-        };
-        tally.line(name, begun.elapsed().as_secs_f32(), outcome.map_err(|error| format!("{error:#}\n")));
-    }
-    let allowed: BTreeSet<&str> =
-        entries.iter().flat_map(|entry| &entry.scenario.forbidden).map(String::as_str).collect();
-    tally.line(
-        "the host's account may do all that the host does",
-        0.0,
-        no_call_was_forbidden(&real, &allowed),
-    );
-    // Not from a cluster that is somebody's own.
-    if is_wanted(commands::REMOVES) && plane.audit_log().is_some() {
-        real.start_host_unless_it_runs().await?;
-        tally.check(commands::REMOVES, || commands::removes(&plane));
-    }
-    real.stop()?;
+    let mut tally = Tally { retries: arguments.retries, ..Tally::default() };
+    let outcome = everything(arguments, &files, &plane, &mut tally).await;
     println!("{} passed, {} failed, {:.1} s", tally.passed, tally.failed, started.elapsed().as_secs_f32());
     plane.stop()?;
-    Ok(tally.failed == 0)
+    outcome.map(|()| tally.failed)
 }
 
-/// What people are shown before they swap, the two doors to one kind, and who comes through the door of the gateway.
-async fn plans_and_doors(
+async fn everything(
+    arguments: &Arguments,
+    files: &[ScenarioFile],
     plane: &ControlPlane,
-    real: &Real<'_>,
-    is_wanted: &impl Fn(&str) -> bool,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
-    if is_wanted(planned::NAME) {
+    if arguments.names.is_empty() {
+        let outcome = tally.attempt(async |_| install::a_host_waits_for_its_crds(plane).await).await;
+        tally.line("a host without its CRDs waits for them", outcome);
+    }
+    let started = Instant::now();
+    install::apply_manifests(plane)?;
+    let real = Real::start(plane).await?;
+    install::push_guests(&real).await?;
+    println!("the host is up and has its guests after {:.1} s", started.elapsed().as_secs_f32());
+
+    let (alone, together): (Vec<&ScenarioFile>, Vec<&ScenarioFile>) =
+        files.iter().partition(|file| file.is_alone);
+    let attempt = async |file| (file, tally.attempt(async |attempt| run(&real, file, attempt).await).await);
+    let mut running = stream::iter(together).map(attempt).buffer_unordered(AT_ONCE);
+    let mut done = Vec::new();
+    while let Some((file, outcome)) = running.next().await {
+        outcome.print(&file.path());
+        done.push(outcome);
+    }
+    drop(running);
+    for outcome in done {
+        tally.count(&outcome);
+    }
+    for file in alone {
+        let outcome = tally
+            .attempt(async |attempt| {
+                // Whatever one that failed left behind.
+                real.start_host_unless_it_runs().await?;
+                install::push_guests(&real).await?;
+                real.wait_until_quiet().await?;
+                run(&real, file, attempt).await
+            })
+            .await;
+        tally.line(&file.path(), outcome);
+    }
+    for check in
+        checks(plane, &real).into_iter().filter(|check| arguments.is_wanted(check.name, check.is_smoke))
+    {
+        let outcome = tally
+            .attempt(async |_| {
+                match check.with_host {
+                    true => real.start_host_unless_it_runs().await?,
+                    false => real.stop_host_if_it_runs().await?,
+                }
+                (check.work)().await
+            })
+            .await;
+        tally.line(check.name, outcome);
+    }
+    let allowed: BTreeSet<&str> = files.iter().flat_map(|file| &file.forbidden).map(String::as_str).collect();
+    let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed)).await;
+    tally.line("the host's account may do all that the host does", outcome);
+    // Last, and not from a cluster that is somebody's own.
+    if arguments.is_wanted(commands::REMOVES, false) && plane.audit_log().is_some() {
         real.start_host_unless_it_runs().await?;
-        let begun = Instant::now();
-        let outcome = planned::check(plane, real).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(planned::NAME, begun.elapsed().as_secs_f32(), outcome);
+        let outcome = tally.attempt(async |_| commands::removes(plane)).await;
+        tally.line(commands::REMOVES, outcome);
     }
-    if is_wanted(doors::NAME) {
-        real.start_host_unless_it_runs().await?;
-        let begun = Instant::now();
-        let outcome = doors::check(plane, real).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(doors::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    if is_wanted(tokens::NAME) {
-        let begun = Instant::now();
-        let outcome = tokens::check(plane, real).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(tokens::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    Ok(())
+    real.stop()
 }
 
-/// Views: the rights of the gateway, the informers that they are judged by, and the farm.
-async fn views_and_what_they_rest_on(
-    plane: &ControlPlane,
-    is_wanted: &impl Fn(&str) -> bool,
-    tally: &mut Tally,
-) {
-    if is_wanted(rights::NAME) {
-        tally.check(rights::NAME, || rights::check(plane));
-    }
-    if is_wanted(informers::NAME) {
-        let begun = Instant::now();
-        let outcome = informers::check(plane).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(informers::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    if is_wanted(beside::NAME) {
-        let begun = Instant::now();
-        let outcome = views::beside_a_crd(plane).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(beside::NAME, begun.elapsed().as_secs_f32(), outcome);
-    }
-    if is_wanted(views::NAME) {
-        let begun = Instant::now();
-        let outcome = views::check(plane).await.map_err(|error| format!("{error:#}\n"));
-        tally.line(views::NAME, begun.elapsed().as_secs_f32(), outcome);
+/// What came of a check, which may have been tried more than once.
+struct Outcome {
+    seconds: f32,
+    /// What each try that failed said.
+    failures: Vec<String>,
+    passed: bool,
+}
+
+impl Outcome {
+    fn print(&self, name: &str) {
+        let word = match (self.passed, self.failures.len()) {
+            (true, 0) => "ok      ",
+            (true, _) => "RETRIED ",
+            (false, _) => "FAILED  ",
+        };
+        println!("{word}{name} ({:.1} s)", self.seconds);
+        if self.passed && !self.failures.is_empty() {
+            println!("        passed on try {}; before:", self.failures.len() + 1);
+        }
+        for line in self.failures.iter().flat_map(|failure| failure.lines()) {
+            println!("        {line}");
+        }
     }
 }
 
 #[derive(Default)]
 struct Tally {
+    retries: u32,
     passed: usize,
     failed: usize,
 }
 
 impl Tally {
-    /// Runs a check, and prints its line.
-    fn check(&mut self, name: &str, check: impl FnOnce() -> anyhow::Result<()>) {
+    /// Runs a check, and again if it failed and may be tried again. It gets the number of the try, from 0.
+    async fn attempt(&self, work: impl AsyncFn(u32) -> anyhow::Result<()>) -> Outcome {
         let begun = Instant::now();
-        let outcome = check().map_err(|error| format!("{error:#}\n"));
-        self.line(name, begun.elapsed().as_secs_f32(), outcome);
-    }
-
-    fn line<E: std::fmt::Display>(&mut self, name: &str, seconds: f32, outcome: Result<(), E>) {
-        match outcome {
-            Ok(()) => {
-                self.passed += 1;
-                println!("ok      {name} ({seconds:.1} s)");
-            }
-            Err(failed) => {
-                self.failed += 1;
-                println!("FAILED  {name} ({seconds:.1} s)");
-                for line in failed.to_string().lines() {
-                    println!("        {line}");
+        let mut failures = Vec::new();
+        let mut passed = false;
+        for attempt in 0..=self.retries {
+            match work(attempt).await {
+                Ok(()) => {
+                    passed = true;
+                    break;
                 }
+                Err(error) => failures.push(format!("{error:#}")),
             }
         }
+        Outcome { seconds: begun.elapsed().as_secs_f32(), failures, passed }
+    }
+
+    fn count(&mut self, outcome: &Outcome) {
+        match outcome.passed {
+            true => self.passed += 1,
+            false => self.failed += 1,
+        }
+    }
+
+    fn line(&mut self, name: &str, outcome: Outcome) {
+        outcome.print(name);
+        self.count(&outcome);
     }
 }
 
-async fn run<'a>(real: &Real<'_>, entry: &'a Entry) -> (&'a Entry, Result<(), Failed>, f32) {
-    let begun = Instant::now();
-    let outcome = Runner::new(real, &entry.scenario, entry.names.clone(), &modules::resolve).run().await;
-    (entry, outcome, begun.elapsed().as_secs_f32())
+/// A scenario's file, and what must be known of it before it runs.
+struct ScenarioFile {
+    stem: String,
+    index: usize,
+    is_alone: bool,
+    /// The calls that the host has no right to, and makes.
+    forbidden: Vec<String>,
+}
+
+impl ScenarioFile {
+    fn path(&self) -> String {
+        format!("scenarios/{}.yaml", self.stem)
+    }
+
+    /// The scenario with names that no other run on this cluster has, nor an earlier try.
+    fn read(&self, attempt: u32) -> anyhow::Result<(Names, Scenario)> {
+        let run = format!("{}{:02}{}", run_token(), self.index, "b".repeat(attempt as usize));
+        let stem: String = self.stem.chars().take(50).collect();
+        let names = Names { namespace: format!("{stem}-{run}"), run };
+        let text = fs::read_to_string(repository().join(self.path()))?;
+        let scenario = Scenario::read(&self.path(), &names.fill(&text)).map_err(anyhow::Error::msg)?;
+        Ok((names, scenario))
+    }
+}
+
+async fn run(real: &Real<'_>, file: &ScenarioFile, attempt: u32) -> anyhow::Result<()> {
+    let (names, scenario) = file.read(attempt)?;
+    let ran = Runner::new(real, &scenario, names, &modules::resolve).run().await;
+    ran.map_err(|failed: Failed| {
+        kit::count_failed_wait();
+        anyhow::anyhow!("{failed}")
+    })
 }
 
 fn repository() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn read_scenarios(filters: &[String]) -> anyhow::Result<Vec<Entry>> {
+/// The scenarios that run on a real control plane.
+fn scenario_files() -> anyhow::Result<Vec<ScenarioFile>> {
     let folder = repository().join("scenarios");
-    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
-        .with_context(|| format!("reading {}", folder.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .collect();
-    files.sort();
-    let mut entries = Vec::new();
-    for (index, path) in files.iter().enumerate() {
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-        // Four characters that another run on the same cluster has not: its time.
-        let run = format!("{}{index:02}", run_token());
-        let names = Names { namespace: format!("{}-{run}", stem.chars().take(50).collect::<String>()), run };
-        let file = format!("scenarios/{stem}.yaml");
-        let scenario =
-            Scenario::read(&file, &names.fill(&fs::read_to_string(path)?)).map_err(anyhow::Error::msg)?;
+    let mut stems = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            stems.push(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned());
+        }
+    }
+    ensure!(!stems.is_empty(), "there is no scenario in {}", folder.display());
+    for name in SMOKE {
+        ensure!(stems.iter().any(|stem| stem == name), "there is no scenario {name}");
+    }
+    stems.sort();
+    let mut files = Vec::new();
+    for (index, stem) in stems.into_iter().enumerate() {
+        let mut file = ScenarioFile { stem, index, is_alone: false, forbidden: Vec::new() };
+        let (_, scenario) = file.read(0)?;
         if scenario.only.as_ref().is_some_and(|only| only.on == OnlyOn::Simulator) {
             continue;
         }
-        if filters.is_empty() || filters.iter().any(|filter| stem.contains(filter)) {
-            entries.push(Entry { file, names, scenario });
-        }
+        file.is_alone = scenario.is_alone();
+        file.forbidden = scenario.forbidden;
+        files.push(file);
     }
-    ensure!(!entries.is_empty() || !filters.is_empty(), "there is no scenario in {}", folder.display());
-    Ok(entries)
+    Ok(files)
 }
 
 fn run_token() -> String {
@@ -333,13 +420,10 @@ fn run_token() -> String {
 }
 
 /// A call that the API server refused for want of a right is a hole in deploy/, whatever came of it.
-fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> Result<(), String> {
-    let forbidden = real.forbidden().map_err(|error| format!("{error:#}"))?;
+fn no_call_was_forbidden(real: &Real<'_>, allowed: &BTreeSet<&str>) -> anyhow::Result<()> {
+    let forbidden = real.forbidden()?;
     let unexpected: BTreeSet<String> =
         forbidden.into_iter().filter(|call| !allowed.contains(call.as_str())).collect();
-    if unexpected.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", ")))
-    }
+    ensure!(unexpected.is_empty(), "forbidden: {}", unexpected.into_iter().collect::<Vec<_>>().join(", "));
+    Ok(())
 }

@@ -8,8 +8,6 @@ mod group;
 #[allow(dead_code, reason = "acceptance uses the rest")]
 #[path = "acceptance/host.rs"]
 mod host;
-#[path = "acceptance/modules.rs"]
-mod modules;
 #[allow(dead_code, reason = "acceptance uses the rest")]
 #[path = "acceptance/worst.rs"]
 mod worst;
@@ -19,6 +17,7 @@ use std::{fs, path::Path, time::Duration};
 use anyhow::{Context, bail};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use kit::modules;
 use pintle_api::{self as api, module_objects};
 use pintle_kubernetes::Cluster;
 use pintle_offline::documents;

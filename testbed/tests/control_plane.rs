@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use pintle_testbed::{Binaries, ControlPlane, Options};
+use pintle_testbed::{Binaries, ControlPlane, Look, Options, Patience, eventually};
 
 const DEPLOYMENT: &str = "
 apiVersion: apps/v1
@@ -37,17 +37,13 @@ fn a_control_plane_does_what_a_cluster_does_and_logs_who_asked_for_it() {
     assert!(version.contains("Server Version: v1."), "{version}");
 
     cluster.run_kubectl(&["apply", "--filename=-"], Some(DEPLOYMENT)).unwrap();
-    cluster.run_kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"], None).unwrap();
+    cluster.run_kubectl(&["rollout", "status", "deployment/web", &timeout()], None).unwrap();
     let pods = cluster.run_kubectl(&["get", "pods", "--no-headers"], None).unwrap();
     assert_eq!(pods.matches(" Running ").count(), 2, "{pods}");
 
     // Garbage collection, and Pods that go when they are deleted.
-    cluster
-        .run_kubectl(&["delete", "deployment/web", "--cascade=foreground", "--timeout=60s"], None)
-        .unwrap();
-    cluster
-        .run_kubectl(&["wait", "--for=delete", "pods", "--selector=app=web", "--timeout=60s"], None)
-        .unwrap();
+    cluster.run_kubectl(&["delete", "deployment/web", "--cascade=foreground", &timeout()], None).unwrap();
+    cluster.run_kubectl(&["wait", "--for=delete", "pods", "--selector=app=web", &timeout()], None).unwrap();
 
     cluster.run_kubectl(&["create", "serviceaccount", "visitor"], None).unwrap();
     let kubeconfig = cluster.kubeconfig_for_service_account("default", "visitor").unwrap();
@@ -59,20 +55,27 @@ fn a_control_plane_does_what_a_cluster_does_and_logs_who_asked_for_it() {
         cluster.kubectl_command().env("KUBECONFIG", &kubeconfig).args(["get", "secrets"]).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("Forbidden"), "{refused:?}");
 
-    let log = fs::read_to_string(cluster.audit_log().unwrap()).unwrap();
-    let events: Vec<serde_json::Value> =
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let by = |user: &str, verb: &str, resource: &str, code: u64| {
-        events.iter().any(|event| {
-            event["user"]["username"] == user
-                && event["verb"] == verb
-                && event["objectRef"]["resource"] == resource
-                && event["responseStatus"]["code"] == code
+    for (user, verb, resource, code) in [
+        ("kubernetes-admin", "create", "serviceaccounts", 201),
+        ("system:serviceaccount:default:visitor", "list", "secrets", 403),
+        ("system:serviceaccount:kube-system:replicaset-controller", "create", "pods", 201),
+    ] {
+        // An event may come a moment after its answer, and its line may be half written.
+        eventually(format!("{user} is logged: {verb} {resource}, {code}"), || {
+            let log = fs::read_to_string(cluster.audit_log().unwrap())?;
+            let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            let events: Vec<serde_json::Value> =
+                whole.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+            let is_logged = events.iter().any(|event| {
+                event["user"]["username"] == user
+                    && event["verb"] == verb
+                    && event["objectRef"]["resource"] == resource
+                    && event["responseStatus"]["code"] == code
+            });
+            Ok(Look::reached_if(is_logged, || format!("{} other events", events.len())))
         })
-    };
-    assert!(by("kubernetes-admin", "create", "serviceaccounts", 201));
-    assert!(by("system:serviceaccount:default:visitor", "list", "secrets", 403));
-    assert!(by("system:serviceaccount:kube-system:replicaset-controller", "create", "pods", 201));
+        .unwrap();
+    }
 
     cluster.check().unwrap();
     let directory = cluster.directory().to_owned();
@@ -130,22 +133,19 @@ fn a_killed_process_leaves_nothing_behind() {
         .find_map(|line| line.unwrap().split_once(HOLDING).map(|(_, path)| PathBuf::from(path)))
         .unwrap();
     // A process that was just started has no command line for a moment.
-    let running = (0..50).find_map(|_| {
-        pause();
-        Some(processes_of(&directory)).filter(|running| running.len() >= 7)
-    });
-    let running = running.unwrap_or_else(|| processes_of(&directory));
-    assert!(running.len() >= 7, "all components, the watchdog and a host run, but only {running:?} do");
+    eventually("all components, the watchdog and a host run", || {
+        let running = processes_of(&directory);
+        Ok(Look::reached_if(running.len() >= 7, || format!("only {running:?}")))
+    })
+    .unwrap();
 
     child.kill().unwrap();
     child.wait().unwrap();
-    for _ in 0..150 {
-        if processes_of(&directory).is_empty() && !directory.exists() {
-            return;
-        }
-        pause();
-    }
-    panic!("15 s later there are {:?}, folder there: {}", processes_of(&directory), directory.exists());
+    eventually("nothing is left", || {
+        let (running, is_there) = (processes_of(&directory), directory.exists());
+        Ok(Look::reached_if(running.is_empty() && !is_there, || format!("{running:?}, folder: {is_there}")))
+    })
+    .unwrap();
 }
 
 #[test]
@@ -156,12 +156,10 @@ fn a_component_that_dies_is_named_with_the_end_of_its_log() {
         processes_of(&directory).into_iter().find(|(_, line)| line.contains("kube-apiserver --")).unwrap();
     let killed = Command::new("/bin/sh").args(["-c", &format!("kill -KILL {pid}")]).status().unwrap();
     assert!(killed.success());
-    let error = loop {
-        match cluster.check() {
-            Ok(()) => pause(),
-            Err(error) => break error.to_string(),
-        }
-    };
+    let error = eventually("its end is noticed", || {
+        Ok(cluster.check().map_or_else(Look::Reached, |()| Look::NotYet("all components run".to_owned())))
+    });
+    let error = error.unwrap().to_string();
     assert!(error.starts_with("kube-apiserver exited with signal: 9"), "{error}");
     assert!((2..=21).contains(&error.lines().count()), "{error}");
     assert_eq!(cluster.stop().unwrap_err().to_string(), error);
@@ -234,6 +232,11 @@ fn bare() -> Options {
     Options { nodes: 0, controllers: false, ..options() }
 }
 
+/// How long a kubectl waits.
+fn timeout() -> String {
+    format!("--timeout={}s", Patience::default().whole().as_secs())
+}
+
 #[track_caller]
 fn assert_gone(directory: &Path) {
     assert_eq!(processes_of(directory), Vec::new());
@@ -254,9 +257,4 @@ fn processes_of(directory: &Path) -> Vec<(String, String)> {
         })
         .filter(|(_, line)| line.contains(folder))
         .collect()
-}
-
-#[allow(clippy::disallowed_methods, reason = "real processes end in real time")]
-fn pause() {
-    thread::sleep(std::time::Duration::from_millis(100));
 }

@@ -3,14 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
 use pintle_testbed::Relay;
 
+/// Listens on an address of loopback that nobody else uses: neither another test, nor a relay, nor whoever asks for any free port of
+/// 127.0.0.1. So the port stays free when the listener is gone.
+fn listen() -> TcpListener {
+    static NEXT: AtomicU8 = AtomicU8::new(2);
+    TcpListener::bind((Ipv4Addr::new(127, 0, 0, NEXT.fetch_add(1, Ordering::Relaxed)), 0)).unwrap()
+}
+
 /// A server that says its name, and then whatever it is told. It ends with the test process.
 fn server(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = listen();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
@@ -27,7 +35,7 @@ fn server(name: &'static str) -> SocketAddr {
 
 /// An address at which nobody listens.
 fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    listen().local_addr().unwrap()
 }
 
 /// A connection through the relay, and the first letter that comes.
@@ -75,7 +83,7 @@ fn a_client_is_hung_up_on_where_no_server_is_left() {
 
 #[test]
 fn the_end_of_a_server_is_the_end_of_its_connections() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = listen();
     let relay = Relay::start(&[listener.local_addr().unwrap()]).unwrap();
     let mut stream = TcpStream::connect(relay.address()).unwrap();
     drop(listener.accept().unwrap());

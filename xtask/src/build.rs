@@ -12,13 +12,17 @@ use crate::{
     run::{Result, built, cargo, program, root, say, while_doing},
 };
 
-/// Builds binaries of the workspace. Each call names the whole workspace and a test, because cargo enables the features that the named
+/// The packages of every build but the benchmarks': no demo and no test of tier one needs those.
+pub(crate) const PACKAGES: [&str; 5] =
+    ["--workspace", "--exclude", "pintle-bench", "--exclude", "guest-bench"];
+
+/// Builds binaries of the workspace. Each call names the same packages and a test, because cargo enables the features that the named
 /// packages ask for, and those that tests ask for only if there is a test. So everything is built once for the demo, the tests and the
 /// lints. Otherwise the compiler of guests would be built twice, because of one feature of a random generator.
 pub(crate) fn binaries(board: &Board, name: &str, binaries: &[&str]) -> Result<()> {
     let bins = binaries.iter().flat_map(|binary| ["--bin", binary]);
-    let words = ["build", "--workspace", "--test", SMALL_TEST];
-    board.cargo(name, cargo(words.into_iter().chain(bins)))
+    let words = ["build", "--test", SMALL_TEST];
+    board.cargo(name, cargo(words.into_iter().chain(PACKAGES).chain(bins)))
 }
 
 /// A test that takes almost no time to build.
@@ -41,6 +45,7 @@ pub(crate) fn demo(exit: bool, console: bool) -> Result<()> {
     let board = Board::new();
     say("building the control plane, the host and the guests; the first time takes a while");
     let control_plane = control_plane(&board)?;
+    pintle(&board)?;
     let guests = guests::build(&board)?;
     control_plane.join()?;
     let mut words: Vec<OsString> = vec!["demo".into()];
@@ -60,9 +65,8 @@ pub(crate) fn cluster() -> Result<()> {
     program(built("workbench"), ["cluster"]).replace()
 }
 
-/// Checks every dependency against deny.toml.
-pub(crate) fn dependencies(board: &Board) -> Result<()> {
-    binaries(board, "workbench", &["workbench"])?;
+/// Checks every dependency against deny.toml, with a built workbench.
+pub(crate) fn dependencies() -> Result<()> {
     let metadata = cargo(["metadata", "--format-version", "1", "--locked"]).output()?;
     let mut judge =
         program(built("workbench"), [OsStr::new("dependencies"), "--workspace".as_ref(), root().as_ref()]);

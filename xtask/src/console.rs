@@ -64,11 +64,10 @@ pub(crate) fn install_chromium() -> Result<()> {
     }
 }
 
-/// Runs the tests in a browser, on a control plane of their own: those whose names fit `filter`.
-pub(crate) fn browser_tests(board: &Board, chromium: &Path, filter: Option<&str>) -> Result<()> {
-    build::binaries(board, "workbench", &["workbench", "pintle"])?;
-    let filter = filter.into_iter().flat_map(|filter| ["--grep", filter]);
-    in_browser(chromium, Path::new(&built("pintle")), &target().join("guests"))?.args(filter).go()
+/// The tests in a browser, on a control plane of their own: those whose names fit `pattern`. It needs a built workbench and pintle.
+pub(crate) fn browser_tests(chromium: &Path, pattern: Option<&str>) -> Result<Program> {
+    let pattern = pattern.into_iter().flat_map(|pattern| ["--grep", pattern]);
+    Ok(in_browser(chromium, Path::new(&built("pintle")), &target().join("guests"))?.args(pattern))
 }
 
 /// Measures the console of this `pintle` in a browser.
@@ -80,6 +79,7 @@ pub(crate) fn numbers(board: &Board, chromium: &Path, pintle: &Path, guests: &Pa
 /// Takes the pictures of docs/.
 pub(crate) fn pictures(board: &Board) -> Result<()> {
     let chromium = chromium().ok_or("there is no Chromium on PATH")?;
+    build::pintle(board)?;
     let guests = guests::build(board)?;
     build::control_plane(board)?.join()?;
     in_browser(&chromium, Path::new(&built("pintle")), guests.folder())?.args(["--pictures"]).go()

@@ -1,8 +1,10 @@
 //! The guests as components, in `target/guests`.
 
 use std::{
-    ffi::OsStr,
+    env,
+    ffi::{OsStr, OsString},
     fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
 };
 
@@ -11,176 +13,215 @@ use roster::{GUESTS, VIEW_GUESTS};
 use crate::{
     build,
     progress::Board,
-    run::{Program, Result, program, root, target},
+    run::{Result, program, root, target, while_doing},
 };
+
+/// What every guest is built of and with, besides its own folder. Of `pintle`, which builds it, these are the parts that make the module:
+/// other parts change all the time, and the guests do not change with them.
+const COMMON: [&str; 10] = [
+    ".cargo",
+    "Cargo.lock",
+    "Cargo.toml",
+    "guest-sdk",
+    "wit",
+    "host/src/cli/build.rs",
+    "host/src/cli/build_folder.rs",
+    "host/src/cli/cargo.rs",
+    "host/src/cli/native.rs",
+    "xtask/src/guests.rs",
+];
 
 /// The built guests.
 pub(crate) struct Guests(PathBuf);
+
+/// A guest to be built.
+struct Source {
+    /// The name of the file that it becomes.
+    name: &'static str,
+    folder: PathBuf,
+    /// The folder of another guest that it is built on.
+    based_on: Option<&'static str>,
+    /// The largest size of its component.
+    bytes_max: Option<u64>,
+    /// Which logic of the benchmark's guest this is.
+    logic: Option<&'static str>,
+}
+
+/// Builds the guests with `pintle build`, as every author does. A guest is left alone if what it is made of is as it was. If that is so of
+/// all, nothing is run at all, and `pintle` is not built either.
+pub(crate) fn build(board: &Board) -> Result<Guests> {
+    let reconciling = GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
+    let serving = VIEW_GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
+    let mut sources: Vec<Source> = reconciling
+        .chain(serving)
+        .map(|(name, folder, bytes)| Source { bytes_max: Some(bytes), ..Source::new(name, &folder) })
+        .collect();
+    // Serves two versions of one resource, for the tests.
+    sources.push(Source::new("tickets", "host/tests/tickets"));
+    let next = Source::new("darkroom-next", "host/tests/darkroom-next");
+    sources.push(Source { based_on: Some("guest-darkroom"), ..next });
+    Guests::build(board, &sources, || build::pintle(board))
+}
+
+/// Builds the benchmark's guest, the one with another logic for swaps, the one that never answers, and the one whose views are measured.
+pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
+    let mut sources = vec![Source::new("farm", "guest-farm")];
+    for (name, logic) in [("bench", "1"), ("bench-next", "2"), ("bench-loop", "loop")] {
+        sources.push(Source { logic: Some(logic), ..Source::new(name, "bench/guest") });
+    }
+    Guests::build(board, &sources, || Ok(pintle.to_owned()))
+}
 
 impl Guests {
     pub(crate) fn folder(&self) -> &Path {
         &self.0
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.wasm"))
     }
-}
 
-/// Builds the guests with `pintle build`, as every author does.
-pub(crate) fn build(board: &Board) -> Result<Guests> {
-    let pintle = build::pintle(board)?;
-    let folder = target().join("guests");
-    fs::create_dir_all(&folder)?;
-    let guests = Guests(folder);
-    let reconciling = GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
-    let serving = VIEW_GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
-    for (name, folder, bytes_max) in reconciling.chain(serving) {
-        board.is_at("guest", name);
-        let source = root().join(folder);
-        build_command(&pintle, &source, &guests.path(name), &["--locked"]).output()?;
-        let bytes = fs::metadata(guests.path(name))?.len();
-        if bytes > bytes_max {
-            return Err(format!("guest {name} has grown to {bytes} bytes; it may have {bytes_max}").into());
-        }
-        board.show(&format!("    guest {name}: {bytes} bytes"));
-    }
-    // Serves two versions of one resource, for the tests.
-    build_command(&pintle, &root().join("host/tests/tickets"), &guests.path("tickets"), &["--locked"])
-        .output()?;
-    board.is_at("guest", "darkroom-next, a changed copy of darkroom");
-    // Its schemas change, so the copied ones are stale.
-    build_command(&pintle, &changed_darkroom()?, &guests.path("darkroom-next"), &[]).output()?;
-    board.end("guest");
-    Ok(guests)
-}
-
-/// `pintle build`. It does not list what cargo compiles, but shows errors.
-fn build_command(pintle: &OsStr, source: &Path, output: &Path, flags: &[&str]) -> Program {
-    let arguments = [Path::new("build"), source, Path::new("--output"), output];
-    program(pintle, arguments.into_iter().chain(flags.iter().map(Path::new)))
-        .env("CARGO_TARGET_DIR", target())
-        .env("CARGO_TERM_QUIET", "true")
-}
-
-/// Builds the benchmark's guest, the one with another logic for swaps, the one that never answers, and the one whose views are measured.
-pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
-    let folder = target().join("guests");
-    fs::create_dir_all(&folder)?;
-    let guests = Guests(folder);
-    for (name, logic) in [("bench", "1"), ("bench-next", "2"), ("bench-loop", "loop")] {
-        board.is_at("guest", name);
-        build_command(pintle, &root().join("bench/guest"), &guests.path(name), &["--locked"])
-            .env("PINTLE_BENCH_LOGIC", logic)
-            .output()?;
-    }
-    board.is_at("guest", "farm");
-    build_command(pintle, &root().join("guest-farm"), &guests.path("farm"), &["--locked"]).output()?;
-    board.end("guest");
-    Ok(guests)
-}
-
-/// A copy of the Darkroom guest with another cache time and version, as if somebody had changed its logic.
-fn changed_darkroom() -> Result<PathBuf> {
-    let copy = target().join("darkroom-next");
-    if copy.exists() {
-        fs::remove_dir_all(&copy)?;
-    }
-    let source = root().join("guest-darkroom");
-    copy_folder(&source, &copy)?;
-    let manifest = copy.join("Cargo.toml");
-    let text = fs::read_to_string(&manifest)?;
-    fs::write(&manifest, standalone(&text)?)?;
-    fs::copy(root().join("Cargo.lock"), copy.join("Cargo.lock"))?;
-    let mut changes = 0;
-    for file in files_below(&copy.join("src"))? {
-        let text = fs::read_to_string(&file)?;
-        let changed = text.replace("31536000", "86400").replace("31_536_000", "86_400");
-        changes += usize::from(changed != text);
-        // The same name as in `standalone`.
-        fs::write(&file, changed.replace("guest_darkroom", "guest_darkroom_next"))?;
-    }
-    if changes == 0 {
-        return Err(
-            "guest-darkroom no longer names its cache time; change xtask/src/guests.rs with it".into()
-        );
-    }
-    Ok(copy)
-}
-
-/// A guest's manifest without the workspace: inherited values are written out.
-fn standalone(manifest: &str) -> Result<String> {
-    let workspace = fs::read_to_string(root().join("Cargo.toml"))?;
-    let version = |name: &str| -> Result<String> {
-        let line = workspace.lines().find(|line| line.starts_with(&format!("{name} = ")));
-        let value = line.and_then(|line| line.split_once(" = ")).map(|(_, value)| value.trim().to_owned());
-        value.ok_or_else(|| format!("the workspace has no dependency {name}").into())
-    };
-    let mut text = String::new();
-    for line in manifest.lines() {
-        let key = line.split(['.', ' ']).next().unwrap_or_default();
-        if line.contains("\"guest-darkroom") {
-            // In the shared target folder, cargo would confuse two packages with the same name.
-            text.push_str(&line.replace("guest-darkroom", "guest-darkroom-next"));
-            text.push('\n');
-        } else if line.starts_with("version.workspace") {
-            text.push_str("version = \"0.2.0\"\n");
-        } else if line.starts_with("edition.workspace") {
-            text.push_str("edition = \"2024\"\n");
-        } else if line.ends_with(".workspace = true") && matches!(key, "rust-version" | "license" | "publish")
-            || line == "workspace = true"
-            || line == "[lints]"
-        {
-            // A copy does not need it.
-        } else if line == "pintle-guest.workspace = true" {
-            text.push_str(&format!("pintle-guest = {{ path = {:?} }}\n", root().join("guest-sdk")));
-        } else if line.ends_with(".workspace = true") {
-            text.push_str(&format!("{key} = {}\n", version(key)?));
-        } else if line.contains("workspace = true, optional = true") {
-            let plain = version(key)?;
-            text.push_str(&format!("{key} = {{ version = {plain}, optional = true }}\n"));
-        } else {
-            text.push_str(line);
-            text.push('\n');
-        }
-    }
-    text.push_str("\n[workspace]\n");
-    // With the same profiles, cargo uses what the workspace has already built in the shared target folder.
-    for header in ["[profile.dev]", "[profile.dev.package.\"*\"]", "[profile.release]"] {
-        let section = workspace.lines().skip_while(|line| *line != header);
-        for line in section.take_while(|line| !line.is_empty()) {
-            text.push_str(line);
-            text.push('\n');
-        }
-    }
-    Ok(text)
-}
-
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            if entry.file_name() != "target" {
-                copy_folder(&entry.path(), &target)?;
+    /// Builds those guests that are not up to date.
+    fn build(board: &Board, sources: &[Source], pintle: impl FnOnce() -> Result<OsString>) -> Result<Self> {
+        let guests = Self(target().join("guests"));
+        fs::create_dir_all(&guests.0)?;
+        let compiler = compiler()?;
+        let mut stale = Vec::new();
+        for source in sources {
+            let fingerprint = source.fingerprint(&compiler)?;
+            if !guests.is_current(source.name, fingerprint) {
+                stale.push((source, fingerprint));
             }
-        } else {
-            fs::copy(entry.path(), target)?;
         }
+        if stale.is_empty() {
+            board.show("    the guests are up to date");
+        } else {
+            let pintle = pintle()?;
+            for (source, fingerprint) in stale {
+                board.is_at("guest", source.name);
+                source.build(&pintle, &guests.path(source.name))?;
+                // Whoever changes a file meanwhile gets another build.
+                if source.fingerprint(&compiler)? == fingerprint {
+                    guests.mark(source.name, fingerprint)?;
+                }
+                let bytes = fs::metadata(guests.path(source.name))?.len();
+                board.show(&format!("    guest {}: {bytes} bytes", source.name));
+            }
+            board.end("guest");
+        }
+        for Source { name, bytes_max, .. } in sources {
+            let bytes = fs::metadata(guests.path(name))?.len();
+            if let Some(bytes_max) = bytes_max.filter(|max| bytes > *max) {
+                return Err(
+                    format!("guest {name} has grown to {bytes} bytes; it may have {bytes_max}").into()
+                );
+            }
+        }
+        Ok(guests)
     }
-    Ok(())
+
+    /// Whether a module is what was built of sources with this fingerprint.
+    fn is_current(&self, name: &str, fingerprint: u64) -> bool {
+        let mark = fs::read_to_string(self.path_of_mark(name)).ok();
+        mark.is_some_and(|mark| self.mark_for(name, fingerprint).is_ok_and(|wanted| wanted == mark))
+    }
+
+    fn mark(&self, name: &str, fingerprint: u64) -> Result<()> {
+        Ok(fs::write(self.path_of_mark(name), self.mark_for(name, fingerprint)?)?)
+    }
+
+    /// Names the module too, since anybody may write a file of that name.
+    fn mark_for(&self, name: &str, fingerprint: u64) -> Result<String> {
+        let mut module = DefaultHasher::new();
+        add(&mut module, &self.path(name))?;
+        Ok(format!("{fingerprint:016x} {:016x}\n", module.finish()))
+    }
+
+    fn path_of_mark(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.mark"))
+    }
 }
 
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(files_below(&path)?);
-        } else {
-            files.push(path);
-        }
+impl Source {
+    fn new(name: &'static str, folder: &str) -> Self {
+        Self { name, folder: root().join(folder), based_on: None, bytes_max: None, logic: None }
     }
-    Ok(files)
+
+    /// `pintle build`. It does not list what cargo compiles, but shows errors.
+    fn build(&self, pintle: &OsStr, output: &Path) -> Result<()> {
+        let arguments =
+            [Path::new("build"), &self.folder, Path::new("--locked"), Path::new("--output"), output];
+        let mut command =
+            program(pintle, arguments).env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_QUIET", "true");
+        if let Some(logic) = self.logic {
+            command = command.env("PINTLE_BENCH_LOGIC", logic);
+        }
+        command.output().map(drop)
+    }
+
+    /// A fingerprint of all that the module is made of and with.
+    fn fingerprint(&self, compiler: &str) -> Result<u64> {
+        let mut hasher = DefaultHasher::new();
+        (compiler, self.logic).hash(&mut hasher);
+        for path in COMMON.into_iter().chain(self.based_on) {
+            add(&mut hasher, &root().join(path))?;
+        }
+        add(&mut hasher, &self.folder)?;
+        Ok(hasher.finish())
+    }
+}
+
+/// What the compiler says of itself.
+fn compiler() -> Result<String> {
+    program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()), ["-vV"]).output()
+}
+
+/// Adds a file, or all files in a folder, to a fingerprint.
+fn add(hasher: &mut DefaultHasher, path: &Path) -> Result<()> {
+    path.hash(hasher);
+    if path.is_dir() {
+        let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+        let mut entries = entries.collect::<Result<Vec<_>>>()?;
+        entries.retain(|entry| !entry.ends_with("target"));
+        entries.sort();
+        entries.iter().try_for_each(|entry| add(hasher, entry))
+    } else {
+        fs::read(path).map_err(while_doing(path.display()))?.hash(hasher);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_current_while_it_and_all_that_it_is_made_of_are_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sources, guests) = (folder.path().join("sources"), Guests(folder.path().to_owned()));
+        fs::create_dir_all(sources.join("src")).unwrap();
+        fs::write(sources.join("src/lib.rs"), "one").unwrap();
+        let source = Source { folder: sources.clone(), ..Source::new("guest", "") };
+        let is_current = |source: &Source| guests.is_current("guest", source.fingerprint("rustc 1").unwrap());
+        assert!(!is_current(&source), "nothing is built");
+        fs::write(guests.path("guest"), "module").unwrap();
+        assert!(!is_current(&source), "nobody knows what it was built of");
+        guests.mark("guest", source.fingerprint("rustc 1").unwrap()).unwrap();
+        assert!(is_current(&source));
+
+        fs::write(sources.join("src/lib.rs"), "two").unwrap();
+        assert!(!is_current(&source), "a source has changed");
+        fs::write(sources.join("src/lib.rs"), "one").unwrap();
+        assert!(is_current(&source), "and has changed back");
+        fs::rename(sources.join("src/lib.rs"), sources.join("src/main.rs")).unwrap();
+        assert!(!is_current(&source), "a source has another name");
+        fs::rename(sources.join("src/main.rs"), sources.join("src/lib.rs")).unwrap();
+        assert!(!guests.is_current("guest", source.fingerprint("rustc 2").unwrap()), "another compiler");
+        assert!(!is_current(&Source { logic: Some("2"), ..source }), "another logic");
+
+        let source = Source { folder: sources.clone(), ..Source::new("guest", "") };
+        assert!(is_current(&source));
+        fs::write(guests.path("guest"), "another").unwrap();
+        assert!(!is_current(&source), "the module is another one");
+    }
 }

@@ -44,7 +44,7 @@ enum Command {
         #[arg(long, conflicts_with = "exit")]
         console: bool,
     },
-    /// Run every check and test: format, lints, generated files, units, guests, acceptance on a real control plane
+    /// Run the checks and tests of a commit, tier one; with --all every one there is, tier two
     Test(test::Flags),
     /// Check what changed: format, lints, and the unit tests of the packages that differ from the last commit, or that it changed
     Check,
@@ -83,7 +83,7 @@ impl Command {
             Self::Demo { .. } => vec![WasmTarget, ControlPlane, Disk(8)],
             Self::Test(flags) => {
                 let mut all = vec![WasmTarget, Component("rustfmt"), Component("clippy"), Disk(14)];
-                all.extend((!flags.offline).then_some(ControlPlane));
+                all.extend(flags.needs_control_plane().then_some(ControlPlane));
                 all
             }
             Self::Check => vec![Component("rustfmt"), Component("clippy"), Disk(6)],
@@ -122,7 +122,10 @@ fn run(command: &Command) -> run::Result<()> {
         Command::Console { check: true, .. } => console::check(),
         Command::Console { pictures: true, .. } => console::pictures(&progress::Board::new()),
         Command::Console { .. } => console::build(),
-        Command::Dependencies => build::dependencies(&progress::Board::new()),
+        Command::Dependencies => {
+            build::binaries(&progress::Board::new(), "workbench", &["workbench"])?;
+            build::dependencies()
+        }
         Command::Bench(flags) => bench::run(flags),
     }
 }

@@ -4,10 +4,13 @@ use std::{
     error::Error,
     ffi::{OsStr, OsString},
     fmt::Display,
+    fs,
     io::IsTerminal as _,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// An error is a text for people.
@@ -39,6 +42,14 @@ pub(crate) fn program<S: AsRef<OsStr>>(
 ) -> Program {
     let mut command = Command::new(name);
     command.args(arguments).current_dir(root());
+    // What cargo says of this package to whatever it runs. A build script that looks at it, as that of ring does, would run again with each
+    // change between `cargo xtask` and cargo itself, and all that depends on it would be built again.
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&variable);
+        }
+    }
     Program(command)
 }
 
@@ -64,6 +75,25 @@ impl Program {
         self.judge(status)
     }
 
+    /// Runs it with its output shown, and ends it with all its descendants once the time is over.
+    pub(crate) fn within(mut self, limit: Duration) -> Result<()> {
+        let mut child = self.0.spawn().map_err(|error| self.cannot_run(&error))?;
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            if let Some(status) = child.try_wait()? {
+                return self.judge(status);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        // The descendants first: with their parent they would lose the trace to it.
+        let mut processes = descendants(child.id());
+        processes.push(child.id());
+        let ids: Vec<String> = processes.iter().map(ToString::to_string).collect();
+        program("sh", ["-c", &format!("kill -KILL {}", ids.join(" "))]).go()?;
+        child.wait()?;
+        Err(format!("ended after {} minutes: {}", limit.as_secs() / 60, self.line()).into())
+    }
+
     /// Runs it and takes its output.
     pub(crate) fn output(mut self) -> Result<String> {
         let output = self.0.stderr(Stdio::inherit()).output().map_err(|error| self.cannot_run(&error))?;
@@ -84,7 +114,7 @@ impl Program {
         Err(self.cannot_run(&error))
     }
 
-    pub(crate) fn judge(&self, status: std::process::ExitStatus) -> Result<()> {
+    pub(crate) fn judge(&self, status: ExitStatus) -> Result<()> {
         if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", self.line()).into()) }
     }
 
@@ -96,6 +126,30 @@ impl Program {
         let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());
         words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The processes that a process has started, and those that they have, as far as /proc tells.
+fn descendants(process: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    for thread in threads {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
+            found.extend(descendants(child));
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// The CPU time of the processes that this one has started and that have ended, as /proc tells it: in ticks, of which Linux has a hundred
+/// a second for every program. Zero where there is no /proc.
+pub(crate) fn cpu_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field, the program's name in parentheses, may contain spaces. See proc_pid_stat(5): cutime is field 16, cstime field 17.
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(13).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(10 * ticks)
 }
 
 /// Adds what could not be done to an error.
@@ -114,5 +168,30 @@ pub(crate) fn say(line: impl Display) {
     match is_allowed && std::io::stdout().is_terminal() {
         true => println!("\u{1b}[1;36m==>\u{1b}[0m {line}"),
         false => println!("==> {line}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_with_its_descendants() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lives");
+        let script = format!("(sleep 1; touch {}) & wait", file.display());
+        let error = program("sh", ["-c", &script]).within(Duration::from_millis(200)).unwrap_err();
+        assert!(error.to_string().starts_with("ended after"), "{error}");
+        thread::sleep(Duration::from_millis(1500));
+        assert!(!file.exists(), "the descendant lives");
+        program("true", [""; 0]).within(Duration::from_secs(60)).unwrap();
+        assert!(program("false", [""; 0]).within(Duration::from_secs(60)).is_err());
+    }
+
+    #[test]
+    fn the_cpu_time_of_children_is_counted() {
+        let before = cpu_time();
+        program("sh", ["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).go().unwrap();
+        assert!(cpu_time() > before);
     }
 }

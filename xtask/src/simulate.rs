@@ -1,9 +1,10 @@
 //! The operator on the API server in memory.
 
 use crate::{
+    build::PACKAGES,
     guests,
     progress::Board,
-    run::{Result, cargo, say},
+    run::{Program, Result, cargo, say},
 };
 
 /// The flags of `cargo xtask simulate`.
@@ -29,15 +30,17 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     for (flag, value) in [("--only", &flags.only), ("--replay", &flags.replay)] {
         words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
-    simulate(&Board::new(), &words)
+    let board = Board::new();
+    guests::build(&board)?;
+    let compile = ["test"].into_iter().chain(PACKAGES).chain(["--test", "simulate", "--no-run"]);
+    board.cargo("search", cargo(compile))?;
+    say("search");
+    program(&words.iter().map(String::as_str).collect::<Vec<_>>()).go()
 }
 
-/// Runs the test of the simulator with these arguments. Without any, it runs every scenario, as many plans as its flag has by default, and
-/// the zoo.
-pub(crate) fn simulate(board: &Board, words: &[String]) -> Result<()> {
-    let guests = guests::build(board)?;
-    let test = ["test", "--workspace", "--test", "simulate"];
-    board.cargo("search", cargo(test).args(["--no-run"]))?;
-    say("search");
-    cargo(test).args(["--quiet", "--"]).args(words).env("PINTLE_GUEST_DIR", guests.folder()).go()
+/// The test of the simulator, with these arguments. Without any, it runs every scenario, as many plans as its flag has by default, and
+/// everything that must be caught.
+pub(crate) fn program(arguments: &[&str]) -> Program {
+    let words = ["test"].into_iter().chain(PACKAGES).chain(["--test", "simulate", "--quiet", "--"]);
+    cargo(words).args(arguments)
 }

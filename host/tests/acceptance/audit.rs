@@ -1,6 +1,7 @@
 //! The host's calls, from the API server's audit log.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::PathBuf,
@@ -15,10 +16,21 @@ use serde_json::Value;
 /// The user that the host is.
 const HOST: &str = "system:serviceaccount:pintle-system:pintle";
 
+/// How the path of a request begins that is made so that its line is found in the log.
+const MARKER: &str = "/version?marker=";
+
 /// The audit log, read as it grows.
 pub(crate) struct Audit {
     path: PathBuf,
-    read: Mutex<(u64, Vec<Entry>)>,
+    read: Mutex<Log>,
+}
+
+/// What was read of it.
+#[derive(Default)]
+struct Log {
+    bytes: u64,
+    entries: Vec<Entry>,
+    markers: BTreeSet<String>,
 }
 
 /// A call of the host's, or of one of several hosts.
@@ -36,39 +48,57 @@ impl Entry {
         self.agent.contains(&format!("({name}_"))
     }
 
-    /// Whether the call can change something.
-    pub(crate) fn is_mutating(&self) -> bool {
-        is_mutating(&self.call)
+    /// Whether the call has changed something.
+    pub(crate) fn is_write(&self) -> bool {
+        is_mutating(&self.call) && is_accepted(&self.call)
     }
 }
 
 impl Audit {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, read: Mutex::new((0, Vec::new())) }
+        Self { path, read: Mutex::default() }
     }
 
     /// The host's calls since a moment, watches and reads included.
     pub(crate) fn entries_since(&self, mark: Mark) -> anyhow::Result<Vec<Entry>> {
-        let mut read =
+        self.read(|log| log.entries.iter().filter(|entry| entry.at >= mark).cloned().collect())
+    }
+
+    /// The path of a request whose line in the log tells it from all others.
+    pub(crate) fn marker(number: u32) -> String {
+        format!("{MARKER}{number}")
+    }
+
+    /// Whether the request for this marker is in the log.
+    pub(crate) fn has(&self, marker: &str) -> anyhow::Result<bool> {
+        self.read(|log| log.markers.contains(marker))
+    }
+
+    /// Reads what is new, and looks at all that was read.
+    fn read<T>(&self, look: impl FnOnce(&Log) -> T) -> anyhow::Result<T> {
+        let mut log =
             self.read.lock().map_err(|_| anyhow::anyhow!("another reader of the audit log panicked"))?;
-        let (offset, entries) = &mut *read;
         let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
-        file.seek(SeekFrom::Start(*offset))?;
+        file.seek(SeekFrom::Start(log.bytes))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         // A line that is being written is left for the next time.
         let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
-        *offset += end as u64;
-        for line in text
-            .get(..end)
-            .unwrap_or_default()
-            .split(|byte| *byte == b'\n')
-            .filter(|line| contains(line, HOST))
-        {
-            entries.extend(entry(&serde_json::from_slice(line)?));
+        log.bytes += end as u64;
+        let is_of_interest = |line: &&[u8]| contains(line, HOST) || contains(line, MARKER);
+        let lines = text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n');
+        for line in lines.filter(is_of_interest) {
+            let event = serde_json::from_slice(line)?;
+            log.entries.extend(entry(&event));
+            log.markers.extend(marker(&event));
         }
-        Ok(entries.iter().filter(|entry| entry.at >= mark).cloned().collect())
+        Ok(look(&log))
     }
+}
+
+fn marker(event: &Value) -> Option<String> {
+    let uri = event["requestURI"].as_str()?;
+    uri.starts_with(MARKER).then(|| uri.to_owned())
 }
 
 fn contains(line: &[u8], text: &str) -> bool {
@@ -115,4 +145,9 @@ pub(crate) fn is_leadership(call: &Call) -> bool {
 /// Whether a call can change something.
 pub(crate) fn is_mutating(call: &Call) -> bool {
     !matches!(call.verb.as_str(), "get" | "list" | "watch")
+}
+
+/// Whether the API server has carried a call out.
+pub(crate) fn is_accepted(call: &Call) -> bool {
+    (200..300).contains(&call.code)
 }

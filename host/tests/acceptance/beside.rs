@@ -13,20 +13,16 @@ mod side;
 #[path = "beside/walks.rs"]
 mod walks;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fmt::Write as _, fs, time::Instant};
 
 use anyhow::{Context, ensure};
-use futures::{StreamExt, future::BoxFuture, stream};
+use futures::{StreamExt, future::LocalBoxFuture, stream};
+use kit::{Look, eventually};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_testbed::ControlPlane;
 use serde_json::{Value, json};
 
-use crate::repository;
+use crate::{host::or_error, repository};
 use differences::DIFFERENCES;
 use side::{OF_THE_CRD, OF_THE_VIEW, Said, Side};
 
@@ -45,7 +41,7 @@ pub(crate) struct Case {
     pub(crate) area: &'static str,
     /// The claim.
     pub(crate) name: &'static str,
-    pub(crate) run: for<'a> fn(&'a mut Side) -> BoxFuture<'a, anyhow::Result<()>>,
+    pub(crate) run: for<'a> fn(&'a mut Side) -> LocalBoxFuture<'a, anyhow::Result<()>>,
 }
 
 /// What came of a case.
@@ -114,26 +110,22 @@ pub(crate) async fn compare(plane: &ControlPlane, filter: Option<&str>, is_long:
     the_docs_have(&table(&outcomes))
 }
 
-/// Waits until the API server describes both groups.
+/// Waits until the API server describes both groups. It looks at aggregated ones at a pace.
 async fn is_described(client: &kube::Client) -> anyhow::Result<()> {
     let side = Side::new(client.clone(), OF_THE_CRD, String::new(), false);
-    for _ in 0..DESCRIBED_SECONDS * 5 {
-        let index = side.must(side::raw(http::Method::GET, "/openapi/v3")).await?;
-        let has = |group: &str| index["paths"].get(format!("apis/{group}/v1alpha")).is_some();
-        if has(OF_THE_CRD) && has(OF_THE_VIEW) {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    anyhow::bail!("OpenAPI has no document of both groups after {DESCRIBED_SECONDS} s")
+    eventually("OpenAPI has a document of both groups", async || {
+        or_error(side.must(side::raw(http::Method::GET, "/openapi/v3")).await.map(|index| {
+            let has = |group: &str| index["paths"].get(format!("apis/{group}/v1alpha")).is_some();
+            let state = || format!("of the CRD: {}, of the view: {}", has(OF_THE_CRD), has(OF_THE_VIEW));
+            Look::reached_if(has(OF_THE_CRD) && has(OF_THE_VIEW), state)
+        }))
+    })
+    .await
 }
-
-/// How long the API server may take to describe a new group. It looks at aggregated ones at a pace.
-const DESCRIBED_SECONDS: u32 = 90;
 
 /// Takes away what the cases left.
 fn clear(plane: &ControlPlane) -> anyhow::Result<()> {
-    plane.run_kubectl(&["delete", "namespaces", "--selector=beside", "--timeout=120s"], None)?;
+    plane.run_kubectl(&["delete", "namespaces", "--selector=beside", "--timeout=180s"], None)?;
     plane.run_kubectl(&["delete", "crd", "llamas.twin.example.com"], None).map(drop)
 }
 
@@ -175,7 +167,7 @@ fn the_crd(plane: &ControlPlane) -> anyhow::Result<()> {
         },
     });
     plane.run_kubectl(&["apply", "--server-side", "--filename=-"], Some(&crd.to_string()))?;
-    let wait = ["wait", "--for=condition=Established", "--timeout=30s", "crd/llamas.twin.example.com"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=180s", "crd/llamas.twin.example.com"];
     plane.run_kubectl(&wait, None).map(drop)
 }
 

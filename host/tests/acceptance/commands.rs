@@ -7,8 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use kit::Look;
 use pintle_core::view::metadata::collectors_of;
-use pintle_testbed::ControlPlane;
+use pintle_testbed::{ControlPlane, eventually};
 use serde_json::{Value, json};
 
 use crate::repository;
@@ -55,7 +56,7 @@ pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
     kubectl(&["create", "namespace", NAMESPACE])?;
     plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "fine", 30_110)))?;
-    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=30s", "ws/fine"])?;
+    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", "ws/fine"])?;
 
     let roots = printed(plane, &["get", "roots", "-n", NAMESPACE])?;
     let rows: Vec<Vec<&str>> = roots.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -70,31 +71,31 @@ pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     // A Deployment of that name belongs to nobody.
     kubectl(&["create", "deployment", "taken", "-n", NAMESPACE, "--image=nginx", "--replicas=0"])?;
     plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "taken", 30_111)))?;
-    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready=False", "--timeout=30s", "ws/taken"])?;
-    let status = pintle(plane, &["status", "webserver"])?;
+    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready=False", "--timeout=180s", "ws/taken"])?;
     let shown = ["has led for", "RECONCILER", "webserver-0.1.0", "taken", "What to do:"];
-    ensure!(
-        status.code == Some(1) && shown.iter().all(|word| status.stdout.contains(word)),
-        "{:?} {}{}",
-        status.code,
-        status.stdout,
-        status.stderr
-    );
+    // The host counts the roots that fail when it gets to it.
+    eventually("the status of webserver shows what blocks", || {
+        let status = pintle(plane, &["status", "webserver"])?;
+        let is_shown = status.code == Some(1) && shown.iter().all(|word| status.stdout.contains(word));
+        Ok(Look::reached_if(is_shown, || format!("{:?} {}{}", status.code, status.stdout, status.stderr)))
+    })?;
     kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"])?;
     prunes(plane)
 }
 
 fn prunes(plane: &ControlPlane) -> anyhow::Result<()> {
     let file = guests().join("darkroom-next.wasm").display().to_string();
-    printed(plane, &["push", "darkroom-next", &file, "--wait"])?;
+    printed(plane, &["push", "darkroom-next", &file, "--wait", "--timeout=180s"])?;
     let told = printed(plane, &["prune", "modules", "--keep", "0", "--dry-run"])?;
     ensure!(told.contains("module.pintle.dev/darkroom-next deleted (dry run)"), "{told}");
     ensure!(!told.contains("darkroom-0.1.0"), "it is in use: {told}");
     printed(plane, &["get", "module", "darkroom-next"])?;
     let told = printed(plane, &["prune", "modules", "--keep", "0"])?;
     ensure!(told.contains("module.pintle.dev/darkroom-next deleted\n"), "{told}");
-    ensure!(pintle(plane, &["get", "module", "darkroom-next"])?.code == Some(1), "it is still there");
-    Ok(())
+    eventually("the Module is gone", || {
+        let said = pintle(plane, &["get", "module", "darkroom-next"])?;
+        Ok(Look::reached_if(said.code == Some(1), || said.stdout))
+    })
 }
 
 /// A Module in use that was deleted goes later, and cannot be pushed until then.
@@ -146,13 +147,13 @@ pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
     let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
     kubectl(&["create", "namespace", "stays"])?;
     plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver("stays", "stays", 30_112)))?;
-    kubectl(&["wait", "-n", "stays", "--for=condition=Ready", "--timeout=30s", "ws/stays"])?;
+    kubectl(&["wait", "-n", "stays", "--for=condition=Ready", "--timeout=180s", "ws/stays"])?;
     refuses_to_push_what_goes(plane)?;
     is_held_by_nobody(plane)?;
     let planned = printed(plane, &["uninstall", "--crds", "--dry-run"])?;
     ensure!(planned.contains("namespace/pintle-system, with everything in it"), "{planned}");
     printed(plane, &["get", "reconciler", "webserver"])?;
-    let told = printed(plane, &["uninstall", "--crds", "--yes"])?;
+    let told = printed(plane, &["uninstall", "--crds", "--yes", "--timeout=180s"])?;
     ensure!(
         told.ends_with("customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev deleted\n"),
         "{told}"

@@ -2,19 +2,16 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use anyhow::{Context, bail};
+use kit::{Look, Patience, eventually};
 use serde_json::{Value, json};
 
-use crate::real::wait;
-
-/// How soon the gateway answers.
-const SERVED: Duration = Duration::from_secs(60);
+use crate::host::{or_error, wait_for_address};
 
 /// What serves the console, as a process of its own. Dropping it ends it.
 pub(crate) struct Console {
@@ -64,12 +61,10 @@ impl Console {
 
     /// The gateway's door, once it answers. The gateway has the rights of this kubeconfig; who asks has yet to say who it is.
     pub(crate) async fn of_gateway(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
-        // Only hosts that are named may be asked for, so that the address has to be known first.
-        let free = || anyhow::Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string());
-        let (aggregated, address) = (free()?, free()?);
         let child = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["gateway", "--aggregated-bind", &aggregated])
-            .args(["--console-bind", &address, "--console-host", &address, "--kubeconfig"])
+            .args(["gateway", "--aggregated-bind", "127.0.0.1:0", "--log-format", "json"])
+            // A host that is named without a port is ours at every port.
+            .args(["--console-bind", "127.0.0.1:0", "--console-host", "127.0.0.1", "--kubeconfig"])
             .arg(kubeconfig)
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null())
@@ -77,11 +72,10 @@ impl Console {
             .stderr(std::fs::File::create(log)?)
             .spawn()
             .context("starting the gateway")?;
-        let console = Self { child, address, credential: String::new() };
-        wait(SERVED, "the gateway serves the console", async || {
-            Ok(console.ask("GET", "/healthz", "", None).is_ok_and(|answer| answer.code == 200))
-        })
-        .await?;
+        // Before the wait: it ends with this value.
+        let mut console = Self { child, address: String::new(), credential: String::new() };
+        console.address = wait_for_address(&mut console.child, log, 0, "The console is served")?.to_string();
+        console.wait_until_answered("/healthz", 200).await?;
         Ok(console)
     }
 
@@ -92,7 +86,7 @@ impl Console {
 
     fn send(&self, method: &str, path: &str, form: &str, body: Option<&Value>) -> anyhow::Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_read_timeout(Some(Patience::default().whole()))?;
         let body = body.map(Value::to_string).unwrap_or_default();
         let (address, credential, length) = (&self.address, &self.credential, body.len());
         let form = if form.is_empty() { String::new() } else { format!("Content-Type: {form}\r\n") };
@@ -101,6 +95,16 @@ impl Console {
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n{credential}Connection: close\r\n{form}Content-Length: {length}\r\n\r\n{body}"
         )?;
         Ok(stream)
+    }
+
+    /// Waits until a path is answered with this code.
+    pub(crate) async fn wait_until_answered(&self, path: &str, code: u16) -> anyhow::Result<()> {
+        eventually(format!("GET {path} is answered with {code}"), async || {
+            or_error(self.ask("GET", path, "", None).map(|answer| {
+                Look::reached_if(answer.code == code, || format!("{} {}", answer.code, answer.body))
+            }))
+        })
+        .await
     }
 
     pub(crate) fn ask(

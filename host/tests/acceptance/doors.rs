@@ -1,9 +1,10 @@
 //! The same bodies at two doors: as documents of REST, and as Darkrooms from kubectl. What one refuses, the other does not let pass.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine as _;
+use kit::{Look, eventually};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_simulation::scenario::Backend;
 use pintle_testbed::ControlPlane;
@@ -11,11 +12,7 @@ use pintle_wit::{ObjectRef, names::ANNOTATION_SUSPEND};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    console::Console,
-    real::{Real, wait},
-    repository,
-};
+use crate::{console::Console, host::or_error, real::Real, repository};
 
 pub(crate) const NAME: &str = "REST and kubectl take the same bodies and refuse the same bodies";
 
@@ -23,12 +20,6 @@ const NAMESPACE: &str = "doors";
 
 /// The credentials that bodies have. No output may have them.
 const KEYS: [&str; 2] = ["AKIAEXAMPLE", "s3cr3t-example"];
-
-/// How soon a Darkroom says that it is not valid.
-const SAID: Duration = Duration::from_secs(30);
-
-/// How soon a View is served: its module is compiled first.
-const SERVED: Duration = Duration::from_secs(60);
 
 /// A body of doors.yaml.
 #[derive(Deserialize)]
@@ -57,10 +48,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     let text = std::fs::read_to_string(repository().join("deploy/samples/view-darkrooms.yaml"))?;
     real.apply(&serde_saphyr::from_str::<Value>(&text)?).await?;
     let console = Console::on_loopback(plane.kubeconfig(), &real.directory().join("doors-console.log"))?;
-    wait(SERVED, "the documents are served", async || {
-        Ok(console.ask("GET", "/darkrooms?namespace=default", "", None)?.code == 200)
-    })
-    .await?;
+    console.wait_until_answered("/darkrooms?namespace=default", 200).await?;
     let text = std::fs::read_to_string(repository().join("host/tests/acceptance/doors.yaml"))?;
     let entries: Vec<Entry> = serde_saphyr::from_str(&text)?;
     ensure!(entries.len() == 61, "{} bodies", entries.len());
@@ -74,7 +62,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
         }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    the_story_of_a_document(&console)?;
+    the_story_of_a_document(&console).await?;
     an_edit_of_a_document_leaves_it_suspended(real, &console).await?;
     let log = std::fs::read_to_string(real.directory().join("doors-console.log"))?;
     for key in KEYS {
@@ -140,15 +128,21 @@ async fn both(
             let cause = json!({"field": field, "message": says, "reason": "InvalidSpec"});
             ensure!(answer.body["causes"] == json!([cause]), "{}", answer.body);
             let root = reference(&by_kubectl);
-            let ready = async || -> anyhow::Result<Option<Value>> {
-                let found = real.get(&root).await?.unwrap_or_default();
-                let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                Ok(conditions.into_iter().find(|condition| condition["type"] == "Ready"))
-            };
-            wait(SAID, "the Darkroom says so", async || Ok(ready().await?.is_some())).await?;
-            let ready = ready().await?.unwrap_or_default();
-            ensure!(ready["status"] == "False" && ready["reason"] == "InvalidSpec", "{ready}");
-            ensure!(ready["message"] == format!("{field}: {says}"), "{ready}");
+            let message = format!("{field}: {says}");
+            eventually(format!("the Darkroom says {message:?}"), async || {
+                or_error(real.get(&root).await.map(|found| {
+                    let status = found.unwrap_or_default()["status"].clone();
+                    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+                    let is_said = conditions.any(|condition| {
+                        condition["type"] == "Ready"
+                            && condition["status"] == "False"
+                            && condition["reason"] == "InvalidSpec"
+                            && condition["message"] == message.as_str()
+                    });
+                    Look::reached_if(is_said, || format!("its status is {status}"))
+                }))
+            })
+            .await?;
             ensure!(real.get(&reference(&by_rest)).await?.is_none(), "what REST refuses is not stored");
         }
         Is::Schema => {
@@ -225,7 +219,7 @@ fn causes(causes: &Value) -> BTreeSet<Cause> {
 }
 
 /// Created, read, listed, replaced, patched, followed and deleted.
-fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
+async fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
     let json = "application/json";
     let body = json!({"name": "story", "source": {"type": "S3", "bucket": "b", "region": "r", "accessKey": "AKIAEXAMPLE",
         "secretKey": "s3cr3t-example"}, "subDomains": ["story"]});
@@ -260,13 +254,15 @@ fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
     let unversioned = json!({"source": changed["source"], "subDomains": ["story"]});
     ensure!(console.ask("PUT", &one, json, Some(&unversioned))?.code == 428, "a version is needed");
     // The host writes the status meanwhile, and each time there is another version.
-    let put = loop {
+    let put = eventually("a document is replaced", async || {
         changed["resourceVersion"] = console.ask("GET", &one, "", None)?.body["resourceVersion"].clone();
         let put = console.ask("PUT", &one, json, Some(&changed))?;
-        if put.code != 409 {
-            break put;
-        }
-    };
+        Ok(match put.code {
+            409 => Look::NotYet(put.body.to_string()),
+            _ => Look::Reached(put),
+        })
+    })
+    .await?;
     ensure!(put.code == 200 && put.body["source"]["bucket"] == "c", "{} {}", put.code, put.body);
     let stale = console.ask(
         "PUT",
@@ -293,7 +289,7 @@ fn the_story_of_a_document(console: &Console) -> anyhow::Result<()> {
     let first = console.first_event(&format!("/darkrooms?namespace={NAMESPACE}&watch=true&search=story"))?;
     ensure!(first.starts_with("event: added\n") && first.contains("\"name\":\"story\""), "{first}");
     ensure!(console.ask("DELETE", &one, "", None)?.code == 204, "it is deleted");
-    ensure!(console.ask("GET", &one, "", None)?.code == 404, "it is gone");
+    console.wait_until_answered(&one, 404).await.context("it is gone")?;
     ensure!(console.ask("GET", "/halls", "", None)?.code == 404, "nothing else is served");
     Ok(())
 }

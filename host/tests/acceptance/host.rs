@@ -1,24 +1,27 @@
 //! The host, as a process of its own.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{Read as _, Write as _},
+    fs::{self, File, OpenOptions},
+    io::{Read as _, Seek as _, SeekFrom, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    sync::OnceLock,
 };
 
 use anyhow::{Context, bail, ensure};
+use kit::{Look, Patience};
 use pintle_simulation::scenario::Stop;
-
-/// How long the host may take to become ready, or to end, on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(40);
+use serde_json::Value;
 
 /// A running host. Dropping it ends it.
 pub(crate) struct Host {
     child: Child,
-    address: SocketAddr,
+    log: PathBuf,
+    /// Where its own lines begin in the log.
+    begins: u64,
+    /// Where it answers, once it has logged that.
+    address: OnceLock<SocketAddr>,
     admin: SocketAddr,
 }
 
@@ -50,38 +53,40 @@ impl Host {
         flags: &[&str],
         name: Option<&str>,
     ) -> anyhow::Result<Self> {
-        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
-        let (address, admin) = (free()?, free()?);
-        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        // The host does not say where it listens for administrators, so that this has to be known first.
+        let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let file = OpenOptions::new().create(true).append(true).open(log)?;
+        let begins = file.metadata()?.len();
         let words: Vec<&str> = by.iter().copied().chain([env!("CARGO_BIN_EXE_pintle"), "operator"]).collect();
         let (program, words) = words.split_first().context("a program")?;
         let child = Command::new(program)
             .args(words)
             .args(flags)
+            .args(["--bind", "127.0.0.1:0", "--log-format", "json", "--admin-bind"])
+            .arg(admin.to_string())
             .arg("--kubeconfig")
             .arg(kubeconfig)
-            .arg("--bind")
-            .arg(address.to_string())
-            .arg("--admin-bind")
-            .arg(admin.to_string())
             .env_remove("KUBECONFIG")
             // More than it takes to be no longer fresh, and little enough for a test.
             .env("PINTLE_COMPILE_CPU_SECONDS", "7")
             .envs(name.map(|name| ("POD_NAME", name)))
             .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
+            .stdout(file.try_clone()?)
+            .stderr(file)
             .spawn()
             .context("starting the host")?;
-        Ok(Self { child, address, admin })
+        Ok(Self { child, log: log.to_owned(), begins, address: OnceLock::new(), admin })
     }
 
-    /// Whether it says that it is ready.
-    pub(crate) fn is_ready(&mut self) -> anyhow::Result<bool> {
+    /// What it replies when it is ready. A look that finds its process ended fails.
+    pub(crate) fn ready(&mut self) -> anyhow::Result<Look<String>> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("the host ended: {status}");
+            bail!("the host ended: {status}\n{}", tail(&self.log, &[], 20).join("\n"));
         }
-        Ok(self.get("/readyz")?.starts_with("HTTP/1.1 200"))
+        or_error(self.get("/readyz").map(|said| match said.starts_with("HTTP/1.1 200") {
+            true => Look::Reached(said),
+            false => Look::NotYet(format!("/readyz: {}", said.replace("\r\n", " "))),
+        }))
     }
 
     /// Its process.
@@ -95,35 +100,38 @@ impl Host {
     }
 
     /// Whether it says that it leads, or that it is ready and has no rival.
-    pub(crate) fn leads(&mut self) -> anyhow::Result<bool> {
-        let said = if self.is_ready()? { self.get("/readyz")? } else { String::new() };
-        Ok(said.ends_with("ok: this host leads")
-            || said.ends_with("ok: this host works, without an election"))
+    pub(crate) fn leads(&mut self) -> anyhow::Result<Look<()>> {
+        Ok(match self.ready()? {
+            Look::NotYet(state) => Look::NotYet(state),
+            Look::Reached(said) => {
+                let says = |what: &str| said.ends_with(what);
+                let is_so = says("ok: this host leads") || says("ok: this host works, without an election");
+                Look::reached_if(is_so, || said.lines().last().unwrap_or_default().to_owned())
+            }
+        })
     }
 
-    /// What it replies to a request; nothing when it does not.
+    /// What it replies to a request.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<String> {
-        Self::ask(self.address, "GET", path, "")
+        let address = match self.address.get() {
+            Some(address) => *address,
+            None => {
+                let logged = logged_address(&self.log, self.begins, "Pintle starts")?;
+                *self.address.get_or_init(|| logged)
+            }
+        };
+        ask(address, "GET", path, "").with_context(|| format!("GET {path} of the host at {address}"))
+    }
+
+    /// The sum of the series that begin like this.
+    pub(crate) fn metric(&self, series: &str) -> anyhow::Result<f64> {
+        sum_of(&self.get("/metrics")?, series)
     }
 
     /// What its listener for administrators replies.
     pub(crate) fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
-        Self::ask(self.admin, method, path, body)
-    }
-
-    fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
-        let Ok(mut stream) = TcpStream::connect(address) else { return Ok(String::new()) };
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-        )?;
-        let mut reply = String::new();
-        if stream.read_to_string(&mut reply).is_err() {
-            reply.clear();
-        }
-        Ok(reply)
+        let admin = self.admin;
+        ask(admin, method, path, body).with_context(|| format!("{method} {path} of the host at {admin}"))
     }
 
     /// Makes it stand still, as a machine does that swaps or is moved.
@@ -140,18 +148,26 @@ impl Host {
         Ok(rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)?)
     }
 
-    /// Ends it, and waits until it is gone.
+    /// Ends it, and waits until it is gone. One that takes too long is killed, which is said and is no failure.
     pub(crate) fn stop(mut self, how: Stop) -> anyhow::Result<()> {
         match how {
             Stop::Killed => self.child.kill()?,
             Stop::Gracefully => self.signal(rustix::process::Signal::TERM)?,
         }
-        let until = Instant::now() + PATIENCE;
-        while self.child.try_wait()?.is_none() {
-            ensure!(Instant::now() < until, "the host does not end within {PATIENCE:?} of being asked to");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let status = self.child.wait()?;
+        let ended = pintle_testbed::eventually("the host ends when it is asked to", || {
+            let status = self.child.try_wait()?;
+            Ok(status.map_or_else(|| Look::NotYet("it still runs".into()), Look::Reached))
+        });
+        let status = match ended {
+            Ok(status) => status,
+            // That it is slow to go is no fault in what is tested.
+            Err(error) => {
+                println!("        {error:#}; it is killed");
+                self.child.kill()?;
+                self.child.wait()?;
+                return Ok(());
+            }
+        };
         ensure!(
             how == Stop::Killed || status.success(),
             "the host was asked to stop, and ended with {status}"
@@ -176,16 +192,64 @@ pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result
 
 /// Waits until a host leads.
 pub(crate) async fn wait_until_it_leads(host: &mut Host, log: &Path) -> anyhow::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    while !host.leads()? {
-        ensure!(
-            Instant::now() < until,
-            "the host does not lead within {PATIENCE:?}:\n{}",
-            tail(log, &[], 20).join("\n")
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
+    let leads = kit::eventually("the host leads", async || host.leads()).await;
+    leads.with_context(|| tail(log, &[], 20).join("\n"))
+}
+
+/// A look that failed for a reason that may pass by itself: the error is what is so instead.
+pub(crate) fn or_error<T>(look: anyhow::Result<Look<T>>) -> anyhow::Result<Look<T>> {
+    Ok(look.unwrap_or_else(|error| Look::NotYet(format!("{error:#}"))))
+}
+
+fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Patience::default().whole()))?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply)?;
+    Ok(reply)
+}
+
+/// The sum of the series that begin like this, in what `/metrics` shows.
+pub(crate) fn sum_of(metrics: &str, series: &str) -> anyhow::Result<f64> {
+    let lines = metrics.lines().filter(|line| line.starts_with(series));
+    let values = lines.map(|line| {
+        let (_, value) = line.rsplit_once(' ').context("a series without a value")?;
+        value.trim().parse::<f64>().with_context(|| line.to_owned())
+    });
+    values.sum()
+}
+
+/// The address that a server of ours has bound, as it logs it with this message. Its own lines begin at this place of the log.
+pub(crate) fn logged_address(log: &Path, begins: u64, message: &str) -> anyhow::Result<SocketAddr> {
+    let mut file = File::open(log).with_context(|| format!("opening {}", log.display()))?;
+    file.seek(SeekFrom::Start(begins))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let line = lines.find(|line| line["message"] == message);
+    let line = line.with_context(|| format!("{} does not say {message:?} yet", log.display()))?;
+    Ok(line["address"].as_str().with_context(|| format!("no address: {line}"))?.parse()?)
+}
+
+/// Waits until a server of ours has logged the address that it has bound.
+pub(crate) fn wait_for_address(
+    child: &mut Child,
+    log: &Path,
+    begins: u64,
+    message: &str,
+) -> anyhow::Result<SocketAddr> {
+    pintle_testbed::eventually(format!("a server says {message:?}"), || {
+        if let Some(status) = child.try_wait()? {
+            bail!("the server ended: {status}\n{}", tail(log, &[], 20).join("\n"));
+        }
+        or_error(logged_address(log, begins, message).map(Look::Reached))
+    })
 }
 
 /// The last lines of a log that contain one of these, or the last of all where none is given.

@@ -1,18 +1,15 @@
 //! Installing Pintle from deploy/, as the README tells users to.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::fs;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
+use kit::{Look, eventually};
 use pintle_api::module_objects;
 use pintle_offline::documents;
 use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
 use roster::GUESTS;
-use serde_json::Value;
 
 use crate::{
     host::{self, Host},
@@ -41,7 +38,7 @@ pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
         plane.run_kubectl(&["apply", "--server-side", "--filename", path], None)?;
     }
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(ROLE))?;
-    plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], None)?;
+    plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=180s"], None)?;
     Ok(())
 }
 
@@ -50,26 +47,19 @@ pub(crate) async fn a_host_waits_for_its_crds(plane: &ControlPlane) -> anyhow::R
     // As administrator: its own account is not there yet either.
     let log = plane.directory().join("early-host.log");
     let mut host = Host::start(plane.kubeconfig(), &log)?;
-    let until = Instant::now() + Duration::from_secs(20);
-    while !host::tail(&log, &["deploy/install.yaml"], 1)
-        .iter()
-        .any(|line| line.contains("WARN") || line.contains("ERROR"))
-    {
-        ensure!(
-            Instant::now() < until,
-            "it does not say what to apply:\n{}",
-            host::tail(&log, &[], 20).join("\n")
-        );
-        ensure!(!host.is_ready()?, "it says that it is ready, without its CRDs");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    ensure!(!host.is_ready()?, "it says that it is ready, without its CRDs");
+    eventually("a host without its CRDs says what to apply", async || {
+        if let Look::Reached(said) = host.ready()? {
+            bail!("it says that it is ready, without its CRDs: {said}");
+        }
+        let lines = host::tail(&log, &["deploy/install.yaml"], 1);
+        let is_said = lines.iter().any(|line| line.contains("WARN") || line.contains("ERROR"));
+        Ok(Look::reached_if(is_said, || host::tail(&log, &[], 20).join("\n")))
+    })
+    .await?;
     apply_manifests(plane)?;
-    let until = Instant::now() + Duration::from_secs(40);
-    while !host.is_ready()? {
-        ensure!(Instant::now() < until, "it does not go on:\n{}", host::tail(&log, &[], 20).join("\n"));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    eventually("it goes on by itself", async || host.ready())
+        .await
+        .with_context(|| host::tail(&log, &[], 20).join("\n"))?;
     host.stop(Stop::Gracefully)
 }
 
@@ -107,16 +97,5 @@ async fn wait_until_ready(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
         namespace: None,
         name: name.into(),
     };
-    let until = real.mark().0 + Duration::from_secs(30);
-    loop {
-        let live = real.get(&reconciler).await?.unwrap_or_default();
-        let conditions =
-            live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        if conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
-            return Ok(());
-        }
-        let log = real.host_log(&[], 20).join("\n");
-        ensure!(real.mark().0 < until, "Reconciler {name} is not Ready: {}\n{log}", Value::from(conditions));
-        real.advance(Duration::from_millis(100)).await;
-    }
+    real.wait_until_ready(&reconciler).await.with_context(|| real.host_log(&[], 20).join("\n"))
 }

@@ -1,7 +1,5 @@
 //! What people see with kubectl.
 
-use std::time::Duration;
-
 use anyhow::ensure;
 use pintle_testbed::ControlPlane;
 
@@ -43,7 +41,7 @@ fn darkroom_columns(plane: &ControlPlane) -> anyhow::Result<()> {
 fn webserver_columns(plane: &ControlPlane) -> anyhow::Result<()> {
     sample(plane, "columns-webserver", "webserver.yaml")?;
     let ready =
-        ["wait", "-n", "columns-webserver", "--for=condition=Ready", "--timeout=30s", "ws/webserver-sample"];
+        ["wait", "-n", "columns-webserver", "--for=condition=Ready", "--timeout=180s", "ws/webserver-sample"];
     plane.run_kubectl(&ready, None)?;
     let printed = plane.run_kubectl(&["get", "ws", "-n", "columns-webserver"], None)?;
     let rows = rows(&printed);
@@ -56,7 +54,7 @@ fn webserver_columns(plane: &ControlPlane) -> anyhow::Result<()> {
             "-n",
             "columns-webserver",
             "--for=jsonpath={.status.readyReplicas}=4",
-            "--timeout=30s",
+            "--timeout=180s",
             "ws/webserver-sample",
         ],
         None,
@@ -73,12 +71,12 @@ fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
         "-n",
         "columns-configmonitor",
         "--for=jsonpath={.status.matchedPods}=1",
-        "--timeout=30s",
+        "--timeout=180s",
         monitor,
     ];
     plane.run_kubectl(&matched, None)?;
     // A ConfigMap that comes after its monitor is seen when it has settled; what it is by then is no change.
-    let ready = ["wait", "-n", "columns-configmonitor", "--for=condition=Ready", "--timeout=30s", monitor];
+    let ready = ["wait", "-n", "columns-configmonitor", "--for=condition=Ready", "--timeout=180s", monitor];
     plane.run_kubectl(&ready, None)?;
     let edit = r#"{"data":{"config.cfg":"MSG=Hello"}}"#;
     plane.run_kubectl(
@@ -90,7 +88,7 @@ fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
         "-n",
         "columns-configmonitor",
         "--for=jsonpath={.status.restartCount}=1",
-        "--timeout=30s",
+        "--timeout=180s",
         monitor,
     ];
     plane.run_kubectl(&restarted, None)?;
@@ -102,19 +100,19 @@ fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody rolls a Deployment back that a ConfigMonitor has restarted: that is not undone, and the next change restarts it again.
+/// Somebody rolls a Deployment back that a ConfigMonitor has restarted: that is not undone, and the next change restarts it again. Each change
+/// of its spec counts the generation up, so that the generation after the next restart says whether anything else was changed before.
 fn configmonitor_rollback(plane: &ControlPlane) -> anyhow::Result<()> {
     const NAMESPACE: &str = "configmonitor-rollback";
-    const RESTARTED: Duration = Duration::from_secs(3);
     let kubectl = |arguments: &[&str]| plane.run_kubectl(&[&["-n", NAMESPACE], arguments].concat(), None);
     let monitor = "cfgmon/flakapp-config-monitor";
     let is_restarted = |count: u32, content: &str| {
         let edit = format!(r#"{{"data":{{"config.cfg":"{content}"}}}}"#);
         kubectl(&["patch", "configmap/flaskapp-config", "-p", &edit])?;
         let count = format!("--for=jsonpath={{.status.restartCount}}={count}");
-        kubectl(&["wait", monitor, &count, "--timeout=30s"])?;
-        kubectl(&["wait", monitor, "--for=condition=Restarting=False", "--timeout=30s"])?;
-        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=30s"])
+        kubectl(&["wait", monitor, &count, "--timeout=180s"])?;
+        kubectl(&["wait", monitor, "--for=condition=Restarting=False", "--timeout=180s"])?;
+        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=180s"])
     };
     let deployment = || {
         let annotation =
@@ -122,19 +120,17 @@ fn configmonitor_rollback(plane: &ControlPlane) -> anyhow::Result<()> {
         let path = format!("-o=jsonpath={{.metadata.generation}} {annotation}");
         kubectl(&["get", "deployment/frontend", &path])
     };
-    let rolled_out = || kubectl(&["rollout", "status", "deployment/frontend", "--timeout=30s"]);
+    let rolled_out = || kubectl(&["rollout", "status", "deployment/frontend", "--timeout=180s"]);
     sample(plane, NAMESPACE, "configmonitor.yaml")?;
-    kubectl(&["wait", monitor, "--for=jsonpath={.status.matchedPods}=1", "--timeout=30s"])?;
+    kubectl(&["wait", monitor, "--for=jsonpath={.status.matchedPods}=1", "--timeout=180s"])?;
     // A ConfigMap that comes after its monitor is seen when it has settled; what it is by then is no change.
-    kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=30s"])?;
+    kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=180s"])?;
     is_restarted(1, "one")?;
     let first = deployment()?;
     is_restarted(2, "two")?;
     for (generation, (command, ends)) in [(4, ("undo", ".1")), (5, ("restart", ".1")), (6, ("undo", ".1"))] {
         kubectl(&["rollout", command, "deployment/frontend"])?;
         rolled_out()?;
-        // Long enough for a change to have settled and been carried out.
-        std::thread::sleep(RESTARTED);
         let now = deployment()?;
         ensure!(
             now.starts_with(&format!("{generation} ")) && now.ends_with(ends),
@@ -144,16 +140,18 @@ fn configmonitor_rollback(plane: &ControlPlane) -> anyhow::Result<()> {
             now.split_once(' ').map(|(_, hash)| hash) == first.split_once(' ').map(|(_, hash)| hash),
             "{now}"
         );
-        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=30s"])?;
+        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=180s"])?;
     }
     is_restarted(3, "three")?;
     let now = deployment()?;
     ensure!(now.starts_with("7 ") && now.ends_with(".3"), "{now}");
     kubectl(&["rollout", "undo", "deployment/frontend", "--to-revision=1"])?;
     rolled_out()?;
-    std::thread::sleep(RESTARTED);
-    ensure!(deployment()?.trim() == "8", "to a revision without the annotation: {}", deployment()?);
+    let now = deployment()?;
+    ensure!(now.trim() == "8", "to a revision without the annotation: {now}");
     is_restarted(4, "four")?;
+    let now = deployment()?;
+    ensure!(now.starts_with("9 ") && now.ends_with(".4"), "{now}");
     plane.run_kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"], None)?;
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Context, ensure};
+use kit::Look;
 use pintle_kubernetes::connect::Connect;
-use pintle_testbed::ControlPlane;
+use pintle_testbed::{ControlPlane, eventually};
 
 use crate::{install, modules, previews::Bench, real::Real, repository, run_token};
 
@@ -14,7 +15,7 @@ pub(crate) const NAME: &str = "a plan says what a swap then does, and what it re
 pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Result<()> {
     real.start_host_unless_it_runs().await?;
     // Of two Reconcilers for one kind the older one works, and these scenarios bring their own.
-    plane.run_kubectl(&["delete", "reconcilers.pintle.dev", "--all", "--timeout=60s"], None)?;
+    plane.run_kubectl(&["delete", "reconcilers.pintle.dev", "--all", "--timeout=180s"], None)?;
     let outcome = compare(plane).await;
     install::push_guests(real).await?;
     outcome
@@ -56,21 +57,29 @@ fn commands(plane: &ControlPlane) -> anyhow::Result<()> {
     plane.run_kubectl(&["apply", "--server-side", "-f", sample], None)?;
     plane.run_kubectl(&["apply", "--server-side", "-f", "-"], Some(ROOT))?;
     plane.run_kubectl(
-        &["-n", "previewed", "wait", "dr/seen", "--for=condition=Ready", "--timeout=90s"],
+        &["-n", "previewed", "wait", "dr/seen", "--for=condition=Ready", "--timeout=180s"],
         None,
     )?;
-    let run = |arguments: &[&str], wanted: i32| {
+    let pintle = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
         command.args(arguments).env("KUBECONFIG", plane.kubeconfig());
         let ended = command.output().context("running pintle")?;
         let (said, wrong) = (String::from_utf8(ended.stdout)?, String::from_utf8(ended.stderr)?);
-        ensure!(ended.status.code() == Some(wanted), "{arguments:?}: {}\n{said}\n{wrong}", ended.status);
+        anyhow::Ok((ended.status, said, wrong))
+    };
+    let run = |arguments: &[&str], wanted: i32| {
+        let (status, said, wrong) = pintle(arguments)?;
+        ensure!(status.code() == Some(wanted), "{arguments:?}: {status}\n{said}\n{wrong}");
         anyhow::Ok(said)
     };
     let guest = modules::guests().join("darkroom.wasm");
     let guest = guest.to_str().context("the path of the guests is not UTF-8")?;
-    let said = run(&["plan", "darkroom"], 0)?;
-    ensure!(said.contains("1 root: 1 unchanged"), "{said}");
+    // The status of a root that is ready may still be completed.
+    eventually("a plan finds nothing to do", || {
+        let (status, said, wrong) = pintle(&["plan", "darkroom"])?;
+        let is_so = status.code() == Some(0) && said.contains("1 root: 1 unchanged");
+        Ok(Look::reached_if(is_so, || format!("{status}\n{said}\n{wrong}")))
+    })?;
     run(&["plan", "darkroom", guest, "-n", "previewed", "-o", "summary"], 0)?;
     run(&["plan", "darkroom", "--for", "previewed/seen", "-o", "json", "--server"], 0)?;
     run(&["plan", "no-such"], 2)?;
@@ -83,10 +92,19 @@ fn commands(plane: &ControlPlane) -> anyhow::Result<()> {
     std::fs::write(&case, run(&["record", "darkrooms/seen", "-n", "previewed"], 0)?)?;
     run(&["test", guest, case.to_str().context("a path")?], 0)?;
     // What differs is shown, and says so by the exit code.
-    plane.run_kubectl(
-        &["patch", "reconciler", "darkroom", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#],
-        None,
-    )?;
+    let suspend = [
+        "patch",
+        "reconciler",
+        "darkroom",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"suspend":true}}"#,
+        "--output=jsonpath={.metadata.generation}",
+    ];
+    let generation = plane.run_kubectl(&suspend, None)?;
+    // Until the host knows it, it puts right what somebody edits.
+    let known = format!("--for=jsonpath={{.status.observedGeneration}}={}", generation.trim());
+    plane.run_kubectl(&["wait", "reconciler/darkroom", &known, "--timeout=180s"], None)?;
     plane.run_kubectl(
         &["-n", "previewed", "patch", "configmap/seen", "--type=merge", "-p", r#"{"data":{"PORT":"1"}}"#],
         None,

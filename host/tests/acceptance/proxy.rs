@@ -1,12 +1,11 @@
 //! A way to the API server on which things go wrong: it sees every request of a host in the order in which they come, lets those that
-//! a test names through and keeps their replies for itself, and is as slow about writes as a test wants.
+//! a test names through and keeps their replies for itself, and holds writes up for as long as a test wants.
 
 use std::{
     collections::BTreeSet,
     fs,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use anyhow::Context;
@@ -19,6 +18,7 @@ use pintle_kubernetes::connect::Connect;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::{JoinHandle, JoinSet},
 };
 
@@ -67,6 +67,8 @@ pub(crate) struct Read {
 struct Shared {
     api: Client,
     state: Mutex<State>,
+    /// Writes whose path has this in it are held up.
+    held: watch::Sender<Option<&'static str>>,
 }
 
 #[derive(Default)]
@@ -77,14 +79,17 @@ struct State {
     open: BTreeSet<usize>,
     /// The ends of paths whose next accepted write is not replied to.
     loses: Vec<(String, Lost)>,
-    delay: Duration,
 }
 
 impl Proxy {
     /// A proxy before the API server of this kubeconfig, and a kubeconfig that leads to it.
     pub(crate) async fn start(kubeconfig: &Path, through: &Path) -> anyhow::Result<Self> {
         let connect = Connect { kubeconfig: Some(kubeconfig.to_owned()), context: None };
-        let shared = Arc::new(Shared { api: connect.client().await?, state: Mutex::default() });
+        let shared = Arc::new(Shared {
+            api: connect.client().await?,
+            state: Mutex::default(),
+            held: watch::Sender::default(),
+        });
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = format!("http://{}", listener.local_addr()?);
         let task = tokio::spawn(serve(listener, Arc::clone(&shared)));
@@ -102,9 +107,14 @@ impl Proxy {
         self.state().loses.push((path.to_owned(), how));
     }
 
-    /// Holds up every write for so long.
-    pub(crate) fn slow_down(&self, delay: Duration) {
-        self.state().delay = delay;
+    /// Holds up every write whose path has this in it, until they are released.
+    pub(crate) fn hold(&self, part: &'static str) {
+        self.shared.held.send_replace(Some(part));
+    }
+
+    /// Lets those go on that are held up, and holds up no more.
+    pub(crate) fn release(&self) {
+        self.shared.held.send_replace(None);
     }
 
     /// The writes so far, in the order in which they came.
@@ -209,13 +219,15 @@ async fn exchange(
     }
     let bytes = body.collect().await?.to_bytes().to_vec();
     let path = parts.uri.path().to_owned();
-    let (number, delay) = {
+    let number = {
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         let mut state = shared.state();
         state.asked.push(Asked { path: path.clone(), body, code: None, lost: None });
-        (state.asked.len() - 1, state.delay)
+        state.asked.len() - 1
     };
-    tokio::time::sleep(delay).await;
+    let is_free = |held: &Option<&str>| held.is_none_or(|part| !path.contains(part));
+    // The sender is in `shared`, and does not end before.
+    let _ = shared.held.subscribe().wait_for(is_free).await;
     let response = shared.api.send(Request::from_parts(parts, Body::from(bytes))).await?;
     let lost = {
         let mut state = shared.state();

@@ -3,12 +3,16 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    sync::{
+        Mutex, Once, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use http::{Method, Request, header};
+use kit::{Look, Patience, eventually};
 use kube::Client;
 use pintle_kubernetes::{Cluster, Resource, connect::Connect};
 use pintle_simulation::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
@@ -18,11 +22,8 @@ use serde_json::{Value, json};
 
 use crate::{
     audit::{self, Audit, Entry},
-    host::{self, Host},
+    host::{self, Host, or_error},
 };
-
-/// How long a kind may take to be served after its CRD was accepted.
-const KIND_SERVED_WITHIN: Duration = Duration::from_secs(15);
 
 pub(crate) struct Real<'a> {
     client: Client,
@@ -31,26 +32,10 @@ pub(crate) struct Real<'a> {
     kubeconfig: PathBuf,
     log: PathBuf,
     audit: Option<Audit>,
+    /// How many markers there are in the audit log.
+    markers: AtomicU32,
     host: Mutex<Option<Host>>,
     plane: &'a ControlPlane,
-}
-
-/// Waits until something is so.
-pub(crate) async fn wait(
-    within: Duration,
-    what: &str,
-    mut met: impl AsyncFnMut() -> anyhow::Result<bool>,
-) -> anyhow::Result<()> {
-    let until = Instant::now() + within;
-    loop {
-        // As for a scenario's step: the last look begins after the deadline.
-        let is_late = Instant::now() >= until;
-        if met().await? {
-            return Ok(());
-        }
-        ensure!(!is_late, "within {within:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 /// Whether a root says that it is ready.
@@ -74,6 +59,7 @@ impl<'a> Real<'a> {
             kubeconfig,
             log,
             audit: plane.audit_log().map(|path| Audit::new(path.to_owned())),
+            markers: AtomicU32::default(),
             host: Mutex::new(Some(host)),
             plane,
         })
@@ -94,6 +80,11 @@ impl<'a> Real<'a> {
         }
     }
 
+    /// The sum of the series of the host that begin like this.
+    pub(crate) fn metric(&self, series: &str) -> anyhow::Result<f64> {
+        host::sum_of(&self.ask_host("/metrics", None)?, series)
+    }
+
     pub(crate) async fn stop_host_if_it_runs(&self) -> anyhow::Result<()> {
         let runs = self.host.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if runs { self.stop_host(Stop::Gracefully).await } else { Ok(()) }
@@ -104,27 +95,35 @@ impl<'a> Real<'a> {
         if runs { Ok(()) } else { self.start_host().await }
     }
 
-    /// Waits until the host has made no changing call for a second, and what scenarios made is gone.
+    /// Waits until the host has changed nothing for a second, and what scenarios made is gone.
     pub(crate) async fn wait_until_quiet(&self) -> anyhow::Result<()> {
-        let until = self.mark().0 + Duration::from_secs(60);
-        loop {
+        eventually("the host is quiet, and what scenarios made is gone", async || {
             let mark = self.mark();
             self.advance(Duration::from_secs(1)).await;
             let calls = self.calls_since(mark, CallScope::Everywhere).await?.unwrap_or_default();
             let namespaces = self.plane.run_kubectl(&["get", "namespaces", "-o", "name"], None)?;
-            let ours = namespaces.lines().filter(|line| {
-                !line.contains("/kube-") && !line.contains("/default") && !line.contains("/pintle-system")
-            });
-            if calls.is_empty() && ours.count() == 0 {
-                return Ok(());
-            }
-            ensure!(self.mark().0 < until, "it does not become quiet: {calls:?}\n{namespaces}");
-        }
+            let ours: Vec<&str> = namespaces
+                .lines()
+                .filter(|line| {
+                    !line.contains("/kube-") && !line.contains("/default") && !line.contains("/pintle-system")
+                })
+                .collect();
+            Ok(Look::reached_if(calls.is_empty() && ours.is_empty(), || format!("{calls:?}, {ours:?}")))
+        })
+        .await
     }
 
     /// The calls that the host had no right to, as `verb resource`.
     pub(crate) fn forbidden(&self) -> anyhow::Result<Vec<String>> {
-        let Some(audit) = &self.audit else { return Ok(Vec::new()) };
+        let Some(audit) = &self.audit else {
+            println!("        skipped: whether a call of the host was forbidden, no audit log");
+            return Ok(Vec::new());
+        };
+        let marker = self.next_marker();
+        self.plane.run_kubectl(&["get", "--raw", &marker], None)?;
+        pintle_testbed::eventually(format!("the audit log has {marker}"), || {
+            Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))
+        })?;
         let entries = audit.entries_since(Mark(Duration::ZERO))?;
         Ok(entries
             .into_iter()
@@ -132,6 +131,25 @@ impl<'a> Real<'a> {
             .filter(|call| call.forbidden)
             .map(|call| format!("{} {}", call.verb, call.resource))
             .collect())
+    }
+
+    /// Waits until the audit log has what was answered before: a request that is made now is in it.
+    async fn catch_up(&self, audit: &Audit) -> anyhow::Result<()> {
+        let marker = self.next_marker();
+        self.client.request_text(Request::get(&marker).body(Vec::new())?).await?;
+        eventually(format!("the audit log has {marker}"), async || {
+            Ok(Look::reached_if(audit.has(&marker)?, || "it is not there".into()))
+        })
+        .await
+    }
+
+    fn next_marker(&self) -> String {
+        Audit::marker(self.markers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether it can be known what a host has asked for.
+    pub(crate) fn has_audit_log(&self) -> bool {
+        self.audit.is_some()
     }
 
     /// Where its hosts log.
@@ -152,13 +170,30 @@ impl<'a> Real<'a> {
         self.audit.as_ref().context("this control plane has no audit log")?.entries_since(mark)
     }
 
+    pub(crate) fn kubectl(&self, args: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
+        self.plane.run_kubectl(args, stdin)
+    }
+
     pub(crate) fn kubectl_json(&self, args: &[&str]) -> anyhow::Result<Value> {
         let args: Vec<&str> = args.iter().copied().chain(["-o", "json"]).collect();
-        Ok(serde_json::from_str(&self.plane.run_kubectl(&args, None)?)?)
+        Ok(serde_json::from_str(&self.kubectl(&args, None)?)?)
     }
 
     pub(crate) fn delete_namespace(&self, name: &str) -> anyhow::Result<()> {
-        self.plane.run_kubectl(&["delete", "namespace", name, "--timeout=60s"], None).map(drop)
+        self.kubectl(&["delete", "namespace", name, "--timeout=180s"], None).map(drop)
+    }
+
+    /// Whether an object says that it is ready, or what it says instead.
+    pub(crate) async fn ready(&self, object: &ObjectRef) -> anyhow::Result<Look<()>> {
+        or_error(self.get(object).await.map(|live| {
+            let live = live.unwrap_or_default();
+            Look::reached_if(is_ready(&live), || format!("its status is {}", live["status"]))
+        }))
+    }
+
+    /// Waits until an object says that it is ready.
+    pub(crate) async fn wait_until_ready(&self, object: &ObjectRef) -> anyhow::Result<()> {
+        eventually(format!("{object} is ready"), async || self.ready(object).await).await
     }
 
     async fn resource(&self, kind: &Kind) -> anyhow::Result<Option<Resource>> {
@@ -173,14 +208,13 @@ impl<'a> Real<'a> {
     }
 
     async fn served(&self, kind: &Kind) -> anyhow::Result<Resource> {
-        let until = self.mark().0 + KIND_SERVED_WITHIN;
-        loop {
-            if let Some(found) = self.resource(kind).await? {
-                return Ok(found);
-            }
-            ensure!(self.mark().0 < until, "the API server does not serve {kind}");
-            self.advance(Duration::from_millis(200)).await;
-        }
+        eventually(format!("the API server serves {kind}"), async || {
+            let found = self.resource(kind).await.map(|found| {
+                found.map_or_else(|| Look::NotYet("it is not in discovery".into()), Look::Reached)
+            });
+            or_error(found)
+        })
+        .await
     }
 
     async fn send(&self, method: Method, path: String, content: &str, body: &Value) -> anyhow::Result<Value> {
@@ -204,16 +238,17 @@ impl Backend for Real<'_> {
             metadata.remove("namespace");
         }
         let path = format!("{path}?fieldManager=kubectl&force=true");
-        let until = self.mark().0 + KIND_SERVED_WITHIN;
-        loop {
+        eventually(format!("the API server takes {reference}"), async || {
             match self.send(Method::PATCH, path.clone(), "application/apply-patch+yaml", &object).await {
+                Ok(_) => Ok(Look::Reached(())),
                 // A CRD that came back is served a moment after it was accepted.
-                Err(error) if format!("{error}").contains("404 page not found") && self.mark().0 < until => {
-                    self.advance(Duration::from_millis(200)).await;
+                Err(error) if format!("{error}").contains("404 page not found") => {
+                    Ok(Look::NotYet(format!("{error}")))
                 }
-                other => return other.map(|_| ()),
+                Err(error) => Err(error),
             }
-        }
+        })
+        .await
     }
 
     async fn patch(&self, object: &ObjectRef, patch: &Value) -> anyhow::Result<()> {
@@ -276,19 +311,31 @@ impl Backend for Real<'_> {
         audit::mark_of(pintle_runtime::clock::now())
     }
 
-    /// A machine that does much else can take ten seconds for what takes it one: a module that is compiled anew, for instance.
+    /// How soon something comes is proved where time is simulated. Here it may take as long as all that is waited for.
     fn slack(&self) -> Duration {
-        Duration::from_secs(30)
+        Patience::default().whole()
     }
 
     async fn calls_since(&self, mark: Mark, seen: CallScope<'_>) -> anyhow::Result<Option<Vec<Call>>> {
-        let Some(audit) = &self.audit else { return Ok(None) };
+        static SKIPPED: Once = Once::new();
+        let Some(audit) = &self.audit else {
+            SKIPPED
+                .call_once(|| println!("        skipped: what the host writes in scenarios, no audit log"));
+            return Ok(None);
+        };
+        self.catch_up(audit).await?;
         let is_seen = |call: &Call| match seen {
             CallScope::Everywhere => true,
             CallScope::In(namespace) => call.namespace.as_deref() == Some(namespace),
         };
         let calls = audit.entries_since(mark)?.into_iter().map(|entry| entry.call);
-        let counts = |call: &Call| audit::is_mutating(call) && !audit::is_leadership(call) && is_seen(call);
+        // What was refused changed nothing: a conflict, or a server that had too much to do, after which the host comes again.
+        let counts = |call: &Call| {
+            audit::is_mutating(call)
+                && audit::is_accepted(call)
+                && !audit::is_leadership(call)
+                && is_seen(call)
+        };
         Ok(Some(calls.filter(counts).collect()))
     }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::ensure;
-use pintle_testbed::ControlPlane;
+use kit::Look;
+use pintle_testbed::{ControlPlane, eventually};
 
 use crate::repository;
 
@@ -49,16 +49,19 @@ pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
         plane.run_kubectl(&["apply", "--server-side", "--filename", &path.to_string_lossy()], None)?;
     }
     let wait =
-        ["wait", "--for=condition=Established", "--timeout=30s", "crd/llamarecords.store.farm.example.com"];
+        ["wait", "--for=condition=Established", "--timeout=180s", "crd/llamarecords.store.farm.example.com"];
     plane.run_kubectl(&wait, None)?;
     let subjects = ["--user=jane", "--serviceaccount=default:default"];
     let binding = ["create", "clusterrolebinding", "viewers", "--clusterrole=view"];
     plane.run_kubectl(&[&binding[..], &subjects].concat(), None)?;
     let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle-gateway")?;
     for (asked, whom, refusal) in ASKED {
-        let said = ask(plane, &kubeconfig, asked, whom)?;
-        let is_as_wanted = if refusal.is_empty() { said.is_empty() } else { said.contains(refusal) };
-        ensure!(is_as_wanted, "kubectl {asked} {whom}\nwanted: {refusal}\nsaid:   {said}");
+        // The API server takes note of roles and bindings a moment after they were made.
+        eventually(format!("kubectl {asked} {whom} is told {refusal:?}"), || {
+            let said = ask(plane, &kubeconfig, asked, whom)?;
+            let is_as_wanted = if refusal.is_empty() { said.is_empty() } else { said.contains(refusal) };
+            Ok(Look::reached_if(is_as_wanted, || said))
+        })?;
     }
     plane.run_kubectl(&["delete", "clusterrolebinding", "viewers"], None)?;
     Ok(())

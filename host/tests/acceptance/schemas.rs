@@ -1,20 +1,18 @@
 //! A module with the worst schema of a config, beside one that is well.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, ensure};
+use kit::{Look, eventually};
 use pintle_api::module_objects;
 use pintle_engine::{Digest, fixtures};
 use pintle_simulation::scenario::{Backend, Cascade};
 use pintle_wit::ObjectRef;
 use serde_json::{Map, Value, json};
 
-use crate::real::{Real, is_ready, wait};
+use crate::{host::or_error, real::Real};
 
 pub(crate) const NAME: &str = "a module with the worst schema is refused, and its neighbours do not feel it";
 
-/// How long an edit of a healthy root may take until its child shows it.
-const EDIT: Duration = Duration::from_secs(5);
+/// How often the neighbour is edited once the module is refused.
+const EDITS: usize = 5;
 
 /// Forty levels of two references each, and a chain of 8,000.
 fn worst() -> [(&'static str, Value); 2] {
@@ -29,7 +27,7 @@ fn worst() -> [(&'static str, Value); 2] {
     [("doubling", schema(40, &|next| json!({"allOf": [to(next), to(next)]}))), ("chain", schema(8000, &to))]
 }
 
-/// Beside other scenarios, with the host that runs them.
+/// With the host that runs them.
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "schemas";
     real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await?;
@@ -40,10 +38,8 @@ pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     real.apply(&root).await?;
     let root = pintle_core::object::reference(&root);
     let child = ObjectRef { api_version: "apps/v1".into(), kind: "Deployment".into(), ..root.clone() };
-    wait(Duration::from_secs(20), "the neighbour is ready", async || {
-        Ok(real.get(&root).await?.is_some_and(|root| is_ready(&root)))
-    })
-    .await?;
+    real.wait_until_ready(&root).await?;
+    let mut edits = 0;
     for (name, schema) in worst() {
         let name = format!("schemas-{name}");
         let kind = json!({"apiVersion": "schemas.example.com/v1", "kind": "Worst"});
@@ -59,35 +55,58 @@ pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
         real.apply(&reconciler).await?;
         let reconciler = pintle_core::object::reference(&reconciler);
         let module = ObjectRef { kind: "Module".into(), ..reconciler.clone() };
-        let begun = Instant::now();
-        let mut edits = 0;
-        // The neighbour is edited until the module is refused, and for a while after that.
-        let mut refused = None;
-        while refused.is_none_or(|at: Instant| at.elapsed() < Duration::from_secs(5)) {
-            ensure!(begun.elapsed() < Duration::from_secs(60), "{module} is not refused");
+        let before = edits;
+        let mut edit = async || {
             edits += 1;
-            let replicas = edits % 3;
-            real.patch(&root, &json!({"spec": {"replicas": replicas}})).await?;
-            wait(EDIT, "an edit of the neighbour arrives", async || {
-                let live = real.get(&child).await?.context("the child is gone")?;
-                Ok(live.pointer("/spec/replicas") == Some(&json!(replicas)))
-            })
-            .await?;
-            for path in ["/healthz", "/readyz"] {
-                let reply = real.ask_host(path, None)?;
-                ensure!(reply.starts_with("HTTP/1.1 200"), "{path}: {reply}");
-            }
-            let live = real.get(&module).await?.unwrap_or_default();
-            let said = live["status"]["conditions"].to_string();
-            if refused.is_none() && said.contains("ConfigSchemaInvalid") {
-                ensure!(said.contains("configSchema."), "where: {said}");
-                refused = Some(Instant::now());
-            }
+            arrives(real, &root, &child, edits % 3).await
+        };
+        eventually(format!("{module} is refused"), async || {
+            edit().await?;
+            or_error(real.get(&module).await.map(|live| {
+                let said = live.unwrap_or_default()["status"]["conditions"].to_string();
+                let is_refused = said.contains("ConfigSchemaInvalid") && said.contains("configSchema.");
+                Look::reached_if(is_refused, || said)
+            }))
+        })
+        .await?;
+        for _ in 0..EDITS {
+            edit().await?;
         }
-        let said = real.get(&reconciler).await?.unwrap_or_default();
-        ensure!(said["status"]["conditions"].to_string().contains("ModuleNotReady"), "{said}");
-        println!("        {name}: {edits} edits of a neighbour arrived meanwhile");
+        eventually("its Reconciler says so", async || {
+            or_error(real.get(&reconciler).await.map(|live| {
+                let said = live.unwrap_or_default()["status"]["conditions"].to_string();
+                Look::reached_if(said.contains("ModuleNotReady"), || said)
+            }))
+        })
+        .await?;
+        println!("        {name}: {} edits of a neighbour arrived meanwhile", edits - before);
         real.delete(&reconciler, Cascade::Background).await?;
     }
     real.delete_namespace(namespace)
+}
+
+/// An edit of the neighbour arrives at its child, and the host says that it is well.
+async fn arrives(
+    real: &Real<'_>,
+    root: &ObjectRef,
+    child: &ObjectRef,
+    replicas: usize,
+) -> anyhow::Result<()> {
+    real.patch(root, &json!({"spec": {"replicas": replicas}})).await?;
+    eventually("an edit of the neighbour arrives", async || {
+        or_error(real.get(child).await.map(|live| {
+            let live = live.unwrap_or_default()["spec"]["replicas"].clone();
+            Look::reached_if(live == replicas, || format!("its child has {live} replicas, not {replicas}"))
+        }))
+    })
+    .await?;
+    for path in ["/healthz", "/readyz"] {
+        eventually(format!("{path} says that all is well"), async || {
+            or_error(real.ask_host(path, None).map(|reply| {
+                Look::reached_if(reply.starts_with("HTTP/1.1 200"), || reply.replace("\r\n", " "))
+            }))
+        })
+        .await?;
+    }
+    Ok(())
 }

@@ -62,7 +62,7 @@ fn swaps(plane: &ControlPlane) -> anyhow::Result<()> {
     };
     apply(objects())?;
     plane.run_kubectl(
-        &["wait", "--for=condition=Established", "crd/swappeds.acceptance.pintle.dev", "--timeout=30s"],
+        &["wait", "--for=condition=Established", "crd/swappeds.acceptance.pintle.dev", "--timeout=180s"],
         None,
     )?;
     let manifest = fixtures::manifest("swaps", GROUP_VERSION, "Swapped", &["v1/ConfigMap"]);
@@ -86,12 +86,12 @@ fn swaps(plane: &ControlPlane) -> anyhow::Result<()> {
     for (name, bytes) in &modules {
         let file = folder.path().join(name).with_extension("wasm");
         std::fs::write(&file, bytes)?;
-        let pushed = pintle(plane, &["push", name, &file.display().to_string(), "--wait"])?;
+        let pushed = pintle(plane, &["push", name, &file.display().to_string(), "--wait", "--timeout=180s"])?;
         ensure!(pushed.status.success(), "{pushed:?}");
     }
     apply(roots_and_reconciler())?;
     plane.run_kubectl(
-        &["wait", "reconciler/swaps", "--for=jsonpath={.status.roots.ready}=2", "--timeout=30s"],
+        &["wait", "reconciler/swaps", "--for=jsonpath={.status.roots.ready}=2", "--timeout=180s"],
         None,
     )?;
     for (module, code, said) in [
@@ -106,7 +106,7 @@ fn swaps(plane: &ControlPlane) -> anyhow::Result<()> {
         ("swaps-traps-again", 0, "2 roots reconciled: 0 changed, 2 unchanged; 2 failing (as before)\n"),
         ("swaps-1", 0, "2 roots reconciled: 2 changed, 0 unchanged; 0 failing\n"),
     ] {
-        let swapped = pintle(plane, &["swap", "swaps", module, "--wait"])?;
+        let swapped = pintle(plane, &["swap", "swaps", module, "--wait", "--timeout=180s"])?;
         let out = String::from_utf8_lossy(&swapped.stdout);
         let expected = format!(
             "reconciler.pintle.dev/swaps: module {module} is wanted\nreconciler.pintle.dev/swaps: module {module} is in \
@@ -117,7 +117,7 @@ fn swaps(plane: &ControlPlane) -> anyhow::Result<()> {
             if code == 1 { "hint: to go back: pintle swap swaps swaps-2-again --wait\n" } else { "" };
         ensure!(swapped.stderr == way_back.as_bytes(), "a hint, and no progress bar: {swapped:?}");
     }
-    let again = pintle(plane, &["swap", "swaps", "swaps-1", "--wait"])?;
+    let again = pintle(plane, &["swap", "swaps", "swaps-1", "--wait", "--timeout=180s"])?;
     let said = String::from_utf8_lossy(&again.stdout);
     ensure!(again.status.success() && said.contains("it was in force already"), "{again:?}");
     let other = pintle(plane, &["swap", "swaps", "darkroom-0.1.0"])?;
@@ -130,7 +130,7 @@ fn swaps(plane: &ControlPlane) -> anyhow::Result<()> {
     plane.run_kubectl(&["delete", "namespace", "swaps-one", "swaps-two", "--wait=false"], None)?;
     plane.run_kubectl(&["delete", "crd", "swappeds.acceptance.pintle.dev"], None)?;
     for (name, _) in &modules {
-        plane.run_kubectl(&["delete", "module", name, "--ignore-not-found", "--timeout=30s"], None)?;
+        plane.run_kubectl(&["delete", "module", name, "--ignore-not-found", "--timeout=180s"], None)?;
     }
     Ok(())
 }
@@ -144,13 +144,13 @@ fn module_in_use(plane: &ControlPlane) -> anyhow::Result<()> {
             && warning.contains("Module swaps-1 is in use by Reconciler swaps: it goes when"),
         "{deleted:?}"
     );
-    plane.run_kubectl(&["wait", "module/swaps-1", "--for=condition=InUse", "--timeout=10s"], None)?;
+    plane.run_kubectl(&["wait", "module/swaps-1", "--for=condition=InUse", "--timeout=180s"], None)?;
     let described = plane.run_kubectl(&["describe", "module", "swaps-1"], None)?;
     ensure!(described.contains("swap swaps to another module"), "{described}");
-    let free = plane.kubectl_command().args(["delete", "module", "swaps-2", "--timeout=30s"]).output()?;
+    let free = plane.kubectl_command().args(["delete", "module", "swaps-2", "--timeout=180s"]).output()?;
     ensure!(free.status.success() && free.stderr.is_empty(), "nobody uses this one: {free:?}");
-    plane.run_kubectl(&["delete", "reconciler", "swaps", "--timeout=30s"], None)?;
-    plane.run_kubectl(&["wait", "module/swaps-1", "--for=delete", "--timeout=30s"], None)?;
+    plane.run_kubectl(&["delete", "reconciler", "swaps", "--timeout=180s"], None)?;
+    plane.run_kubectl(&["wait", "module/swaps-1", "--for=delete", "--timeout=180s"], None)?;
     Ok(())
 }
 

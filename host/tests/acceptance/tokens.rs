@@ -1,25 +1,16 @@
 //! Who a caller of the gateway's console is, over the wire. The gateway here has a client certificate of an administrator, and an API server
 //! looks at a certificate before it looks at a token: a token that were sent on over the gateway's own connection would count for nothing.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
 use pintle_simulation::scenario::Backend;
 use pintle_testbed::ControlPlane;
 use serde_json::{Value, json};
 
-use crate::{
-    console::Console,
-    real::{Real, wait},
-    repository,
-};
+use crate::{console::Console, real::Real, repository};
 
 pub(crate) const NAME: &str = "a caller of the console is who its token says, whatever the gateway may do";
 
 const NAMESPACE: &str = "tokens";
-
-/// How soon a View is served: its module is compiled first.
-const SERVED: Duration = Duration::from_secs(60);
 
 const DARKROOMS: &str = "/api/v1/objects/deployments.example.com/v1alpha1/darkrooms";
 
@@ -40,10 +31,7 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
         Console::of_gateway(plane.kubeconfig(), &real.directory().join("tokens-gateway.log")).await?;
 
     console.says(&format!("Authorization: Bearer {}", token.trim()));
-    wait(SERVED, "the documents are served", async || {
-        Ok(console.ask("GET", &format!("/darkrooms?namespace={NAMESPACE}"), "", None)?.code == 200)
-    })
-    .await?;
+    console.wait_until_answered(&format!("/darkrooms?namespace={NAMESPACE}"), 200).await?;
     nobody_but_the_reader(&console)?;
     // The headers by which somebody else could be named are not sent on.
     let with = |more: &str| format!("Authorization: Bearer {}\r\n{more}", token.trim());

@@ -16,40 +16,45 @@ mod tickets;
 mod unshowable;
 
 use std::{
-    fs::OpenOptions,
-    net::{SocketAddr, TcpListener},
+    fs::{File, OpenOptions},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
+use kit::Look;
 use kube::core::{ApiResource, GroupVersionKind};
-use pintle_testbed::{ControlPlane, Relay};
+use pintle_testbed::{ControlPlane, Relay, eventually};
 use serde_json::Value;
 
-use crate::{beside, informers::Informers, modules::guests, repository};
+use crate::{
+    beside,
+    host::{or_error, wait_for_address},
+    informers::Informers,
+    modules::guests,
+    repository,
+};
 
 pub(crate) const NAME: &str = "the farm is an API like any other, to people and to controllers";
 
+/// What is seen of it in tier one.
+pub(crate) const SMOKE: &str = "the farm is served, and kubectl is answered";
+
 const NAMESPACE: &str = "farm";
-
-/// How long the API server may take to notice a change: it asks the gateway once a minute when nobody tells it.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// How soon an informer must be in step.
-const IN_STEP: Duration = Duration::from_secs(60);
 
 /// A gateway, as a process of its own. Dropping it ends it.
 struct Gateway {
     child: Child,
+    log: PathBuf,
+    /// Where its own lines begin in the log.
+    begins: u64,
     address: SocketAddr,
 }
 
 impl Gateway {
     fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        Self::start_at(address, kubeconfig, log)
+        Self::start_at(any_port(), kubeconfig, log)
     }
 
     fn start_at(address: SocketAddr, kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
@@ -64,22 +69,38 @@ impl Gateway {
         log: &Path,
         flags: &[&str],
     ) -> anyhow::Result<Self> {
-        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        let file = OpenOptions::new().create(true).append(true).open(log)?;
+        let begins = file.metadata()?.len();
         let words: Vec<&str> = by.iter().copied().chain([env!("CARGO_BIN_EXE_pintle"), "gateway"]).collect();
         let (program, words) = words.split_first().context("a program")?;
         let child = Command::new(program)
             .args(words)
             .args(flags)
-            .args(["--aggregated-bind", &address.to_string(), "--kubeconfig"])
+            .args(["--log-format", "json", "--aggregated-bind", &address.to_string(), "--kubeconfig"])
             .arg(kubeconfig)
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
+            .stdout(file.try_clone()?)
+            .stderr(file)
             .spawn()
             .context("starting the gateway")?;
-        Ok(Self { child, address })
+        let mut gateway = Self { child, log: log.to_owned(), begins, address };
+        gateway.address = gateway.logged("The gateway starts")?;
+        Ok(gateway)
     }
+
+    /// The address of its console.
+    fn console(&mut self) -> anyhow::Result<SocketAddr> {
+        self.logged("The console is served")
+    }
+
+    fn logged(&mut self, message: &str) -> anyhow::Result<SocketAddr> {
+        wait_for_address(&mut self.child, &self.log, self.begins, message)
+    }
+}
+
+fn any_port() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
 }
 
 impl Drop for Gateway {
@@ -148,7 +169,7 @@ const KUBECTL: &[(&str, &str)] = &[
     ),
     ("!diff --filename=-", "- weight: 35 + weight: 31.4"),
     ("get llama dolly --output=jsonpath={.spec.weight}", "35"),
-    ("wait --for=jsonpath={.spec.weight}=35 llama/dolly --timeout=10s", "condition met"),
+    ("wait --for=jsonpath={.spec.weight}=35 llama/dolly --timeout=180s", "condition met"),
     ("describe llama dolly", "Kind:         Llama"),
     ("replace --filename=-", "llama.farm.example.com/dolly replaced"),
     ("get llama dolly --output=yaml", "weight: 31.4"),
@@ -199,6 +220,20 @@ pub(crate) async fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     farm.ended(outcome)
 }
 
+/// As [`check`], for what every other claim about views rests on.
+pub(crate) async fn smoke(plane: &ControlPlane) -> anyhow::Result<()> {
+    let farm = Farm::start(plane)?;
+    let outcome = async {
+        farm.is_served()?;
+        farm.people()?;
+        farm.kubectl_is_answered()?;
+        farm.run(&format!("delete namespace {NAMESPACE} --timeout=180s"), None)?;
+        farm.leaves_nothing_behind()
+    };
+    let outcome = outcome.await;
+    farm.ended(outcome)
+}
+
 /// Compares Llamas with objects of a CRD: all that can be asked, or what `PINTLE_BESIDE` names. With `PINTLE_BESIDE_LONG`, crowds are large.
 pub(crate) async fn beside_a_crd(plane: &ControlPlane) -> anyhow::Result<()> {
     let farm = Farm::start(plane)?;
@@ -206,11 +241,9 @@ pub(crate) async fn beside_a_crd(plane: &ControlPlane) -> anyhow::Result<()> {
         farm.is_served()?;
         let filter = std::env::var("PINTLE_BESIDE").ok();
         beside::compare(plane, filter.as_deref(), std::env::var_os("PINTLE_BESIDE_LONG").is_some()).await?;
-        // The next check begins with what is missing.
-        farm.run("delete views --all --timeout=60s", None)?;
-        farm.run("delete module farm-0.1.0 --timeout=60s", None)
+        farm.leaves_nothing_behind()
     };
-    let outcome = outcome.await.map(drop);
+    let outcome = outcome.await;
     farm.ended(outcome)
 }
 
@@ -222,7 +255,7 @@ impl<'a> Farm<'a> {
         let wait = [
             "wait",
             "--for=condition=Established",
-            "--timeout=30s",
+            "--timeout=180s",
             "crd/llamarecords.store.farm.example.com",
         ];
         plane.run_kubectl(&wait, None)?;
@@ -253,10 +286,16 @@ impl<'a> Farm<'a> {
     /// Waits until the API server has it from the gateways.
     fn is_served(&self) -> anyhow::Result<()> {
         self.push("farm-0.1.0", "farm")?;
-        self.run("wait --for=condition=Available --timeout=90s apiservice/v1alpha.farm.example.com", None)?;
-        self.run("wait --for=condition=Registered --timeout=30s views --all", None)?;
+        self.run("wait --for=condition=Available --timeout=180s apiservice/v1alpha.farm.example.com", None)?;
+        self.run("wait --for=condition=Registered --timeout=180s views --all", None)?;
         // The API server reads the OpenAPI document of a new API when it gets to it.
-        self.until("the API server has the OpenAPI document", || Ok(self.kubectl("explain llama")?.0))
+        eventually("the API server has the OpenAPI document", || self.succeeds("explain llama"))
+    }
+
+    /// The next check begins with what is missing.
+    fn leaves_nothing_behind(&self) -> anyhow::Result<()> {
+        self.run("delete views --all --timeout=180s", None)?;
+        self.run("delete module farm-0.1.0 --timeout=180s", None).map(drop)
     }
 
     async fn check(&mut self) -> anyhow::Result<()> {
@@ -296,7 +335,7 @@ impl<'a> Farm<'a> {
         let missing = [
             "wait",
             "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=ModuleMissing",
-            "--timeout=60s",
+            "--timeout=180s",
             "view/llamas",
         ];
         self.plane.run_kubectl(&missing, None).map(drop)
@@ -323,7 +362,7 @@ impl<'a> Farm<'a> {
             )?;
         }
         // The roles are aggregated by a controller.
-        self.until("ann may list llamas", || Ok(self.kubectl("auth can-i list llamas --as=ann")?.0))
+        eventually("ann may list llamas", || self.succeeds("auth can-i list llamas --as=ann"))
     }
 
     fn kubectl_is_answered(&self) -> anyhow::Result<()> {
@@ -345,28 +384,28 @@ impl<'a> Farm<'a> {
             &format!("create --namespace={NAMESPACE} --filename=-"),
             Some(&DOLLY.replace("dolly", "molly")),
         )?;
-        let output = self.plane.directory().join("watch.txt");
-        let start = |words: &str, output: &Path| -> anyhow::Result<Running> {
+        let file = |name: &str| self.plane.directory().join(name);
+        let start = |words: &str, output: &Path, requests: &Path| -> anyhow::Result<Running> {
             let mut command = self.plane.kubectl_command();
             command.args(words.split(' ')).args(["--namespace", NAMESPACE]).stdin(Stdio::null());
-            Ok(Running(command.stdout(std::fs::File::create(output)?).spawn()?))
+            command.stdout(File::create(output)?).stderr(File::create(requests)?);
+            Ok(Running(command.spawn()?))
         };
-        let says = |output: &Path, what: &str| Ok(std::fs::read_to_string(output)?.contains(what));
-        let watch = start("get llama molly --watch", &output)?;
-        self.until("the watch shows her", || says(&output, "31.4"))?;
+        let (output, requests) = (file("watch.txt"), file("watch-requests.txt"));
+        let watch = start("get llama molly --watch", &output, &requests)?;
+        eventually("the watch shows her", || says(&output, &["31.4"]))?;
         self.kubectl("patch llama molly --type=merge --patch={\"spec\":{\"weight\":77}}")?;
-        self.until("the watch shows what she weighs now", || says(&output, "77"))?;
+        eventually("the watch shows what she weighs now", || says(&output, &["77"]))?;
         drop(watch);
-        let waited = self.plane.directory().join("wait.txt");
-        let mut wait = start("wait --for=delete llama/molly --timeout=60s", &waited)?;
-        // It must have found her before she goes.
-        std::thread::sleep(Duration::from_secs(2));
+        let (output, requests) = (file("wait.txt"), file("wait-requests.txt"));
+        let mut wait = start("wait --for=delete llama/molly --timeout=180s --v=6", &output, &requests)?;
+        // It says each of its requests, and must have found her before she goes.
+        eventually("kubectl has found her", || says(&requests, &["molly", "200 OK"]))?;
         self.kubectl("delete llama molly")?;
         ensure!(wait.0.wait()?.success(), "kubectl does not notice that she is gone");
-        says(&waited, "condition met").and_then(|said| {
-            ensure!(said, "kubectl waited for something else");
-            Ok(())
-        })
+        let said = std::fs::read_to_string(&output)?;
+        ensure!(said.contains("condition met"), "kubectl waited for something else: {said}");
+        Ok(())
     }
 
     /// The event about an object that leaves a selection has the content from before the change, and the version after it.
@@ -380,13 +419,12 @@ impl<'a> Farm<'a> {
             .args(["get", "llamas", "--selector=app=web", "--watch", "--output-watch-events"])
             .args(["--namespace", NAMESPACE])
             .stdin(Stdio::null())
-            .stdout(std::fs::File::create(&output)?);
+            .stdout(File::create(&output)?);
         let _watch = Running(watch.spawn()?);
-        let says = |what: &str| Ok(std::fs::read_to_string(&output)?.contains(what));
-        self.until("the watch shows her", || says("ADDED"))?;
+        eventually("the watch shows her", || says(&output, &["ADDED"]))?;
         let change = r#"--patch={"metadata":{"labels":{"app":null}},"spec":{"weight":99}}"#;
         self.run(&format!("patch llamarecord holly --namespace={NAMESPACE} --type=merge {change}"), None)?;
-        self.until("the watch says that she is none of them", || says("DELETED"))?;
+        eventually("the watch says that she is none of them", || says(&output, &["DELETED"]))?;
         // Both gateways answer in turns.
         for _ in 0..4 {
             let weight = self.field(&format!("llama holly --namespace={NAMESPACE}"), ".spec.weight")?;
@@ -407,6 +445,12 @@ impl<'a> Farm<'a> {
             true => self.asked(words, DOLLY),
             false => self.asked(&format!("{words} --namespace={NAMESPACE}"), DOLLY),
         }
+    }
+
+    /// Whether kubectl succeeds, as in [`Self::kubectl`], or what it says instead.
+    fn succeeds(&self, words: &str) -> anyhow::Result<Look<()>> {
+        let (succeeds, said) = self.kubectl(words)?;
+        Ok(Look::reached_if(succeeds, || said))
     }
 
     /// What kubectl says, and whether it succeeds.
@@ -431,14 +475,19 @@ impl<'a> Farm<'a> {
     }
 
     fn the_audit_log_names_the_person(&self) -> anyhow::Result<()> {
-        let Some(log) = self.plane.audit_log() else { return Ok(()) };
-        let log = std::fs::read_to_string(log)?;
-        let is_anns = |line: &&str| {
-            let Ok(event) = serde_json::from_str::<Value>(line) else { return false };
-            event["impersonatedUser"]["username"] == "ann" && event["objectRef"]["resource"] == "pods"
+        let Some(log) = self.plane.audit_log() else {
+            println!("        skipped: whom the API server takes for who lists Pods, no audit log");
+            return Ok(());
         };
-        ensure!(log.lines().any(|line| is_anns(&line)), "the audit log does not say that Ann listed Pods");
-        Ok(())
+        eventually("the audit log says that Ann listed Pods", || {
+            let log = std::fs::read_to_string(log)?;
+            let of_ann = log.lines().filter(|line| line.contains("\"ann\""));
+            let events: Vec<Value> = of_ann.filter_map(|line| serde_json::from_str(line).ok()).collect();
+            let is_so = events.iter().any(|event| {
+                event["impersonatedUser"]["username"] == "ann" && event["objectRef"]["resource"] == "pods"
+            });
+            Ok(Look::reached_if(is_so, || format!("{} other events are about her", events.len())))
+        })
     }
 
     /// Informers believe what is shown, through a swap, the loss of a gateway, and its return.
@@ -449,28 +498,28 @@ impl<'a> Farm<'a> {
         );
         let mut informers = Informers::start(self.plane.kubeconfig(), &llamas, Some(NAMESPACE)).await?;
         self.write_llamas(0..10)?;
-        informers.wait_until_in_step(IN_STEP).await.context("after ten llamas were made")?;
+        informers.wait_until_in_step().await.context("after ten llamas were made")?;
         self.push("farm-again", "farm")?;
         self.plane.run_kubectl(
             &["patch", "view", "llamas", "--type=merge", "--patch", r#"{"spec":{"module":"farm-again"}}"#],
             None,
         )?;
         self.plane.run_kubectl(
-            &["wait", "--for=jsonpath={.status.active.module}=farm-again", "--timeout=60s", "view/llamas"],
+            &["wait", "--for=jsonpath={.status.active.module}=farm-again", "--timeout=180s", "view/llamas"],
             None,
         )?;
         self.write_llamas(5..15)?;
-        informers.wait_until_in_step(IN_STEP).await.context("after a swap")?;
+        informers.wait_until_in_step().await.context("after a swap")?;
         let lost = self.gateways.first_mut().and_then(Option::take).context("two gateways")?;
         let address = lost.address;
         drop(lost);
         self.write_llamas(10..20)?;
-        informers.wait_until_in_step(IN_STEP).await.context("after a gateway was lost")?;
+        informers.wait_until_in_step().await.context("after a gateway was lost")?;
         self.gateways.push(Some(Gateway::start_at(address, &self.kubeconfig, &self.log)?));
         self.write_llamas(0..5)?;
         self.plane
             .run_kubectl(&["delete", "llamas", "--namespace", NAMESPACE, "llama-7", "llama-8"], None)?;
-        informers.wait_until_in_step(IN_STEP).await.context("after the gateway came back")
+        informers.wait_until_in_step().await.context("after the gateway came back")
     }
 
     fn write_llamas(&self, range: std::ops::Range<u32>) -> anyhow::Result<()> {
@@ -481,19 +530,19 @@ impl<'a> Farm<'a> {
                 format!("{{apiVersion: farm.example.com/v1alpha, kind: Llama, metadata: {{name: llama-{number}, namespace: {NAMESPACE}}}, spec: {{weight: {weight}, height: 1}}}}")
             })
             .collect();
-        self.until("llamas can be written", || {
-            Ok(self.plane.run_kubectl(&["apply", "--filename=-"], Some(&llamas.join("\n---\n"))).is_ok())
+        let llamas = llamas.join("\n---\n");
+        eventually("llamas can be written", || {
+            let written = self.plane.run_kubectl(&["apply", "--filename=-"], Some(&llamas));
+            or_error(written.map(|_| Look::Reached(())))
         })
     }
+}
 
-    fn until(&self, what: &str, mut is_so: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
-        let until = Instant::now() + PATIENCE;
-        while !is_so()? {
-            ensure!(Instant::now() < until, "not within {} s: {what}", PATIENCE.as_secs());
-            std::thread::sleep(Duration::from_millis(300));
-        }
-        Ok(())
-    }
+/// Whether a line of a file has all of these in it.
+fn says(file: &Path, what: &[&str]) -> anyhow::Result<Look<()>> {
+    let text = std::fs::read_to_string(file)?;
+    let is_said = text.lines().any(|line| what.iter().all(|what| line.contains(what)));
+    Ok(Look::reached_if(is_said, || format!("it says {text:?}")))
 }
 
 fn in_deploy(file: &str) -> String {

@@ -1,37 +1,36 @@
-//! A host whose way to the API server is not as it should be: replies that never come, and writes that take long while there is much
+//! A host whose way to the API server is not as it should be: replies that never come, and writes that are held up while there is much
 //! to do.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
+use kit::{Look, eventually};
 use pintle_simulation::scenario::{Backend, Cascade, Stop};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use crate::{
-    host::{self, Host},
+    host::{self, Host, or_error},
     install,
     proxy::{Asked, Lost, Proxy, Read},
-    real::{Real, is_ready, wait},
+    real::{Real, is_ready},
 };
 
+const WATCHES: &str = "children are watched once for all Reconcilers, by label, in pages, and as long as anybody needs them; Secrets never";
+const LOST_REPLIES: &str = "a write whose reply is lost is made once, and what it made is nobody else's";
+const LANES: &str = "a flood of edits or a swap holds up no edit of another root";
+
 /// The checks, by name.
-pub(crate) const NAMES: [&str; 3] = [
-    "children are watched once for all Reconcilers, by label, in pages, and as long as anybody needs them; Secrets never",
-    "a write whose reply is lost is made once, and what it made is nobody else's",
-    "a flood of edits or a swap holds up no edit of another root",
-];
+pub(crate) const NAMES: [&str; 3] = [WATCHES, LOST_REPLIES, LANES];
 
 /// Carries a check out. The run's own host has ended before.
 pub(crate) async fn run(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
-    match NAMES.iter().position(|known| *known == name) {
-        Some(0) => watches(real).await,
-        Some(1) => lost_replies(real).await,
-        _ => lanes(real).await,
+    match name {
+        WATCHES => watches(real).await,
+        LOST_REPLIES => lost_replies(real).await,
+        LANES => lanes(real).await,
+        other => bail!("there is no check {other:?}"),
     }
 }
 
@@ -83,13 +82,11 @@ async fn make_namespace(real: &Real<'_>, name: &str) -> anyhow::Result<()> {
     real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await
 }
 
-async fn all_ready(real: &Real<'_>, roots: &[ObjectRef]) -> anyhow::Result<bool> {
+async fn all_ready(real: &Real<'_>, behind: &Behind, roots: &[ObjectRef]) -> anyhow::Result<()> {
     for root in roots {
-        if !real.get(root).await?.is_some_and(|root| is_ready(&root)) {
-            return Ok(false);
-        }
+        real.wait_until_ready(root).await.with_context(|| behind.said())?;
     }
-    Ok(true)
+    Ok(())
 }
 
 async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
@@ -102,12 +99,8 @@ async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
         real.apply(root).await?;
     }
     let roots = roots.map(|root| pintle_core::object::reference(&root));
-    wait(Duration::from_secs(60), "every root is ready", async || all_ready(real, &roots).await)
-        .await
-        .with_context(|| behind.said())?;
-    let reads = behind.proxy.reads();
+    all_ready(real, &behind, &roots).await?;
     let is_about_children = |read: &&Read| read.query.contains("labelSelector=pintle.dev");
-    let open = behind.proxy.open();
     for (path, metadata) in [
         ("/api/v1/configmaps", true),
         ("/api/v1/services", false),
@@ -115,14 +108,18 @@ async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
         ("/apis/networking.k8s.io/v1/ingresses", true),
     ] {
         // A Reconciler that comes has the children of its kinds read anew, by its own eyes.
-        let watches: Vec<&Read> =
-            open.iter().filter(is_about_children).filter(|read| read.path == path).collect();
-        ensure!(watches.len() == 1, "{path}: {watches:?}");
-        ensure!(
-            watches[0].accept.contains("PartialObjectMetadata") == metadata,
-            "{path}: {}",
-            watches[0].accept
-        );
+        let watch = eventually(format!("{path} is watched once"), async || {
+            let open = behind.proxy.open();
+            let mut watches: Vec<&Read> =
+                open.iter().filter(is_about_children).filter(|read| read.path == path).collect();
+            Ok(match (watches.len(), watches.pop()) {
+                (1, Some(watch)) => Look::Reached(watch.clone()),
+                (_, last) => Look::NotYet(format!("{last:?} and {watches:?}")),
+            })
+        })
+        .await?;
+        ensure!(watch.accept.contains("PartialObjectMetadata") == metadata, "{path}: {}", watch.accept);
+        let reads = behind.proxy.reads();
         let lists = reads.iter().filter(is_about_children).filter(|read| read.path == path);
         let lists: Vec<&Read> = lists.filter(|read| !read.query.contains("watch=true")).collect();
         ensure!(
@@ -130,35 +127,33 @@ async fn watches(real: &Real<'_>) -> anyhow::Result<()> {
             "{path}: {lists:?}"
         );
     }
+    let reads = behind.proxy.reads();
     let secrets: Vec<&Read> = reads.iter().filter(|read| read.path.ends_with("/secrets")).collect();
     ensure!(secrets.is_empty(), "{secrets:?}");
 
     // Both need Deployments, and one of them ConfigMaps.
-    let open = |path: &str| {
-        let all = behind.proxy.open().into_iter();
-        all.filter(|read| read.path == path && read.query.contains("labelSelector=pintle.dev")).count()
-    };
-    ensure!(
-        (open("/apis/apps/v1/deployments"), open("/api/v1/configmaps")) == (1, 1),
-        "{:?}",
-        behind.proxy.open()
-    );
     real.delete(&roots[1], Cascade::Background).await?;
-    let reconciler = ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: "Reconciler".into(),
-        namespace: None,
-        name: "darkroom".into(),
-    };
-    real.delete(&reconciler, Cascade::Background).await?;
-    let ended = wait(Duration::from_secs(20), "the watch that nobody needs any more ends", async || {
-        Ok((open("/apis/apps/v1/deployments"), open("/api/v1/configmaps")) == (1, 0))
+    real.delete(&reconciler("darkroom"), Cascade::Background).await?;
+    let ended = eventually("the watch that nobody needs any more ends", async || {
+        let open = behind.proxy.open();
+        let of = |path: &str| open.iter().filter(is_about_children).filter(|read| read.path == path).count();
+        let counts = (of("/apis/apps/v1/deployments"), of("/api/v1/configmaps"));
+        Ok(Look::reached_if(counts == (1, 0), || format!("{counts:?} watches of Deployments and ConfigMaps")))
     })
     .await;
     install::hang("darkroom", real).await?;
     ended?;
     behind.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)
+}
+
+fn reconciler(name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "pintle.dev/v1alpha1".into(),
+        kind: "Reconciler".into(),
+        namespace: None,
+        name: name.into(),
+    }
 }
 
 /// A status write without its times, which differ from one to the next.
@@ -197,9 +192,7 @@ async fn lost_replies(real: &Real<'_>) -> anyhow::Result<()> {
         real.apply(root).await?;
     }
     let roots: Vec<ObjectRef> = roots.iter().map(pintle_core::object::reference).collect();
-    wait(Duration::from_secs(60), "every root is ready", async || all_ready(real, &roots).await)
-        .await
-        .with_context(|| behind.said())?;
+    all_ready(real, &behind, &roots).await?;
     for (path, how) in &lost {
         let asked = behind.asked(path);
         let losses: Vec<&Asked> = asked.iter().filter(|asked| asked.lost.is_some()).collect();
@@ -226,12 +219,10 @@ async fn lost_replies(real: &Real<'_>) -> anyhow::Result<()> {
 
 /// How many roots are edited, or swapped, at once.
 const FLOOD: usize = 300;
-/// How long each write takes meanwhile, so that all that is to be done takes some seconds.
-const SLOW: Duration = Duration::from_millis(150);
-/// How many writes of the flood may begin between an edit and its own first write. Sixteen passes are in work at a time.
-const BEFORE_MAX: usize = 32;
-/// How many must come after it, or there was no flood.
+/// How many writes of the flood must come after an edit's, or the edit came at its end. Sixteen passes are in work at a time.
 const AFTER_MIN: usize = 100;
+/// What the writes of the flood, and of the edit, have in their paths.
+const HELD: &str = "/namespaces/lanes/";
 
 async fn lanes(real: &Real<'_>) -> anyhow::Result<()> {
     let namespace = "lanes";
@@ -247,81 +238,97 @@ async fn lanes(real: &Real<'_>) -> anyhow::Result<()> {
     };
     edit_all("nginx:1.23.0").await?;
     real.apply(&darkroom(namespace, "calm", &["calm"])).await?;
-    quiet(&behind, 90).await?;
+    at_rest(real, &behind, namespace).await?;
 
-    behind.proxy.slow_down(SLOW);
+    // All that is to be done waits, and so does the edit. Then the order shows who was let through.
+    behind.proxy.hold(HELD);
     edit_all("nginx:1.23.1").await?;
+    waits(&behind, "webserver", FLOOD / 2, None).await?;
     let edited = behind.proxy.asked().len();
     real.apply(&darkroom(namespace, "calm", &["calm", "quiet"])).await?;
-    comes_first(&behind, "another Reconciler's edit", edited, "/ingresses/calm", "/deployments/flood-")
-        .await?;
-    quiet(&behind, 90).await?;
+    waits(&behind, "darkroom", 1, Some(("/ingresses/calm", edited))).await?;
+    behind.proxy.release();
+    comes_before_the_flood(&behind, "another Reconciler's edit", edited, "/ingresses/calm").await?;
+    at_rest(real, &behind, namespace).await?;
 
-    let reconciler = ObjectRef {
-        api_version: "pintle.dev/v1alpha1".into(),
-        kind: "Reconciler".into(),
-        namespace: None,
-        name: "webserver".into(),
-    };
     let config = json!({"resources": {"requests": {"cpu": "40m"}, "limits": {"memory": "256Mi"}}});
+    behind.proxy.hold(HELD);
     let swapped = behind.proxy.asked().len();
-    real.patch(&reconciler, &json!({"spec": {"config": config}})).await?;
-    let is_flood = |asked: &Asked| asked.path.contains("/deployments/flood-");
-    wait(Duration::from_secs(20), "the swap begins", async || {
-        Ok(behind.proxy.asked()[swapped..].iter().filter(|asked| is_flood(asked)).count() > 4)
+    real.patch(&reconciler("webserver"), &json!({"spec": {"config": config}})).await?;
+    let done = eventually("the swap begins", async || {
+        let asked = behind.proxy.asked().split_off(swapped);
+        let count = asked.iter().filter(|asked| asked.path.contains("/deployments/flood-")).count();
+        Ok(if count > 4 { Look::Reached(asked) } else { Look::NotYet(format!("{count} writes")) })
     })
     .await?;
-    let done: Vec<Asked> = behind.proxy.asked().split_off(swapped);
     let untouched = (0..FLOOD).map(name).rev().find(|name| {
         let path = format!("/deployments/{name}");
         !done.iter().any(|asked| asked.path.ends_with(&path))
     });
-    let untouched = untouched.context("the swap is over already")?;
+    let untouched = untouched.context("it held up no write of the swap")?;
     let edited = behind.proxy.asked().len();
     real.apply(&web_server(namespace, &untouched, "nginx:1.23.2")).await?;
     let path = format!("/deployments/{untouched}");
-    comes_first(&behind, "an edit during a swap", edited, &path, "/deployments/flood-").await?;
-    real.patch(&reconciler, &json!({"spec": {"config": null}})).await?;
+    waits(&behind, "webserver", 1, Some((&path, edited))).await?;
+    behind.proxy.release();
+    comes_before_the_flood(&behind, "an edit during a swap", edited, &path).await?;
+    real.patch(&reconciler("webserver"), &json!({"spec": {"config": null}})).await?;
     behind.host.stop(Stop::Gracefully)?;
     real.delete_namespace(namespace)
 }
 
-/// Waits for the first write to a path, and sees that few of the flood's came before it and many after.
-async fn comes_first(
-    behind: &Behind,
-    what: &str,
-    since: usize,
-    path: &str,
-    flood: &str,
-) -> anyhow::Result<()> {
-    let position = || {
-        behind.proxy.asked()[since..].iter().position(|asked| asked.path.ends_with(path)).map(|at| since + at)
-    };
-    let begun = Instant::now();
-    wait(Duration::from_secs(60), what, async || Ok(position().is_some())).await?;
-    let took = begun.elapsed();
-    let of_flood = |asked: &[Asked]| asked.iter().filter(|asked| asked.path.contains(flood)).count();
-    let at = position().context("it was there")?;
-    let before = of_flood(&behind.proxy.asked()[since..at]);
-    println!("        {what}: after {before} writes of the flood, {:.2} s", took.as_secs_f32());
-    ensure!(before <= BEFORE_MAX, "{what} came after {before} writes of the flood");
-    wait(Duration::from_secs(60), "many writes of the flood come after it", async || {
-        Ok(of_flood(&behind.proxy.asked()[at..]) >= AFTER_MIN)
-    })
-    .await?;
-    Ok(())
-}
-
-/// Waits until the host has written nothing for two seconds, the Lease aside.
-async fn quiet(behind: &Behind, seconds: u64) -> anyhow::Result<()> {
-    let count = || behind.proxy.asked().iter().filter(|asked| !asked.path.contains("/leases/")).count();
-    let (mut last, mut since) = (count(), Instant::now());
-    wait(Duration::from_secs(seconds), "the host becomes quiet", async || {
-        let now = count();
-        if now != last {
-            (last, since) = (now, Instant::now());
-        }
-        Ok(since.elapsed() > Duration::from_secs(2))
+/// Waits until the host knows of edits that it cannot carry out yet: so many wait in a lane, or a worker has come to them, and a write to
+/// this path is held up, which came after so many others.
+async fn waits(behind: &Behind, lane: &str, count: usize, held: Option<(&str, usize)>) -> anyhow::Result<()> {
+    let series = format!(r#"workqueue_depth{{name="{lane}",controller="{lane}",priority="0"}}"#);
+    eventually(format!("{count} edits wait in the lane {lane}"), async || {
+        or_error(behind.host.metric(&series).map(|waiting| {
+            let is_held = held.is_some_and(|(path, since)| {
+                behind.proxy.asked()[since..].iter().any(|asked| asked.path.ends_with(path))
+            });
+            Look::reached_if(waiting >= count as f64 || is_held, || format!("{waiting} do"))
+        }))
     })
     .await
+    .with_context(|| behind.said())
+}
+
+/// Waits for the first write to a path, and sees that much of the flood comes after it.
+async fn comes_before_the_flood(behind: &Behind, what: &str, since: usize, path: &str) -> anyhow::Result<()> {
+    let at = eventually(what, async || {
+        let asked = behind.proxy.asked().split_off(since);
+        let at = asked.iter().position(|asked| asked.path.ends_with(path));
+        Ok(at.map_or_else(|| Look::NotYet(format!("not among {} writes", asked.len())), Look::Reached))
+    })
+    .await
+    .with_context(|| behind.said())?;
+    let of_flood =
+        |asked: &[Asked]| asked.iter().filter(|asked| asked.path.contains("/deployments/flood-")).count();
+    let before = of_flood(&behind.proxy.asked()[since..since + at]);
+    println!("        {what}: after {before} writes of the flood");
+    eventually(format!("{what} comes before {AFTER_MIN} writes of the flood"), async || {
+        let after = of_flood(&behind.proxy.asked()[since + at..]);
+        Ok(Look::reached_if(after >= AFTER_MIN, || format!("{after} came after it, and {before} before")))
+    })
+    .await
+}
+
+/// Waits until every root has what was last asked for, and nothing waits.
+async fn at_rest(real: &Real<'_>, behind: &Behind, namespace: &str) -> anyhow::Result<()> {
+    eventually("the host has done all", async || {
+        let roots = real.kubectl_json(&["get", "webservers,darkrooms", "-n", namespace]);
+        or_error(roots.and_then(|roots| {
+            let roots = roots["items"].as_array().context("a list")?;
+            let is_done = |root: &&Value| {
+                is_ready(root) && root["status"]["observedGeneration"] == root["metadata"]["generation"]
+            };
+            let done = roots.iter().filter(is_done).count();
+            let waiting = behind.host.metric("workqueue_depth{")?;
+            Ok(Look::reached_if((done, waiting) == (FLOOD + 1, 0.0), || {
+                format!("{done} of {} roots are done, {waiting} wait", roots.len())
+            }))
+        }))
+    })
+    .await
+    .with_context(|| behind.said())
 }

@@ -1,11 +1,15 @@
 //! Whom a change wakes, as the host's own metrics count it.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
+use kit::{Look, eventually};
 use pintle_testbed::ControlPlane;
 
-use crate::real::Real;
+use crate::{
+    host::{or_error, sum_of},
+    real::Real,
+};
 
 pub(crate) const NAME: &str = "a change wakes those who need what has changed, and nobody else";
 
@@ -13,9 +17,6 @@ pub(crate) const NAME: &str = "a change wakes those who need what has changed, a
 const ROOTS: usize = 20;
 
 const NAMESPACE: &str = "woken";
-
-/// How long nothing must have happened: several times what a change takes to reach a root.
-const QUIET: Duration = Duration::from_secs(3);
 
 const DEPLOYMENT: &str = r#"
 apiVersion: apps/v1
@@ -52,81 +53,85 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
     real.wait_until_quiet().await?;
     plane.run_kubectl(&["create", "namespace", NAMESPACE], None)?;
     plane.run_kubectl(&["apply", "--server-side", "-f", "-"], Some(&objects()?))?;
-    kubectl(&["wait", "--all", "cfgmon,dr", "--for=condition=Ready", "--timeout=120s"])?;
-    let mut before = passes(real)?;
-    loop {
-        tokio::time::sleep(QUIET).await;
-        match passes(real)? {
-            now if now == before => break,
-            now => before = now,
-        }
-    }
+    kubectl(&["wait", "--all", "cfgmon,dr", "--for=condition=Ready", "--timeout=180s"])?;
+    let before = at_rest(real).await?;
 
-    // A ConfigMap that nobody names.
+    // A ConfigMap that nobody names, and then one that is named: the host hears of them in this order. What it names wakes its monitor
+    // alone, a few times: to hold the change back until it has settled, to tell it, and after the status.
     kubectl(&["patch", "configmap/c30", "-p", r#"{"data":{"k":"w"}}"#])?;
-    tokio::time::sleep(QUIET).await;
-    ensure!(
-        passes(real)? == before,
-        "a ConfigMap that nobody names: {before:?} and then {:?} passes",
-        passes(real)?
-    );
-
-    // One that is named: a pass that holds the change back until it has settled, one that tells it, and one after the status.
     kubectl(&["patch", "configmap/c7", "-p", r#"{"data":{"k":"w"}}"#])?;
-    tokio::time::sleep(2 * QUIET).await;
-    let after = passes(real)?;
-    let woken = after.0 - before.0;
-    ensure!(
-        after.1 == before.1 && (1..=4).contains(&woken),
-        "one that is named: {woken} passes over ConfigMonitors"
-    );
+    let after = passes_since(real, before, (1.0, 0.0)).await?;
+    ensure!(few(before.0, after.0), "of ConfigMaps: {before:?} and then {after:?} passes");
+    ensure!(few(before.1, after.1), "of ConfigMaps: {before:?} and then {after:?} passes over Darkrooms");
 
-    // A Darkroom: its own claims are known to those alone who claim the same hosts.
+    // Two Darkrooms, one after the other: the claims of each are known to those alone who claim the same hosts.
+    let before = after;
     kubectl(&["annotate", "dr/r7", "example.com/note=a"])?;
-    tokio::time::sleep(QUIET).await;
-    let woken = passes(real)?.1 - after.1;
-    ensure!((1..=3).contains(&woken), "a Darkroom: {woken} passes over Darkrooms");
+    kubectl(&["annotate", "dr/r8", "example.com/note=a"])?;
+    let after = passes_since(real, before, (0.0, 2.0)).await?;
+    ensure!(few(before.1, after.1), "of two Darkrooms: {before:?} and then {after:?} passes");
 
     // What is written for a change is counted too.
     plane.run_kubectl(&["apply", "--server-side", "-f", "-"], Some(DEPLOYMENT))?;
     let restarts = |edit: &str, strategy: &str, count: u32| {
         let spec = format!(r#"{{"spec":{{"podSelector":{{"app":"woken"}},"strategy":"{strategy}"}}}}"#);
         kubectl(&["patch", "cfgmon/r3", "--type=merge", "-p", &spec])?;
-        kubectl(&["wait", "cfgmon/r3", "--for=jsonpath={.status.matchedPods}=1", "--timeout=30s"])?;
-        kubectl(&["wait", "cfgmon/r3", "--for=condition=Ready", "--timeout=30s"])?;
+        kubectl(&["wait", "cfgmon/r3", "--for=jsonpath={.status.matchedPods}=1", "--timeout=180s"])?;
+        kubectl(&["wait", "cfgmon/r3", "--for=condition=Ready", "--timeout=180s"])?;
         kubectl(&["patch", "configmap/c3", "-p", &format!(r#"{{"data":{{"k":"{edit}"}}}}"#)])?;
         let count = format!("--for=jsonpath={{.status.restartCount}}={count}");
-        kubectl(&["wait", "cfgmon/r3", &count, "--timeout=30s"])
+        kubectl(&["wait", "cfgmon/r3", &count, "--timeout=180s"])
     };
     restarts("w", "RollingRestart", 1)?;
-    kubectl(&["rollout", "status", "deployment/woken", "--timeout=30s"])?;
+    kubectl(&["rollout", "status", "deployment/woken", "--timeout=180s"])?;
     restarts("x", "Evict", 2)?;
-    tokio::time::sleep(QUIET).await;
-    let metrics = real.ask_host("/metrics", None)?;
     for verb in ["patch", "evict"] {
-        let (controller, verb) = (r#"controller="configmonitor""#, format!(r#"verb="{verb}""#));
-        let is_counted = |line: &str| {
-            line.starts_with("pintle_api_requests_total{")
-                && line.contains(controller)
-                && line.contains(&verb)
-        };
-        ensure!(metrics.lines().any(is_counted), "{verb} is not counted");
+        eventually(format!("{verb} is counted"), async || {
+            or_error(real.ask_host("/metrics", None).map(|metrics| {
+                let (controller, verb) = (r#"controller="configmonitor""#, format!(r#"verb="{verb}""#));
+                let requests = metrics.lines().filter(|line| line.starts_with("pintle_api_requests_total{"));
+                let own: Vec<&str> = requests.filter(|line| line.contains(controller)).collect();
+                Look::reached_if(own.iter().any(|line| line.contains(&verb)), || own.join("\n"))
+            }))
+        })
+        .await?;
     }
     plane.run_kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"], None)?;
     Ok(())
 }
 
-/// The passes over ConfigMonitors and over Darkrooms so far, however they ended.
-fn passes(real: &Real<'_>) -> anyhow::Result<(u64, u64)> {
+/// Whether so many more passes are fewer than there would be if every root had been woken.
+fn few(before: f64, after: f64) -> bool {
+    after - before < ROOTS as f64
+}
+
+/// The passes over ConfigMonitors and over Darkrooms so far, however they ended, once no root waits for one and no further pass is made
+/// meanwhile.
+async fn at_rest(real: &Real<'_>) -> anyhow::Result<(f64, f64)> {
+    passes_since(real, (0.0, 0.0), (1.0, 1.0)).await
+}
+
+/// As [`at_rest`], once there are so many more passes than before.
+async fn passes_since(real: &Real<'_>, before: (f64, f64), more: (f64, f64)) -> anyhow::Result<(f64, f64)> {
+    let mut last = None;
+    eventually(format!("{more:?} more passes than {before:?}, and no root waits"), async || {
+        or_error(passes(real).map(|(now, waiting)| {
+            let is_so = now.0 >= before.0 + more.0 && now.1 >= before.1 + more.1;
+            let is_at_rest = waiting == 0.0 && last.replace(now) == Some(now);
+            match is_so && is_at_rest {
+                true => Look::Reached(now),
+                false => Look::NotYet(format!("{now:?} passes, {waiting} roots wait")),
+            }
+        }))
+    })
+    .await
+}
+
+/// The passes over ConfigMonitors and over Darkrooms, and how many roots wait for one.
+fn passes(real: &Real<'_>) -> anyhow::Result<((f64, f64), f64)> {
     let metrics = real.ask_host("/metrics", None)?;
     let of = |controller: &str| {
-        let series = format!(r#"controller_runtime_reconcile_total{{controller="{controller}","#);
-        let counts = metrics.lines().filter(|line| line.starts_with(&series));
-        let counts = counts.map(|line| {
-            let (_, count) = line.rsplit_once(' ').context("a series without a value")?;
-            Ok(count.parse::<u64>()?)
-        });
-        counts.sum::<anyhow::Result<u64>>()
+        sum_of(&metrics, &format!(r#"controller_runtime_reconcile_total{{controller="{controller}","#))
     };
-    Ok((of("configmonitor")?, of("darkroom")?))
+    Ok(((of("configmonitor")?, of("darkroom")?), sum_of(&metrics, "workqueue_depth{")?))
 }

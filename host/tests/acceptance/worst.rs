@@ -1,12 +1,10 @@
 //! Guests whose answers take as much memory as they can make them take, and a host that is held to what `deploy/` gives it.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use futures::future::join_all;
+use kit::{Look, eventually};
 use pintle_api::module_objects;
 use pintle_engine::fixtures;
 use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop};
@@ -15,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     group::{Group, LIMIT_BYTES, peak_bytes},
-    host::{self, Host},
+    host::{self, Host, or_error},
 };
 
 /// In each of them there is a root of every kind: eighteen in all, more than there are workers.
@@ -23,9 +21,6 @@ pub(crate) const NAMESPACES: [&str; 3] = ["memory-0", "memory-1", "memory-2"];
 
 /// How often the neighbour is edited, without the others and beside them.
 const EDITS: u32 = 20;
-
-/// How long an edit may take on a machine that does much else. Whether it is quick the ratio says, which is printed.
-const EDIT_WITHIN: Duration = Duration::from_secs(30);
 
 /// A kind whose roots have a bad guest.
 pub(crate) struct Bad {
@@ -166,7 +161,7 @@ pub(crate) async fn check(
     let mut host = Host::start_through(&by, kubeconfig, log, &[flags, limit].concat())?;
     let outcome = async {
         host::wait_until_it_leads(&mut host, log).await?;
-        let budget = metric(&host, r#"pintle_memory_budget_bytes{of="process"}"#)?;
+        let budget = host.metric(r#"pintle_memory_budget_bytes{of="process"}"#)?;
         ensure!(budget == LIMIT_BYTES as f64, "it takes its limit to be {budget}");
         worst(real, &host).await
     }
@@ -203,9 +198,7 @@ async fn worst(real: &impl Backend, host: &Host) -> anyhow::Result<()> {
     });
     real.apply(&neighbour).await?;
     let neighbour = pintle_core::object::reference(&neighbour);
-    let child = deployment_of(&neighbour);
-    wait("the neighbour has its child", async || Ok(real.get(&child).await?.is_some())).await?;
-    let alone = edits(real, &neighbour, &[]).await?;
+    edits(real, &neighbour, &[]).await?;
 
     let mut roots = Vec::new();
     for bad in bads() {
@@ -217,36 +210,35 @@ async fn worst(real: &impl Backend, host: &Host) -> anyhow::Result<()> {
             roots.push(root);
         }
     }
-    let beside = edits(real, &neighbour, &roots).await?;
-    println!(
-        "        an edit of the neighbour took {} ms without the others and {} ms beside them (medians), {} and {} at most: {:.1} times",
-        alone.0.as_millis(),
-        beside.0.as_millis(),
-        alone.1.as_millis(),
-        beside.1.as_millis(),
-        beside.0.as_secs_f64() / alone.0.as_secs_f64()
-    );
+    edits(real, &neighbour, &roots).await?;
     for bad in bads() {
-        let Some(reason) = bad.reason else { continue };
         for namespace in NAMESPACES {
             let root = root(bad.kind, namespace);
-            wait(&format!("{root} says {reason}"), async || {
-                let live = real.get(&root).await?.unwrap_or_default();
-                let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
-                let mut conditions = conditions.into_iter().flatten();
-                Ok(conditions.any(|one| one["type"] == "Ready" && one["reason"] == reason))
+            let wanted = bad.reason.unwrap_or("something");
+            eventually(format!("{root} says {wanted}"), async || {
+                or_error(real.get(&root).await.map(|live| {
+                    let status = live.unwrap_or_default()["status"].clone();
+                    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+                    let is_said = conditions.any(|one| {
+                        one["type"] == "Ready" && bad.reason.is_none_or(|reason| one["reason"] == reason)
+                    });
+                    Look::reached_if(is_said, || format!("its status is {status}"))
+                }))
             })
             .await?;
         }
     }
     // All of it was given back, and what was hit is counted.
-    wait("nothing is reserved any more", async || {
-        Ok(metric(host, r#"pintle_memory_reserved_bytes{purpose="call"}"#)? == 0.0)
+    eventually("nothing is reserved any more", async || {
+        or_error(
+            host.metric(r#"pintle_memory_reserved_bytes{purpose="call"}"#)
+                .map(|reserved| Look::reached_if(reserved == 0.0, || format!("{reserved} bytes are"))),
+        )
     })
     .await?;
     for (kind, limit) in [("values", "answer-values"), ("wrong", "violations"), ("huge", "memory-budget")] {
         let hits = format!(r#"pintle_limits_hit_total{{controller="memory-{kind}",limit="{limit}"}}"#);
-        ensure!(metric(host, &hits)? > 0.0, "{hits} was not counted");
+        ensure!(host.metric(&hits)? > 0.0, "{hits} was not counted");
     }
     Ok(())
 }
@@ -273,56 +265,23 @@ fn deployment_of(root: &ObjectRef) -> ObjectRef {
     ObjectRef { api_version: "apps/v1".into(), kind: "Deployment".into(), ..root.clone() }
 }
 
-async fn wait(what: &str, mut met: impl AsyncFnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
-    let until = Instant::now() + EDIT_WITHIN;
-    loop {
-        // As for a scenario's step: the last look begins after the deadline.
-        let is_late = Instant::now() >= until;
-        if met().await? {
-            return Ok(());
-        }
-        ensure!(!is_late, "within {EDIT_WITHIN:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// Edits the neighbour, each time just after these were touched. The median and the longest time until its child showed it.
-async fn edits(
-    real: &impl Backend,
-    neighbour: &ObjectRef,
-    others: &[ObjectRef],
-) -> anyhow::Result<(Duration, Duration)> {
+/// Edits the neighbour, each time just after these were touched, and waits until its child shows it.
+async fn edits(real: &impl Backend, neighbour: &ObjectRef, others: &[ObjectRef]) -> anyhow::Result<()> {
     let child = deployment_of(neighbour);
-    let mut took = Vec::new();
     for edit in 0..EDITS {
         let touch = json!({"metadata": {"annotations": {"pintle.dev/reconcile-at": edit.to_string()}}});
         for touched in join_all(others.iter().map(|other| real.patch(other, &touch))).await {
             touched?;
         }
         let image = format!("nginx:1.{}.{}", 20 + edit, others.len());
-        let begun = Instant::now();
         real.patch(neighbour, &json!({"spec": {"image": image}})).await?;
-        loop {
-            let live = real.get(&child).await?.unwrap_or_default();
-            if live.pointer("/spec/template/spec/containers/0/image") == Some(&json!(image)) {
-                break;
-            }
-            ensure!(
-                begun.elapsed() < EDIT_WITHIN,
-                "an edit of the neighbour does not arrive within {EDIT_WITHIN:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        took.push(begun.elapsed());
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        eventually("an edit of the neighbour arrives", async || {
+            or_error(real.get(&child).await.map(|live| {
+                let live = &live.unwrap_or_default()["spec"]["template"]["spec"]["containers"][0]["image"];
+                Look::reached_if(live == image.as_str(), || format!("its child has {live}, not {image}"))
+            }))
+        })
+        .await?;
     }
-    took.sort();
-    let median = took.get(took.len() / 2).copied().unwrap_or_default();
-    Ok((median, took.last().copied().unwrap_or_default()))
-}
-
-fn metric(host: &Host, series: &str) -> anyhow::Result<f64> {
-    let metrics = host.get("/metrics")?;
-    let value = metrics.lines().find_map(|line| line.strip_prefix(series));
-    Ok(value.unwrap_or("0").trim().parse()?)
+    Ok(())
 }

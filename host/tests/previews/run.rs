@@ -8,10 +8,11 @@ mod scenario;
 #[path = "shows.rs"]
 mod shows;
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use futures::{StreamExt, stream};
+use kit::{Look, eventually};
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, Patch, PatchParams},
@@ -32,15 +33,6 @@ use serde_json::{Value, json};
 
 use scenario::Scenario;
 use shows::{Snapshot, changes, essence, happened, has_none_of, own_status, secrets_of};
-
-/// How long the host may take to come to rest.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// How often it is looked whether it has.
-const POLL: Duration = Duration::from_millis(100);
-
-/// How long nothing may change for it to count as at rest: several times what a pass takes.
-const QUIET: Duration = Duration::from_millis(700);
 
 /// How many scenarios run at once: they mostly wait.
 const AT_ONCE: usize = 6;
@@ -132,13 +124,17 @@ impl Bench {
     async fn delete(&self, namespace: &str, reference: &ObjectRef) -> anyhow::Result<()> {
         let Ok(resource) = self.resource(&reference.kind()).await else { return Ok(()) };
         let api = self.api(&resource, namespace);
-        let until = clock::monotonic() + PATIENCE;
-        while api.get_opt(&reference.name).await?.is_some() {
-            let _ = api.delete(&reference.name, &Default::default()).await;
-            ensure!(clock::monotonic() < until, "{reference} does not go");
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(())
+        eventually(format!("{reference} goes"), async || {
+            Ok(match api.get_opt(&reference.name).await {
+                Ok(None) => Look::Reached(()),
+                Ok(Some(found)) => {
+                    let _ = api.delete(&reference.name, &Default::default()).await;
+                    Look::NotYet(format!("its metadata is {:?}", found.metadata))
+                }
+                Err(error) => Look::NotYet(error.to_string()),
+            })
+        })
+        .await
     }
 }
 
@@ -155,6 +151,10 @@ struct Place<'a> {
 fn own(kind: &str, name: &str) -> ObjectRef {
     let api_version = "pintle.dev/v1alpha1".into();
     ObjectRef { api_version, kind: kind.into(), namespace: None, name: name.into() }
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
 fn named(api_version: &str, kind: &str, name: &str) -> ObjectRef {
@@ -190,7 +190,7 @@ impl<'a> Place<'a> {
             },
         });
         self.bench.create("", &reconciler).await?;
-        let before = self.at_rest(&old, config).await?;
+        let before = self.at_rest(&old, config, false).await?;
         let roots = self.roots().await?;
         self.edit(&roots).await?;
         let edited = if self.scenario.edits.is_empty() { before } else { self.snapshot().await? };
@@ -201,14 +201,14 @@ impl<'a> Place<'a> {
 
         let patch = json!({"spec": {"module": new, "config": then, "suspend": null}});
         self.bench.merge("", &own("Reconciler", &self.name), &patch).await?;
-        let after = self.at_rest(&new, then).await?;
+        let fails = self.scenario.verdict == Some(Verdict::Fails);
+        let after = self.at_rest(&new, then, fails).await?;
         let happened = happened(&edited, &after);
         let plan = changes(&planned, true);
         ensure!(happened == plan, "planned {plan:?}, and what happened is {happened:?}");
         if self.scenario.guest.is_none() {
             self.check_status(&roots, &planned).await?;
         }
-        self.check_rest(&new).await?;
         self.record().await
     }
 
@@ -223,26 +223,23 @@ impl<'a> Place<'a> {
             bench.create("", &self.crd()).await?;
             roots.push(json!({"metadata": {"name": "r"}, "spec": {}}));
         }
-        let until = clock::monotonic() + PATIENCE;
-        while bench.resource(&self.kind).await.is_err() {
-            ensure!(clock::monotonic() < until, "{} is not served", self.kind);
-            tokio::time::sleep(POLL).await;
-        }
+        eventually(format!("{} is served", self.kind), async || {
+            let found = bench.resource(&self.kind).await;
+            Ok(found.map_or_else(|error| Look::NotYet(format!("{error:#}")), |_| Look::Reached(())))
+        })
+        .await?;
         for object in &self.scenario.beside {
             bench.create(&self.namespace, object).await?;
         }
         for mut root in roots {
             object::set_kind(&mut root, self.kind.clone());
             // A kind that is new may be served for a moment before it takes objects.
-            let made = loop {
-                match bench.create(&self.namespace, &root).await {
-                    Err(error) if clock::monotonic() < until && error.to_string().contains("404") => {
-                        tokio::time::sleep(POLL).await;
-                    }
-                    made => break made,
-                }
-            };
-            made?;
+            eventually("a root is taken", async || match bench.create(&self.namespace, &root).await {
+                Ok(_) => Ok(Look::Reached(())),
+                Err(error) if is_not_found(&error) => Ok(Look::NotYet(format!("{error:#}"))),
+                Err(error) => Err(error),
+            })
+            .await?;
         }
         Ok(())
     }
@@ -375,41 +372,51 @@ impl<'a> Place<'a> {
         Ok(roots)
     }
 
-    /// Waits until this module and config are in force, every root had a pass on them, and nothing changes any more.
-    async fn at_rest(&self, module: &str, config: &Value) -> anyhow::Result<Snapshot> {
-        let api = self.bench.api(&self.bench.resource(&own("Reconciler", "").kind()).await?, "");
+    /// Waits until this module and config are in force, every root had a pass on them, and a plan finds nothing to do, except for what fails.
+    async fn at_rest(&self, module: &str, config: &Value, fails: bool) -> anyhow::Result<Snapshot> {
+        eventually("all is at rest", async || {
+            let look = self.look_at_rest(module, config, fails).await;
+            Ok(look.unwrap_or_else(|error| Look::NotYet(format!("{error:#}"))))
+        })
+        .await?;
+        self.snapshot().await
+    }
+
+    async fn look_at_rest(&self, module: &str, config: &Value, fails: bool) -> anyhow::Result<Look<()>> {
+        let (metadata, status) = self.reconciler().await?;
+        let active = &status["active"];
         let wanted = self.roots().await?.len();
-        let until = clock::monotonic() + PATIENCE;
-        let mut seen: Option<(Snapshot, Duration)> = None;
-        loop {
-            let found = serde_json::to_value(api.get(&self.name).await?)?;
-            let (spec, status) = (&found["metadata"], &found["status"]);
-            let active = &status["active"];
-            let is_there = active["module"] == module
-                && active.get("config").unwrap_or(&Value::Null) == config
-                && status["observedGeneration"] == spec["generation"]
-                && status["roots"]["total"] == wanted
-                && active["roots"]["reconciled"] == wanted;
-            let now = clock::monotonic();
-            if is_there {
-                let shows = self.snapshot().await?;
-                match &seen {
-                    Some((before, since)) if *before == shows => {
-                        if now >= *since + QUIET {
-                            return Ok(shows);
-                        }
-                    }
-                    _ => seen = Some((shows, now)),
-                }
-            }
-            ensure!(
-                now < until,
-                "it does not come to rest: {}; last seen {:?}",
-                found["status"],
-                seen.map(|(shows, _)| shows)
-            );
-            tokio::time::sleep(POLL).await;
+        let is_there = active["module"] == module
+            && active.get("config").unwrap_or(&Value::Null) == config
+            && status["observedGeneration"] == metadata["generation"]
+            && status["roots"]["total"] == wanted
+            && active["roots"]["reconciled"] == wanted;
+        if !is_there {
+            return Ok(Look::NotYet(format!("of {wanted} roots: {status}")));
         }
+        let request = PlanRequest { reconciler: self.name.clone(), ..PlanRequest::default() };
+        let mut planned = Vec::new();
+        let mut tell = |told: Told| {
+            if let Told::Root(root) = told {
+                planned.push(*root);
+            }
+        };
+        let summary = self.bench.preview.plan(&self.bench.caller, &request, &mut tell).await?;
+        let left = changes(&planned, false);
+        let is_so = summary.module.name == module
+            && left.is_empty()
+            && summary.would_change() == Some(false)
+            && (summary.roots.fails > 0) == fails;
+        Ok(Look::reached_if(is_so, || {
+            format!("{} would still do {left:?}: {:?}: {planned:?}", summary.module.name, summary.roots)
+        }))
+    }
+
+    /// The metadata and the status of the Reconciler.
+    async fn reconciler(&self) -> anyhow::Result<(Value, Value)> {
+        let api = self.bench.api(&self.bench.resource(&own("Reconciler", "").kind()).await?, "");
+        let found = serde_json::to_value(api.get(&self.name).await?)?;
+        Ok((found["metadata"].clone(), found["status"].clone()))
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
@@ -442,8 +449,12 @@ impl<'a> Place<'a> {
         }
         let bench = self.bench;
         bench.merge("", &own("Reconciler", &self.name), &json!({"spec": {"suspend": true}})).await?;
-        // What a pass in work would still do.
-        tokio::time::sleep(QUIET).await;
+        eventually("the host knows that it is suspended", async || {
+            let (metadata, status) = self.reconciler().await?;
+            let is_known = status["observedGeneration"] == metadata["generation"];
+            Ok(Look::reached_if(is_known, || format!("generation {}: {status}", metadata["generation"])))
+        })
+        .await?;
         for edit in &self.scenario.edits {
             if let Some(patch) = &edit.patch {
                 bench.merge(&self.namespace, &edit.object, patch).await?;
@@ -462,7 +473,6 @@ impl<'a> Place<'a> {
                 bench.delete(&self.namespace, &edit.object).await?;
             }
         }
-        tokio::time::sleep(QUIET).await;
         Ok(())
     }
 
@@ -532,28 +542,6 @@ impl<'a> Place<'a> {
             let says = said.any(|root| root.status.is_some());
             ensure!(changed == says, "the status changed: {changed}; the plan says so: {says}");
         }
-        Ok(())
-    }
-
-    /// At rest, a plan of the module in force finds nothing to do, except for what fails.
-    async fn check_rest(&self, module: &str) -> anyhow::Result<()> {
-        let request = PlanRequest { reconciler: self.name.clone(), ..PlanRequest::default() };
-        let mut planned = Vec::new();
-        let mut tell = |told: Told| {
-            if let Told::Root(root) = told {
-                planned.push(*root);
-            }
-        };
-        let summary = self.bench.preview.plan(&self.bench.caller, &request, &mut tell).await?;
-        ensure!(summary.module.name == module, "{} is in force", summary.module.name);
-        let left = changes(&planned, false);
-        ensure!(left.is_empty(), "at rest it would still do {left:?}");
-        let fails = self.scenario.verdict == Some(Verdict::Fails);
-        ensure!(
-            summary.would_change() == Some(false) && (summary.roots.fails > 0) == fails,
-            "at rest: {:?}: {planned:?}",
-            summary.roots
-        );
         Ok(())
     }
 

@@ -216,3 +216,16 @@ pub(crate) fn gateways() -> &'static [BrokenGateway] {
 pub(crate) fn animals() -> Vec<&'static Animal> {
     hosts::ANIMALS.iter().chain(guests::ANIMALS).collect()
 }
+
+/// The animals that tier one looks for: at least one for each property that a host or guest can break, and those that only a fault shows.
+pub(crate) const QUICK: [&str; 9] = [
+    "adopts-by-force",
+    "forgets-the-budget",
+    "generation-ahead",
+    "guest-flip-flops",
+    "guest-keeps-what-it-sees",
+    "never-lists-anew",
+    "prunes-by-label",
+    "reads-its-past",
+    "requeue-storm",
+];

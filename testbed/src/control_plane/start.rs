@@ -5,18 +5,15 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{ControlPlane, Options, new_directory, run};
 use crate::certificates::{Authority, Identity, Pair, ServiceAccountKeys};
+use crate::patience::Look;
 use crate::processes::Processes;
 use crate::{Binaries, kubeconfig};
-
-/// How long each wait may take on a busy machine. On an idle one, the whole start takes seconds.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 const ADMINISTRATOR: Identity = Identity { user: "kubernetes-admin", group: Some("system:masters") };
 const CONTROLLER_MANAGER: Identity = Identity { user: "system:kube-controller-manager", group: None };
@@ -150,7 +147,8 @@ impl<'a> Starting<'a> {
             // The data goes with the instance, so there is no need to wait for the disk.
             .text("unsafe-no-fsync", "true");
         self.processes.start("etcd", &self.binaries.etcd, args.0)?;
-        self.processes.wait_until("etcd", "listening", PATIENCE, || TcpStream::connect(address).is_ok())
+        self.processes
+            .wait_until("etcd", "it listens", || succeeded(TcpStream::connect(address).map_err(Into::into)))
     }
 
     fn kube_apiserver(&mut self) -> Result<()> {
@@ -208,8 +206,7 @@ impl<'a> Starting<'a> {
         self.processes.start("kube-apiserver", &self.binaries.kube_apiserver, args.0)?;
         let mut kubectl = self.kubectl();
         kubectl.args(["get", "--raw=/readyz", "--request-timeout=5s"]);
-        self.processes
-            .wait_until("kube-apiserver", "/readyz says ok", PATIENCE, || run(&mut kubectl, None).is_ok())
+        self.processes.wait_until("kube-apiserver", "/readyz says ok", || succeeded(run(&mut kubectl, None)))
     }
 
     fn controllers(&mut self) -> Result<()> {
@@ -241,19 +238,30 @@ impl<'a> Starting<'a> {
         self.processes.wait_until(
             "kube-controller-manager",
             "the ServiceAccount default exists in the namespace default",
-            PATIENCE,
-            || run(&mut kubectl, None).is_ok(),
+            || succeeded(run(&mut kubectl, None)),
         )
     }
 
     fn wait_for_nodes(&mut self, options: &Options) -> Result<()> {
         let mut kubectl = self.kubectl();
         kubectl.args(["get", "nodes", "--output=json"]);
-        self.processes.wait_until("kwok", "all nodes are ready for Pods", PATIENCE, || {
-            let nodes: Option<Value> =
-                run(&mut kubectl, None).ok().and_then(|list| serde_json::from_str(&list).ok());
-            let items = nodes.as_ref().and_then(|list| list["items"].as_array());
-            items.is_some_and(|items| items.iter().all(|node| is_ready(node, options.controllers)))
+        self.processes.wait_until("kwok", "all nodes are ready for Pods", || {
+            let listed = run(&mut kubectl, None).and_then(|list| Ok(serde_json::from_str::<Value>(&list)?));
+            let list = match listed {
+                Ok(list) => list,
+                Err(error) => return Look::NotYet(format!("{error:#}")),
+            };
+            let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+            let waited_for = items.iter().find(|node| !is_ready(node, options.controllers));
+            Look::reached_if(items.len() == options.nodes && waited_for.is_none(), || {
+                let of = waited_for.unwrap_or(&Value::Null);
+                let (taints, conditions) = (&of["spec"]["taints"], &of["status"]["conditions"]);
+                format!(
+                    "{} nodes; {}: taints {taints}, conditions {conditions}",
+                    items.len(),
+                    of["metadata"]["name"]
+                )
+            })
         })
     }
 
@@ -267,6 +275,14 @@ impl<'a> Starting<'a> {
         let pair = self.cluster.client(identity)?;
         kubeconfig::with_certificate(&path, &server, &self.cluster.certificate(), identity.user, &pair)?;
         Ok(path)
+    }
+}
+
+/// Whether something succeeded that is tried again until it does.
+fn succeeded<T>(attempt: Result<T>) -> Look<()> {
+    match attempt {
+        Ok(_) => Look::Reached(()),
+        Err(error) => Look::NotYet(format!("{error:#}")),
     }
 }
 

@@ -11,7 +11,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use super::{bare, binaries};
+use super::{bare, binaries, timeout};
 
 const GROUP_VERSION: &str = "aggregated.example.com/v1";
 
@@ -19,7 +19,8 @@ const GROUP_VERSION: &str = "aggregated.example.com/v1";
 fn the_server_of_an_api_on_loopback_is_told_who_asks() {
     let cluster = ControlPlane::start(&binaries(), &bare()).unwrap();
     let (address, authority) = serve("api.default.svc");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Not 127.0.0.1, where the next who asks for a free port may get this one.
+    let nobody = TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap();
     let relay = Relay::start(&[nobody, address]).unwrap();
     let apiservice = json!({
         "apiVersion": "apiregistration.k8s.io/v1",
@@ -35,8 +36,7 @@ fn the_server_of_an_api_on_loopback_is_told_who_asks() {
         },
     });
     cluster.serve_api_on_loopback(&apiservice, relay.address().port()).unwrap();
-    let available =
-        ["wait", "--for=condition=Available", "--timeout=60s", "apiservice/v1.aggregated.example.com"];
+    let available = ["wait", "--for=condition=Available", "apiservice/v1.aggregated.example.com", &timeout()];
     cluster.run_kubectl(&available, None).unwrap();
 
     cluster.run_kubectl(&["create", "serviceaccount", "visitor"], None).unwrap();

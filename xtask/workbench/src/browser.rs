@@ -1,9 +1,8 @@
 //! The console's tests in a browser: a control plane, the host, a console of each sort, and Playwright.
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -69,7 +68,9 @@ pub(crate) fn run(
     let console = workspace.join("console");
     let mut tests = Command::new("node");
     tests.arg(console.join("node_modules/@playwright/test/cli.js")).arg("test").args(what.words());
-    tests.current_dir(&console);
+    tests.current_dir(&console).stdin(Stdio::null());
+    // What the tests start and leave behind ends with the control plane.
+    plane.takes_in(&mut tests)?;
     for (key, value) in [
         ("CHROMIUM", chromium.display().to_string()),
         ("KUBECONFIG", plane.kubeconfig().display().to_string()),
@@ -101,22 +102,17 @@ pub(crate) fn run(
 fn console_in_cluster(demo: &Demo<'_>) -> Result<(Server, String)> {
     demo.kubectl("apply --server-side -f deploy/gateway.yaml")?;
     demo.quiet("scale deployment pintle-gateway -n pintle-system --replicas=0")?;
-    // A browser needs the address before the server says it, since only hosts that are named may be asked for.
-    let (aggregated, console) = (free_address()?, free_address()?);
-    let arguments =
-        ["gateway", "--aggregated-bind", &aggregated, "--console-bind", &console, "--console-host", &console];
+    // Any port of this name may be asked for: which one it is, is only known once the server listens.
+    let arguments = [
+        "gateway",
+        "--aggregated-bind",
+        "127.0.0.1:0",
+        "--console-bind",
+        "127.0.0.1:0",
+        "--console-host",
+        "127.0.0.1",
+    ];
     let mut server = demo.start("gateway", "pintle-gateway", &arguments)?;
-    let health = format!("http://{console}/healthz");
-    demo.wait("the gateway to serve the console", || {
-        let ended = server.process.try_wait()?;
-        ensure!(ended.is_none(), "the gateway ended; its log is {}", server.log.display());
-        let asked =
-            Command::new("curl").args(["--silent", "--fail", "--output", "/dev/null", &health]).status();
-        Ok(asked.context("curl cannot be run")?.success())
-    })?;
-    Ok((server, console))
-}
-
-fn free_address() -> Result<String> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+    let address = server.address("The console is served")?;
+    Ok((server, address))
 }

@@ -4,23 +4,23 @@ mod console;
 mod farm;
 
 use std::{
-    fs::File,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use anyhow::{Context, Result, bail, ensure};
-use pintle_testbed::ControlPlane;
+use anyhow::{Context, Result, ensure};
+use pintle_testbed::{ControlPlane, Look, Patience, eventually};
 use roster::GUESTS;
 
 use console::Console;
 
 use crate::{cluster, painted, say};
 
-/// How long a step may take. The slowest, a Deployment's roll-out, takes a few seconds.
-const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many lines of a log an error shows.
+const LOG_LINES: usize = 12;
 
 /// Shows the main job with this host and these guests. `workspace` is the folder with deploy/. With `exit`, everything ends after the last
 /// step, which is reached only if every step happened. With `console`, the console is opened in the browser then.
@@ -72,20 +72,62 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Ends it. One that does not end is killed, and a line says so.
     pub(crate) fn stop(mut self) -> Result<()> {
         let id = self.process.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status()?;
-        let status = self.process.wait()?;
-        ensure!(status.success(), "the {} ended with {status}; its log is {}", self.name, self.log.display());
+        let ended = eventually(format!("the {} ends", self.name), || {
+            Ok(match self.process.try_wait()? {
+                Some(status) => Look::Reached(status),
+                None => Look::NotYet(self.last_lines()),
+            })
+        });
+        match ended {
+            Ok(status) => {
+                ensure!(status.success(), "the {} ended with {status}: {}", self.name, self.last_lines());
+            }
+            Err(error) => println!("the {} is killed: {error:#}", self.name),
+        }
         Ok(())
+    }
+
+    /// The address in the line with these words that it logs when it listens.
+    pub(crate) fn address(&mut self, words: &str) -> Result<String> {
+        eventually(format!("the {} says where it listens", self.name), || {
+            // Before the log is read: what it said before it ended is in there.
+            let ended = self.process.try_wait()?;
+            let said = fs::read_to_string(&self.log).unwrap_or_default();
+            if let Some(address) = address(&said, words) {
+                return Ok(Look::Reached(address));
+            }
+            ensure!(ended.is_none(), "the {} has ended: {}", self.name, self.last_lines());
+            Ok(Look::NotYet(self.last_lines()))
+        })
+    }
+
+    /// What it logged last.
+    pub(crate) fn last_lines(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        format!("the end of {}:\n{last}", self.log.display())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process has already ended if `stop` ran. Otherwise a step failed, and nothing of the server may stay.
+        // The process has already ended if `stop` ran, as a rule. Otherwise a step failed, and nothing of the server may stay.
         let _ = self.process.kill();
+        let _ = self.process.wait();
     }
+}
+
+/// The address in the first line of a log that has these words, once the line is whole.
+fn address(log: &str, words: &str) -> Option<String> {
+    let (whole, _) = log.rsplit_once('\n')?;
+    let line = whole.lines().find(|line| line.contains(words))?;
+    let address = line.split_whitespace().find_map(|word| word.strip_prefix("address="))?;
+    Some(address.trim_matches('"').to_owned())
 }
 
 /// A control plane, and what is shown on it.
@@ -129,7 +171,7 @@ impl Demo<'_> {
         }
         self.kubectl("apply -f deploy/samples")?;
         self.wait("all roots to be Ready", || {
-            self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample webserver/webserver-sample configmonitor/flakapp-config-monitor")
+            self.succeeds("wait --for=condition=Ready --timeout=10s darkroom/darkroom-sample webserver/webserver-sample configmonitor/flakapp-config-monitor")
         })
     }
 
@@ -172,10 +214,10 @@ impl Demo<'_> {
         let image = "get deployment webserver-sample -o jsonpath={.spec.template.spec.containers[0].image}";
         self.wait("the Deployment to have it", || self.reads(image, "nginx:1.23.0"))?;
         self.wait("the roll-out to end", || {
-            self.is("rollout status deployment/webserver-sample --timeout=1s")
+            self.succeeds("rollout status deployment/webserver-sample --timeout=10s")
         })?;
         self.wait("the WebServer to say so", || {
-            self.is("wait --for=condition=Ready --timeout=1s webserver/webserver-sample")
+            self.succeeds("wait --for=condition=Ready --timeout=10s webserver/webserver-sample")
         })?;
         self.kubectl("get deployment webserver-sample -o wide")?;
 
@@ -185,20 +227,23 @@ impl Demo<'_> {
         ensure!(!before.is_empty(), "the Service was never there");
         self.kubectl("get service webserver-sample-service")?;
         self.kubectl("delete service webserver-sample-service")?;
-        self.wait("it to be back", || {
-            Ok(self.output(uid).is_ok_and(|now| !now.is_empty() && now != before))
+        self.wait("it to be back", || match self.output(uid) {
+            Ok(now) => Look::reached_if(!now.is_empty() && now != before, || format!("its uid is {now:?}")),
+            Err(error) => Look::NotYet(format!("{error:#}")),
         })?;
         self.kubectl("get service webserver-sample-service")?;
 
         say("editing the ConfigMap that the Deployment frontend uses: its ConfigMonitor restarts it");
-        self.wait("the frontend to run", || self.is("rollout status deployment/frontend --timeout=1s"))?;
+        let rollout = "rollout status deployment/frontend --timeout=10s";
+        self.wait("the frontend to run", || self.succeeds(rollout))?;
         let revision = r"get deployment frontend -o jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}";
         ensure!(self.output(revision)? == "1", "nothing has restarted the frontend so far");
         self.quiet(
             r#"patch configmap flaskapp-config --type=merge -p {"data":{"config.cfg":"MSG=\"Hello\""}}"#,
         )?;
-        self.wait("its Pods to be replaced", || {
-            Ok(self.reads(revision, "2")? && self.is("rollout status deployment/frontend --timeout=1s")?)
+        self.wait("its Pods to be replaced", || match self.reads(revision, "2") {
+            Look::Reached(()) => self.succeeds(rollout),
+            not_yet => not_yet,
         })?;
         self.kubectl("get configmonitors -o wide")?;
         self.kubectl("get events --field-selector reason=ConfigChanged")?;
@@ -214,22 +259,18 @@ impl Demo<'_> {
         self.kubectl(cache)?;
         println!();
         self.wait("the Darkroom to be Ready again", || {
-            self.is("wait --for=condition=Ready --timeout=1s darkroom/darkroom-sample")
+            self.succeeds("wait --for=condition=Ready --timeout=10s darkroom/darkroom-sample")
         })?;
         self.kubectl("get reconcilers")?;
         self.kubectl("get darkrooms -o wide")?;
         Ok(())
     }
 
-    pub(crate) fn wait(&self, what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+    fn wait(&self, what: &str, mut look: impl FnMut() -> Look<()>) -> Result<()> {
         let started = Instant::now();
-        while !done()? {
-            if started.elapsed() > STEP_TIMEOUT {
-                let _ = self.kubectl("get modules,reconcilers,darkrooms,webservers,configmonitors -o yaml");
-                bail!("waited {} s for {what}", STEP_TIMEOUT.as_secs());
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
+        eventually(what, || Ok(look())).inspect_err(|_| {
+            let _ = self.kubectl("get modules,reconcilers,darkrooms,webservers,configmonitors -o yaml");
+        })?;
         println!("    {what}: {:.1} s", started.elapsed().as_secs_f64());
         Ok(())
     }
@@ -257,12 +298,20 @@ impl Demo<'_> {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    fn is(&self, line: &str) -> Result<bool> {
-        Ok(self.command(line).output()?.status.success())
+    /// Whether kubectl succeeds. What it complains of may pass.
+    fn succeeds(&self, line: &str) -> Look<()> {
+        match self.output(line) {
+            Ok(_) => Look::Reached(()),
+            Err(error) => Look::NotYet(format!("{error:#}")),
+        }
     }
 
-    fn reads(&self, line: &str, wanted: &str) -> Result<bool> {
-        Ok(self.output(line)? == wanted)
+    /// Whether kubectl prints this.
+    fn reads(&self, line: &str, wanted: &str) -> Look<()> {
+        match self.output(line) {
+            Ok(found) => Look::reached_if(found == wanted, || format!("kubectl {line}: {found:?}")),
+            Err(error) => Look::NotYet(format!("{error:#}")),
+        }
     }
 
     /// A built guest.
@@ -285,8 +334,12 @@ impl Demo<'_> {
             })
             .collect();
         println!("{}", painted("2", &format!("$ pintle {}", shown.join(" "))));
-        let status =
-            Command::new(&self.pintle).args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).status()?;
+        let mut command = Command::new(&self.pintle);
+        command.args(arguments).env("KUBECONFIG", self.plane.kubeconfig());
+        if arguments.contains(&"--wait") {
+            command.args(["--timeout", &format!("{}s", Patience::default().whole().as_secs())]);
+        }
+        let status = command.status()?;
         ensure!(status.success(), "pintle {}: {status}", arguments.join(" "));
         Ok(())
     }
@@ -305,6 +358,14 @@ fn pasted(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_says_where_it_listens_in_a_whole_line_with_these_words() {
+        let log = "INFO run: Waits address=1.1.1.1:1\nINFO run: It starts version=\"1\" address=\"127.0.0.1:80\" tls=false\n";
+        assert_eq!(address(log, "It starts").as_deref(), Some("127.0.0.1:80"));
+        assert_eq!(address(log, "It ends"), None);
+        assert_eq!(address("INFO run: It starts address=127.0.0.1:8", "It starts"), None, "it may be 80");
+    }
 
     #[test]
     fn what_is_shown_can_be_pasted_into_a_shell() {

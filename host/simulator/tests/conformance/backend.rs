@@ -7,12 +7,14 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, ensure};
-use futures::StreamExt;
+use anyhow::{Context, bail, ensure};
+use futures::{FutureExt, StreamExt};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use pintle_simulator::{ApiServer, Options};
+use pintle_testbed::{Look, Patience};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::{
     normal::Events,
@@ -21,6 +23,9 @@ use crate::{
 
 /// How many lines of a difference are shown.
 const LINES_MAX: usize = 40;
+
+/// The namespace of what is made last.
+const LAST: &str = "last";
 
 /// A request as it is sent.
 pub(crate) struct Request {
@@ -78,9 +83,102 @@ impl Answer {
     }
 }
 
+impl Reply {
+    /// Reads it to its end.
+    pub(crate) async fn read(response: http::Response<Body>) -> anyhow::Result<Self> {
+        let (code, warnings) = (response.status().as_u16(), warnings(&response));
+        let bytes = response.into_body().collect().await?.to_bytes();
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
+        Ok(Self { code, body, warnings })
+    }
+}
+
+/// What the client is warned of.
+pub(crate) fn warnings(response: &http::Response<Body>) -> Vec<String> {
+    let warnings = response.headers().get_all("warning").into_iter();
+    warnings.filter_map(|value| Some(value.to_str().ok()?.to_owned())).collect()
+}
+
+/// The events of a watch.
+pub(crate) struct EventStream {
+    body: Body,
+    /// What of the next event is there.
+    bytes: Vec<u8>,
+}
+
+impl EventStream {
+    pub(crate) fn new(body: Body) -> Self {
+        Self { body, bytes: Vec::new() }
+    }
+
+    /// The next event; none when the watch has ended.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Value>> {
+        loop {
+            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.bytes.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line)?));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => self.bytes.extend(frame?.into_data().unwrap_or_default()),
+            }
+        }
+    }
+
+    /// The events up to the first of which this is so, or up to the end of the watch.
+    pub(crate) async fn read_until(
+        &mut self,
+        what: &str,
+        is_last: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<Vec<Value>> {
+        let mut events = Vec::new();
+        let reading = async {
+            while let Some(event) = self.next().await? {
+                events.push(event);
+                if events.last().is_some_and(&is_last) {
+                    break;
+                }
+            }
+            anyhow::Ok(())
+        };
+        let patience = Patience::default();
+        let read = tokio::time::timeout(patience.whole(), reading).await;
+        match read {
+            Ok(read) => read.map(|()| events),
+            Err(_) => bail!(patience.lost(&what, &Value::from(events).to_string())),
+        }
+    }
+}
+
+/// Waits until something is so.
+async fn eventually<T>(
+    what: &str,
+    mut look: impl AsyncFnMut() -> anyhow::Result<Look<T>>,
+) -> anyhow::Result<T> {
+    let patience = Patience::default();
+    loop {
+        let is_over = patience.is_over();
+        match look().await? {
+            Look::Reached(reached) => return Ok(reached),
+            Look::NotYet(state) if is_over => bail!(patience.lost(&what, &state)),
+            Look::NotYet(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
 pub(crate) trait Backend {
+    /// What reaches it.
+    fn client(&self) -> &Client;
+
+    /// Sends a request that accepts this form of an answer, and returns when the answer begins.
+    async fn begin(&self, request: &Request, accept: &str) -> anyhow::Result<http::Response<Body>> {
+        begin(self.client(), request, accept).await
+    }
+
     /// Sends a request that accepts this form of an answer.
-    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply>;
+    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply> {
+        exchange(self.client(), request, accept).await
+    }
 
     async fn send(&self, request: &Request) -> anyhow::Result<(u16, Value)> {
         let Reply { code, body, .. } = self.exchange(request, accept(request)).await?;
@@ -103,6 +201,10 @@ async fn send(client: &Client, request: &Request) -> anyhow::Result<(u16, Value)
 }
 
 async fn exchange(client: &Client, request: &Request, accept: &str) -> anyhow::Result<Reply> {
+    Reply::read(begin(client, request, accept).await?).await
+}
+
+async fn begin(client: &Client, request: &Request, accept: &str) -> anyhow::Result<http::Response<Body>> {
     let body = match &request.body {
         Value::Null => Vec::new(),
         Value::String(text) => text.clone().into_bytes(),
@@ -115,13 +217,7 @@ async fn exchange(client: &Client, request: &Request, accept: &str) -> anyhow::R
         .header("accept", accept)
         .header("user-agent", "conformance/1")
         .body(Body::from(body))?;
-    let response = client.send(made).await.with_context(|| format!("{} {}", request.method, request.uri))?;
-    let code = response.status().as_u16();
-    let warnings = response.headers().get_all("warning").into_iter();
-    let warnings = warnings.filter_map(|value| Some(value.to_str().ok()?.to_owned())).collect();
-    let bytes = response.into_body().collect().await?.to_bytes();
-    let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-    Ok(Reply { code, body, warnings })
+    client.send(made).await.with_context(|| format!("{} {}", request.method, request.uri))
 }
 
 /// Deletes what holds on to node ports.
@@ -179,20 +275,10 @@ impl Simulated {
                 self.began
             );
             let made = http::Request::get(&uri).body(Body::empty())?;
-            let body = self.client.send(made).await?.into_body();
+            let mut stream = EventStream::new(self.client.send(made).await?.into_body());
             // Whatever there is, is there at once.
-            let mut body = std::pin::pin!(body);
-            while let Some(Some(Ok(frame))) = futures::FutureExt::now_or_never(body.frame()) {
-                for line in frame
-                    .data_ref()
-                    .map(|bytes| bytes.to_vec())
-                    .unwrap_or_default()
-                    .split(|byte| *byte == b'\n')
-                {
-                    if !line.is_empty() {
-                        events.add(kind.kind, serde_json::from_slice(line)?);
-                    }
-                }
+            while let Some(event) = stream.next().now_or_never().transpose()?.flatten() {
+                events.add(kind.kind, event);
             }
         }
         ensure!(self.server.version() >= self.began, "versions go up");
@@ -201,15 +287,15 @@ impl Simulated {
 }
 
 impl Backend for Simulated {
-    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply> {
-        exchange(&self.client, request, accept).await
+    fn client(&self) -> &Client {
+        &self.client
     }
 }
 
 pub(crate) struct Real {
     client: Client,
     events: Arc<Mutex<BTreeMap<String, Events>>>,
-    watches: Mutex<Vec<tokio::task::JoinHandle<()>>>,
+    watches: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Drop for Real {
@@ -228,14 +314,17 @@ impl Real {
         let (code, body) = send(&real.client, &post(CRDS, crd())).await?;
         ensure!(code == 201 || code == 409, "{body}");
         let kind = KINDS.iter().find(|kind| kind.is_custom()).context("there is a custom kind")?;
-        for _ in 0..100 {
-            let (code, _) = real.get(&kind.path("default")).await?;
-            if code == 200 {
-                return Ok(real);
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        anyhow::bail!("the custom kind is not served")
+        real.get_eventually(&kind.path("default")).await?;
+        Ok(real)
+    }
+
+    /// Waits until there is something at an address.
+    pub(crate) async fn get_eventually(&self, uri: &str) -> anyhow::Result<Value> {
+        eventually(&format!("{uri} is served"), async || {
+            let (code, body) = self.get(uri).await?;
+            Ok(if code == 200 { Look::Reached(body) } else { Look::NotYet(format!("{code} {body}")) })
+        })
+        .await
     }
 
     pub(crate) async fn get(&self, uri: &str) -> anyhow::Result<(u16, Value)> {
@@ -271,7 +360,10 @@ impl Real {
                         Ok(kube::core::WatchEvent::Added(object)) => ("ADDED", object),
                         Ok(kube::core::WatchEvent::Modified(object)) => ("MODIFIED", object),
                         Ok(kube::core::WatchEvent::Deleted(object)) => ("DELETED", object),
-                        _ => continue,
+                        other => {
+                            println!("the watch of {}: {other:?}", kind.plural);
+                            continue;
+                        }
                     };
                     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
                     let mut events = events.lock().unwrap();
@@ -286,18 +378,22 @@ impl Real {
         Ok(())
     }
 
-    /// Waits until the watches have been quiet for two seconds.
-    pub(crate) async fn drain(&self) {
-        let count = || self.events.lock().unwrap().values().map(Events::count).sum::<usize>();
-        let mut before = count();
-        loop {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            let now = count();
-            if now == before {
-                return;
-            }
-            before = now;
+    /// Waits until the watches have sent every change so far, which is when each shows an object that is made now.
+    pub(crate) async fn drain(&self) -> anyhow::Result<()> {
+        self.make_namespace(LAST).await?;
+        for kind in KINDS {
+            let (code, body) = send(&self.client, &post(&kind.path(LAST), kind.plain("last"))).await?;
+            ensure!(code == 201, "{body}");
         }
+        eventually("each watch shows what was made last", async || {
+            let shown = self.events(LAST);
+            let missing: Vec<&str> =
+                KINDS.iter().filter(|kind| !shown.include(kind.kind)).map(|kind| kind.plural).collect();
+            let has_ended = self.watches.lock().unwrap().iter().any(JoinHandle::is_finished);
+            ensure!(missing.is_empty() || !has_ended, "a watch has ended; not shown: {missing:?}");
+            Ok(Look::reached_if(missing.is_empty(), || format!("not shown: {missing:?}")))
+        })
+        .await
     }
 
     pub(crate) fn events(&self, namespace: &str) -> Events {
@@ -306,7 +402,7 @@ impl Real {
 }
 
 impl Backend for Real {
-    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply> {
-        exchange(&self.client, request, accept).await
+    fn client(&self) -> &Client {
+        &self.client
     }
 }

@@ -96,6 +96,11 @@ impl Events {
         self.0.entry(kind.into()).or_default().push(event);
     }
 
+    /// Whether there is one of this kind.
+    pub(crate) fn include(&self, kind: &str) -> bool {
+        self.0.contains_key(kind)
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }

@@ -64,6 +64,30 @@ impl Kind {
         object
     }
 
+    /// An object that is accepted, and takes nothing that another could get.
+    pub(crate) fn plain(&self, name: &str) -> Value {
+        let selector = json!({"matchLabels": {"app": "x"}});
+        let spec = match self.kind {
+            "Service" => json!({"clusterIP": "None", "ports": [{"port": 80}]}),
+            "Deployment" => {
+                let containers = json!([{"name": "main", "image": "web"}]);
+                let template =
+                    json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": containers}});
+                json!({"selector": selector, "template": template})
+            }
+            "Ingress" => json!({"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}}),
+            "PodDisruptionBudget" => json!({"minAvailable": 1, "selector": selector}),
+            "Widget" => json!({"size": 1}),
+            _ => Value::Null,
+        };
+        let mut object =
+            json!({"apiVersion": self.api_version(), "kind": self.kind, "metadata": {"name": name}});
+        if !spec.is_null() {
+            object["spec"] = spec;
+        }
+        object
+    }
+
     /// What a status write sends.
     pub(crate) fn status(&self, dice: &mut Dice) -> Value {
         match self.kind {

@@ -1,16 +1,19 @@
 //! [`Side`]: sends the requests of a case for one of the two resources, and writes down what is answered, without what must differ: the
 //! group, uids, versions and times.
 
-use std::{collections::BTreeMap, sync::LazyLock, time::Duration};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use anyhow::Context;
 use futures::StreamExt;
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
+use kit::{Look, Patience, eventually};
 use kube::client::Body;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
+
+use crate::host::or_error;
 
 /// What stands for the group in requests, and in answers as they are written down.
 pub(crate) const GROUP: &str = "GROUP";
@@ -20,12 +23,6 @@ pub(crate) const OF_THE_VIEW: &str = "farm.example.com";
 
 /// The group of the CRD.
 pub(crate) const OF_THE_CRD: &str = "twin.example.com";
-
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(70);
-
-/// How long a watch may take to show what it is asked for.
-const EVENTS: Duration = Duration::from_secs(20);
 
 /// The headers that are written down.
 const HEADERS: [&str; 8] = [
@@ -270,9 +267,7 @@ impl Side {
                 body,
             })
         };
-        tokio::time::timeout(ANSWER, answered)
-            .await
-            .with_context(|| format!("no answer to {}", ask.words()))?
+        in_time(answered, || format!("{} is answered", ask.words()), || "nothing came".into()).await?
     }
 
     /// Sends a request, writes down what is answered, and returns the body as it is.
@@ -353,10 +348,8 @@ impl Side {
     pub(crate) async fn events(&mut self, watch: &mut Watch, count: usize) -> anyhow::Result<Vec<Value>> {
         let mut events = Vec::new();
         while events.len() < count {
-            let next = tokio::time::timeout(EVENTS, watch.lines.recv()).await;
-            let next = next.with_context(|| {
-                format!("{} of {count} events of {}: {events:?}", events.len(), watch.asked)
-            })?;
+            let what = || format!("{} shows {count} events", watch.asked);
+            let next = in_time(watch.lines.recv(), what, || format!("{events:?}")).await?;
             let Some(next) = next else { break };
             events.push(next);
         }
@@ -381,9 +374,8 @@ impl Side {
     /// Writes down what a watch shows until it ends.
     pub(crate) async fn events_to_the_end(&mut self, mut watch: Watch) -> anyhow::Result<Vec<Value>> {
         let mut events = Vec::new();
-        while let Some(next) =
-            tokio::time::timeout(ANSWER, watch.lines.recv()).await.context("a watch that ends")?
-        {
+        let what = || format!("{} ends", watch.asked);
+        while let Some(next) = in_time(watch.lines.recv(), what, || format!("{events:?}")).await? {
             events.push(next);
         }
         self.write_down(watch.said(&events));
@@ -392,20 +384,14 @@ impl Side {
 
     /// Waits until a request is answered with this code.
     pub(crate) async fn until(&self, ask: &Ask, code: u16) -> anyhow::Result<()> {
-        let until = tokio::time::Instant::now() + Duration::from_secs(60);
-        loop {
-            let said = self.answer(ask).await?;
-            if said.code == code {
-                return Ok(());
-            }
-            anyhow::ensure!(
-                tokio::time::Instant::now() < until,
-                "{}: {} instead of {code}",
-                said.asked,
-                said.code
-            );
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        eventually(format!("{} is answered with {code}", ask.words()), async || {
+            or_error(
+                self.answer(ask).await.map(|said| {
+                    Look::reached_if(said.code == code, || format!("{} {}", said.code, said.body))
+                }),
+            )
+        })
+        .await
     }
 }
 
@@ -421,8 +407,20 @@ impl Watch {
 
     /// The next event, as it is.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Value>> {
-        tokio::time::timeout(EVENTS, self.lines.recv()).await.context("a further event")
+        let what = || format!("{} shows a further event", self.asked);
+        in_time(self.lines.recv(), what, || "nothing came".into()).await
     }
+}
+
+/// What comes of this, unless it takes too long. The texts say what is waited for, and what there is instead.
+async fn in_time<T>(
+    coming: impl Future<Output = T>,
+    what: impl FnOnce() -> String,
+    state: impl FnOnce() -> String,
+) -> anyhow::Result<T> {
+    let patience = Patience::default();
+    let came = tokio::time::timeout(patience.whole(), coming).await;
+    came.map_err(|_| patience.lost(&what(), &state()))
 }
 
 fn of_interest(headers: &http::HeaderMap) -> BTreeMap<String, String> {

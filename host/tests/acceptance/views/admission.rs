@@ -1,10 +1,12 @@
 //! Policies and quotas that name what is shown, and the policy of docs/views.md, which names what is stored.
 
 use anyhow::{Context, ensure};
+use kit::Look;
+use pintle_testbed::eventually;
 use serde_json::json;
 
 use super::{Farm, NAMESPACE};
-use crate::repository;
+use crate::{host::or_error, repository};
 
 /// The policy and its binding, as docs/views.md has them.
 fn documented() -> anyhow::Result<String> {
@@ -36,28 +38,27 @@ impl Farm<'_> {
         for objects in [&naming, &documented] {
             self.run("create --filename=-", Some(objects))?;
         }
-        let said =
-            || self.field("view/llamas", ".status.conditions[?(@.type==\"AdmissionBypassed\")].message");
+        let says = |wanted: &str| {
+            let said =
+                self.field("view/llamas", ".status.conditions[?(@.type==\"AdmissionBypassed\")].message");
+            or_error(said.map(|said| Look::reached_if(said == wanted, || format!("the View says: {said}"))))
+        };
         // The gateways look once a minute, and when a View changes.
         self.set_unshowable("Omit")?;
-        self.until("the View says what sees nothing", || Ok(!said()?.is_empty()))?;
         let wanted = format!(
             "ValidatingAdmissionPolicy no-llamas and ResourceQuota {NAMESPACE}/no-llamas name llamas.farm.example.com, and see no write: \
              write them for llamarecords.store.farm.example.com"
         );
-        ensure!(said()? == wanted, "the View says: {}", said()?);
+        eventually("the View says what sees nothing", || says(&wanted))?;
         let patch = |weight: u32| {
             let patch = format!("--patch={{\"spec\":{{\"weight\":{weight}}}}}");
             self.kubectl(&format!("patch llama dolly --type=merge --dry-run=server {patch}"))
         };
-        let last = std::cell::RefCell::default();
-        let in_force = self.until("the policy of docs/views.md is in force", || {
+        eventually("the policy of docs/views.md is in force", || {
             let (succeeds, said) = patch(200)?;
             let is_refused = !succeeds && said.contains("the backing object cannot be stored like this");
-            last.replace(said);
-            Ok(is_refused)
-        });
-        in_force.with_context(|| last.take())?;
+            Ok(Look::reached_if(is_refused, || said))
+        })?;
         let (succeeds, said_of_light) = patch(199)?;
         ensure!(succeeds, "what names Llamas was asked: {said_of_light}");
         let (succeeds, said_of_new) = self.asked(
@@ -69,6 +70,6 @@ impl Farm<'_> {
             self.run("delete --filename=-", Some(objects))?;
         }
         self.set_unshowable("Fail")?;
-        self.until("the View says nothing any more", || Ok(said()?.is_empty()))
+        eventually("the View says nothing any more", || says(""))
     }
 }

@@ -1,6 +1,13 @@
 //! Whoever sends slowly, or much, takes the gateway from nobody.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::ensure;
 use futures::{StreamExt, stream};
@@ -11,10 +18,12 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
+use kit::Look;
 use kube::{Config, client::ConfigExt};
 use tokio::task::JoinSet;
 
 use super::{Farm, NAMESPACE};
+use crate::host::or_error;
 
 /// How many slow requests each of them sends at a time to each gateway: as many as one caller may have in work.
 const OF_EACH: usize = 50;
@@ -24,6 +33,7 @@ impl Farm<'_> {
     /// namespaces can be deleted.
     pub(super) async fn slow_bodies_hold_up_nobody(&self) -> anyhow::Result<()> {
         let mut slow = JoinSet::new();
+        let mut tried = Vec::new();
         let mut callers = vec![None];
         for account in ["slow-1", "slow-2"] {
             self.run(&format!("create serviceaccount {account} --namespace={NAMESPACE}"), None)?;
@@ -50,18 +60,27 @@ impl Farm<'_> {
                     request = request.header(header::AUTHORIZATION, token);
                 }
                 let request = request.body(())?;
+                let has_tried = Arc::<AtomicBool>::default();
+                tried.push(Arc::clone(&has_tried));
                 slow.spawn(async move {
                     loop {
+                        let body = endless(Arc::clone(&has_tried));
                         // Whatever the answer is, they come again.
-                        let _ = client.request(request.clone().map(|()| endless())).await;
+                        let _ = client.request(request.clone().map(|()| body)).await;
+                        has_tried.store(true, Ordering::Relaxed);
                         tokio::time::sleep(Duration::from_millis(500)).await;
                     }
                 });
             }
         }
         // So that they hold what they can.
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        let outcome = self.others_are_answered();
+        let sent =
+            kit::eventually("everybody has sent the beginning of a body, or was turned away", async || {
+                let count = tried.iter().filter(|tried| tried.load(Ordering::Relaxed)).count();
+                Ok(Look::reached_if(count == tried.len(), || format!("{count} of {} have", tried.len())))
+            })
+            .await;
+        let outcome = sent.and_then(|()| self.others_are_answered());
         slow.shutdown().await;
         outcome
     }
@@ -75,15 +94,20 @@ impl Farm<'_> {
         }
         self.run("create namespace farm-4", None)?;
         self.run("apply --namespace=farm-4 --filename=-", Some(super::DOLLY))?;
-        self.run("delete namespace farm-4 --timeout=60s", None)?;
-        let available = self.field("apiservice v1alpha.farm.example.com", ".status.conditions[*].status")?;
-        ensure!(available == "True", "the API server finds the gateway away: {available}");
-        Ok(())
+        self.run("delete namespace farm-4 --timeout=180s", None)?;
+        pintle_testbed::eventually("the API server finds the gateway there", || {
+            let conditions =
+                self.field("apiservice v1alpha.farm.example.com", ".status.conditions[*].status");
+            or_error(conditions.map(|available| Look::reached_if(available == "True", || available)))
+        })
     }
 }
 
-/// A body that begins and does not end.
-fn endless() -> UnsyncBoxBody<Bytes, Infallible> {
-    let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"{")))]);
+/// A body that begins, which is noted, and does not end.
+fn endless(begun: Arc<AtomicBool>) -> UnsyncBoxBody<Bytes, Infallible> {
+    let first = stream::once(async move {
+        begun.store(true, Ordering::Relaxed);
+        Ok(Frame::data(Bytes::from_static(b"{")))
+    });
     UnsyncBoxBody::new(StreamBody::new(first.chain(stream::pending())))
 }

@@ -1,15 +1,15 @@
 //! The garbage collector and the namespace controller see viewed objects as they see others, and never take an object for gone that
 //! cannot be asked for.
 
-use std::{thread, time::Duration};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::ensure;
+use kit::Look;
+use pintle_testbed::eventually;
 use serde_json::json;
 
-use super::{DOLLY, Farm, Gateway, NAMESPACE, PATIENCE};
-
-/// Long enough for a collector that is wrong about an owner to act.
-const A_WHILE: Duration = Duration::from_secs(5);
+use super::{DOLLY, Farm, Gateway, NAMESPACE};
+use crate::host::or_error;
 
 /// An owner, as its dependents name it.
 struct Owner<'a> {
@@ -26,7 +26,7 @@ impl Farm<'_> {
         // A whole namespace, with a llama in it.
         self.run("create namespace farm-2", None)?;
         self.run("apply --namespace=farm-2 --filename=-", Some(DOLLY))?;
-        self.run("delete namespace farm-2 --timeout=60s", None).map(drop)
+        self.run("delete namespace farm-2 --timeout=180s", None).map(drop)
     }
 
     /// A Llama owns something, and something owns a Llama.
@@ -39,15 +39,13 @@ impl Farm<'_> {
             "apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "spec": {"weight": 1, "height": 1},
         });
         self.owned(polly, "polly", &shepherd)?;
-        thread::sleep(A_WHILE);
+        self.the_collector_comes_by("farm.example.com/v1alpha", "Llama")?;
         for there in ["configmap/straw", "llama/polly", "llama/dolly"] {
             ensure!(self.is_there(there)?, "{there} is gone although its owner is there");
         }
         self.run(&format!("delete configmap shepherd --namespace={NAMESPACE} --cascade=foreground"), None)?;
         self.run(&format!("delete llama dolly --namespace={NAMESPACE}"), None)?;
-        self.until("what the two owned is gone", || {
-            Ok(!self.is_there("configmap/straw")? && !self.is_there("llama/polly")?)
-        })
+        eventually("what the two owned is gone", || self.are_gone(&["configmap/straw", "llama/polly"]))
     }
 
     /// What a Llama is stored as is deleted in the way that was asked for, and so is what the Llama owns.
@@ -66,7 +64,7 @@ impl Farm<'_> {
             ensure!(uid != self.llama("dolly")?.uid, "two kinds with one uid");
             self.owned(config_map(), "of-the-record", &record)?;
             self.run(
-                &format!("delete llama dolly --namespace={NAMESPACE} --cascade={way} --timeout=60s"),
+                &format!("delete llama dolly --namespace={NAMESPACE} --cascade={way} --timeout=180s"),
                 None,
             )?;
             ensure!(!self.is_there("llamarecord/dolly")?, "{way}: the record is left");
@@ -79,13 +77,13 @@ impl Farm<'_> {
                 }
             } else {
                 // Foreground deletion ends with what the Llama owns. What the record owns follows.
-                let is_over = |name: &str| Ok(!self.is_there(&format!("configmap/{name}"))?);
                 ensure!(
-                    way == "background" || is_over("of-the-llama")?,
+                    way == "background" || !self.is_there("configmap/of-the-llama")?,
                     "{way}: a dependent outlives the Llama"
                 );
-                self.until("what the Llama owned is gone", || is_over("of-the-llama"))?;
-                self.until("what the record owned is gone", || is_over("of-the-record"))?;
+                eventually(format!("{way}: what the Llama and the record owned is gone"), || {
+                    self.are_gone(&["configmap/of-the-llama", "configmap/of-the-record"])
+                })?;
             }
         }
         Ok(())
@@ -99,15 +97,15 @@ impl Farm<'_> {
         self.owned(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "straw", &self.llama("dolly")?)?;
         let addresses: Vec<_> = self.gateways.drain(..).flatten().map(|gateway| gateway.address).collect();
         self.run(
-            "wait --for=condition=Available=false --timeout=90s apiservice/v1alpha.farm.example.com",
+            "wait --for=condition=Available=false --timeout=180s apiservice/v1alpha.farm.example.com",
             None,
         )?;
         self.run("delete namespace farm-3 --wait=false", None)?;
-        self.until("the namespace says what it waits for", || {
-            let conditions = self.field("namespace farm-3", ".status.conditions[*].reason")?;
-            Ok(conditions.contains("DiscoveryFailed"))
+        eventually("the namespace says what it waits for", || {
+            let reasons = self.field("namespace farm-3", ".status.conditions[*].reason");
+            or_error(reasons.map(|reasons| Look::reached_if(reasons.contains("DiscoveryFailed"), || reasons)))
         })?;
-        thread::sleep(A_WHILE);
+        self.the_collector_comes_by("v1", "ConfigMap")?;
         ensure!(
             self.is_there("configmap/straw")?,
             "the collector took what a Llama owns while no Llama could be asked for"
@@ -115,8 +113,8 @@ impl Farm<'_> {
         for address in addresses {
             self.gateways.push(Some(Gateway::start_at(address, &self.kubeconfig, &self.log)?));
         }
-        self.run(&format!("wait --for=delete namespace/farm-3 --timeout={}s", PATIENCE.as_secs()), None)?;
-        thread::sleep(A_WHILE);
+        self.run("wait --for=delete namespace/farm-3 --timeout=180s", None)?;
+        self.the_collector_comes_by("farm.example.com/v1alpha", "Llama")?;
         ensure!(
             self.is_there("configmap/straw")?,
             "the collector took what a Llama owns when the gateway came back"
@@ -128,11 +126,35 @@ impl Farm<'_> {
     pub(super) fn what_is_stored_outlives_the_view(&self) -> anyhow::Result<()> {
         self.run("delete apiservice v1alpha.farm.example.com", None)?;
         self.run("delete view llamas", None)?;
-        thread::sleep(A_WHILE);
+        self.the_collector_comes_by("v1", "ConfigMap")?;
         for there in ["llamarecord/dolly", "configmap/straw"] {
             ensure!(self.is_there(there)?, "{there} went with the view");
         }
-        self.run(&format!("delete namespace {NAMESPACE} --timeout=60s"), None).map(drop)
+        self.run(&format!("delete namespace {NAMESPACE} --timeout=180s"), None).map(drop)
+    }
+
+    /// Waits until the collector has taken something whose owner of this kind is not there. It comes to it after all that it had to judge
+    /// before.
+    fn the_collector_comes_by(&self, api_version: &str, kind: &str) -> anyhow::Result<()> {
+        // It remembers of whom it has asked.
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+        let uid = format!("6f9619ff-8b86-4011-b42d-{:012x}", nanos & 0xffff_ffff_ffff);
+        let nobody = Owner { api_version, kind, name: "nobody", uid };
+        self.owned(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "stray", &nobody)?;
+        eventually(format!("what a {kind} that is not there owns is gone"), || {
+            self.are_gone(&["configmap/stray"])
+        })
+    }
+
+    fn are_gone(&self, objects: &[&str]) -> anyhow::Result<Look<()>> {
+        for object in objects {
+            match self.is_there(object) {
+                Ok(false) => {}
+                Ok(true) => return Ok(Look::NotYet(format!("{object} is there"))),
+                Err(error) => return Ok(Look::NotYet(format!("{error:#}"))),
+            }
+        }
+        Ok(Look::Reached(()))
     }
 
     fn llama(&self, name: &'static str) -> anyhow::Result<Owner<'static>> {

@@ -2,18 +2,18 @@
 
 use std::{
     collections::BTreeSet,
-    net::TcpListener,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use futures::future::{join_all, try_join_all};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
+use kit::{Look, Patience, eventually};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 use serde_json::{Value, json};
 
-use super::{Farm, Gateway, repository, unshowable::labels};
+use super::{Farm, Gateway, any_port, repository, unshowable::labels};
 use crate::group::{Group, LIMIT_BYTES, peak_bytes};
 
 const NAMESPACE: &str = "large";
@@ -21,12 +21,6 @@ const NAMESPACE: &str = "large";
 /// How many objects there are of each kind, and how many people list them.
 const OBJECTS: usize = 40;
 const PEOPLE: usize = 10;
-
-/// How long all ten may take, on a machine that does much else. Whoever finds no memory comes again.
-const WITHIN: Duration = Duration::from_secs(180);
-
-/// How soon the gateway serves what it is asked for: its modules are compiled first.
-const SERVED: Duration = Duration::from_secs(90);
 
 /// A way to be told of all the objects.
 struct Way {
@@ -142,7 +136,7 @@ impl Farm<'_> {
         outcome?;
         drop(held);
         ensure!(peak < LIMIT_BYTES, "the gateway's peak was {} MiB", peak >> 20);
-        self.run(&format!("delete namespace {NAMESPACE} --timeout=90s"), None)?;
+        self.run(&format!("delete namespace {NAMESPACE} --timeout=180s"), None)?;
         self.run("delete clusterrolebinding large", None)?;
         self.run("delete view darkrooms", None).map(drop)
     }
@@ -159,12 +153,12 @@ impl Farm<'_> {
     }
 
     fn start_held(&self, group: Option<&Group>) -> anyhow::Result<Held> {
-        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
-        let (aggregated, console) = (free()?, free()?.to_string());
         let log = self.plane.directory().join("held-gateway.log");
         let (by, limit) = Group::held(group)?;
-        let flags = [&["--console-bind", &console, "--console-host", &console], limit].concat();
-        let gateway = Gateway::start_through(&by, aggregated, &self.kubeconfig, &log, &flags)?;
+        // A host that is named without a port is ours at every port.
+        let flags = [&["--console-bind", "127.0.0.1:0", "--console-host", "127.0.0.1"], limit].concat();
+        let mut gateway = Gateway::start_through(&by, any_port(), &self.kubeconfig, &log, &flags)?;
+        let console = gateway.console()?.to_string();
         Ok(Held { gateway, console })
     }
 
@@ -182,7 +176,7 @@ impl Farm<'_> {
                 // Its certificate is for the name of its Service.
                 config.accept_invalid_certs = true;
                 config.default_retry = false;
-                config.read_timeout = Some(WITHIN);
+                config.read_timeout = Some(Patience::default().whole());
                 config.auth_info =
                     AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
                 anyhow::Ok(Client::try_from(config)?)
@@ -200,7 +194,7 @@ impl Farm<'_> {
 async fn listed_in_each_way(held: &Held, people: &[Person]) -> anyhow::Result<()> {
     for way in WAYS {
         let begun = Instant::now();
-        let refusals = try_join_all(people.iter().map(|person| told(way, person, begun)));
+        let refusals = try_join_all(people.iter().map(|person| told(way, person)));
         let refusals = refusals.await.with_context(|| format!("{}: not all ten are told", way.name))?;
         println!(
             "        {}: {:.1} s for all ten, {} times there was no memory; the peak so far is {} MiB",
@@ -243,7 +237,7 @@ async fn slow_readers_hold_up_nobody(held: &Held, people: &[Person]) -> anyhow::
     ensure!(begin > 0, "none of them was begun");
     let one = people.first().context("somebody")?;
     for way in [lists, rows] {
-        told(way, one, Instant::now()).await.with_context(|| format!("{}, beside slow readers", way.name))?;
+        told(way, one).await.with_context(|| format!("{}, beside slow readers", way.name))?;
     }
     println!(
         "        beside {begin} lists that nobody reads: {:.1} s; the peak so far is {} MiB",
@@ -254,36 +248,38 @@ async fn slow_readers_hold_up_nobody(held: &Held, people: &[Person]) -> anyhow::
     Ok(())
 }
 
-/// Asks until all objects were told of. Returns how often there was no memory for it.
-async fn told(way: &Way, person: &Person, begun: Instant) -> anyhow::Result<u32> {
+/// Asks until all objects were told of, page by page. Returns how often there was no memory for it.
+async fn told(way: &Way, person: &Person) -> anyhow::Result<u32> {
     let (mut seen, mut refusals, mut next) = (BTreeSet::new(), 0, None);
     loop {
-        ensure!(begun.elapsed() < WITHIN, "{} of {OBJECTS} objects within {WITHIN:?}", seen.len());
-        // What a part of an answer has counts only when the answer comes to its end.
-        let before = seen.clone();
-        let answer = ask(way, person, next.as_deref(), &mut seen).await;
-        if !matches!(answer, Ok(Told::Page(_))) {
-            seen = before;
-        }
-        match answer {
-            Ok(Told::Page(Some(more))) => next = Some(more),
-            Ok(Told::Page(None)) if seen.len() == OBJECTS => return Ok(refusals),
-            Ok(Told::Page(None)) => {
-                bail!("an answer that is well-formed has {} objects: {seen:?}", seen.len())
-            }
-            Ok(Told::Later) => {
-                refusals += 1;
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            Ok(Told::Refused(code, text)) if begun.elapsed() > SERVED => bail!("{code}: {text}"),
-            // The views are not served yet, or the answer was broken off.
-            Ok(Told::Refused(..)) => tokio::time::sleep(Duration::from_millis(300)).await,
-            Err(error) => {
-                println!("        {}: {error:#}", way.name);
-                tokio::time::sleep(Duration::from_millis(300)).await;
-            }
+        let page = eventually(format!("{}: an answer comes to its end", way.name), async || {
+            // What a part of an answer has counts only when the answer comes to its end.
+            let mut here = BTreeSet::new();
+            Ok(match ask(way, person, next.as_deref(), &mut here).await {
+                Ok(Told::Page(more)) => Look::Reached((here, more)),
+                Ok(Told::Later) => {
+                    refusals += 1;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    Look::NotYet(format!("{refusals} times there was no memory"))
+                }
+                // The views are not served yet.
+                Ok(Told::Refused(code, text)) => Look::NotYet(format!("{code}: {text}")),
+                // The answer was broken off.
+                Err(error) => {
+                    println!("        {}: {error:#}", way.name);
+                    Look::NotYet(format!("{error:#}"))
+                }
+            })
+        });
+        let (here, more) = page.await?;
+        seen.extend(here);
+        next = more;
+        if next.is_none() {
+            break;
         }
     }
+    ensure!(seen.len() == OBJECTS, "an answer that is well-formed has {} objects: {seen:?}", seen.len());
+    Ok(refusals)
 }
 
 enum Told {

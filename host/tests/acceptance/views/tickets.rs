@@ -1,13 +1,13 @@
 //! A view that is no farm: version 2 of a resource over what version 1 stores, with defaults, a label selector, and objects that cannot be
 //! shown.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, ensure};
+use kit::Look;
 use kube::core::{ApiResource, GroupVersionKind};
+use pintle_testbed::eventually;
 
-use super::{Farm, IN_STEP};
-use crate::{informers::Informers, repository};
+use super::Farm;
+use crate::{host::or_error, informers::Informers, repository};
 
 const NAMESPACE: &str = "tickets";
 
@@ -60,7 +60,7 @@ impl Farm<'_> {
         let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
         self.run(&format!("apply --server-side --filename={}", file("crd.yaml")), None)?;
         self.run(
-            "wait --for=condition=Established --timeout=30s crd/ticketrecords.store.tickets.example.com",
+            "wait --for=condition=Established --timeout=180s crd/ticketrecords.store.tickets.example.com",
             None,
         )?;
         self.run(&format!("apply --filename={}", file("rbac.yaml")), None)?;
@@ -70,15 +70,15 @@ impl Farm<'_> {
         self.push("tickets-0.1.0", "tickets")?;
         self.run(&format!("apply --filename={}", file("views.yaml")), None)?;
         let views = "view/tickets-v1 view/tickets-v2";
-        self.run(&format!("wait --for=condition=Ready --timeout=60s {views}"), None)?;
+        self.run(&format!("wait --for=condition=Ready --timeout=180s {views}"), None)?;
         let services = "apiservice/v1.tickets.example.com apiservice/v2.tickets.example.com";
-        self.run(&format!("wait --for=condition=Available --timeout=90s {services}"), None)?;
+        self.run(&format!("wait --for=condition=Available --timeout=180s {services}"), None)?;
         self.run(&format!("create namespace {NAMESPACE}"), None)?;
-        self.until("both versions are discovered", || {
-            let resources = self.run("api-versions", None)?;
-            Ok(["v1", "v2"]
-                .iter()
-                .all(|version| resources.contains(&format!("tickets.example.com/{version}"))))
+        eventually("both versions are discovered", || {
+            or_error(self.run("api-versions", None).map(|found| {
+                let has = |version: &str| found.contains(&format!("tickets.example.com/{version}"));
+                Look::reached_if(has("v1") && has("v2"), || found.clone())
+            }))
         })?;
 
         let resource = ApiResource::from_gvk_with_plural(
@@ -92,7 +92,7 @@ impl Farm<'_> {
             let is_as_wanted = succeeds != must_fail && said.contains(wanted);
             ensure!(is_as_wanted, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
             // After each, since an informer that was late would see the first and the last state alone.
-            informers.wait_until_in_step(IN_STEP).await.with_context(|| format!("after kubectl {words}"))?;
+            informers.wait_until_in_step().await.with_context(|| format!("after kubectl {words}"))?;
         }
         for told in informers.told(&format!("{NAMESPACE}/a")) {
             ensure!(
@@ -116,7 +116,6 @@ impl Farm<'_> {
         let (succeeds, said) =
             self.asked(&format!("--namespace={NAMESPACE} get ticket broken --output=yaml"), "")?;
         ensure!(!succeeds && said.contains("InternalError"), "what cannot be shown is not shown: {said}");
-        let within = Duration::from_secs(60).as_secs();
-        self.run(&format!("delete namespace {NAMESPACE} --timeout={within}s"), None).map(drop)
+        self.run(&format!("delete namespace {NAMESPACE} --timeout=180s"), None).map(drop)
     }
 }

@@ -1,10 +1,12 @@
 //! Objects that a guest cannot show, and objects that are as large as they may be, beside others that people list.
 
 use anyhow::{Context, ensure};
+use kit::Look;
+use pintle_testbed::eventually;
 use serde_json::{Map, Value, json};
 
-use super::{Farm, NAMESPACE, PATIENCE};
-use crate::informers::Informers;
+use super::{Farm, NAMESPACE};
+use crate::{host::or_error, informers::Informers};
 
 /// So many labels that the object, with what the API server notes of each, is little less than the 1.5 MiB that etcd takes.
 const LABELS: usize = 14_364;
@@ -25,7 +27,7 @@ impl Farm<'_> {
         self.a_big_object_is_one_of_many()?;
         // A CRD that is laxer than the guest.
         self.require(&json!([]))?;
-        self.run("create --filename=-", Some(&record("unborn", json!({}), json!({})).to_string()))?;
+        self.create_unborn()?;
         let list = format!("get llamas --namespace={NAMESPACE} --output=name");
         let (succeeds, said) = self.asked(&list, "")?;
         ensure!(
@@ -34,11 +36,12 @@ impl Farm<'_> {
         );
         self.a_long_list_is_whole_or_none(&list)?;
         self.set_unshowable("Omit")?;
-        self.until("a list leaves her out, and says so", || {
+        eventually("a list leaves her out, and says so", || {
             let (succeeds, said) = self.asked(&list, "")?;
             let warns = said.contains("Warning: 1 object cannot be shown, and is left out");
             let has_others = said.contains("/llama-1");
-            Ok(succeeds && warns && has_others && !said.contains("/unborn"))
+            let is_so = succeeds && warns && has_others && !said.contains("/unborn");
+            Ok(Look::reached_if(is_so, || said))
         })?;
         let (succeeds, said) =
             self.asked(&format!("get llama unborn --namespace={NAMESPACE} -o name"), "")?;
@@ -47,17 +50,25 @@ impl Farm<'_> {
         ensure!(table.contains("<cannot be shown: "), "a table has no row that says so: {table}");
         let mut informers =
             Informers::start(self.plane.kubeconfig(), &llamas, Some(NAMESPACE)).await.context("informers")?;
-        informers.wait_until_in_step(PATIENCE).await.context("beside one that cannot be shown")?;
+        informers.wait_until_in_step().await.context("beside one that cannot be shown")?;
         self.merge("unborn", &json!({"spec": {"weight": 1, "height": 1}}))?;
         self.merge("llama-1", &json!({"spec": {"weight": null}}))?;
-        informers.wait_until_in_step(PATIENCE).await.context("after they changed places")?;
-        let listed = self.run(&list, None)?;
-        ensure!(listed.contains("/unborn") && !listed.contains("/llama-1"), "listed: {listed}");
-        self.until("the View counts what cannot be shown", || {
-            // The list of all that the count is of.
-            self.run("get llamas --all-namespaces --output=name", None)?;
+        informers.wait_until_in_step().await.context("after they changed places")?;
+        eventually("they have changed places in lists, too", || {
+            or_error(self.run(&list, None).map(|listed| {
+                let is_so = listed.contains("/unborn") && !listed.contains("/llama-1");
+                Look::reached_if(is_so, || listed)
+            }))
+        })?;
+        eventually("the View counts what cannot be shown", || {
             let message = ".status.conditions[?(@.type==\"Unshowable\")].message";
-            Ok(self.field("view/llamas", message)?.starts_with("1 object cannot be shown"))
+            // The list of all that the count is of.
+            let listed = self.run("get llamas --all-namespaces --output=name", None);
+            or_error(
+                listed.and_then(|_| self.field("view/llamas", message)).map(|message| {
+                    Look::reached_if(message.starts_with("1 object cannot be shown"), || message)
+                }),
+            )
         })?;
         self.run(&format!("delete llamas unborn llama-0 llama-1 llama-2 --namespace={NAMESPACE}"), None)?;
         self.require(&json!(["weight", "height"]))?;
@@ -91,17 +102,25 @@ impl Farm<'_> {
         let many = json!({"apiVersion": "v1", "kind": "List", "items": many});
         self.run("create --filename=-", Some(&many.to_string()))?;
         // Each gateway breaks one off, and says why when it is asked again.
-        self.until("who asks again is told why a list was broken off", || {
+        eventually("who asks again is told why a list was broken off", || {
             let (succeeds, said) = self.asked(list, "")?;
             ensure!(!succeeds, "a list was broken off, and taken for whole: {said}");
-            Ok(said.contains("cannot be shown: unborn: "))
+            Ok(Look::reached_if(said.contains("cannot be shown: unborn: "), || said))
         })?;
         self.run(&format!("delete llamarecord unborn --namespace={NAMESPACE}"), None)?;
         let listed = self.run(list, None)?;
         let count = listed.lines().filter(|line| line.contains("/big-")).count();
         ensure!(count == MANY, "{count} of {MANY} are listed");
         self.run(&format!("delete llamas --selector=many --namespace={NAMESPACE}"), None)?;
-        self.run("create --filename=-", Some(&record("unborn", json!({}), json!({})).to_string())).map(drop)
+        self.create_unborn()
+    }
+
+    /// Makes a record that no guest can show. A CRD that was just changed is taken note of a moment later.
+    fn create_unborn(&self) -> anyhow::Result<()> {
+        let unborn = record("unborn", json!({}), json!({})).to_string();
+        eventually("the record can be made", || {
+            or_error(self.run("create --filename=-", Some(&unborn)).map(|_| Look::Reached(())))
+        })
     }
 
     /// Has the CRD of LlamaRecords require these fields of the spec.
@@ -136,7 +155,9 @@ impl Farm<'_> {
         let words =
             ["patch", "llamarecord", name, "--namespace", NAMESPACE, "--type=merge", "--patch", &patch];
         // A CRD that was just changed is taken note of a moment later.
-        self.until("the record can be changed", || Ok(self.plane.run_kubectl(&words, None).is_ok()))
+        eventually("the record can be changed", || {
+            or_error(self.plane.run_kubectl(&words, None).map(|_| Look::Reached(())))
+        })
     }
 }
 

@@ -4,14 +4,12 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use pintle_testbed::ControlPlane;
+use pintle_testbed::{ControlPlane, Look, eventually};
 
-use super::{STEP_TIMEOUT, Server};
+use super::Server;
 
 /// A console that was started for tests.
 pub(crate) struct Console {
@@ -27,19 +25,16 @@ impl Console {
         let said = plane.directory().join("logs").join("console.out");
         let output = File::create(&said)?;
         let mut server = start(plane, pintle, &["--no-open"], output.into())?;
-        let started = Instant::now();
-        loop {
-            if let Some(url) = address(&fs::read_to_string(&said)?) {
-                return Ok(Self { server, url, said });
-            }
+        let url = eventually("the console names its address", || {
             let ended = server.process.try_wait()?;
-            ensure!(
-                ended.is_none() && started.elapsed() < STEP_TIMEOUT,
-                "the console names no address; its log is {}",
-                server.log.display()
-            );
-            thread::sleep(Duration::from_millis(50));
-        }
+            let printed = fs::read_to_string(&said).unwrap_or_default();
+            if let Some(url) = address(&printed) {
+                return Ok(Look::Reached(url));
+            }
+            ensure!(ended.is_none(), "the console has ended: {}", server.last_lines());
+            Ok(Look::NotYet(format!("it has printed {printed:?}; {}", server.last_lines())))
+        })?;
+        Ok(Self { server, url, said })
     }
 }
 

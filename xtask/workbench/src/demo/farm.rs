@@ -2,12 +2,13 @@
 
 use std::{
     fs,
-    net::TcpListener,
+    net::SocketAddr,
     path::PathBuf,
     process::{Child, Stdio},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pintle_testbed::Look;
 
 use super::{Demo, Server};
 use crate::{painted, say};
@@ -23,9 +24,9 @@ impl Demo<'_> {
         // As for the host: the image is not built here.
         self.quiet("scale deployment pintle-gateway -n pintle-system --replicas=0")?;
         self.kubectl("apply -f deploy/samples/farm/crd.yaml -f deploy/samples/farm/rbac.yaml")?;
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let bind = address.to_string();
-        let gateway = self.start("gateway", "pintle-gateway", &["gateway", "--aggregated-bind", &bind])?;
+        let arguments = ["gateway", "--aggregated-bind", "127.0.0.1:0"];
+        let mut gateway = self.start("gateway", "pintle-gateway", &arguments)?;
+        let address: SocketAddr = gateway.address("The gateway starts")?.parse()?;
         // In a cluster, this is `kubectl apply` of the same file, and the Service leads to the gateway's Pods.
         let service = self.output(&format!("create --dry-run=client -o json -f {APISERVICE}"))?;
         self.plane.serve_api_on_loopback(&serde_json::from_str(&service)?, address.port())?;
@@ -33,24 +34,27 @@ impl Demo<'_> {
 
         self.pintle(&["push", "farm-0.1.0", &self.guest("farm"), "--wait"])?;
         self.kubectl("apply -f deploy/samples/farm/views.yaml")?;
-        self.wait("the Views to be served", || {
-            Ok(self.is("wait --for=condition=Ready --timeout=1s view/llamas view/farmpods")?
-                && self.is("wait --for=condition=Registered --timeout=1s view/llamas view/farmpods")?)
+        for condition in ["Ready", "Registered"] {
+            self.wait(&format!("the Views to be {condition}"), || {
+                self.succeeds(&format!(
+                    "wait --for=condition={condition} --timeout=10s view/llamas view/farmpods"
+                ))
+            })?;
+        }
+        self.wait("the API server to reach the gateway", || {
+            self.succeeds("wait --for=condition=Available --timeout=10s apiservice/v1alpha.farm.example.com")
         })?;
-        self.wait("the API server to reach them", || {
-            Ok(self.is("wait --for=condition=Available --timeout=1s apiservice/v1alpha.farm.example.com")?
-                && self.is("get llamas,farmpods")?)
-        })?;
+        self.wait("the views to be listed", || self.succeeds("get llamas,farmpods"))?;
         self.kubectl("get views")?;
         self.kubectl("apply -f deploy/samples/farm/dolly.yaml")?;
         self.kubectl("get llamas,farmpods")?;
 
         say("editing a Llama while somebody watches");
         let watch = Watch::start(self, "get llamas --watch")?;
-        self.wait("the watch to show her", || Ok(watch.said()?.contains("31.4")))?;
+        self.wait("the watch to show her", || watch.shows("31.4"))?;
         self.edit("llama dolly", "/^..weight:/s/31.4/32/")?;
-        self.wait("the watch to show the new weight", || Ok(watch.said()?.contains("32")))?;
-        print!("{}", watch.said()?);
+        self.wait("the watch to show the new weight", || watch.shows("32"))?;
+        print!("{}", watch.said());
         let stored = self.output("get llamarecord dolly -o jsonpath={.spec.weight}")?;
         ensure!(stored == "32", "what is stored is not what was written: {stored}");
         self.kubectl("get llamarecords")?;
@@ -87,8 +91,14 @@ impl Watch {
     }
 
     /// What it has printed so far.
-    fn said(&self) -> Result<String> {
-        Ok(fs::read_to_string(&self.output)?)
+    fn said(&self) -> String {
+        fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    /// Whether it has printed this.
+    fn shows(&self, text: &str) -> Look<()> {
+        let said = self.said();
+        Look::reached_if(said.contains(text), || format!("it shows {said:?}"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What Llamas own, and what owns Llamas: the garbage collector's ways.
 
-use std::time::Duration;
-
+use anyhow::bail;
 use http::Method;
+use kit::{Look, eventually};
 use serde_json::{Value, json};
 
 use super::case;
@@ -13,9 +13,6 @@ use crate::beside::{
 
 const AREA: &str = "Owners and the garbage collector";
 
-/// Long enough for the collector to do what it should not do.
-const A_WHILE: Duration = Duration::from_secs(4);
-
 pub(super) const CASES: &[Case] = &[
     case!(AREA, "what a deleted Llama owned is deleted, and what others own too stays", |side| {
         let dolly = owner(side, "dolly").await?;
@@ -24,7 +21,15 @@ pub(super) const CASES: &[Case] = &[
         own(side, "of-both", &[&dolly, &molly]).await?;
         side.ask(delete("dolly", json!({"propagationPolicy": "Background"}))).await?;
         side.until(&config_map("of-dolly"), 404).await?;
-        tokio::time::sleep(A_WHILE).await;
+        eventually("what both own is molly's", async || {
+            let said = side.answer(&config_map("of-both")).await?;
+            if said.code == 404 {
+                bail!("it went with one of them");
+            }
+            let owners = names_of_owners(&said.body);
+            Ok(Look::reached_if(owners == ["molly"], || format!("it is that of {owners:?}")))
+        })
+        .await?;
         let owners = owners_of(side, "of-both").await?;
         side.note("what both own is molly's", json!(owners == ["molly"]));
         side.ask(delete("molly", json!(null))).await?;
@@ -39,7 +44,7 @@ pub(super) const CASES: &[Case] = &[
         side.ask(delete("dolly", json!({"propagationPolicy": "Foreground"}))).await?;
         side.until(&config_map("free"), 404).await?;
         // It waits, and says for whom.
-        tokio::time::sleep(A_WHILE).await;
+        the_collector_comes_by(side).await?;
         side.ask(get("dolly")).await?;
         let free = config_map("held").with(Method::PATCH);
         side.must(
@@ -59,7 +64,7 @@ pub(super) const CASES: &[Case] = &[
         own(side, "of-dolly", &[&dolly]).await?;
         side.ask(delete("dolly", json!({"propagationPolicy": "Orphan"}))).await?;
         side.until(&get("dolly"), 404).await?;
-        tokio::time::sleep(A_WHILE).await;
+        the_collector_comes_by(side).await?;
         let owners = owners_of(side, "of-dolly").await?;
         side.note("whose it is", json!(owners));
         let molly = owner(side, "molly").await?;
@@ -120,7 +125,7 @@ pub(super) const CASES: &[Case] = &[
             let said = side.answer(&delete_all(json!({"propagationPolicy": policy}))).await?;
             side.note("deleted", json!(said.code));
             side.until(&get("dolly"), 404).await?;
-            tokio::time::sleep(A_WHILE).await;
+            the_collector_comes_by(side).await?;
             let left = side.answer(&config_map(&name)).await?;
             side.note(policy, json!([left.code, left.body["metadata"].get("ownerReferences").is_some()]));
         }
@@ -168,9 +173,20 @@ async fn own(side: &Side, name: &str, owners: &[&Value]) -> anyhow::Result<()> {
 
 /// The names of the owners that a ConfigMap has.
 async fn owners_of(side: &Side, name: &str) -> anyhow::Result<Vec<Value>> {
-    let object = side.must(config_map(name)).await?;
-    let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-    Ok(owners.into_iter().map(|owner| owner["name"].clone()).collect())
+    Ok(names_of_owners(&side.must(config_map(name)).await?))
+}
+
+fn names_of_owners(object: &Value) -> Vec<Value> {
+    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.map(|owner| owner["name"].clone()).collect()
+}
+
+/// Waits until the collector has taken something whose owner is not there. It comes to it after all that it had to judge before.
+async fn the_collector_comes_by(side: &Side) -> anyhow::Result<()> {
+    let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "nobody", "uid": "6f9619ff-8b86-4011-b42d-00c04fc964ff"}});
+    own(side, "stray", &[&nobody]).await?;
+    side.until(&config_map("stray"), 404).await
 }
 
 fn config_maps() -> Ask {

@@ -1,0 +1,26 @@
+//! The pass, driven against a small API server in memory.
+
+mod any_outcome;
+mod api;
+mod at_rest;
+mod breaker;
+mod children;
+mod deletion;
+mod displaced;
+mod elsewhere;
+mod errors;
+mod failures;
+mod fields;
+mod killed;
+mod labels;
+mod needs;
+mod ownership;
+mod powers;
+mod preview;
+mod recorded;
+mod refusals;
+mod stages;
+mod status;
+mod suspension;
+mod unwatched;
+mod world;

@@ -1,0 +1,269 @@
+//! A root that keeps changing without getting anywhere is slowed, and said to be; nobody else is.
+
+use std::time::Duration;
+
+use pintle_wit::{Event, Response};
+use serde_json::json;
+
+use crate::pass::world::{Run, World, absent, answer, config_map, no, reference, yes};
+
+fn page() -> Response {
+    answer(vec![config_map("page", "a")])
+}
+
+fn edit(world: &mut World) {
+    let page = reference("ConfigMap", "page");
+    world.api.edit(&page, "data.key", json!("theirs"));
+    world.api.objects.get_mut(&page).unwrap()["metadata"]["managedFields"].as_array_mut().unwrap().push(
+        json!({"manager": "their-controller", "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": {}}),
+    );
+}
+
+/// Somebody undoes what the host does, at once, until the host is slowed.
+fn fight(world: &mut World) -> (usize, Run) {
+    for round in 1..200 {
+        edit(world);
+        let run = world.pass_after(5, &page());
+        if run.done.throttled {
+            return (round, run);
+        }
+        assert!(run.done.ready && run.done.wake.again.is_none(), "{:?}", run.steps);
+    }
+    panic!("it is never slowed");
+}
+
+#[test]
+fn a_root_over_which_two_controllers_fight_is_slowed_and_said_to_be() {
+    let mut world = World::new();
+    world.settle(&page());
+    let (rounds, run) = fight(&mut world);
+    assert_eq!(rounds, 20);
+    assert_eq!(run.steps, ["call", "update ConfigMap page", "status", "emit"]);
+    assert_eq!((world.says("Ready"), world.says("Reconciling")), (no("Throttled"), yes("Throttled")));
+    assert_eq!(world.says("Stalled"), absent());
+    let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("ConfigMap shops/page")
+            && message.contains("\"their-controller\" keeps changing data.key"),
+        "{message}"
+    );
+    let slowed: Vec<&Event> = run.events.iter().filter(|event| event.reason == "Throttled").collect();
+    assert_eq!(slowed.len(), 1);
+}
+
+#[test]
+fn a_status_that_changes_amid_a_fight_is_not_blamed_for_it() {
+    let mut world = World::new();
+    world.settle(&page());
+    for _ in 0..19 {
+        edit(&mut world);
+        assert!(!world.pass_after(5, &page()).done.throttled);
+    }
+    let status = json!({"turn": 1}).as_object().unwrap().clone();
+    // No edit of what is wanted: the guest is called, and nothing else.
+    let root = world.root.clone();
+    world.api.edit(&root, "metadata.labels.a", json!("b"));
+    let run = world.pass_after(5, &Response { status, ..page() });
+    assert!(!run.done.throttled && !run.statuses.is_empty(), "{:?}", run.steps);
+    edit(&mut world);
+    assert!(world.pass_after(5, &page()).done.throttled);
+    let ready = world.condition("Ready").unwrap();
+    assert!(
+        ready["message"].as_str().unwrap().contains("\"their-controller\" keeps changing data.key"),
+        "{ready}"
+    );
+}
+
+#[test]
+fn a_slowed_root_is_tried_every_ten_seconds_and_never_dropped() {
+    let mut world = World::new();
+    world.settle(&page());
+    fight(&mut world);
+    for _ in 0..5 {
+        edit(&mut world);
+        let run = world.pass_after(5, &page());
+        assert_eq!(run.steps, Vec::<String>::new(), "neither a call nor a request");
+        let wait = run.done.wake.again.expect("it comes back");
+        assert!(wait > Duration::from_secs(9) && wait <= Duration::from_secs(10), "{wait:?}");
+        let run = world.pass_after(i64::try_from(wait.as_millis()).unwrap(), &page());
+        assert_eq!(run.steps, ["call", "update ConfigMap page"], "no status and no second warning");
+        assert_eq!(run.done.hits.events, 1, "there were too many Events of the guest's");
+        assert!(run.done.throttled);
+    }
+}
+
+#[test]
+fn a_root_that_was_slowed_is_ready_again_after_half_a_minute_of_calm() {
+    let mut world = World::new();
+    world.settle(&page());
+    let (_, run) = fight(&mut world);
+    let mut again = run.done.wake.again.unwrap();
+    let mut waited = 0;
+    for _ in 0..5 {
+        let wait = i64::try_from(again.as_millis()).unwrap();
+        waited += wait;
+        let run = world.pass_after(wait, &page());
+        match run.done.wake.again {
+            Some(next) => again = next,
+            None => break,
+        }
+    }
+    assert!((29_000..=30_000).contains(&waited), "{waited}");
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+}
+
+#[test]
+fn an_edit_of_a_slowed_root_is_made_true_at_once() {
+    let mut world = World::new();
+    world.settle(&page());
+    fight(&mut world);
+    let root = world.root.clone();
+    world.api.edit(&root, "metadata.generation", json!(2));
+    let run = world.pass_after(5, &answer(vec![config_map("page", "b")]));
+    assert!(run.steps.contains(&"update ConfigMap page".to_owned()) && run.done.ready, "{:?}", run.steps);
+    assert_eq!(world.status()["observedGeneration"], 2);
+    edit(&mut world);
+    let run = world.pass_after(5, &answer(vec![config_map("page", "b")]));
+    assert!(run.done.throttled, "what was spent is not forgiven");
+}
+
+#[test]
+fn a_guest_that_cannot_make_up_its_mind_about_a_child_is_slowed() {
+    let mut world = World::new();
+    let flip = |n: usize| {
+        let mut answer = answer(vec![config_map("page", ["a", "b"][n % 2])]);
+        answer.status = json!({"turn": n % 2}).as_object().unwrap().clone();
+        answer
+    };
+    let slowed = (0..100).find(|n| world.pass_after(5, &flip(*n)).done.throttled);
+    assert_eq!(slowed, Some(20), "after one pass for the edit and twenty more");
+    let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("the guest keeps answering with other forms of ConfigMap shops/page"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_guest_that_cannot_make_up_its_mind_about_its_status_is_slowed_to_one_write_a_second() {
+    let mut world = World::new();
+    let mut calls = 0;
+    let mut pass = |world: &mut World, milliseconds: i64| {
+        world.now += milliseconds;
+        world.pass_now(|_| {
+            calls += 1;
+            let status = json!({"turn": calls % 2}).as_object().unwrap().clone();
+            Ok(Response { status, events: vec![], ..page() })
+        })
+    };
+    let mut writes = 0;
+    let slowed = (0..10_000).find(|_| {
+        let run = pass(&mut world, 300);
+        writes += run.statuses.len();
+        run.done.throttled
+    });
+    assert!(slowed.is_some() && writes > 100, "{slowed:?} {writes}");
+    let mut writes = 0;
+    for _ in 0..100 {
+        let run = pass(&mut world, 100);
+        writes += run.statuses.len();
+        assert!(run.done.wake.again.is_some());
+    }
+    assert!((5..=11).contains(&writes), "{writes} in ten seconds");
+}
+
+#[test]
+fn a_child_that_is_edited_by_hand_now_and_then_is_repaired_for_ever() {
+    let mut world = World::new();
+    world.settle(&page());
+    for _ in 0..100 {
+        edit(&mut world);
+        assert!(world.pass_after(11_000, &page()).done.ready);
+    }
+}
+
+#[test]
+fn many_stages_one_after_the_other_are_no_fight() {
+    let mut world = World::new();
+    let mut long = answer((0..60).map(|n| config_map(&format!("c{n}"), "a")).collect());
+    for (child, stage) in long.children.iter_mut().zip(0..) {
+        child.stage = stage;
+    }
+    for n in 0..60 {
+        let mut until = long.clone();
+        until.children.truncate(n + 1);
+        let run = world.pass_after(5, &until);
+        assert!(!run.done.throttled, "{n}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_slows_nobody_for_long() {
+    let mut world = World::new();
+    world.settle(&page());
+    fight(&mut world);
+    edit(&mut world);
+    let run = world.pass_after(-86_400_000, &page());
+    assert!(run.done.wake.again.unwrap() <= Duration::from_secs(10), "{:?}", run.done.wake.again);
+    world.pass_after(10_000, &page());
+    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
+}
+
+#[test]
+fn a_guest_that_says_something_new_each_time_has_twenty_events_and_then_one_in_five_minutes() {
+    let mut world = World::new();
+    let (mut published, mut dropped) = (0, 0);
+    for turn in 0..600 {
+        let mut answer = page();
+        answer.status = json!({"turn": turn}).as_object().unwrap().clone();
+        answer.events =
+            vec![Event::normal(format!("Turn{turn}"), "it turned"), Event::normal("Twice", "and again")];
+        let run = world.pass_after(1000, &answer);
+        published += run.events.len();
+        dropped += run.done.hits.events as usize;
+    }
+    assert_eq!(published, 21, "twenty, and one more after five minutes");
+    assert_eq!(published + dropped, 1200);
+}
+
+#[test]
+fn a_guest_that_says_much_does_not_keep_the_host_from_saying_that_it_failed() {
+    let mut world = World::new();
+    for turn in 0..30 {
+        let mut answer = page();
+        answer.status = json!({"turn": turn}).as_object().unwrap().clone();
+        world.pass_after(1000, &answer);
+    }
+    let run = world.pass_with(|_| Err(pintle_wit::Failure::terminal("Broken", "it is broken")));
+    assert_eq!(run.events.iter().map(|event| event.reason.as_str()).collect::<Vec<_>>(), ["Broken"]);
+    // Another failure each time is no way around it.
+    let mut published = 0;
+    for turn in 0..30 {
+        let failure = |turn| pintle_wit::Failure::terminal("Broken", format!("in another way: {turn}"));
+        world.now += 1000;
+        published += world.pass_now(|_| Err(failure(turn))).events.len();
+    }
+    assert_eq!(published, 4);
+}
+
+#[test]
+fn neither_a_new_root_nor_another_look_brings_events_back() {
+    let mut world = World::new();
+    let mut published = 0;
+    for turn in 0..60 {
+        let root = world.root.clone();
+        if turn % 10 == 9 {
+            world.api.objects.remove(&root);
+            world.root = world.add_root("shop");
+        }
+        let metadata = &mut world.api.objects.get_mut(&root).unwrap()["metadata"];
+        metadata["annotations"]["pintle.dev/reconcile-at"] = json!(turn.to_string());
+        if turn % 10 == 9 {
+            metadata["uid"] = json!(format!("uid-{turn}"));
+        }
+        let mut answer = page();
+        answer.status = json!({"turn": turn}).as_object().unwrap().clone();
+        published += world.pass_after(100, &answer).events.len();
+    }
+    assert!(published <= 25, "{published}");
+}

@@ -1,0 +1,294 @@
+//! Children: created, left alone, put right, pruned.
+
+use serde_json::json;
+
+use crate::pass::{
+    api::{Fault, error},
+    world::{World, answer, config_map, deployment, no, reference, secret, service, versions, yes},
+};
+
+fn two() -> pintle_wit::Response {
+    answer(vec![config_map("page", "a"), deployment("web", &[])])
+}
+
+#[test]
+fn the_first_pass_creates_every_child_and_then_writes_one_status() {
+    let mut world = World::new();
+    let run = world.pass(&two());
+    assert_eq!(run.steps, ["call", "create ConfigMap page", "create Deployment web", "status", "emit"]);
+    assert_eq!((run.done.counts.created, run.done.counts.updated), (2, 0));
+    assert_eq!(world.status()["phase"], "Up");
+    assert_eq!(world.status()["observedGeneration"], 1);
+    assert_eq!(world.says("Ready"), no("ChildNotReady"));
+    assert_eq!(world.says("Reconciling"), yes("ChildNotReady"));
+    assert_eq!(run.done.wake.retry, None, "a watch event will come");
+    let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("Deployment shops/web"), "{message}");
+}
+
+#[test]
+fn a_pass_that_wrote_is_followed_by_at_most_one_more_call_that_plans_nothing_and_then_by_silence() {
+    let mut world = World::new();
+    world.pass(&answer(vec![config_map("page", "a")]));
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+    let second = world.pass(&answer(vec![config_map("page", "a")]));
+    assert_eq!(second.steps, ["call"], "the root's own status is new to the guest");
+    for _ in 0..3 {
+        let run = world.pass_with(|_| panic!("nothing changed"));
+        assert!(run.steps.is_empty() && run.done.ready && run.done.wake.retry.is_none(), "{:?}", run.steps);
+    }
+}
+
+#[test]
+fn a_guest_that_does_not_observe_its_status_is_not_called_because_it_was_written() {
+    let mut world = World::new();
+    world.binding.manifest.observe_status = false;
+    let run = world.pass(&answer(vec![config_map("page", "a")]));
+    assert_eq!(run.steps, ["call", "create ConfigMap page", "status", "emit"]);
+    for _ in 0..3 {
+        let run = world.pass_with(|_| panic!("nothing changed that it sees"));
+        assert!(run.steps.is_empty() && run.done.ready && run.done.wake.retry.is_none(), "{:?}", run.steps);
+    }
+    world.restart();
+    let run = world.pass(&answer(vec![config_map("page", "a")]));
+    assert_eq!(run.steps, ["call"]);
+    assert!(run.requests[0].object.get("status").is_none(), "{}", run.requests[0].object);
+}
+
+#[test]
+fn a_child_that_becomes_ready_makes_the_root_ready() {
+    let mut world = World::new();
+    world.settle(&two());
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+    assert_eq!(world.condition("Reconciling"), None);
+}
+
+#[test]
+fn a_restarted_host_over_a_converged_root_makes_no_mutating_request() {
+    let mut world = World::new();
+    let children = vec![
+        config_map("page", "a"),
+        secret("keys", "s"),
+        service("web", 30010),
+        deployment("web", &["keys"]),
+    ];
+    world.settle(&answer(children.clone()));
+    let before = versions(&world);
+    world.restart();
+    let run = world.pass(&answer(children));
+    assert_eq!(run.steps, ["call", "get Secret keys"]);
+    assert_eq!(versions(&world), before);
+}
+
+#[test]
+fn empty_lists_and_maps_and_nulls_in_a_child_are_no_drift() {
+    let mut world = World::new();
+    let mut map = config_map("page", "a");
+    map["immutable"] = json!(null);
+    map["binaryData"] = json!({});
+    map["spec"] = json!({"rules": [], "tls": [], "nested": {"list": []}});
+    world.settle(&answer(vec![map.clone()]));
+    world.restart();
+    assert_eq!(world.pass(&answer(vec![map])).steps, ["call"]);
+}
+
+#[test]
+fn a_foreign_edit_of_an_owned_field_is_put_right_with_uid_and_force() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("foreign"));
+    let run = world.pass(&two());
+    // The world's API server refuses a forced apply of a wrong uid and an unforced one of an existing object.
+    assert_eq!(run.steps[..2], ["call", "update ConfigMap page"]);
+    assert_eq!(run.done.counts.updated, 1);
+    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
+    world.settle(&two());
+}
+
+#[test]
+fn an_edit_of_an_owner_reference_or_a_label_of_ours_is_put_right() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.api.edit(&reference("ConfigMap", "page"), "metadata.labels.theirs", json!("x"));
+    assert!(world.pass(&two()).steps.is_empty(), "another label");
+    let labels = json!({"app": "theirs"});
+    world.api.edit(&reference("ConfigMap", "page"), "metadata.labels", labels);
+    let run = world.pass(&two());
+    assert!(run.steps.contains(&"update ConfigMap page".into()), "{:?}", run.steps);
+    let live = world.live("ConfigMap", "page").unwrap();
+    assert_eq!(live["metadata"]["labels"]["pintle.dev/root"], "shop-uid");
+}
+
+#[test]
+fn a_foreign_edit_of_another_field_is_left_and_costs_no_call() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.api.edit(&reference("ConfigMap", "page"), "data.theirs", json!("foreign"));
+    assert!(world.pass(&two()).steps.is_empty());
+    world.restart();
+    assert_eq!(world.pass(&two()).steps, ["call"]);
+    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["theirs"], "foreign");
+}
+
+#[test]
+fn a_deleted_child_is_created_again() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    let run = world.pass(&two());
+    assert_eq!(run.steps[..3], ["call", "read Shop shop", "create ConfigMap page"]);
+    assert!(world.live("ConfigMap", "page").is_some());
+}
+
+#[test]
+fn a_child_that_was_replaced_meanwhile_is_met_by_no_stale_uid() {
+    let mut world = World::new();
+    world.settle(&two());
+    // The cache still shows the old object: what the apply meets is a successor of its name.
+    world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("foreign"));
+    let gone = error(409, "Conflict", "uid mismatch: the object is absent");
+    world.api.fail("apply ConfigMap page", Fault::Refuse(gone));
+    let run = world.pass(&two());
+    assert_eq!(
+        run.steps[..4],
+        ["call", "update ConfigMap page", "get ConfigMap page", "update ConfigMap page"]
+    );
+    assert_eq!(world.live("ConfigMap", "page").unwrap()["data"]["key"], "a");
+}
+
+#[test]
+fn a_child_that_is_being_deleted_is_waited_for() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.api.edit(
+        &reference("ConfigMap", "page"),
+        "metadata.deletionTimestamp",
+        json!("2000-01-01T00:00:00Z"),
+    );
+    let run = world.pass(&two());
+    assert_eq!(run.steps, ["call", "status"]);
+    assert_eq!(world.says("Reconciling"), yes("ChildHeld"));
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    world.settle(&two());
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+}
+
+#[test]
+fn a_removed_child_is_pruned_after_a_live_read() {
+    let mut world = World::new();
+    world.settle(&two());
+    let one = answer(vec![deployment("web", &[])]);
+    world.binding.generation += 1;
+    let run = world.pass(&one);
+    assert_eq!(run.steps, ["call", "get ConfigMap page", "delete ConfigMap page", "emit"]);
+    assert_eq!((run.done.counts.deleted, run.done.ready), (1, true));
+    assert_eq!(world.live("ConfigMap", "page"), None);
+}
+
+#[test]
+fn nothing_is_pruned_before_every_apply_succeeded() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.binding.generation += 1;
+    let other = answer(vec![config_map("other", "a"), deployment("web", &[])]);
+    for refusal in
+        [error(403, "Forbidden", "no"), error(500, "InternalError", "later"), error(422, "Invalid", "never")]
+    {
+        world.api.fail("apply ConfigMap other", Fault::Refuse(refusal));
+        world.restart();
+        let run = world.pass(&other);
+        assert!(!run.steps.iter().any(|step| step.starts_with("delete")), "{:?}", run.steps);
+        assert!(world.live("ConfigMap", "page").is_some());
+        assert!(!run.done.ready);
+    }
+    world.restart();
+    world.pass(&other);
+    assert_eq!(world.live("ConfigMap", "page"), None);
+}
+
+#[test]
+fn an_object_that_is_no_longer_ours_is_not_pruned() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.binding.generation += 1;
+    // The cache says that it is ours; the live object is an orphan.
+    let orphan = {
+        let mut live = world.live("ConfigMap", "page").unwrap().clone();
+        live["metadata"]["ownerReferences"] = json!([]);
+        live
+    };
+    let one = answer(vec![deployment("web", &[])]);
+    let (page, there) = (reference("ConfigMap", "page"), orphan.clone());
+    let run = world.pass_between(&one, move |api, step| {
+        if step == "get ConfigMap page" {
+            api.objects.insert(page.clone(), there.clone());
+        }
+    });
+    assert_eq!(run.steps[..2], ["call", "get ConfigMap page"]);
+    assert!(!run.steps.iter().any(|step| step.starts_with("delete")), "{:?}", run.steps);
+    assert_eq!(world.live("ConfigMap", "page"), Some(&orphan));
+}
+
+#[test]
+fn an_object_that_changed_between_read_and_delete_is_not_deleted() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.binding.generation += 1;
+    let one = answer(vec![deployment("web", &[])]);
+    let page = reference("ConfigMap", "page");
+    let run = world.pass_between(&one, move |api, step| {
+        if step.starts_with("delete ConfigMap page") {
+            api.edit(&page, "metadata.ownerReferences", json!([]));
+        }
+    });
+    assert!(run.steps.contains(&"delete ConfigMap page".into()));
+    assert!(world.live("ConfigMap", "page").is_some(), "the version is a precondition");
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
+}
+
+#[test]
+fn a_prune_that_cannot_read_says_so_in_the_status_and_is_retried() {
+    let mut world = World::new();
+    world.settle(&two());
+    world.binding.generation += 1;
+    world
+        .api
+        .fail("get ConfigMap page", Fault::Refuse(error(403, "Forbidden", "you may not get configmaps")));
+    let run = world.pass(&answer(vec![deployment("web", &[])]));
+    assert_eq!(run.steps[..3], ["call", "get ConfigMap page", "status"]);
+    assert_eq!(world.says("Ready"), no("Forbidden"));
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
+}
+
+#[test]
+fn config_maps_and_secrets_are_applied_before_what_may_refer_to_them() {
+    let mut world = World::new();
+    let all = answer(vec![deployment("web", &["keys"]), config_map("page", "a"), secret("keys", "s")]);
+    let run = world.pass(&all);
+    let position = |step: &str| run.steps.iter().position(|other| other == step).unwrap();
+    assert!(position("create Secret keys") < position("create Deployment web"));
+    assert!(position("create ConfigMap page") < position("create Deployment web"));
+}
+
+#[test]
+fn a_deleting_root_gets_no_call_no_request_and_no_status() {
+    let mut world = World::new();
+    world.settle(&two());
+    let root = world.root.clone();
+    world.api.edit(&root, "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
+    world.api.objects.remove(&reference("ConfigMap", "page"));
+    let run = world.pass_with(|_| panic!("a deleting root"));
+    assert!(run.steps.is_empty() && run.done.wake.retry.is_none(), "{:?}", run.steps);
+}
+
+#[test]
+fn a_swap_whose_answer_is_byte_equal_writes_nothing() {
+    let mut world = World::new();
+    world.settle(&two());
+    let before = versions(&world);
+    world.binding.digest = "sha256:two".into();
+    assert_eq!(world.pass(&two()).steps, ["call"]);
+    assert_eq!(versions(&world), before);
+    assert_eq!(world.status()["pintle"]["moduleDigest"], "sha256:one");
+    assert!(world.pass(&two()).steps.is_empty());
+}

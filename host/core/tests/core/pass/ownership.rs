@@ -1,0 +1,314 @@
+//! Whose an object is: never adopted silently, never taken from another.
+
+use pintle_core::ApiError;
+use pintle_wit::Refusal;
+use serde_json::{Value, json};
+
+use crate::pass::{
+    api::{Fault, error},
+    world::{World, absent, answer, config_map, deployment, no, reference, secret, yes},
+};
+
+/// An object of somebody else, under the name of a child, with other fields.
+fn foreign(kind: &str, name: &str) -> Value {
+    let api_version = reference(kind, name).api_version;
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shops", "uid": "theirs"},
+        "data": {"theirs": "x"}})
+}
+
+fn two() -> pintle_wit::Response {
+    answer(vec![config_map("page", "a"), config_map("other", "a")])
+}
+
+#[test]
+fn a_foreign_object_with_disjoint_fields_is_not_touched_and_the_others_are_applied() {
+    let mut world = World::new();
+    let page = world.api.create(foreign("ConfigMap", "page"));
+    let before = world.api.objects[&page].clone();
+    let mut told: Vec<Refusal> = Vec::new();
+    let run = world.pass_with(|request| {
+        told = request.refusals.clone();
+        Ok(two())
+    });
+    assert_eq!(world.api.objects[&page], before);
+    assert!(world.live("ConfigMap", "other").is_some());
+    assert_eq!((world.says("Ready"), world.says("Stalled")), (no("AdoptionConflict"), absent()));
+    assert_eq!(world.says("Reconciling"), yes("AdoptionConflict"));
+    assert_eq!((told.len(), told[0].reason.as_str(), told[0].code), (1, Refusal::ADOPTION_CONFLICT, 409));
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
+    assert_eq!(run.done.error.as_deref(), Some("AdoptionConflict"));
+    let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("ConfigMap shops/page") && message.contains("pintle.dev/adopt=shop-uid"),
+        "{message}"
+    );
+    assert!(run.events.iter().any(|event| event.reason == "AdoptionConflict"));
+    let again = world.pass(&two());
+    assert_eq!(
+        again.steps,
+        ["call", "create ConfigMap page", "get ConfigMap page"],
+        "no second write, no second event"
+    );
+    assert_eq!(world.api.objects[&page], before);
+}
+
+#[test]
+fn an_adoption_conflict_ends_when_the_object_goes() {
+    let mut world = World::new();
+    let page = world.api.create(foreign("ConfigMap", "page"));
+    world.pass(&two());
+    world.api.objects.remove(&page);
+    world.pass(&two());
+    assert_eq!(world.says("Ready"), yes("Succeeded"));
+    assert!(world.live("ConfigMap", "page").is_some());
+    world.settle(&two());
+}
+
+#[test]
+fn an_object_is_adopted_only_with_the_annotation_of_this_root() {
+    for (annotations, adopted) in [
+        (json!({"pintle.dev/adopt": "shop-uid"}), true),
+        (json!({"pintle.dev/adopt": "another-uid"}), false),
+        (json!({"pintle.dev/adopt": ""}), false),
+        (json!({"adopt": "shop-uid"}), false),
+    ] {
+        let mut world = World::new();
+        let mut theirs = foreign("ConfigMap", "page");
+        theirs["metadata"]["annotations"] = annotations.clone();
+        world.api.create(theirs);
+        let run = world.pass(&two());
+        let live = world.live("ConfigMap", "page").unwrap();
+        let owned = live["metadata"]["ownerReferences"][0]["uid"] == "shop-uid";
+        assert_eq!((owned, run.done.ready), (adopted, adopted), "{annotations}");
+        assert_eq!(live["metadata"]["uid"], "theirs", "adopted, not replaced");
+    }
+}
+
+#[test]
+fn an_object_with_another_controller_is_not_adopted_even_with_the_annotation() {
+    let mut world = World::new();
+    let mut theirs = foreign("ConfigMap", "page");
+    theirs["metadata"]["annotations"] = json!({"pintle.dev/adopt": "shop-uid"});
+    theirs["metadata"]["ownerReferences"] = json!([{"uid": "another", "controller": true}]);
+    let page = world.api.create(theirs);
+    let before = world.api.objects[&page].clone();
+    world.pass(&two());
+    assert_eq!(world.api.objects[&page], before);
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+}
+
+#[test]
+fn a_conflict_names_the_controller_by_kind_and_name_even_if_the_object_claims_this_root() {
+    let said = |label: &str, owner: Value| {
+        let mut world = World::new();
+        let mut theirs = foreign("ConfigMap", "page");
+        theirs["metadata"]["labels"] = json!({"pintle.dev/root": label, "pintle.dev/reconciler": "shop"});
+        theirs["metadata"]["ownerReferences"] = json!([owner]);
+        world.api.create(theirs);
+        world.pass(&two());
+        world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned()
+    };
+    let named = json!({"uid": "another", "controller": true, "kind": "Shop", "name": "corner"});
+    for label in ["another", "shop-uid", "neither"] {
+        let message = said(label, named.clone());
+        assert!(message.contains("is not this root's: it is controlled by Shop corner"), "{message}");
+    }
+    let message = said("another", json!({"uid": "another", "controller": true}));
+    assert!(message.contains("it is controlled by the object with uid another"), "{message}");
+}
+
+#[test]
+fn a_label_with_the_roots_uid_proves_nothing() {
+    let mut world = World::new();
+    let mut theirs = foreign("ConfigMap", "old");
+    theirs["metadata"]["labels"] = json!({"pintle.dev/root": "shop-uid", "pintle.dev/reconciler": "shop"});
+    let old = world.api.create(theirs);
+    let run = world.pass(&two());
+    assert!(world.api.objects.contains_key(&old), "{:?}", run.steps);
+    assert!(run.done.ready);
+    let mut theirs = foreign("ConfigMap", "page");
+    theirs["metadata"]["labels"] = json!({"pintle.dev/root": "shop-uid"});
+    world.api.create(theirs);
+    world.pass(&two());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+}
+
+/// A root with two children, of which somebody took the owner reference from one.
+fn deprived() -> (World, pintle_wit::ObjectRef) {
+    let mut world = World::new();
+    world.settle(&two());
+    let page = reference("ConfigMap", "page");
+    world.api.edit(&page, "metadata.ownerReferences", json!([]));
+    (world, page)
+}
+
+#[test]
+fn a_child_that_lost_its_owner_reference_gets_it_back_after_a_look_at_the_root() {
+    for restarted in [false, true] {
+        let (mut world, page) = deprived();
+        let before = world.live("ConfigMap", "page").cloned().unwrap();
+        if restarted {
+            world.restart();
+        }
+        let run = world.pass(&two());
+        assert_eq!(run.steps[..3], ["call", "read Shop shop", "update ConfigMap page"]);
+        let after = &world.api.objects[&page];
+        assert_eq!(after["metadata"]["ownerReferences"][0]["uid"], "shop-uid");
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(world.says("Ready"), yes("Succeeded"));
+        world.settle(&two());
+    }
+}
+
+#[test]
+fn a_child_without_owner_and_label_is_a_conflict_until_it_is_annotated() {
+    let (mut world, page) = deprived();
+    world.api.edit(&page, "metadata.labels", json!({}));
+    world.pass(&two());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    world.api.edit(&page, "metadata.annotations.adopt", json!("x"));
+    let live = world.api.objects.get_mut(&page).unwrap();
+    live["metadata"]["annotations"]["pintle.dev/adopt"] = json!("shop-uid");
+    let run = world.pass(&two());
+    assert_eq!(world.says("Ready"), yes("Succeeded"), "{:?}", run.steps);
+}
+
+#[test]
+fn a_label_that_somebody_else_set_gives_no_owner_reference_back() {
+    let (mut world, page) = deprived();
+    // The value is the same, and no longer ours.
+    world.api.edit(
+        &page,
+        "metadata.labels",
+        json!({"pintle.dev/root": "shop-uid", "pintle.dev/reconciler": "shop"}),
+    );
+    let before = world.api.objects[&page].clone();
+    world.pass(&two());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    assert_eq!(world.api.objects[&page], before);
+}
+
+#[test]
+fn what_another_controller_took_over_is_not_taken_back() {
+    let (mut world, page) = deprived();
+    world.api.edit(&page, "metadata.ownerReferences", json!([{"uid": "another", "controller": true}]));
+    let before = world.api.objects[&page].clone();
+    world.pass(&two());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    assert_eq!(world.api.objects[&page], before);
+}
+
+#[test]
+fn a_child_without_its_owner_reference_that_is_not_wanted_is_not_deleted() {
+    let (mut world, page) = deprived();
+    let run = world.pass(&answer(vec![config_map("other", "a")]));
+    assert!(world.api.objects.contains_key(&page) && run.done.ready, "{:?}", run.steps);
+}
+
+#[test]
+fn children_that_are_orphaned_on_purpose_while_their_root_goes_are_let_go() {
+    let (mut world, page) = deprived();
+    let before = world.api.objects[&page].clone();
+    // The garbage collector orphans them; that the root is going, its watch has not shown yet.
+    let root = world.root.clone();
+    let run = world.pass_between(&two(), move |api, step| {
+        if step == "read Shop shop" {
+            api.edit(&root, "metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z"));
+        }
+    });
+    assert_eq!(run.steps, ["call", "read Shop shop"]);
+    assert!(run.done.wake.retry.is_some());
+    assert_eq!(world.api.objects[&page], before);
+}
+
+#[test]
+fn of_two_roots_that_name_one_child_the_second_gets_a_conflict() {
+    let mut world = World::new();
+    world.settle(&two());
+    let before = world.live("ConfigMap", "page").cloned();
+    world.root = world.add_root("second");
+    world.restart();
+    let run = world.pass(&two());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    let message = world.condition("Ready").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with("it is controlled by Shop shop"), "{message}");
+    assert!(!run.done.ready);
+    assert_eq!(world.live("ConfigMap", "page").cloned(), before);
+}
+
+#[test]
+fn a_lost_reply_ends_with_the_child_accepted_and_no_second_create() {
+    let mut world = World::new();
+    world.api.fail("apply ConfigMap page", Fault::LoseReply);
+    let run = world.pass(&two());
+    assert!(run.done.wake.retry.is_some() && !run.done.ready);
+    assert_eq!(world.says("Reconciling"), yes("NoReply"));
+    let uid = world.live("ConfigMap", "page").unwrap()["metadata"]["uid"].clone();
+    let run = world.pass(&two());
+    assert!(run.done.ready);
+    assert!(!run.steps.iter().any(|step| step.starts_with("create")), "{:?}", run.steps);
+    assert_eq!(world.live("ConfigMap", "page").unwrap()["metadata"]["uid"], uid);
+}
+
+#[test]
+fn a_lost_reply_with_a_stale_cache_is_told_from_somebody_elses_object_by_a_live_read() {
+    let mut world = World::new();
+    world.api.fail("apply Secret keys", Fault::LoseReply);
+    let keys = answer(vec![secret("keys", "s")]);
+    world.pass(&keys);
+    // No cache shows a Secret, so the second create of a host that did not record it would meet the object.
+    world.api.edit(&world.root.clone(), "status", json!({"phase": "Up"}));
+    world.restart();
+    let run = world.pass(&keys);
+    let expected = ["call", "read Shop shop", "status", "create Secret keys", "get Secret keys"];
+    assert_eq!(run.steps[..5], expected);
+    assert!(run.done.ready && run.done.counts.created == 0);
+}
+
+#[test]
+fn a_deployment_is_not_applied_while_the_secret_that_it_reads_is_somebody_elses() {
+    let mut world = World::new();
+    world.api.create(foreign("Secret", "keys"));
+    let all = answer(vec![deployment("web", &["keys"]), secret("keys", "s"), config_map("page", "a")]);
+    let run = world.pass(&all);
+    assert!(!run.steps.contains(&"create Deployment web".into()), "{:?}", run.steps);
+    assert_eq!(world.live("Deployment", "web"), None);
+    assert!(world.live("ConfigMap", "page").is_some());
+    assert_eq!(world.says("Ready"), no("AdoptionConflict"));
+    world.api.objects.remove(&reference("Secret", "keys"));
+    world.pass(&all);
+    assert!(world.live("Deployment", "web").is_some());
+}
+
+#[test]
+fn a_deployment_is_not_applied_while_nobody_knows_whether_its_secret_was() {
+    let mut world = World::new();
+    world.api.fail("apply Secret keys", Fault::Refuse(error(500, "InternalError", "later")));
+    world.pass(&answer(vec![deployment("web", &["keys"]), secret("keys", "s")]));
+    assert_eq!(world.live("Deployment", "web"), None);
+    assert_eq!(world.says("Ready"), no("InternalError"));
+}
+
+#[test]
+fn an_object_under_a_name_that_comes_and_goes_ends_in_a_retry_not_in_a_stall() {
+    let mismatch = ApiError {
+        causes: vec![crate::pass::api::cause("metadata.uid", "field is immutable")],
+        ..error(422, "Invalid", "metadata.uid: field is immutable")
+    };
+    for code in [mismatch, error(409, "Conflict", "the object has been modified")] {
+        let mut world = World::new();
+        world.settle(&two());
+        world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("foreign"));
+        for _ in 0..10 {
+            world.api.fail("apply ConfigMap page", Fault::Refuse(code.clone()));
+        }
+        let run = world.pass(&two());
+        assert!(run.done.wake.retry.is_some(), "{:?}", run.steps);
+        assert_eq!(world.says("Stalled"), absent());
+        assert!(
+            run.steps.iter().filter(|step| *step == "update ConfigMap page").count() <= 5,
+            "{:?}",
+            run.steps
+        );
+    }
+}

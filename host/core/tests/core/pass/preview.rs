@@ -1,0 +1,188 @@
+//! What a preview says, against what a pass then does.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_core::{
+    Observed, Outcome, RootMemory, SealingKey, Snapshot, Step, object,
+    pass::{Fate, Preview, Previewed},
+    plan::{Instead, Marks, Mask, PlannedRoot, Verdict, planned, sources},
+};
+use pintle_wit::{Failure, ObjectRef, Response};
+use serde_json::{Value, json};
+
+use crate::pass::world::{
+    MANAGER, World, answer, config_map, deployment, reference, secret, service, versions,
+};
+
+/// A preview of the world's root before a guest that gives this answer. Whoever makes it has another key than the host.
+fn preview(world: &World, guest: &Result<Response, Failure>) -> (Previewed, Arc<Value>) {
+    let root = Arc::new(world.api.objects.get(&world.root).expect("the root is there").clone());
+    let uid = object::uid(&root).to_owned();
+    let is_labelled =
+        |live: &&Value| object::text(live, &["metadata", "labels", "pintle.dev/root"]) == Some(&uid);
+    let observed = |live: &Value| Observed::of(live, MANAGER, object::kind(live).kind == "Deployment");
+    let binding = pintle_core::Binding { key: SealingKey::new([9; 32]), ..world.binding.clone() };
+    let mut preview = Preview::new(Snapshot {
+        binding: Arc::new(binding),
+        root: Arc::clone(&root),
+        root_listed_at: None,
+        children: world.api.objects.values().filter(is_labelled).map(observed).collect(),
+        memory: RootMemory::default(),
+        now: jiff::Timestamp::from_millisecond(world.now).unwrap(),
+    });
+    let mut step = preview.step(Outcome::Start);
+    while let Some(wanted) = step {
+        let get = |reference: &ObjectRef| world.api.objects.get(reference).cloned();
+        let outcome = match wanted {
+            Step::CallGuest(_) => Outcome::Answered(guest.clone()),
+            Step::Get(asked) => Outcome::Got(
+                asked.iter().map(|reference| Ok(get(reference).map(|live| observed(&live)))).collect(),
+            ),
+            Step::Inspect(asked) => {
+                Outcome::Inspected(asked.iter().map(|reference| Ok(get(reference))).collect())
+            }
+            Step::Look(asked) => Outcome::Looked(asked.iter().map(|_| Ok(Vec::new())).collect()),
+            step => panic!("a preview writes nothing: {step:?}"),
+        };
+        step = preview.step(outcome);
+    }
+    (preview.finish(|reference| world.api.objects.get(reference)), root)
+}
+
+fn said(world: &World, previewed: &Previewed, root: &Value) -> PlannedRoot {
+    let live = |reference: &ObjectRef| world.api.objects.get(reference);
+    let text = |_: &ObjectRef, before: Option<&Value>, after: Option<&Value>| format!("{before:?} {after:?}");
+    let known = sources(previewed, &live);
+    let mask = Mask::new([1; 32], Instead::Word, Marks::default(), known);
+    planned(root, &world.binding, previewed, Vec::new(), &live, &mask, &text)
+}
+
+/// The objects that differ, apart from the root.
+fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
+    let all: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differ = all.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    differ.filter(|name| !name.starts_with("Shop")).cloned().collect()
+}
+
+/// Previews an answer, has a pass carry it out, and compares: the preview must name every child that changed, and no other.
+fn agrees(mut world: World, then: &Response) -> PlannedRoot {
+    let (previewed, root) = preview(&world, &Ok(then.clone()));
+    let planned = said(&world, &previewed, &root);
+    let mut named: Vec<String> = planned
+        .children
+        .iter()
+        .filter(|child| child.change.writes())
+        .map(|child| child.reference.to_string())
+        .collect();
+    named.sort();
+    let before = versions(&world);
+    world.binding.digest = "sha256:two".into();
+    for _ in 0..3 {
+        world.pass(then);
+    }
+    assert_eq!(named, differing(&before, &versions(&world)), "{planned:?}");
+    planned
+}
+
+fn settled(before: &Response) -> World {
+    let mut world = World::new();
+    world.settle(before);
+    world
+}
+
+#[test]
+fn a_preview_names_what_a_pass_changes_and_nothing_else() {
+    let (page, front) = (config_map("page", "a"), service("front", 80));
+    let (key, app) = (secret("key", "correct horse"), deployment("app", &["key"]));
+    let all = || answer(vec![page.clone(), front.clone(), key.clone(), app.clone()]);
+    assert_eq!(agrees(settled(&all()), &all()).verdict, Verdict::Unchanged);
+    for then in [
+        answer(vec![config_map("page", "b"), front.clone(), key.clone(), app.clone()]),
+        answer(vec![page.clone(), front.clone(), secret("key", "battery staple"), app.clone()]),
+        answer(vec![page.clone(), key.clone(), app.clone()]),
+        answer(vec![page.clone(), front.clone()]),
+        answer(vec![page.clone(), front.clone(), key.clone(), app.clone(), config_map("more", "a")]),
+        answer(vec![]),
+    ] {
+        assert_eq!(agrees(settled(&all()), &then).verdict, Verdict::Changed);
+    }
+    // The first answer of all.
+    assert_eq!(agrees(World::new(), &all()).verdict, Verdict::Changed);
+}
+
+#[test]
+fn what_somebody_has_taken_from_us_is_a_change_and_what_is_theirs_is_none() {
+    let shop = answer(vec![config_map("page", "a"), service("front", 80)]);
+    let mut world = settled(&shop);
+    world.api.edit(&reference("ConfigMap", "page"), "data.key", json!("theirs"));
+    let planned = agrees(world, &shop);
+    assert_eq!(
+        (planned.verdict, planned.children[0].fields[0].path.as_str()),
+        (Verdict::Changed, "data.key")
+    );
+    let mut world = settled(&shop);
+    world.api.edit(&reference("ConfigMap", "page"), "data.more", json!("theirs"));
+    assert_eq!(agrees(world, &shop).verdict, Verdict::Unchanged);
+}
+
+#[test]
+fn an_object_of_somebody_else_is_a_conflict_and_holds_deletions_up() {
+    let mut world = settled(&answer(vec![config_map("page", "a")]));
+    let mut theirs = config_map("menu", "theirs");
+    theirs["metadata"] = json!({"name": "menu", "namespace": "shops", "uid": "theirs"});
+    world.api.create(theirs);
+    let planned = agrees(world, &answer(vec![config_map("menu", "a")]));
+    assert_eq!(planned.verdict, Verdict::Fails);
+    assert_eq!(planned.failure.unwrap().reason, "AdoptionConflict");
+}
+
+#[test]
+fn no_value_of_a_secret_is_in_what_is_said_of_it() {
+    let world = settled(&answer(vec![secret("key", "correct horse")]));
+    let (previewed, root) = preview(&world, &Ok(answer(vec![secret("key", "battery staple")])));
+    let planned = said(&world, &previewed, &root);
+    let text = serde_json::to_string(&planned).unwrap();
+    assert_eq!(planned.children[0].fields[0].path, "data.key");
+    for value in ["correct horse", "Y29ycmVjdCBob3JzZQ==", "battery staple", "YmF0dGVyeSBzdGFwbGU="] {
+        assert!(!text.contains(value), "{text}");
+    }
+}
+
+#[test]
+fn a_failure_and_a_refused_answer_are_told_with_their_reason_and_path() {
+    let world = settled(&answer(vec![config_map("page", "a")]));
+    let failure = Failure::terminal("NotToday", "it does not want to").at("spec.replicas");
+    let (previewed, root) = preview(&world, &Err(failure));
+    let planned = said(&world, &previewed, &root);
+    let failed = planned.failure.unwrap();
+    assert_eq!((planned.verdict, failed.reason.as_str()), (Verdict::Fails, "NotToday"));
+    assert_eq!((failed.path.as_deref(), planned.fails_now), (Some("spec.replicas"), Some(false)));
+    let mut refused = config_map("page", "a");
+    refused["metadata"]["finalizers"] = json!(["example.com/a"]);
+    let (previewed, _) = preview(&world, &Ok(answer(vec![refused])));
+    assert!(previewed.failure.unwrap().path.unwrap().starts_with("children[0].object.metadata"));
+}
+
+#[test]
+fn a_suspended_root_and_one_that_is_going_stay_as_they_are() {
+    for (path, value) in [
+        ("metadata.annotations", json!({"pintle.dev/suspend": "true"})),
+        ("metadata.deletionTimestamp", json!("2000-01-01T00:00:00Z")),
+    ] {
+        let mut world = settled(&answer(vec![config_map("page", "a")]));
+        let root = world.root.clone();
+        world.api.edit(&root, path, value);
+        let (previewed, root) = preview(&world, &Ok(answer(vec![])));
+        let planned = said(&world, &previewed, &root);
+        assert_eq!(planned.verdict, Verdict::Unchanged, "{planned:?}");
+        assert!(planned.note.is_some() && planned.children.is_empty());
+    }
+}
+
+#[test]
+fn a_stage_that_would_wait_is_shown_all_the_same() {
+    let mut later = answer(vec![deployment("app", &[]), config_map("page", "a")]);
+    later.children[1].stage = 1;
+    let (previewed, _) = preview(&World::new(), &Ok(later));
+    assert_eq!(previewed.children, [Fate::Create, Fate::Create]);
+}

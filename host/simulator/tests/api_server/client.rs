@@ -1,0 +1,180 @@
+//! The server under a real client.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    runtime::{WatchStreamExt, watcher},
+};
+use pintle_simulator::{
+    Act, ApiServer, EventFate, EventSeen, Failure, Fate, Faults, Options, RequestSeen, StreamSeen, Verb,
+};
+use serde_json::{Value, json};
+
+fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"key": value}})
+}
+
+fn server() -> (ApiServer, Api<ConfigMap>) {
+    let server = ApiServer::new(Options::default());
+    let client = Client::new(server.service("test"), "default");
+    (server, Api::namespaced(client, "default"))
+}
+
+async fn apply(api: &Api<ConfigMap>, name: &str, value: &str) -> kube::Result<ConfigMap> {
+    api.patch(name, &PatchParams::apply("test"), &Patch::Apply(config_map(name, value))).await
+}
+
+/// A fault for each request of a verb, in order, and one for each event.
+#[derive(Default)]
+struct Script {
+    verb: Option<Verb>,
+    fates: Vec<Fate>,
+    events: Vec<EventFate>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Faults for Script {
+    fn request(&mut self, seen: &RequestSeen) -> Fate {
+        self.seen.lock().unwrap().push(format!("{:?} {} {:?}", seen.verb, seen.resource, seen.name));
+        let hit = self.verb == Some(seen.verb) && !self.fates.is_empty();
+        if hit { self.fates.remove(0) } else { Fate::Pass }
+    }
+
+    fn event(&mut self, _: &StreamSeen, _: &EventSeen) -> EventFate {
+        if self.events.is_empty() { EventFate::Deliver } else { self.events.remove(0) }
+    }
+}
+
+/// The next events of a watch as text, until it is quiet for half a minute.
+async fn events(
+    stream: impl futures::Stream<Item = watcher::Result<watcher::Event<ConfigMap>>>,
+) -> Vec<String> {
+    let mut stream = std::pin::pin!(stream);
+    let mut seen = Vec::new();
+    let value = |map: ConfigMap| map.data.unwrap_or_default().into_values().next().unwrap_or_default();
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(30), stream.next()).await {
+        seen.push(match event {
+            Ok(watcher::Event::Init) => "init".into(),
+            Ok(watcher::Event::InitApply(map)) => format!("has {}", value(map)),
+            Ok(watcher::Event::InitDone) => "listed".into(),
+            Ok(watcher::Event::Apply(map)) => format!("now {}", value(map)),
+            Ok(watcher::Event::Delete(map)) => format!("gone {}", value(map)),
+            Err(error) => format!("error {error}"),
+        });
+    }
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_creates_applies_lists_and_deletes() {
+    let (server, api) = server();
+    let made: ConfigMap = serde_json::from_value(config_map("a", "1")).unwrap();
+    let made = api.create(&PostParams::default(), &made).await.unwrap();
+    assert!(made.metadata.uid.is_some());
+    apply(&api, "b", "2").await.unwrap();
+    let page = api.list(&ListParams::default().limit(1)).await.unwrap();
+    assert_eq!((page.items.len(), page.metadata.remaining_item_count), (1, Some(1)));
+    let rest = ListParams::default().limit(1).continue_token(&page.metadata.continue_.unwrap());
+    let rest = api.list(&rest).await.unwrap();
+    assert_eq!(rest.items[0].metadata.name.as_deref(), Some("b"));
+    api.delete("a", &Default::default()).await.unwrap();
+    assert!(api.get_opt("a").await.unwrap().is_none());
+    let verbs: Vec<Verb> = server.requests().iter().map(|record| record.seen.verb).collect();
+    assert_eq!(verbs, [Verb::Create, Verb::Apply, Verb::List, Verb::List, Verb::Delete, Verb::Get]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_brings_what_changes() {
+    let (server, api) = server();
+    apply(&api, "a", "1").await.unwrap();
+    let stream = watcher(api.clone(), watcher::Config::default());
+    let edits = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        apply(&api, "a", "2").await.unwrap();
+        server.act("somebody", &Act::Create(config_map("b", "3"))).unwrap();
+        api.delete("a", &Default::default()).await.unwrap();
+    };
+    let (seen, ()) = tokio::join!(events(stream), edits);
+    assert_eq!(seen, ["init", "has 1", "listed", "now 2", "now 3", "gone 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_after_it_is_closed_and_lists_anew_after_410() {
+    let (server, api) = server();
+    let faults = Script {
+        events: vec![EventFate::Close, EventFate::Deliver, EventFate::Hide, EventFate::Gone],
+        ..Script::default()
+    };
+    server.set_faults(Box::new(faults));
+    let stream = watcher(api.clone(), watcher::Config::default()).default_backoff();
+    let edits = async {
+        for value in ["1", "2", "3"] {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            apply(&api, "a", value).await.unwrap();
+        }
+    };
+    let (seen, ()) = tokio::join!(events(stream), edits);
+    let seen: Vec<String> = seen.into_iter().filter(|line| !line.starts_with("error")).collect();
+    assert_eq!(seen, ["init", "listed", "now 1", "init", "has 3", "listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_hides_that_the_request_was_carried_out() {
+    let (server, api) = server();
+    for (fate, is_there) in
+        [(Fate::Fail(Failure::of(503)), false), (Fate::LoseBefore, false), (Fate::LoseAfter, true)]
+    {
+        server.set_faults(Box::new(Script {
+            verb: Some(Verb::Apply),
+            fates: vec![fate.clone()],
+            ..Script::default()
+        }));
+        assert!(apply(&api, "a", "1").await.is_err());
+        assert_eq!(api.get_opt("a").await.unwrap().is_some(), is_there, "{fate:?}");
+    }
+    let records = server.requests();
+    let lost = records.iter().filter(|record| !record.replied).count();
+    assert_eq!(lost, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_may_be_stale() {
+    let (server, api) = server();
+    apply(&api, "a", "1").await.unwrap();
+    let before = server.version();
+    apply(&api, "a", "2").await.unwrap();
+    let faults = Script { verb: Some(Verb::Get), fates: vec![Fate::AsOf(before)], ..Script::default() };
+    server.set_faults(Box::new(faults));
+    let value = |map: ConfigMap| map.data.unwrap()["key"].clone();
+    assert_eq!(value(api.get("a").await.unwrap()), "1");
+    assert_eq!(value(api.get("a").await.unwrap()), "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_reply_comes_late() {
+    let (server, api) = server();
+    let late = Fate::DelayReply(Duration::from_secs(5));
+    server.set_faults(Box::new(Script { verb: Some(Verb::Apply), fates: vec![late], ..Script::default() }));
+    let began = tokio::time::Instant::now();
+    apply(&api, "a", "1").await.unwrap();
+    assert!(began.elapsed() >= Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_what_it_is_before_it_shows_the_object() {
+    let (server, api) = server();
+    apply(&api, "a", "1").await.unwrap();
+    let client = Client::new(server.service("raw"), "default");
+    let request =
+        http::Request::get("/api/v1/configmaps?watch=true").body(kube::client::Body::empty()).unwrap();
+    let body = client.send(request).await.unwrap().into_body();
+    let frame = http_body_util::BodyExt::frame(&mut std::pin::pin!(body)).await.unwrap().unwrap();
+    assert!(frame.data_ref().unwrap().starts_with(br#"{"type":"ADDED","object":{"#));
+}

@@ -1,0 +1,275 @@
+//! What the author of a guest goes through: from `pintle new` to a panic. Slow, since it compiles guests. All of them share the
+//! dependencies that the first one builds.
+
+use std::{fs, thread};
+
+use pintle_engine::CallLimits;
+
+use super::folder::{Folder, Run};
+
+/// The story of the README, from an empty folder outside of the repository.
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn a_new_guest_builds_and_passes_its_case() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "photo-album", "--group", "pictures.example.com"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    builds_and_passes(&folder);
+
+    folder.write("photo-album/crd.yaml", "stale");
+    let run = folder.run(&["build", "photo-album", "--locked"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("crd.yaml is stale"), "{run:?}");
+    let run = folder.run(&["new", "photo-album"]);
+    assert_eq!(run.code, 2, "{run:?}");
+}
+
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn a_minimal_guest_builds_and_passes_its_case() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "photo-album", "--minimal", "--group", "pictures.example.com"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    builds_and_passes(&folder);
+    assert!(!folder.path("photo-album/README.md").exists());
+}
+
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn a_new_guest_that_serves_a_view_builds_keeps_the_laws_and_passes_its_case() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "summary", "--view"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        run.stdout.starts_with("summary: a guest that serves the view Summary (example.com/v1)\n"),
+        "{run:?}"
+    );
+    let before = folder.read("summary/views.json");
+    let run = folder.run(&["build", "summary"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        run.stderr.ends_with("building the schema generator (1 of 2)\nbuilding the module (2 of 2)\n"),
+        "{run:?}"
+    );
+    assert_eq!(before, folder.read("summary/views.json"), "what `new` writes is what `build` generates");
+    let run = folder.run(&["test", "summary/summary.wasm", "summary/cases"]);
+    assert_eq!(run.stdout, "ok      summary/cases/sample.yaml\n1 passed, 0 failed\n", "{run:?}");
+    let run = folder.run(&["check", "summary/summary.wasm"]);
+    assert!(run.code == 0 && run.stdout.contains("summaries: hold on 10"), "{run:?}");
+    let render = ["render", "summary/summary.wasm", "-f", "summary/sample.yaml", "-o", "table"];
+    let run = folder.run(&render);
+    assert_eq!(run.stdout, "NAME     ENTRIES   AGE\nsample   2\n", "{run:?}");
+
+    // A panic of `show` is told by a native run, as one of `reconcile` is.
+    let view = folder.read("summary/src/view.rs");
+    folder.write(
+        "summary/src/view.rs",
+        view.replace(
+            "Ok(Self {",
+            "assert!(config_map[\"data\"].is_null(), \"too much\");\n        Ok(Self {",
+        ),
+    );
+    assert_eq!(folder.run(&["build", "summary"]).code, 0);
+    let run = folder.run(&render);
+    assert!(
+        run.code == 1
+            && run.stderr.contains("native run: panicked at src/view.rs:")
+            && run.stderr.contains("too much"),
+        "{run:?}"
+    );
+    let run = folder.run(&["test", "summary/summary.wasm", "summary/cases"]);
+    assert!(run.code == 1 && run.stdout.contains("native run: panicked at src/view.rs:"), "{run:?}");
+}
+
+fn builds_and_passes(folder: &Folder) {
+    let generated = ["photo-album/crd.yaml", "photo-album/config.schema.json"];
+    let before = generated.map(|file| folder.read(file));
+    let run = folder.run(&["build", "photo-album"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    // Without a terminal, cargo says nothing unless something is wrong.
+    let told = "building the schema generator (1 of 2)\nbuilding the module (2 of 2)\n";
+    assert!(run.stderr.ends_with(told) && !run.stderr.contains("Compiling"), "{run:?}");
+    assert_eq!(
+        before,
+        generated.map(|file| folder.read(file)),
+        "what `new` writes is what `build` generates"
+    );
+    let run = folder.run(&["test", "photo-album/photo-album.wasm", "photo-album/cases"]);
+    assert_eq!(run.stdout, "ok      photo-album/cases/sample.yaml\n1 passed, 0 failed\n", "{run:?}");
+    let files = ["sample.yaml", "reconciler.yaml", "crd.yaml"].map(|file| format!("photo-album/{file}"));
+    let mut words = vec!["render", "photo-album/photo-album.wasm"];
+    words.extend(files.iter().flat_map(|file| ["-f", file]));
+    let run = folder.run(&words);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.run(&["check", "photo-album/photo-album.wasm"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = folder.run(&["simulate", "photo-album/photo-album.wasm", "--seeds", "20"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let module = fs::read(folder.path("photo-album/photo-album.wasm")).unwrap();
+    let here = folder.path("").display().to_string();
+    assert!(
+        !String::from_utf8_lossy(&module).contains(here.trim_end_matches('/')),
+        "no path of this machine is in the module"
+    );
+}
+
+/// A minimal guest in `dir`, with a part of its sources replaced.
+fn minimal(folder: &Folder, dir: &str, from: &str, to: &str) {
+    let run = folder.run(&["new", "greeter", "--minimal", "--dir", dir]);
+    assert_eq!(run.code, 0, "{run:?}");
+    change(folder, dir, from, to);
+}
+
+/// A view of Greeters, as the SDK's documentation writes one.
+const VIEW: &str = r#"
+/// What is seen of a Greeter.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Glance {
+    spec: GlanceSpec,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct GlanceSpec {
+    text: String,
+}
+
+impl pintle_guest::View for Glance {
+    type Backing = Object<Spec>;
+    type Shown = Glance;
+    type Config = NoConfig;
+    const NAME: &'static str = "glances";
+    fn manifest() -> pintle_guest::ViewManifest {
+        let shown = pintle_guest::Shown::new("seen.example.com/v1", "Glance", "glances");
+        pintle_guest::ViewManifest::new(Greeter::manifest().reconciles, &["spec"], shown)
+    }
+    fn show(greeter: Object<Spec>, _: &NoConfig) -> Result<Glance, Failure> {
+        Ok(Glance { spec: GlanceSpec { text: greeter.spec.text } })
+    }
+}
+
+/// The views.
+pub struct Seen;
+
+impl pintle_guest::Views for Seen {
+    const NAME: &'static str = "greeter";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type All = (Glance,);
+}
+"#;
+
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn a_guest_that_reconciles_and_serves_views_is_one_module() {
+    let folder = Folder::new();
+    minimal(&folder, "greeter", "export!(Greeter);", "export!(Greeter, views: Seen);");
+    let sources = folder.read("greeter/src/lib.rs");
+    folder.write("greeter/src/lib.rs", format!("{sources}{VIEW}"));
+    let program = folder.read("greeter/src/bin/schema.rs");
+    let both = program.replace("run::<greeter::Greeter>", "run_both::<greeter::Greeter, greeter::Seen>");
+    folder.write("greeter/src/bin/schema.rs", both);
+    let run = folder.run(&["build", "greeter"]);
+    assert!(run.code == 0 && run.stdout.contains("\nViews        glances: "), "{run:?}");
+    let run = folder.run(&["test", "greeter/greeter.wasm", "greeter/cases"]);
+    assert_eq!(run.code, 0, "it reconciles as before: {run:?}");
+
+    let bytes = fs::read(folder.path("greeter/greeter.wasm")).unwrap();
+    let module = pintle_offline::engine().unwrap().load(&bytes, None).unwrap();
+    let request = r#"{"apiVersion":"guest.pintle.dev/v1","view":"glances","objects":[{"metadata":{"name":"a"},"spec":{"text":"hello"}}]}"#;
+    let shown = module.views().unwrap().show(request, 1, &CallLimits::default()).unwrap();
+    assert_eq!(
+        shown.text,
+        r#"{"apiVersion":"guest.pintle.dev/v1","items":[{"object":{"spec":{"text":"hello"}}}]}"#
+    );
+}
+
+fn change(folder: &Folder, dir: &str, from: &str, to: &str) {
+    let sources = folder.read(&format!("{dir}/src/lib.rs"));
+    assert!(sources.contains(from), "the template is not what the test takes it for");
+    folder.write(&format!("{dir}/src/lib.rs"), sources.replacen(from, to, 1));
+}
+
+fn digest(run: &Run) -> String {
+    assert_eq!(run.code, 0, "{run:?}");
+    run.stdout.lines().find_map(|line| line.strip_prefix("Digest")).unwrap().trim().to_owned()
+}
+
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn guests_of_one_name_share_dependencies_and_keep_their_own_bytes() {
+    let folder = Folder::new();
+    let text = "root.spec.text}";
+    minimal(&folder, "a", text, r#"format!("a says {}", root.spec.text)}"#);
+    minimal(&folder, "b", text, r#"format!("b says {}", root.spec.text)}"#);
+    let build = |dir: &'static str| folder.run(&["build", dir]);
+    let (a, b) = thread::scope(|scope| {
+        let (a, b) = (scope.spawn(|| build("a")), scope.spawn(|| build("b")));
+        (digest(&a.join().unwrap()), digest(&b.join().unwrap()))
+    });
+    let says = |dir: &str| {
+        let (module, sample) = (format!("{dir}/greeter.wasm"), format!("{dir}/sample.yaml"));
+        folder.run(&["render", &module, "-f", &sample]).stdout
+    };
+    assert!(says("a").contains("a says hello"), "{}", says("a"));
+    assert!(says("b").contains("b says hello"), "{}", says("b"));
+
+    // In another folder the same sources give the same bytes, and nothing but the guest is compiled again.
+    let built = shared_libraries();
+    minimal(&folder, "c", text, r#"format!("a says {}", root.spec.text)}"#);
+    assert_eq!(digest(&build("c")), a);
+    assert_eq!(digest(&build("b")), b, "the guest before is not taken for this one");
+    assert_eq!(shared_libraries(), built);
+}
+
+/// What stands in the shared build folder of the libraries that every guest depends on.
+fn shared_libraries() -> Vec<String> {
+    let folder = Folder::cache().join("pintle/build");
+    let of = |target: &str| {
+        let files = fs::read_dir(folder.join(target).join("deps")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("libserde_json-") || name.starts_with("libpintle_guest-"))
+    };
+    let mut names: Vec<String> = of("debug").chain(of("wasm32-unknown-unknown/release")).collect();
+    names.sort();
+    assert!(!names.is_empty(), "guests share a build folder");
+    names
+}
+
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn the_message_of_a_panic_is_shown_where_the_module_traps() {
+    let folder = Folder::new();
+    let sound = "let root = &request.object;";
+    let broken = "let root = &request.object; let letters: Vec<char> = root.spec.text.chars().collect(); assert_ne!(letters[7], 'x');";
+    minimal(&folder, "greeter", sound, broken);
+    assert_eq!(folder.run(&["build", "greeter"]).code, 0);
+    let module = "greeter/greeter.wasm";
+    let message = "native run: panicked at src/lib.rs:";
+    let commands: [&[&str]; 3] = [
+        &["test", module, "greeter/cases"],
+        &["render", module, "-f", "greeter/sample.yaml"],
+        &["simulate", module],
+    ];
+    for command in commands {
+        let run = folder.run(command);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(told.contains(message), "{run:?}");
+        assert!(told.contains("index out of bounds: the len is 5 but the index is 7\n"), "{run:?}");
+        let run = folder.run(&[command, &["--no-native"]].concat());
+        assert!(run.code == 1 && !format!("{run:?}").contains("native run"), "{run:?}");
+    }
+
+    // Elsewhere there are no sources to run.
+    fs::copy(folder.path(module), folder.path("greeter.wasm")).unwrap();
+    let run = folder.run(&["render", "greeter.wasm", "-f", "greeter/sample.yaml"]);
+    assert!(run.stderr.contains("\nhint: ") && run.stderr.contains("Cargo.toml"), "{run:?}");
+    // Sources that were mended since do not panic, and nobody says that they do.
+    change(&folder, "greeter", broken, sound);
+    let run = folder.run(&["render", module, "-f", "greeter/sample.yaml"]);
+    assert!(run.stderr.contains("native run: the guest answers this request."), "{run:?}");
+    folder.write("greeter/src/lib.rs", "no Rust");
+    let run = folder.run(&["render", module, "-f", "greeter/sample.yaml"]);
+    assert!(run.stderr.contains("native run: there is no native build of greeter"), "{run:?}");
+}

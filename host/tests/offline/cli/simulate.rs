@@ -1,0 +1,177 @@
+//! `pintle simulate`.
+
+use std::{path::Path, process::Command};
+
+use pintle_engine::fixtures;
+
+use super::{EMPTY, THING, config_map, folder, folder::Folder, manifest, response};
+
+const STEPS: &str = "
+about: A thing has a ConfigMap.
+objects: [{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: {}}]
+steps:
+  - name: it is there
+    expect:
+      - {object: {apiVersion: v1, kind: ConfigMap, name: made}, matches: {data: {k: v}}}
+  - name: and comes back
+    delete: {object: {apiVersion: v1, kind: ConfigMap, name: made}}
+    expect: [{object: {apiVersion: v1, kind: ConfigMap, name: made}, uid: new}]
+";
+
+#[test]
+fn a_sound_guest_survives_what_simulate_does_to_it() {
+    let folder = folder(&fixtures::answers(
+        &manifest(),
+        &response(&format!(r#""children":[{}]"#, config_map("made"))),
+    ));
+    folder.write("steps.yaml", STEPS);
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--seeds", "30"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.starts_with("30 plans, 0 failed; "), "{run:?}");
+    let line = "steps.yaml seed=0 plan=w1=crash-after";
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--replay", line]);
+    assert!(run.code == 0 && run.stdout.contains("host-2   starts"), "{run:?}");
+    assert!(run.stdout.ends_with("every property holds\n"), "{run:?}");
+}
+
+#[test]
+fn simulate_says_which_step_a_guest_does_not_reach() {
+    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    folder.write("steps.yaml", STEPS);
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("step 1, it is there") && run.stdout.contains("ConfigMap made"), "{run:?}");
+}
+
+/// A guest out of `pintle new` whose page says something else, and the module that it becomes.
+fn flawed(folder: &Folder, whole: &str, flaw: &str) {
+    let observed = whole.replacen(
+        r#"ChildKind::new("v1", "ConfigMap")"#,
+        r#"ChildKind::new("v1", "ConfigMap").observed()"#,
+        1,
+    );
+    let shown = observed.replacen(
+        r#""data": {"index.html": root.spec.text}"#,
+        r#""data": {"index.html": root.spec.text, "flaw": flaw}"#,
+        1,
+    );
+    let made = shown.replacen("page(root)", "page(root, flaw)", 1).replacen(
+        "fn page(root: &Root)",
+        "fn page(root: &Root, flaw: String)",
+        1,
+    );
+    let said = made.replacen(
+        "let rollout =",
+        &format!("let flaw: String = {{ {flaw} }};\n        let rollout ="),
+        1,
+    );
+    assert!(
+        said.contains(flaw) && said.matches("flaw").count() > 3,
+        "the template is not what the test takes it for"
+    );
+    folder.write("photo-album/src/lib.rs", said);
+    let run = folder.run(&["build", "photo-album"]);
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+const MADE: &str = "
+about: An album is made.
+objects: [{apiVersion: pictures.example.com/v1, kind: PhotoAlbum, metadata: {name: a}, spec: {text: hello}}]
+steps:
+  - name: it is answered for
+    expect: [{object: {apiVersion: pictures.example.com/v1, kind: PhotoAlbum, name: a}, matches: {status: {observedGeneration: 1}}}]
+";
+
+/// Three classic mistakes, and one that shows only where something goes wrong. Slow, since it compiles guests.
+#[test]
+#[ignore = "tier two: it compiles guests"]
+fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
+    let folder = Folder::new();
+    let run = folder.run(&["new", "photo-album", "--group", "pictures.example.com"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let whole = folder.read("photo-album/src/lib.rs");
+    let simulate = ["simulate", "photo-album/photo-album.wasm"];
+
+    let seen = r#"request.child("ConfigMap", &root.metadata.name).map(|page| page["data"]["flaw"].as_str().unwrap_or_default().to_owned())"#;
+    flawed(
+        &folder,
+        &whole,
+        &format!(r#"if {seen}.as_deref() == Some("a") {{ "b".to_owned() }} else {{ "a".to_owned() }}"#),
+    );
+    let flips = folder.run(&simulate);
+    flawed(&folder, &whole, &format!(r#"format!("{{}}x", {seen}.unwrap_or_default())"#));
+    let grows = folder.run(&simulate);
+    for run in [&flips, &grows] {
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.stdout.starts_with("FAILED  photo-album/sample.yaml: it does not hold that "), "{run:?}");
+        assert!(
+            run.stdout.contains("(O10)") || run.stdout.contains("(O4)") || run.stdout.contains("(O1)"),
+            "{run:?}"
+        );
+        assert!(run.stdout.contains("what goes wrong: nothing; this is the guest alone\n"), "{run:?}");
+        assert!(run.stdout.contains("what to do: "), "{run:?}");
+    }
+
+    flawed(
+        &folder,
+        &whole,
+        r#"request.children.first().map(|child| child["kind"].to_string()).unwrap_or_default()"#,
+    );
+    let run = folder.run(&simulate);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.contains("in whatever order its children are shown (O5)\n"), "{run:?}");
+    assert!(run.stdout.contains("+ asked with its children in another order\n"), "{run:?}");
+    assert!(
+        run.stdout.contains("flaw: ")
+            && run.stdout.contains("find children by kind and name (request.child)"),
+        "{run:?}"
+    );
+    // The line that repeats it, pasted.
+    let line = run.stdout.lines().find_map(|line| line.strip_prefix("  to repeat it: ")).unwrap();
+    let programs = Path::new(env!("CARGO_BIN_EXE_pintle")).parent().unwrap().display().to_string();
+    let repeated = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder.path(""))
+        .env("PATH", programs + ":/usr/bin:/bin")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(repeated.stdout).unwrap();
+    assert_eq!(repeated.status.code(), Some(1), "{text}");
+    assert!(text.contains("host-1   starts") && text.contains("(O5)"), "{text}");
+
+    flawed(&folder, &whole, &format!(r#"{seen}.unwrap_or("a".to_owned())"#));
+    folder.write("made.yaml", MADE);
+    let line = "made.yaml seed=0 plan=w1=edit";
+    let arguments = ["--scenario", "made.yaml", "--replay", line, "-o", "json"];
+    let run = folder.run(&[simulate.as_slice(), &arguments].concat());
+    assert_eq!(run.code, 1, "{run:?}");
+    let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&data["property"], &data["passed"]), (&"O2".into(), &false.into()), "{data}");
+    assert!(data["faults"][0].as_str().unwrap().contains("somebody edits what was written"), "{data}");
+    assert_ne!(
+        data["difference"]["before"]["value"]["data"]["flaw"],
+        data["difference"]["after"]["value"]["data"]["flaw"],
+        "{data}"
+    );
+    assert_eq!(data["replay"], line);
+}
+
+#[test]
+fn objects_alone_are_a_scenario_and_a_file_with_none_is_a_wrong_use() {
+    let folder = folder(&fixtures::answers(
+        &manifest(),
+        &response(&format!(r#""children":[{}]"#, config_map("made"))),
+    ));
+    let run = folder.run(&["simulate", "guest.wasm"]);
+    assert!(run.code == 2 && run.stderr.contains("--scenario FILE"), "{run:?}");
+    folder.write("sample.yaml", THING);
+    let run = folder.run(&["simulate", "guest.wasm", "--seeds", "5", "-o", "json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&data["plans"], &data["failed"]), (&5.into(), &0.into()), "{data}");
+    folder.write("other.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "other.yaml"]);
+    assert!(run.code == 2 && run.stderr.contains("other.yaml has no Thing"), "{run:?}");
+    let run = folder.run(&["simulate", "guest.wasm", "--replay", "gone.yaml seed=0 plan=none"]);
+    assert!(run.code == 2 && run.stderr.contains("no scenario gone.yaml to replay"), "{run:?}");
+}

@@ -85,11 +85,7 @@ impl Program {
             }
             thread::sleep(Duration::from_millis(50));
         }
-        // The descendants first: with their parent they would lose the trace to it.
-        let mut processes = descendants(child.id());
-        processes.push(child.id());
-        let ids: Vec<String> = processes.iter().map(ToString::to_string).collect();
-        program("sh", ["-c", &format!("kill -KILL {}", ids.join(" "))]).go()?;
+        end(child.id());
         child.wait()?;
         Err(format!("ended after {} minutes: {}", limit.as_secs() / 60, self.line()).into())
     }
@@ -128,18 +124,30 @@ impl Program {
     }
 }
 
-/// The processes that a process has started, and those that they have, as far as /proc tells.
-fn descendants(process: u32) -> Vec<u32> {
+/// Ends a process and all that it has started, as far as /proc tells. Each is stopped first, so that it neither starts another nor goes on
+/// when one that it waits for is gone.
+fn end(process: u32) {
+    signal("STOP", process);
+    for child in children(process) {
+        end(child);
+    }
+    signal("KILL", process);
+}
+
+fn children(process: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     for thread in threads {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
-            found.extend(descendants(child));
-            found.push(child);
-        }
+        found.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
     }
     found
+}
+
+/// Sends a signal, or none to a process that has ended by itself.
+fn signal(name: &str, process: u32) {
+    let line = format!("kill -{name} {process}");
+    drop(program("sh", ["-c", &line]).asked());
 }
 
 /// The CPU time of the processes that this one has started and that have ended, as /proc tells it: in ticks, of which Linux has a hundred
@@ -179,7 +187,8 @@ mod tests {
     fn a_program_that_takes_too_long_is_ended_with_its_descendants() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("lives");
-        let script = format!("(sleep 1; touch {}) & wait", file.display());
+        // The shell in between goes on with `touch` if it sees that `sleep` has ended.
+        let script = format!("(sleep 1; touch {}; true) & wait", file.display());
         let error = program("sh", ["-c", &script]).within(Duration::from_millis(200)).unwrap_err();
         assert!(error.to_string().starts_with("ended after"), "{error}");
         thread::sleep(Duration::from_millis(1500));

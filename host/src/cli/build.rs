@@ -125,7 +125,7 @@ impl Build {
             command.args(["--config", setting]);
         }
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(package).join("\u{1f}"));
-        // Only for the guest's own crate: with a flag that differs, no guest could use what was built for another.
+        // Only for the guest's own crate, where the flags of all do not have it.
         command.args(["--", &remapped(&package.name, &package.folder)]);
         let messages = cargo::run(command.stdout(Stdio::piped()), "cargo rustc")?;
         cargo::wasm_file(&messages, &package.library)
@@ -133,14 +133,16 @@ impl Build {
     }
 }
 
-/// The flags of the compiler. No path of this machine may get into the module, or its digest would depend on it.
+/// The flags of the compiler. No path of this machine may get into the module, or its digest would depend on it. They are the same for all
+/// guests of a workspace, and for all guests without one: with a flag that differs, no guest could use what was built for another.
 fn flags(package: &Package) -> Vec<String> {
     let mut flags = vec![format!("-Clink-arg=-zstack-size={STACK_BYTES}")];
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     flags.extend(home.map(|home| remapped("cargo", &home)));
-    let others = package.sources.iter().filter(|(_, folder)| *folder != package.folder);
-    flags.extend(others.map(|(name, folder)| remapped(name, folder)));
+    let is_alone = package.folder == package.workspace;
+    let shared = package.sources.iter().filter(|(_, folder)| !(is_alone && *folder == package.folder));
+    flags.extend(shared.map(|(name, folder)| remapped(name, folder)));
     flags
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Package {
     pub(super) name: String,
     /// Its folder.
     pub(super) folder: PathBuf,
+    /// The folder of its workspace; of a package alone, its own.
+    pub(super) workspace: PathBuf,
     /// Its version.
     pub(super) version: String,
     /// The name of its library.
@@ -161,6 +163,7 @@ pub(super) fn package(folder: &Path, locked: bool) -> Result<Package, Problem> {
     Ok(Package {
         name: package.name.clone(),
         folder,
+        workspace: metadata.folders.workspace_root,
         version: package.version.clone(),
         library,
         schema,

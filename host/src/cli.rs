@@ -18,15 +18,15 @@ mod live;
 #[cfg(feature = "man")]
 mod man;
 mod missing;
-mod module;
+pub mod module;
 mod named;
-mod native;
+pub mod native;
 mod new;
 mod operator;
-mod output;
+pub mod output;
 mod plan;
-mod plural;
-mod problem;
+pub mod plural;
+pub mod problem;
 mod prune;
 mod push;
 mod rbac;
@@ -35,8 +35,7 @@ mod record;
 mod render;
 mod roots;
 mod seeing;
-#[cfg(feature = "simulation")]
-mod simulate;
+pub mod simulate;
 mod status;
 mod swap;
 mod table;
@@ -44,10 +43,8 @@ mod test;
 mod uninstall;
 mod users;
 mod version;
-#[cfg(any(test, not(feature = "simulation")))]
-mod without_simulator;
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{
     Command, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -55,6 +52,7 @@ use clap::{
 };
 
 use problem::{CommandStatus, Problem};
+use simulate::Simulate;
 
 /// Pintle runs Kubernetes operators whose reconcile logic is WebAssembly.
 #[derive(Debug, Parser)]
@@ -70,10 +68,7 @@ enum Subcommands {
     Build(build::Build),
     Render(render::Render),
     Test(test::Test),
-    #[cfg(feature = "simulation")]
     Simulate(simulate::Simulate),
-    #[cfg(not(feature = "simulation"))]
-    Simulate(without_simulator::Simulate),
     Check(check::Check),
     Crds(crds::Crds),
     Rbac(rbac::Rbac),
@@ -153,12 +148,22 @@ Usage:
   {usage}
 ";
 
+/// How `pintle simulate` is carried out.
+type RunSimulate = fn(&Simulate) -> Result<CommandStatus, Problem>;
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    run(std::env::args_os().collect())
+    run(env::args_os().collect(), Simulate::start)
 }
 
-fn run(arguments: Vec<OsString>) -> ExitCode {
+/// Runs the command line of a process that is called as `pintle simulate` is, without that word.
+pub fn main_of_simulate(simulate: RunSimulate) -> ExitCode {
+    let mut words: Vec<OsString> = env::args_os().collect();
+    words.insert(words.len().min(1), "simulate".into());
+    run(words, simulate)
+}
+
+fn run(arguments: Vec<OsString>, simulate: RunSimulate) -> ExitCode {
     let program = arguments.first().map(Path::new);
     match completion::answer(|| command(program), &arguments) {
         Ok(false) => {}
@@ -183,7 +188,7 @@ fn run(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match cli.command.run() {
+    match cli.command.run(simulate) {
         Ok(CommandStatus::Fine) => ExitCode::SUCCESS,
         Ok(CommandStatus::Failed) => ExitCode::from(1),
         Err(problem) => {
@@ -217,13 +222,13 @@ fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
 }
 
 impl Subcommands {
-    fn run(self) -> Result<CommandStatus, Problem> {
+    fn run(self, simulate: RunSimulate) -> Result<CommandStatus, Problem> {
         match self {
             Self::New(new) => new.run(),
             Self::Build(build) => build.run(),
             Self::Render(render) => render.run(),
             Self::Test(test) => test.run(),
-            Self::Simulate(simulate) => simulate.run(),
+            Self::Simulate(arguments) => simulate(&arguments),
             Self::Check(check) => check.run(),
             Self::Crds(crds) => crds.run(),
             Self::Rbac(rbac) => rbac.run(),

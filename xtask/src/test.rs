@@ -210,6 +210,8 @@ impl Flags {
             Step::Guests => guests::build(board).map(drop),
             Step::Units => {
                 compile_tests(board, &words(&units(self.all)?))?;
+                // Tests of the command line run it, and cargo builds only what is of their own package.
+                build::binaries(board, "search", &["pintle-simulate"])?;
                 if self.all { board.cargo("tests", cargo(BENCHMARKS).args(["--no-run"])) } else { Ok(()) }
             }
             Step::Golden => build::pintle(board).map(drop),

@@ -23,12 +23,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
 }
 
 /// Loads the module in a file, as a host would.
-pub(super) fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
+pub fn load(engine: &Engine, path: &Path) -> Result<Module, Problem> {
     engine.load(&read(path)?, None).map_err(|failure| refused(path, &failure))
 }
 
 /// The part of a module that reconciles, for a command that is about it.
-pub(super) fn guest_of(module: &Module, path: &Path) -> Result<Guest, Problem> {
+pub fn guest_of(module: &Module, path: &Path) -> Result<Guest, Problem> {
     module.guest().ok_or_else(|| {
         let views: Vec<String> = module.views().iter().flat_map(views).collect();
         Problem::new(format!("{} reconciles nothing; it serves views: {}", path.display(), views.join("; ")))

@@ -49,7 +49,7 @@ pub(super) fn build(package: &Package, locked: bool) -> Result<PathBuf, Problem>
 }
 
 /// The native build of the guest whose module is tested, made when the first call traps.
-pub(super) struct Native<'a> {
+pub struct Native<'a> {
     module: &'a Path,
     wanted: bool,
     program: OnceCell<Result<PathBuf, String>>,
@@ -57,13 +57,13 @@ pub(super) struct Native<'a> {
 
 impl<'a> Native<'a> {
     /// For the guest that the module lies in the directory of. Unless it is `wanted`, nothing is built or run.
-    pub(super) fn new(module: &'a Path, wanted: bool) -> Self {
+    pub fn new(module: &'a Path, wanted: bool) -> Self {
         Self { module, wanted, program: OnceCell::new() }
     }
 
     /// What the native build says of a request at which the module trapped, or how to see it. None where nobody wants to know.
     /// `function` is the word for what was called: `call`, `show` or `store`.
-    pub(super) fn says(&self, function: &str, request: &str) -> Option<String> {
+    pub fn says(&self, function: &str, request: &str) -> Option<String> {
         if !self.wanted {
             return None;
         }

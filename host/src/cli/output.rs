@@ -4,12 +4,16 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
 
 use super::problem::Problem;
 
+/// How many lines around a difference are shown: enough to see which object it is in.
+const CONTEXT: usize = 4;
+
 /// A form of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Data {
+pub enum Data {
     /// YAML.
     Yaml,
     /// JSON, indented.
@@ -18,7 +22,7 @@ pub(super) enum Data {
 
 /// Text for people, or a form of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub enum Format {
     /// Text for people.
     #[default]
     Table,
@@ -30,7 +34,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The form of data, unless it is text for people.
-    pub(super) fn data(self) -> Option<Data> {
+    pub fn data(self) -> Option<Data> {
         match self {
             Self::Table => None,
             Self::Yaml => Some(Data::Yaml),
@@ -40,7 +44,7 @@ impl Format {
 }
 
 /// A value in a form of data, with a line end.
-pub(super) fn text(value: &impl Serialize, form: Data) -> Result<String, Problem> {
+pub fn text(value: &impl Serialize, form: Data) -> Result<String, Problem> {
     let mut text = match form {
         Data::Yaml => yaml(value)?,
         Data::Json => serde_json::to_string_pretty(value)?,
@@ -52,7 +56,7 @@ pub(super) fn text(value: &impl Serialize, form: Data) -> Result<String, Problem
 }
 
 /// A value as YAML, as kubectl would print it.
-pub(super) fn yaml(value: &impl Serialize) -> Result<String, Problem> {
+pub fn yaml(value: &impl Serialize) -> Result<String, Problem> {
     let options = serde_saphyr::ser_options! {
         // A long line stays one: it is easier to compare and to search than one that was folded.
         folded_wrap_chars: usize::MAX,
@@ -67,7 +71,7 @@ pub(super) fn documents(values: &[serde_json::Value]) -> Result<String, Problem>
 }
 
 /// Writes to the standard output. A reader that has seen enough and closed it is no error.
-pub(super) fn print(text: &str) -> Result<(), Problem> {
+pub fn print(text: &str) -> Result<(), Problem> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Problem::new(format!("the standard output: {error}")))
@@ -78,34 +82,58 @@ pub(super) fn print(text: &str) -> Result<(), Problem> {
 
 /// Colours, where the standard output is a terminal and NO_COLOR is not set.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Colours(bool);
+pub struct Colours(bool);
 
 impl Colours {
-    pub(super) fn of_stdout() -> Self {
+    /// As the standard output takes them.
+    pub fn of_stdout() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self(wanted && io::stdout().is_terminal())
     }
 
     /// No colours: for data.
-    pub(super) fn none() -> Self {
+    pub fn none() -> Self {
         Self(false)
     }
 
-    pub(super) fn red(self, text: &str) -> String {
+    /// For what is wrong or gone.
+    pub fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
 
-    pub(super) fn green(self, text: &str) -> String {
+    /// For what is well or new.
+    pub fn green(self, text: &str) -> String {
         self.paint("32", text)
     }
 
-    pub(super) fn faint(self, text: &str) -> String {
+    /// For what is beside the point.
+    pub fn faint(self, text: &str) -> String {
         self.paint("2", text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {
         if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// Two texts, line by line.
+pub fn difference(expected: &str, found: &str, colours: Colours) -> String {
+    let diff = TextDiff::from_lines(expected, found);
+    let mut text = String::new();
+    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        if index > 0 {
+            text.push_str(&colours.faint("        ...\n"));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let line = change.value().trim_end_matches('\n');
+            text.push_str(&match change.tag() {
+                ChangeTag::Delete => format!("      {}\n", colours.red(&format!("- {line}"))),
+                ChangeTag::Insert => format!("      {}\n", colours.green(&format!("+ {line}"))),
+                ChangeTag::Equal => format!("        {line}\n"),
+            });
+        }
+    }
+    text
 }
 
 /// Rows under each other, as kubectl prints them.

@@ -6,7 +6,7 @@ const IRREGULAR: [(&str, &str); 3] =
 
 /// The plural of a kind, by the rule that Kubernetes' generators use: `ies` for a `y` behind a consonant, `es` behind a sibilant,
 /// `s` otherwise.
-pub(super) fn plural(kind: &str) -> String {
+pub fn plural(kind: &str) -> String {
     if let Some((_, plural)) = IRREGULAR.iter().find(|(irregular, _)| *irregular == kind) {
         return (*plural).to_owned();
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How a command that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommandStatus {
+pub enum CommandStatus {
     /// All is well. Exit code 0.
     Fine,
     /// What was asked about failed, and what is wrong was printed. Exit code 1.
@@ -13,7 +13,7 @@ pub(super) enum CommandStatus {
 
 /// Why a command could not do its work.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub struct Problem {
     message: String,
     hint: Option<String>,
     exit_code: u8,
@@ -21,18 +21,18 @@ pub(super) struct Problem {
 
 impl Problem {
     /// A wrong use, or something around the command that does not work. Exit code 2.
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit_code: 2 }
     }
 
     /// The thing that was asked about failed. Exit code 1.
-    pub(super) fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self { exit_code: 1, ..Self::new(message) }
     }
 
     /// The same problem, with what to do.
     #[must_use]
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -16,7 +16,6 @@ use pintle_offline::{
 use pintle_wit::Kind;
 use serde::Serialize;
 use serde_json::json;
-use similar::{ChangeTag, TextDiff};
 
 use super::{
     module,
@@ -227,9 +226,6 @@ struct Expectation<'a, Found> {
     expect: &'a Found,
 }
 
-/// How many lines around a difference are shown: enough to see which object it is in.
-const CONTEXT: usize = 4;
-
 fn described(outcome: &CaseReport, colours: Colours) -> String {
     let word = match (outcome.passed, outcome.updated) {
         (true, true) => colours.green("update"),
@@ -242,27 +238,7 @@ fn described(outcome: &CaseReport, colours: Colours) -> String {
     }
     if let Some((expected, found)) = &outcome.difference {
         text.push_str(&colours.faint("        - what the case expects\n        + what the guest answers\n"));
-        text.push_str(&difference(expected, found, colours));
-    }
-    text
-}
-
-/// Two texts, line by line.
-pub(super) fn difference(expected: &str, found: &str, colours: Colours) -> String {
-    let diff = TextDiff::from_lines(expected, found);
-    let mut text = String::new();
-    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
-        if index > 0 {
-            text.push_str(&colours.faint("        ...\n"));
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let line = change.value().trim_end_matches('\n');
-            text.push_str(&match change.tag() {
-                ChangeTag::Delete => format!("      {}\n", colours.red(&format!("- {line}"))),
-                ChangeTag::Insert => format!("      {}\n", colours.green(&format!("+ {line}"))),
-                ChangeTag::Equal => format!("        {line}\n"),
-            });
-        }
+        text.push_str(&output::difference(expected, found, colours));
     }
     text
 }
@@ -279,7 +255,7 @@ fn data(outcomes: &[CaseReport], form: Data) -> Result<String, Problem> {
                 case["problems"] = json!(outcome.problems);
             }
             if let Some((expected, found)) = &outcome.difference {
-                case["difference"] = difference(expected, found, Colours::none()).into();
+                case["difference"] = output::difference(expected, found, Colours::none()).into();
             }
             case
         })

@@ -47,7 +47,21 @@ impl Folder {
 
     /// With variables in its environment.
     pub(crate) fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
+        let pintle = Path::new(env!("CARGO_BIN_EXE_pintle"));
+        // cargo builds only the programs of a test's own package. `cargo xtask test` builds this one too.
+        let is_built = pintle.with_file_name("pintle-simulate").is_file();
+        assert!(is_built || !arguments.contains(&"simulate"), "run: cargo build --package pintle-simulate");
+        self.run_program(pintle, environment, arguments)
+    }
+
+    /// Another program than the built one.
+    pub(crate) fn run_program(
+        &self,
+        program: &Path,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Run {
+        let output = Command::new(program)
             .args(arguments)
             .envs(environment.iter().copied())
             .current_dir(self.0.path())

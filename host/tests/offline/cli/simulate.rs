@@ -1,6 +1,6 @@
 //! `pintle simulate`.
 
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use pintle_engine::fixtures;
 
@@ -32,6 +32,21 @@ fn a_sound_guest_survives_what_simulate_does_to_it() {
     let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--replay", line]);
     assert!(run.code == 0 && run.stdout.contains("host-2   starts"), "{run:?}");
     assert!(run.stdout.ends_with("every property holds\n"), "{run:?}");
+}
+
+#[test]
+fn without_the_program_behind_it_simulate_says_how_to_get_one() {
+    let alone = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let pintle = alone.path().join("pintle");
+    // No copy: a file that was written cannot be run while another thread starts a process.
+    fs::hard_link(env!("CARGO_BIN_EXE_pintle"), &pintle).unwrap();
+    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    let run = folder.run_program(&pintle, &[("PATH", "")], &["simulate", "guest.wasm"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.starts_with("error: pintle-simulate cannot be run: "), "{run:?}");
+    assert!(run.stderr.contains("cargo build --package pintle-simulate"), "{run:?}");
+    let help = folder.run_program(&pintle, &[("PATH", "")], &["simulate", "--help"]);
+    assert!(help.code == 0 && help.stdout.contains("--seeds"), "{help:?}");
 }
 
 #[test]

@@ -59,9 +59,11 @@ fn what_a_compiler_without_room_for_the_pool_makes_fits_a_host_that_has_it_and_o
     for allocation in [Allocation::Pool, Allocation::OnDemand] {
         let engine = engine(allocation);
         let program = env::temp_dir().join(format!("pintle-in-2-GiB-{}-{allocation:?}", std::process::id()));
-        fs::write(&program, format!("#!/bin/sh\nulimit -v 2000000\nexec {PINTLE} \"$@\"\n")).unwrap();
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&program, executable).unwrap();
+        let script = format!("#!/bin/sh\nulimit -v 2000000\nexec {PINTLE} \"$@\"\n");
+        // Another process writes it: what this one has open for writing, a process that another test starts now has open too, and then
+        // nobody can run it.
+        let write = r#"printf %s "$1" > "$0" && chmod 755 "$0""#;
+        assert!(Command::new("sh").args(["-c", write]).arg(&program).arg(script).status().unwrap().success());
         let precompile =
             |job: Job<'_>| match child::compile(&program, &job, &Limits::default(), &Stop::default()) {
                 Ended::Made(artifact) => Ok(artifact),

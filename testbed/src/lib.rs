@@ -24,6 +24,8 @@
 //! | `PINTLE_TESTBED_KEEP` | `1` keeps the folder of every instance (logs, data, audit log) and prints where it is |
 
 mod aggregation;
+#[cfg(feature = "tokio")]
+pub mod asynchronous;
 mod binaries;
 mod certificates;
 mod control_plane;

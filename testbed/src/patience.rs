@@ -66,8 +66,7 @@ impl Patience {
     }
 
     /// Whether the time is over.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.began.elapsed() >= self.whole
     }
 

@@ -375,7 +375,7 @@ fn compile_tests(board: &Board, which: &[&str]) -> Result<()> {
 const STEPS_OF_THEIR_OWN: [&str; 4] = ["acceptance", "conformance", "control_plane", "simulate"];
 
 /// Run in real time, or compile guests or compile bombs.
-const TIER_TWO: [&str; 3] = ["compile", "memory", "previews"];
+const TIER_TWO: [&str; 2] = ["compile", "real_time"];
 
 /// The arguments of `cargo test` for all tests except those that are separate steps.
 fn units(all: bool) -> Result<Vec<String>> {

@@ -4,25 +4,21 @@
 //! The ideas are those of Kubernetes' own tests of custom resources (test/e2e/apimachinery, test/cmd/crd.sh). The CRD is the oracle: what
 //! the API server answers for it is right by definition.
 
-#[path = "beside/cases.rs"]
 mod cases;
-#[path = "beside/differences.rs"]
 mod differences;
-#[path = "beside/side.rs"]
 mod side;
-#[path = "beside/walks.rs"]
 mod walks;
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, time::Instant};
 
 use anyhow::{Context, ensure};
 use futures::{StreamExt, future::LocalBoxFuture, stream};
-use kit::{Look, eventually};
+use kit::{Look, eventually, host::or_error};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_testbed::ControlPlane;
 use serde_json::{Value, json};
 
-use crate::{host::or_error, repository};
+use crate::repository;
 use differences::DIFFERENCES;
 use side::{OF_THE_CRD, OF_THE_VIEW, Said, Side};
 

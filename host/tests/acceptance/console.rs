@@ -8,10 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use kit::{Look, Patience, eventually};
+use kit::{
+    Look, Patience, eventually,
+    host::{or_error, wait_for_address},
+};
 use serde_json::{Value, json};
-
-use crate::host::{or_error, wait_for_address};
 
 /// What serves the console, as a process of its own. Dropping it ends it.
 pub(crate) struct Console {

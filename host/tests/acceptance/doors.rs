@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine as _;
-use kit::{Look, eventually};
+use kit::{Look, eventually, host::or_error};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pintle_simulation::scenario::Backend;
 use pintle_testbed::ControlPlane;
@@ -12,7 +12,7 @@ use pintle_wit::{ObjectRef, names::ANNOTATION_SUSPEND};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{console::Console, host::or_error, real::Real, repository};
+use crate::{console::Console, real::Real, repository};
 
 pub(crate) const NAME: &str = "REST and kubectl take the same bodies and refuse the same bodies";
 

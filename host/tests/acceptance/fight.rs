@@ -1,15 +1,12 @@
 //! Somebody who sets what a child's root sets, again and again.
 
 use anyhow::{Context, ensure};
-use kit::{Look, eventually};
+use kit::{Look, eventually, host::or_error};
 use pintle_simulation::scenario::Backend;
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
-use crate::{
-    host::or_error,
-    real::{Real, is_ready},
-};
+use crate::real::{Real, is_ready};
 
 pub(crate) const NAME: &str =
     "a root over whose child two fight is slowed, never dropped, said, and recovers";

@@ -3,7 +3,10 @@
 use std::fs;
 
 use anyhow::{Context, bail};
-use kit::{Look, eventually};
+use kit::{
+    Look, eventually,
+    host::{self, Host},
+};
 use pintle_api::module_objects;
 use pintle_offline::documents;
 use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
@@ -11,12 +14,7 @@ use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
 use roster::GUESTS;
 
-use crate::{
-    host::{self, Host},
-    modules,
-    real::Real,
-    repository,
-};
+use crate::{modules, real::Real, repository};
 
 /// What the host may do with the kinds that scenarios bring; a user would let `pintle rbac` print it.
 const ROLE: &str = r#"

@@ -3,13 +3,15 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use kit::{Look, eventually};
+use kit::{
+    Look, eventually,
+    host::{Host, or_error},
+};
 use pintle_simulation::scenario::{Backend, Mark, Stop};
 use serde_json::json;
 
 use crate::{
     audit::{Entry, is_leadership},
-    host::{Host, or_error},
     real::{Real, is_ready},
 };
 

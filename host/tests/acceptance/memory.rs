@@ -1,6 +1,8 @@
 //! The worst answers on a real control plane.
 
-use crate::{real::Real, worst};
+use kit::worst;
+
+use crate::real::Real;
 
 pub(crate) const NAME: &str = "a host of 512 MiB lives through the worst answers, and serves their neighbour";
 

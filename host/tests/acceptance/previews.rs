@@ -3,11 +3,11 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Context, ensure};
-use kit::Look;
+use kit::{Look, modules, previews::Bench};
 use pintle_kubernetes::connect::Connect;
 use pintle_testbed::{ControlPlane, eventually};
 
-use crate::{install, modules, previews::Bench, real::Real, repository, run_token};
+use crate::{install, real::Real, repository, run_token};
 
 pub(crate) const NAME: &str = "a plan says what a swap then does, and what it records passes";
 

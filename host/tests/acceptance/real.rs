@@ -12,7 +12,10 @@ use std::{
 
 use anyhow::Context;
 use http::{Method, Request, header};
-use kit::{Look, Patience, eventually};
+use kit::{
+    Look, Patience, eventually,
+    host::{self, Host, or_error},
+};
 use kube::Client;
 use pintle_kubernetes::{Cluster, Resource, connect::Connect};
 use pintle_simulation::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
@@ -20,10 +23,7 @@ use pintle_testbed::ControlPlane;
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::{Value, json};
 
-use crate::{
-    audit::{self, Audit, Entry},
-    host::{self, Host, or_error},
-};
+use crate::audit::{self, Audit, Entry};
 
 pub(crate) struct Real<'a> {
     client: Client,

@@ -1,13 +1,13 @@
 //! A module with the worst schema of a config, beside one that is well.
 
-use kit::{Look, eventually};
+use kit::{Look, eventually, host::or_error};
 use pintle_api::module_objects;
 use pintle_engine::{Digest, fixtures};
 use pintle_simulation::scenario::{Backend, Cascade};
 use pintle_wit::ObjectRef;
 use serde_json::{Map, Value, json};
 
-use crate::{host::or_error, real::Real};
+use crate::real::Real;
 
 pub(crate) const NAME: &str = "a module with the worst schema is refused, and its neighbours do not feel it";
 

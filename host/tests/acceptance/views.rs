@@ -1,18 +1,11 @@
 //! Views, as people and controllers meet them: the farm, served by two gateways behind the API server.
 
-#[path = "views/admission.rs"]
 mod admission;
-#[path = "views/crowds.rs"]
 mod crowds;
-#[path = "views/garbage.rs"]
 mod garbage;
-#[path = "views/identity.rs"]
 mod identity;
-#[path = "views/large.rs"]
 mod large;
-#[path = "views/tickets.rs"]
 mod tickets;
-#[path = "views/unshowable.rs"]
 mod unshowable;
 
 use std::{
@@ -23,18 +16,15 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use kit::Look;
+use kit::{
+    Look,
+    host::{or_error, wait_for_address},
+};
 use kube::core::{ApiResource, GroupVersionKind};
 use pintle_testbed::{ControlPlane, Relay, eventually};
 use serde_json::Value;
 
-use crate::{
-    beside,
-    host::{or_error, wait_for_address},
-    informers::Informers,
-    modules::guests,
-    repository,
-};
+use crate::{beside, informers::Informers, modules::guests, repository};
 
 pub(crate) const NAME: &str = "the farm is an API like any other, to people and to controllers";
 

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use kit::{Look, eventually};
+use kit::{
+    Look, eventually,
+    host::{self, Host, or_error},
+};
 use pintle_simulation::scenario::{Backend, Cascade, Stop};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use crate::{
-    host::{self, Host, or_error},
     install,
     proxy::{Asked, Lost, Proxy, Read},
     real::{Real, is_ready},

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use anyhow::ensure;
-use kit::{Look, eventually};
+use kit::{
+    Look, eventually,
+    host::{or_error, sum_of},
+};
 use pintle_testbed::ControlPlane;
 
-use crate::{
-    host::{or_error, sum_of},
-    real::Real,
-};
+use crate::real::Real;
 
 pub(crate) const NAME: &str = "a change wakes those who need what has changed, and nobody else";
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod cli;
+mod control_loop;
 mod deploy;
 mod docs;
 mod large;

@@ -1,10 +1,7 @@
 //! Hosts and guests that are broken in a known way. The suite must catch every one, or it proves nothing of those that it passes.
 
-#[path = "zoo/gateways.rs"]
 mod gateways;
-#[path = "zoo/guests.rs"]
 mod guests;
-#[path = "zoo/hosts.rs"]
 mod hosts;
 
 use std::{

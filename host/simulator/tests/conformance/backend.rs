@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use pintle_simulator::{ApiServer, Options};
-use pintle_testbed::{Look, Patience};
+use pintle_testbed::{Look, Patience, asynchronous::eventually};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -146,22 +146,6 @@ impl EventStream {
         match read {
             Ok(read) => read.map(|()| events),
             Err(_) => bail!(patience.lost(&what, &Value::from(events).to_string())),
-        }
-    }
-}
-
-/// Waits until something is so.
-async fn eventually<T>(
-    what: &str,
-    mut look: impl AsyncFnMut() -> anyhow::Result<Look<T>>,
-) -> anyhow::Result<T> {
-    let patience = Patience::default();
-    loop {
-        let is_over = patience.is_over();
-        match look().await? {
-            Look::Reached(reached) => return Ok(reached),
-            Look::NotYet(state) if is_over => bail!(patience.lost(&what, &state)),
-            Look::NotYet(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }

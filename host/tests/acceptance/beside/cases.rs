@@ -1,22 +1,13 @@
 //! What is compared. A case is a claim; the requests of one are sent in a namespace of their own.
 
-#[path = "cases/crowds.rs"]
 mod crowds;
-#[path = "cases/deletes.rs"]
 mod deletes;
-#[path = "cases/forms.rs"]
 mod forms;
-#[path = "cases/lists.rs"]
 mod lists;
-#[path = "cases/metadata.rs"]
 mod metadata;
-#[path = "cases/owners.rs"]
 mod owners;
-#[path = "cases/paths.rs"]
 mod paths;
-#[path = "cases/watches.rs"]
 mod watches;
-#[path = "cases/writes.rs"]
 mod writes;
 
 use super::Case;

@@ -7,13 +7,11 @@ use anyhow::Context;
 use futures::StreamExt;
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
-use kit::{Look, Patience, eventually};
+use kit::{Look, Patience, eventually, host::or_error};
 use kube::client::Body;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
-
-use crate::host::or_error;
 
 /// What stands for the group in requests, and in answers as they are written down.
 pub(crate) const GROUP: &str = "GROUP";

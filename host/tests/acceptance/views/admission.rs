@@ -1,12 +1,12 @@
 //! Policies and quotas that name what is shown, and the policy of docs/views.md, which names what is stored.
 
 use anyhow::{Context, ensure};
-use kit::Look;
+use kit::{Look, host::or_error};
 use pintle_testbed::eventually;
 use serde_json::json;
 
 use super::{Farm, NAMESPACE};
-use crate::{host::or_error, repository};
+use crate::repository;
 
 /// The policy and its binding, as docs/views.md has them.
 fn documented() -> anyhow::Result<String> {

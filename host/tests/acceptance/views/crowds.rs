@@ -18,12 +18,11 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
-use kit::Look;
+use kit::{Look, host::or_error};
 use kube::{Config, client::ConfigExt};
 use tokio::task::JoinSet;
 
 use super::{Farm, NAMESPACE};
-use crate::host::or_error;
 
 /// How many slow requests each of them sends at a time to each gateway: as many as one caller may have in work.
 const OF_EACH: usize = 50;

@@ -4,12 +4,11 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::ensure;
-use kit::Look;
+use kit::{Look, host::or_error};
 use pintle_testbed::eventually;
 use serde_json::json;
 
 use super::{DOLLY, Farm, Gateway, NAMESPACE};
-use crate::host::or_error;
 
 /// An owner, as its dependents name it.
 struct Owner<'a> {

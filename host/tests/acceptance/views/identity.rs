@@ -8,7 +8,7 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
 use http::{HeaderName, HeaderValue, Request};
-use kit::{Look, eventually};
+use kit::{Look, eventually, host::or_error};
 use kube::{Client, Config, config::AuthInfo};
 use pintle_kubernetes::connect::Connect;
 use ring::{
@@ -18,7 +18,6 @@ use ring::{
 use serde_json::json;
 
 use super::{Farm, NAMESPACE};
-use crate::host::or_error;
 
 /// The farm, as a path.
 const LLAMAS: &str = "/apis/farm.example.com/v1alpha/namespaces/farm/llamas";

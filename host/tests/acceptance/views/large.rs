@@ -9,12 +9,14 @@ use anyhow::{Context, ensure};
 use futures::future::{join_all, try_join_all};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
-use kit::{Look, Patience, eventually};
+use kit::{
+    Look, Patience, eventually,
+    group::{Group, LIMIT_BYTES, peak_bytes},
+};
 use kube::{Client, Config, client::Body, config::AuthInfo};
 use serde_json::{Value, json};
 
 use super::{Farm, Gateway, any_port, repository, unshowable::labels};
-use crate::group::{Group, LIMIT_BYTES, peak_bytes};
 
 const NAMESPACE: &str = "large";
 

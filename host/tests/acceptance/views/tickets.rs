@@ -2,12 +2,12 @@
 //! shown.
 
 use anyhow::{Context as _, ensure};
-use kit::Look;
+use kit::{Look, host::or_error};
 use kube::core::{ApiResource, GroupVersionKind};
 use pintle_testbed::eventually;
 
 use super::Farm;
-use crate::{host::or_error, informers::Informers, repository};
+use crate::{informers::Informers, repository};
 
 const NAMESPACE: &str = "tickets";
 

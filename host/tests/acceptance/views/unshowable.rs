@@ -1,12 +1,12 @@
 //! Objects that a guest cannot show, and objects that are as large as they may be, beside others that people list.
 
 use anyhow::{Context, ensure};
-use kit::Look;
+use kit::{Look, host::or_error};
 use pintle_testbed::eventually;
 use serde_json::{Map, Value, json};
 
 use super::{Farm, NAMESPACE};
-use crate::{host::or_error, informers::Informers};
+use crate::informers::Informers;
 
 /// So many labels that the object, with what the API server notes of each, is little less than the 1.5 MiB that etcd takes.
 const LABELS: usize = 14_364;

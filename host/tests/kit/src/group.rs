@@ -8,17 +8,17 @@ use std::{
 use anyhow::Context;
 
 /// What `deploy/` gives the operator and the gateway, in bytes.
-pub(crate) const LIMIT_BYTES: u64 = 512 << 20;
+pub const LIMIT_BYTES: u64 = 512 << 20;
 
 /// The flag for a process that is in no group of its own.
 const LIMIT: &str = "--memory-budget=512Mi";
 
 /// A control group of [`LIMIT_BYTES`].
-pub(crate) struct Group(PathBuf);
+pub struct Group(PathBuf);
 
 impl Group {
     /// One of version 1 or 2, where this machine lets a test make one. The name is part of its own.
-    pub(crate) fn make(name: &str) -> Option<Self> {
+    pub fn make(name: &str) -> Option<Self> {
         for (root, file) in
             [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
         {
@@ -39,7 +39,7 @@ impl Group {
     }
 
     /// The command by way of which a process comes to be in it, and the flags that it needs besides: without a group it is told its limit.
-    pub(crate) fn held(group: Option<&Self>) -> anyhow::Result<(Vec<&str>, &'static [&'static str])> {
+    pub fn held(group: Option<&Self>) -> anyhow::Result<(Vec<&str>, &'static [&'static str])> {
         let Some(group) = group else { return Ok((Vec::new(), &[LIMIT])) };
         let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
         let path = group.0.to_str().context("a path that is not UTF-8")?;
@@ -47,7 +47,7 @@ impl Group {
     }
 
     /// How many processes in it were killed for want of memory.
-    pub(crate) fn kills(&self) -> anyhow::Result<u64> {
+    pub fn kills(&self) -> anyhow::Result<u64> {
         let events =
             ["memory.oom_control", "memory.events"].map(|file| fs::read_to_string(self.0.join(file)));
         let events = events.into_iter().flatten().next().context("the control group does not say")?;
@@ -64,7 +64,7 @@ impl Drop for Group {
 }
 
 /// The most that a process has taken, in bytes.
-pub(crate) fn peak_bytes(pid: u32) -> anyhow::Result<u64> {
+pub fn peak_bytes(pid: u32) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"));
     Ok(peak.context("no VmHWM")?.trim().parse::<u64>()? << 10)

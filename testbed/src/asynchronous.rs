@@ -1,4 +1,4 @@
-//! The one way to wait in an asynchronous test.
+//! Waiting in an asynchronous test.
 
 use std::{fmt::Display, time::Duration};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{Look, Patience};
 
-/// Waits until something is so, and looks twenty times a second: as [`pintle_testbed::eventually`], but other tasks go on meanwhile.
+/// Waits until something is so, and looks twenty times a second: as [`crate::eventually`], but other tasks go on meanwhile.
 ///
 /// # Errors
 /// When it is not so in time; the error ends with what the last look showed. Also when a look fails: that ends the wait at once.

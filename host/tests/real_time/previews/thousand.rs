@@ -9,7 +9,7 @@ use pintle_runtime::{Spawner, clock};
 use pintle_simulator::Act;
 use serde_json::{Value, json};
 
-use crate::{cluster, run::guests};
+use super::cluster;
 
 const ROOTS: usize = 1000;
 
@@ -22,7 +22,7 @@ async fn a_thousand_darkrooms_are_planned_and_each_is_told_of() {
     let reconciler = pintle_offline::documents::parse("the sample", &text).unwrap().remove(0).value;
     let module = object::text(&reconciler, &["spec", "module"]).unwrap().to_owned();
     create(reconciler);
-    let bytes = std::fs::read(guests().join("darkroom.wasm")).expect("run: cargo xtask guests");
+    let bytes = std::fs::read(kit::modules::guests().join("darkroom.wasm")).expect("run: cargo xtask guests");
     pintle_api::module_objects(&module, &bytes, &Digest::of(&bytes).to_string()).into_iter().for_each(create);
     create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "many"}}));
     for index in 0..ROOTS {
@@ -31,7 +31,7 @@ async fn a_thousand_darkrooms_are_planned_and_each_is_told_of() {
             "spec": {"source": {"type": "WebFolder", "baseUrl": "https://example.com"}, "subDomains": [format!("d{index}")]}}));
     }
     let client = Client::new(server.service("user"), "default");
-    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).unwrap();
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, clock::monotonic)).unwrap();
     let preview = Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default());
     let caller = Caller { user: client.clone(), modules: client };
     let request = PlanRequest { reconciler: "darkroom".into(), ..PlanRequest::default() };

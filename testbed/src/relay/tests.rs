@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use pintle_testbed::Relay;
+use super::Relay;
 
 /// Listens on an address of loopback that nobody else uses: neither another test, nor a relay, nor whoever asks for any free port of
 /// 127.0.0.1. So the port stays free when the listener is gone.

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
-#[path = "control_plane/aggregation.rs"]
 mod aggregation;
 
 use std::fs;

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use futures::future::join_all;
-use kit::{Look, eventually};
 use pintle_api::module_objects;
 use pintle_engine::fixtures;
 use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop};
@@ -12,18 +11,19 @@ use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
 
 use crate::{
+    Look, eventually,
     group::{Group, LIMIT_BYTES, peak_bytes},
     host::{self, Host, or_error},
 };
 
 /// In each of them there is a root of every kind: eighteen in all, more than there are workers.
-pub(crate) const NAMESPACES: [&str; 3] = ["memory-0", "memory-1", "memory-2"];
+pub const NAMESPACES: [&str; 3] = ["memory-0", "memory-1", "memory-2"];
 
 /// How often the neighbour is edited, without the others and beside them.
 const EDITS: u32 = 20;
 
 /// A kind whose roots have a bad guest.
-pub(crate) struct Bad {
+pub struct Bad {
     kind: &'static str,
     /// What `Ready` says in the end; nothing where it may be anything.
     reason: Option<&'static str>,
@@ -115,7 +115,7 @@ fn wrong(manifest: &str, bytes: usize) -> Vec<u8> {
 }
 
 /// The kind, its module and its Reconciler.
-pub(crate) async fn install(real: &impl Backend, bad: &Bad) -> anyhow::Result<()> {
+pub async fn install(real: &impl Backend, bad: &Bad) -> anyhow::Result<()> {
     let singular = bad.kind.to_lowercase();
     let (plural, name) = (format!("{singular}all"), format!("memory-{singular}"));
     let group = CUSTOM_API_VERSION.split('/').next().unwrap_or_default();
@@ -143,12 +143,7 @@ pub(crate) async fn install(real: &impl Backend, bad: &Bad) -> anyhow::Result<()
 }
 
 /// Runs a host that is held to its limit beside the worst answers, and looks at what becomes of it and of their neighbour.
-pub(crate) async fn check(
-    real: &impl Backend,
-    kubeconfig: &Path,
-    log: &Path,
-    flags: &[&str],
-) -> anyhow::Result<()> {
+pub async fn check(real: &impl Backend, kubeconfig: &Path, log: &Path, flags: &[&str]) -> anyhow::Result<()> {
     for namespace in NAMESPACES {
         real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
             .await?;
@@ -180,7 +175,7 @@ pub(crate) async fn check(
 }
 
 /// Deletes what it made.
-pub(crate) async fn clean_up(real: &impl Backend) -> anyhow::Result<()> {
+pub async fn clean_up(real: &impl Backend) -> anyhow::Result<()> {
     for bad in bads() {
         for namespace in NAMESPACES {
             real.delete(&root(bad.kind, namespace), Cascade::Background).await?;

@@ -7,60 +7,29 @@
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
 
-#[path = "acceptance/audit.rs"]
 mod audit;
-#[path = "acceptance/beside.rs"]
 mod beside;
-#[path = "acceptance/commands.rs"]
 mod commands;
-#[path = "acceptance/console.rs"]
 mod console;
-#[path = "acceptance/doors.rs"]
 mod doors;
-#[path = "acceptance/fight.rs"]
 mod fight;
-#[path = "acceptance/group.rs"]
-mod group;
-#[path = "acceptance/host.rs"]
-mod host;
-#[path = "acceptance/informers.rs"]
 mod informers;
-#[path = "acceptance/install.rs"]
 mod install;
-#[path = "acceptance/kubectl.rs"]
 mod kubectl;
-#[path = "acceptance/leaders.rs"]
 mod leaders;
-#[path = "acceptance/memory.rs"]
 mod memory;
-#[path = "acceptance/previews.rs"]
-mod planned;
-#[path = "previews/run.rs"]
 mod previews;
-#[path = "acceptance/proxy.rs"]
 mod proxy;
-#[path = "acceptance/real.rs"]
 mod real;
-#[path = "acceptance/rights.rs"]
 mod rights;
-#[path = "acceptance/schemas.rs"]
 mod schemas;
-#[path = "acceptance/served.rs"]
 mod served;
-#[path = "acceptance/shell.rs"]
 mod shell;
-#[path = "acceptance/swaps.rs"]
 mod swaps;
-#[path = "acceptance/tokens.rs"]
 mod tokens;
-#[path = "acceptance/views.rs"]
 mod views;
-#[path = "acceptance/wire.rs"]
 mod wire;
-#[path = "acceptance/woken.rs"]
 mod woken;
-#[path = "acceptance/worst.rs"]
-mod worst;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
@@ -170,7 +139,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(views::SMOKE, move || views::smoke(plane)).in_smoke(),
         check(views::NAME, move || views::check(plane)),
         check(served::NAME, move || async move { served::check(real) }),
-        check(planned::NAME, move || planned::check(plane, real)),
+        check(previews::NAME, move || previews::check(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
         check(tokens::NAME, move || tokens::check(plane, real)),
         check(memory::NAME, move || memory::check(real)),

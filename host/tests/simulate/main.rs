@@ -2,9 +2,7 @@
 //! `cargo test -p pintle --test simulate -- [--quick] [--seeds N] [--seed N] [--only PART-OF-A-NAME] [--replay LINE]`.
 #![allow(clippy::disallowed_methods, reason = "it prints how many runs a second there were")]
 
-#[path = "simulate/views.rs"]
 mod views;
-#[path = "simulate/zoo.rs"]
 mod zoo;
 
 use std::{
@@ -66,7 +64,7 @@ const FLOORS: [(Class, usize); 17] = [
     (Class::Mixed, 470),
 ];
 /// Plans that once broke a property; they are run before all others.
-const CORPUS: &str = include_str!("simulate/corpus.txt");
+const CORPUS: &str = include_str!("corpus.txt");
 /// One plan in this many is run twice.
 const AGAIN_EVERY: usize = 50;
 /// How many steps of a failure are shown.

@@ -1,19 +1,14 @@
-//! Plans against what a host then does, on an API server in memory: `cargo test -p pintle --test previews`. The same scenarios run on a
-//! real control plane in the acceptance tests.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
+//! Plans against what a host then does, on an API server in memory. The same scenarios run on a real control plane in the acceptance
+//! tests.
 
-#[path = "previews/rights.rs"]
 mod rights;
-#[path = "previews/run.rs"]
-mod run;
-#[path = "previews/secrets.rs"]
 mod secrets;
-#[path = "previews/thousand.rs"]
 mod thousand;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kit::{modules, previews::Bench};
 use kube::Client;
 use pintle_engine::{Engine, EngineConfig, Meter};
 use pintle_modules::Budget;
@@ -45,7 +40,7 @@ fn cluster() -> ApiServer {
 fn host(server: &ApiServer) -> Host {
     Host {
         client: Client::new(server.service("host"), "default"),
-        engine: Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).unwrap(),
+        engine: Engine::new(EngineConfig::new(Meter::Fuel, clock::monotonic)).unwrap(),
         budget: Budget::fixed(512 << 20),
         compilers: None,
         metrics: Arc::new(Metrics::default()),
@@ -76,7 +71,7 @@ async fn a_plan_says_what_a_swap_does() {
         }
     });
     let client = Client::new(server.service("user"), "default");
-    let bench = run::Bench::new(client, run::guests(), "sim").unwrap();
+    let bench = Bench::new(client, modules::guests(), "sim").unwrap();
     let filters: Vec<String> = std::env::var("PINTLE_PREVIEWS").into_iter().collect();
     let (mut ran, mut failed) = (0, Vec::new());
     let say = |name: &str, outcome: Result<(), anyhow::Error>| {

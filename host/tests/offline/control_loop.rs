@@ -1,5 +1,4 @@
 //! The control loop in a host on the simulator, with something in its way.
-#![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use std::sync::{Arc, Mutex};
 

@@ -11,19 +11,12 @@
 #![allow(clippy::disallowed_methods, reason = "it runs in real time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 
-#[path = "conformance/backend.rs"]
 mod backend;
-#[path = "conformance/evictions.rs"]
 mod evictions;
-#[path = "conformance/generate.rs"]
 mod generate;
-#[path = "conformance/normal.rs"]
 mod normal;
-#[path = "conformance/objects.rs"]
 mod objects;
-#[path = "conformance/parameters.rs"]
 mod parameters;
-#[path = "conformance/schemas.rs"]
 mod schemas;
 
 use std::{process::ExitCode, time::Instant};

@@ -10,7 +10,7 @@ use pintle_simulator::{Access, Act, Action, ApiServer, User, Verdict as May};
 use pintle_wit::Kind;
 use serde_json::{Value, json};
 
-use crate::cluster;
+use super::cluster;
 
 const KIND: &str = "Thing";
 const GROUP: &str = "rights.example.com";
@@ -69,7 +69,7 @@ fn place(children: &[Value]) -> Place {
         json!({"apiVersion": format!("{GROUP}/v1"), "kind": KIND, "metadata": {"name": "a", "namespace": "blog"}, "spec": {}}),
     );
     let client = Client::new(server.service("user"), "default");
-    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).unwrap();
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, clock::monotonic)).unwrap();
     server.take_requests();
     Place {
         preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()),

@@ -13,7 +13,7 @@ use pintle_simulator::{Act, ApiServer};
 use pintle_wit::{Kind, ObjectRef};
 use serde_json::{Value, json};
 
-use crate::{cluster, run};
+use super::cluster;
 
 const KIND: (&str, &str) = ("deployments.example.com/v1alpha1", "Darkroom");
 const KEY: &str = "correct-horse-battery-staple";
@@ -32,7 +32,7 @@ fn place() -> Place {
     let server = cluster();
     let create = |object: Value| drop(server.act("test", &Act::Create(object)).unwrap());
     create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "blog"}}));
-    let bytes = std::fs::read(run::guests().join("darkroom.wasm"))
+    let bytes = std::fs::read(kit::modules::guests().join("darkroom.wasm"))
         .unwrap_or_else(|error| panic!("run: cargo xtask guests: {error}"));
     let digest = Digest::of(&bytes).to_string();
     pintle_api::module_objects("darkroom", &bytes, &digest).into_iter().for_each(create);
@@ -64,7 +64,7 @@ fn place() -> Place {
         "data": {"COPY": format!("s3://AKIA:{OLD_KEY}@bucket?{KEY}")}}),
     );
     let client = Client::new(server.service("user"), "default");
-    let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic)).unwrap();
+    let engine = Engine::new(EngineConfig::new(Meter::Fuel, clock::monotonic)).unwrap();
     let caller = Caller { user: client.clone(), modules: client };
     Place { preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()), caller, server }
 }

@@ -3,16 +3,14 @@
 //!
 //! It needs a cluster with a host, and knows nothing of what kind of cluster it is: an API server in memory, or a real one.
 
-#[path = "scenario.rs"]
 mod scenario;
-#[path = "shows.rs"]
 mod shows;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
+use crate::{Look, eventually};
 use anyhow::{Context, bail, ensure};
 use futures::{StreamExt, stream};
-use kit::{Look, eventually};
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, Patch, PatchParams},
@@ -43,7 +41,7 @@ const GROUP: &str = "acceptance.pintle.dev";
 const NOTE: [u8; 7] = [0, 5, 4, b'n', b'o', b't', b'e'];
 
 /// What the scenarios run on.
-pub(crate) struct Bench {
+pub struct Bench {
     client: Client,
     cluster: Cluster,
     preview: Preview,
@@ -54,8 +52,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) fn new(client: Client, guests: PathBuf, run: &str) -> anyhow::Result<Self> {
-        let engine = Engine::new(EngineConfig::new(Meter::Deadline, clock::monotonic))?;
+    pub fn new(client: Client, guests: PathBuf, run: &str) -> anyhow::Result<Self> {
+        let engine = Engine::new(EngineConfig::new(Meter::Fuel, clock::monotonic))?;
         Ok(Self {
             cluster: Cluster::new(client.clone()),
             preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()),
@@ -67,12 +65,12 @@ impl Bench {
     }
 
     /// Runs every scenario whose name has one of these parts, one after the other, and says how each ended.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         filters: &[String],
         mut say: impl FnMut(&str, Result<(), anyhow::Error>),
     ) -> anyhow::Result<()> {
-        let text = include_str!("scenarios.yaml").replace("$RUN", &self.run);
+        let text = include_str!("previews/scenarios.yaml").replace("$RUN", &self.run);
         let scenarios: Vec<Scenario> = serde_saphyr::from_str(&text)?;
         let is_wanted = |scenario: &Scenario| {
             filters.is_empty() || filters.iter().any(|filter| scenario.name.contains(filter))
@@ -572,15 +570,4 @@ impl<'a> Place<'a> {
         }
         Ok(())
     }
-}
-
-/// Where `cargo xtask guests` puts them.
-#[allow(dead_code, reason = "the acceptance tests have their own")]
-pub(crate) fn guests() -> PathBuf {
-    if let Some(folder) = std::env::var_os("PINTLE_GUEST_DIR") {
-        return folder.into();
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target")), PathBuf::from);
-    target.join("guests")
 }

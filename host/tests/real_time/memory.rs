@@ -1,23 +1,12 @@
 //! The worst answers on the API server in memory, with a host that is a process of its own and is held to 512 MiB: what acceptance does
 //! on a real control plane, without one.
-#![allow(clippy::disallowed_methods, reason = "it runs in real time")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail as the test does")]
-
-#[path = "acceptance/group.rs"]
-mod group;
-#[allow(dead_code, reason = "acceptance uses the rest")]
-#[path = "acceptance/host.rs"]
-mod host;
-#[allow(dead_code, reason = "acceptance uses the rest")]
-#[path = "acceptance/worst.rs"]
-mod worst;
 
 use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context, bail};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use kit::modules;
+use kit::{modules, worst};
 use pintle_api::{self as api, module_objects};
 use pintle_kubernetes::Cluster;
 use pintle_offline::documents;

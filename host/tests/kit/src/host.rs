@@ -9,13 +9,13 @@ use std::{
     sync::OnceLock,
 };
 
+use crate::{Look, Patience};
 use anyhow::{Context, bail, ensure};
-use kit::{Look, Patience};
 use pintle_simulation::scenario::Stop;
 use serde_json::Value;
 
 /// A running host. Dropping it ends it.
-pub(crate) struct Host {
+pub struct Host {
     child: Child,
     log: PathBuf,
     /// Where its own lines begin in the log.
@@ -27,22 +27,17 @@ pub(crate) struct Host {
 
 impl Host {
     /// Starts the host with this kubeconfig. What it logs is added to the file.
-    pub(crate) fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
+    pub fn start(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
         Self::start_as(kubeconfig, log, None)
     }
 
     /// Starts a host that has this name in Leases, Events and the audit log.
-    pub(crate) fn start_as(kubeconfig: &Path, log: &Path, name: Option<&str>) -> anyhow::Result<Self> {
+    pub fn start_as(kubeconfig: &Path, log: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::start_by(&[], kubeconfig, log, &[], name)
     }
 
     /// Starts a host by way of a command that becomes it, with further flags.
-    pub(crate) fn start_through(
-        by: &[&str],
-        kubeconfig: &Path,
-        log: &Path,
-        flags: &[&str],
-    ) -> anyhow::Result<Self> {
+    pub fn start_through(by: &[&str], kubeconfig: &Path, log: &Path, flags: &[&str]) -> anyhow::Result<Self> {
         Self::start_by(by, kubeconfig, log, flags, None)
     }
 
@@ -57,7 +52,9 @@ impl Host {
         let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let file = OpenOptions::new().create(true).append(true).open(log)?;
         let begins = file.metadata()?.len();
-        let words: Vec<&str> = by.iter().copied().chain([env!("CARGO_BIN_EXE_pintle"), "operator"]).collect();
+        let pintle = pintle()?;
+        let pintle = pintle.to_str().context("the path of pintle is not UTF-8")?;
+        let words: Vec<&str> = by.iter().copied().chain([pintle, "operator"]).collect();
         let (program, words) = words.split_first().context("a program")?;
         let child = Command::new(program)
             .args(words)
@@ -79,7 +76,7 @@ impl Host {
     }
 
     /// What it replies when it is ready. A look that finds its process ended fails.
-    pub(crate) fn ready(&mut self) -> anyhow::Result<Look<String>> {
+    pub fn ready(&mut self) -> anyhow::Result<Look<String>> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the host ended: {status}\n{}", tail(&self.log, &[], 20).join("\n"));
         }
@@ -90,17 +87,17 @@ impl Host {
     }
 
     /// Its process.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Whether its process has ended.
-    pub(crate) fn has_ended(&mut self) -> anyhow::Result<bool> {
+    pub fn has_ended(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
 
     /// Whether it says that it leads, or that it is ready and has no rival.
-    pub(crate) fn leads(&mut self) -> anyhow::Result<Look<()>> {
+    pub fn leads(&mut self) -> anyhow::Result<Look<()>> {
         Ok(match self.ready()? {
             Look::NotYet(state) => Look::NotYet(state),
             Look::Reached(said) => {
@@ -112,7 +109,7 @@ impl Host {
     }
 
     /// What it replies to a request.
-    pub(crate) fn get(&self, path: &str) -> anyhow::Result<String> {
+    pub fn get(&self, path: &str) -> anyhow::Result<String> {
         let address = match self.address.get() {
             Some(address) => *address,
             None => {
@@ -124,23 +121,23 @@ impl Host {
     }
 
     /// The sum of the series that begin like this.
-    pub(crate) fn metric(&self, series: &str) -> anyhow::Result<f64> {
+    pub fn metric(&self, series: &str) -> anyhow::Result<f64> {
         sum_of(&self.get("/metrics")?, series)
     }
 
     /// What its listener for administrators replies.
-    pub(crate) fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+    pub fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
         let admin = self.admin;
         ask(admin, method, path, body).with_context(|| format!("{method} {path} of the host at {admin}"))
     }
 
     /// Makes it stand still, as a machine does that swaps or is moved.
-    pub(crate) fn freeze(&self) -> anyhow::Result<()> {
+    pub fn freeze(&self) -> anyhow::Result<()> {
         self.signal(rustix::process::Signal::STOP)
     }
 
     /// Lets it go on.
-    pub(crate) fn thaw(&self) -> anyhow::Result<()> {
+    pub fn thaw(&self) -> anyhow::Result<()> {
         self.signal(rustix::process::Signal::CONT)
     }
 
@@ -149,7 +146,7 @@ impl Host {
     }
 
     /// Ends it, and waits until it is gone. One that takes too long is killed, which is said and is no failure.
-    pub(crate) fn stop(mut self, how: Stop) -> anyhow::Result<()> {
+    pub fn stop(mut self, how: Stop) -> anyhow::Result<()> {
         match how {
             Stop::Killed => self.child.kill()?,
             Stop::Gracefully => self.signal(rustix::process::Signal::TERM)?,
@@ -183,21 +180,28 @@ impl Drop for Host {
     }
 }
 
+/// The built `pintle`: cargo puts it one folder above the tests.
+fn pintle() -> anyhow::Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let folder = test.ancestors().nth(2).context("a test outside of the folder of cargo")?;
+    Ok(folder.join("pintle"))
+}
+
 /// Starts a host and waits until it leads: where the last one was killed, that is when its lease has expired.
-pub(crate) async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
+pub async fn start_ready(kubeconfig: &Path, log: &Path) -> anyhow::Result<Host> {
     let mut host = Host::start(kubeconfig, log)?;
     wait_until_it_leads(&mut host, log).await?;
     Ok(host)
 }
 
 /// Waits until a host leads.
-pub(crate) async fn wait_until_it_leads(host: &mut Host, log: &Path) -> anyhow::Result<()> {
-    let leads = kit::eventually("the host leads", async || host.leads()).await;
+pub async fn wait_until_it_leads(host: &mut Host, log: &Path) -> anyhow::Result<()> {
+    let leads = crate::eventually("the host leads", async || host.leads()).await;
     leads.with_context(|| tail(log, &[], 20).join("\n"))
 }
 
 /// A look that failed for a reason that may pass by itself: the error is what is so instead.
-pub(crate) fn or_error<T>(look: anyhow::Result<Look<T>>) -> anyhow::Result<Look<T>> {
+pub fn or_error<T>(look: anyhow::Result<Look<T>>) -> anyhow::Result<Look<T>> {
     Ok(look.unwrap_or_else(|error| Look::NotYet(format!("{error:#}"))))
 }
 
@@ -215,7 +219,7 @@ fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> anyhow::Res
 }
 
 /// The sum of the series that begin like this, in what `/metrics` shows.
-pub(crate) fn sum_of(metrics: &str, series: &str) -> anyhow::Result<f64> {
+pub fn sum_of(metrics: &str, series: &str) -> anyhow::Result<f64> {
     let lines = metrics.lines().filter(|line| line.starts_with(series));
     let values = lines.map(|line| {
         let (_, value) = line.rsplit_once(' ').context("a series without a value")?;
@@ -225,7 +229,7 @@ pub(crate) fn sum_of(metrics: &str, series: &str) -> anyhow::Result<f64> {
 }
 
 /// The address that a server of ours has bound, as it logs it with this message. Its own lines begin at this place of the log.
-pub(crate) fn logged_address(log: &Path, begins: u64, message: &str) -> anyhow::Result<SocketAddr> {
+pub fn logged_address(log: &Path, begins: u64, message: &str) -> anyhow::Result<SocketAddr> {
     let mut file = File::open(log).with_context(|| format!("opening {}", log.display()))?;
     file.seek(SeekFrom::Start(begins))?;
     let mut text = Vec::new();
@@ -238,7 +242,7 @@ pub(crate) fn logged_address(log: &Path, begins: u64, message: &str) -> anyhow::
 }
 
 /// Waits until a server of ours has logged the address that it has bound.
-pub(crate) fn wait_for_address(
+pub fn wait_for_address(
     child: &mut Child,
     log: &Path,
     begins: u64,
@@ -253,7 +257,7 @@ pub(crate) fn wait_for_address(
 }
 
 /// The last lines of a log that contain one of these, or the last of all where none is given.
-pub(crate) fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
+pub fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let concerned = |line: &&str| about.is_empty() || about.iter().any(|about| line.contains(about));
     let mut found: Vec<String> = text.lines().filter(concerned).map(ToOwned::to_owned).collect();
@@ -261,6 +265,6 @@ pub(crate) fn tail(log: &Path, about: &[&str], lines: usize) -> Vec<String> {
 }
 
 /// Where the host of a run logs.
-pub(crate) fn log_path(directory: &Path) -> PathBuf {
+pub fn log_path(directory: &Path) -> PathBuf {
     directory.join("host.log")
 }

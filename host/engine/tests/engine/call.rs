@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_engine::{CallLimits, Meter, Origin, fixtures};
 use pintle_wit::{Limits, Response, reasons};
 
-use crate::support::{EMPTY_RESPONSE, call_error, engine, fails_with, load_guest, manifest};
+use crate::support::{EMPTY_RESPONSE, call_error, engine, fails_with, load_guest, long_limits, manifest};
 
 fn answer(rest: &str) -> String {
     format!(r#"{{"apiVersion":"guest.pintle.dev/v1",{rest}}}"#)
@@ -15,7 +15,7 @@ fn answer(rest: &str) -> String {
 fn an_answer_is_read_and_kept_as_it_was_written() {
     let text = answer(r#""status":{"b":1, "a":2}"#);
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::answers(&manifest(), &text));
-    let answer = guest.reconcile("{}", &CallLimits::default()).unwrap();
+    let answer = guest.reconcile("{}", &long_limits()).unwrap();
     assert_eq!(answer.text, text);
     assert_ne!(answer.response, Response::default());
     assert_eq!(answer.stats.response_bytes, text.len());
@@ -29,7 +29,7 @@ fn a_request_reaches_the_guest_unchanged_whatever_its_size() {
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::echoes(&manifest()));
     for size in [0, 1, 1000, 1_000_000] {
         let request = answer(&format!(r#""status":{{"text":"{}"}}"#, "é".repeat(size / 2)));
-        let answer = guest.reconcile(&request, &CallLimits::default()).unwrap();
+        let answer = guest.reconcile(&request, &long_limits()).unwrap();
         assert_eq!(answer.text, request);
     }
 }
@@ -37,7 +37,7 @@ fn a_request_reaches_the_guest_unchanged_whatever_its_size() {
 #[test]
 fn what_a_guest_says_of_itself_can_be_asked_again() {
     let guest = load_guest(&engine(Meter::Fuel), &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    let (text, stats) = guest.describe(&CallLimits::default()).unwrap();
+    let (text, stats) = guest.describe(&long_limits()).unwrap();
     assert_eq!(text, manifest());
     assert!(stats.fuel.is_some_and(|fuel| fuel > 0));
 }
@@ -47,7 +47,7 @@ fn the_failure_of_a_guest_is_its_own() {
     let text =
         answer(r#""reason":"BucketMissing","message":"name a bucket","path":"spec.source","retry":false"#);
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::fails(&manifest(), &text));
-    let error = call_error(&guest, &CallLimits::default());
+    let error = call_error(&guest, &long_limits());
     assert_eq!(error.origin, Origin::Guest);
     assert_eq!(error.failure.reason, "BucketMissing");
     assert_eq!(error.failure.path.as_deref(), Some("spec.source"));
@@ -104,7 +104,7 @@ fn endless_allocation_ends_at_the_limit() {
 fn the_memory_that_a_guest_starts_with_counts() {
     fails_with(&fixtures::starts_with(&manifest(), 63 << 20), reasons::INVALID_JSON);
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::starts_with(&manifest(), 20 << 20));
-    let limits = CallLimits { memory_bytes: 10 << 20, ..CallLimits::default() };
+    let limits = CallLimits { memory_bytes: 10 << 20, ..long_limits() };
     assert_eq!(call_error(&guest, &limits).failure.reason, reasons::MEMORY);
 }
 
@@ -121,7 +121,7 @@ fn an_answer_as_large_as_its_limit_is_read() {
     let text = answer(r#""status":{"a":"bcd"}"#);
     let engine = engine(Meter::Deadline);
     let guest = load_guest(&engine, &fixtures::answers(&manifest(), &text));
-    let limits = |bytes| CallLimits { response: Limits::of_bytes(bytes), ..CallLimits::default() };
+    let limits = |bytes| CallLimits { response: Limits::of_bytes(bytes), ..long_limits() };
     assert!(guest.reconcile("{}", &limits(text.len())).is_ok());
     assert_eq!(call_error(&guest, &limits(text.len() - 1)).failure.reason, reasons::TOO_LARGE);
     let guest = load_guest(&engine, &fixtures::fails(&manifest(), &text));
@@ -187,7 +187,7 @@ fn an_answer_that_takes_more_memory_than_its_call_was_granted_says_how_much_it_i
 #[test]
 fn a_guest_may_write_to_all_the_memory_that_it_has() {
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::fills(&manifest(), 60 << 20, EMPTY_RESPONSE));
-    let answer = guest.reconcile("{}", &CallLimits::default()).unwrap();
+    let answer = guest.reconcile("{}", &long_limits()).unwrap();
     assert!(answer.stats.peak_memory_bytes >= 60 << 20, "{:?}", answer.stats);
 }
 
@@ -202,7 +202,7 @@ fn a_message_that_a_guest_made_long_is_cut() {
 #[test]
 fn a_guest_that_asks_anew_asks_for_another_field_with_each_time_that_it_is_told() {
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::asks_anew(&manifest()));
-    let asked = |request: &str| guest.reconcile(request, &CallLimits::default()).unwrap().response.needs;
+    let asked = |request: &str| guest.reconcile(request, &long_limits()).unwrap().response.needs;
     let first = asked(r#"{"object":{}}"#);
     assert_eq!(first.len(), 1);
     for time in ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"] {

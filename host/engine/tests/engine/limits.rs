@@ -8,7 +8,7 @@ use std::{
 use pintle_engine::{CallLimits, Compiler, Engine, EngineConfig, Meter, TICK, fixtures};
 use pintle_wit::reasons;
 
-use crate::support::{EMPTY_RESPONSE, call_error, config, engine, load_guest, manifest};
+use crate::support::{EMPTY_RESPONSE, call_error, config, engine, load_guest, long_limits, manifest};
 
 #[allow(clippy::disallowed_methods, reason = "these tests are about time on the wall")]
 fn now() -> Instant {
@@ -63,7 +63,7 @@ fn the_ticker_stands_still_while_no_call_runs() {
         call_error(&loops, &CallLimits::default());
         let during = engine.ticks() - before;
         assert!(during >= 50, "{during} ticks in 100 ms");
-        healthy.reconcile("{}", &CallLimits::default()).unwrap();
+        healthy.reconcile("{}", &long_limits()).unwrap();
 
         assert_eq!(engine.calls_in_flight(), 0);
         // A tick that was on its way may still arrive.
@@ -114,11 +114,11 @@ fn equal_requests_have_equal_answers_and_equal_fuel() {
     let request =
         format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":"{}"}}}}"#, "x".repeat(5000));
     let bytes = fixtures::echoes(&manifest());
-    let first = load_guest(&engine(Meter::Fuel), &bytes).reconcile(&request, &CallLimits::default()).unwrap();
+    let first = load_guest(&engine(Meter::Fuel), &bytes).reconcile(&request, &long_limits()).unwrap();
     let engine = engine(Meter::Fuel);
     let guest = load_guest(&engine, &bytes);
     for _ in 0..100 {
-        let answer = guest.reconcile(&request, &CallLimits::default()).unwrap();
+        let answer = guest.reconcile(&request, &long_limits()).unwrap();
         assert_eq!(answer.text, first.text);
         assert_eq!(answer.stats.fuel, first.stats.fuel);
         assert_eq!(answer.stats.peak_memory_bytes, first.stats.peak_memory_bytes);
@@ -146,7 +146,7 @@ fn a_thousand_failures_leak_nothing() {
         call_error(&bad[n % bad.len()], &limits);
     }
     assert_eq!(engine.calls_in_flight(), 0);
-    assert!(healthy.reconcile("{}", &CallLimits::default()).is_ok());
+    assert!(healthy.reconcile("{}", &long_limits()).is_ok());
 }
 
 #[test]
@@ -160,15 +160,15 @@ fn a_guest_never_sees_what_another_call_left_in_memory() {
         format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":"{}"}}}}"#, "s".repeat(200_000));
     let own_secret = "s".repeat(400_000);
     for _ in 0..10 {
-        writes.reconcile(&secret, &CallLimits::default()).unwrap();
+        writes.reconcile(&secret, &long_limits()).unwrap();
         for _ in 0..2 {
-            let error = call_error(&reads, &CallLimits::default());
+            let error = call_error(&reads, &long_limits());
             // A byte that is not zero would be text that gets counted as JSON, or be named.
             assert_eq!(error.failure.reason, reasons::INVALID_JSON);
             assert_eq!(error.failure.message, "the response: expected value at line 1 column 1");
             assert_eq!(error.stats.response_bytes, 60_000);
             // Fills its memory, and then looks behind it.
-            let error = reads.reconcile(&own_secret, &CallLimits::default()).unwrap_err();
+            let error = reads.reconcile(&own_secret, &long_limits()).unwrap_err();
             assert_eq!(error.failure.reason, reasons::OUT_OF_BOUNDS);
         }
     }
@@ -188,9 +188,9 @@ fn calls_from_many_threads_wait_their_turn() {
                     let request =
                         format!(r#"{{"apiVersion":"guest.pintle.dev/v1","status":{{"a":{thread}}}}}"#);
                     for _ in 0..500 {
-                        let answer = guest.reconcile(&request, &CallLimits::default()).unwrap();
+                        let answer = guest.reconcile(&request, &long_limits()).unwrap();
                         assert_eq!(answer.text, request);
-                        assert_eq!(call_error(traps, &CallLimits::default()).failure.reason, reasons::TRAP);
+                        assert_eq!(call_error(traps, &long_limits()).failure.reason, reasons::TRAP);
                         assert!(engine.calls_in_flight() <= slots);
                     }
                 });
@@ -228,13 +228,13 @@ fn a_call_at_once_does_not_wait_for_calls_that_take_long() {
     let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
     let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     thread::scope(|scope| {
-        let limits = CallLimits { timeout: Duration::from_secs(2), ..CallLimits::default() };
+        let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
         let looping = scope.spawn(move || call_error(&loops, &limits));
         while engine.calls_in_flight() == 0 {
             thread::yield_now();
         }
         // An attempt may fail on a machine that does much else. The next one is then left out.
-        let answered = (0..100).find_map(|_| healthy.reconcile_at_once("{}", &CallLimits::default()));
+        let answered = (0..100).find_map(|_| healthy.reconcile_at_once("{}", &long_limits()));
         assert_eq!(answered.unwrap().unwrap().text, EMPTY_RESPONSE);
         assert!(!looping.is_finished());
     });
@@ -277,7 +277,7 @@ fn a_call_that_takes_much_memory_or_has_a_large_answer_is_not_made_at_once() {
 fn under_fuel_no_call_is_made_at_once() {
     let engine = engine(Meter::Fuel);
     let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    assert!(healthy.reconcile_at_once("{}", &CallLimits::default()).is_none());
+    assert!(healthy.reconcile_at_once("{}", &long_limits()).is_none());
 }
 
 #[test]
@@ -286,12 +286,12 @@ fn a_neighbour_answers_while_a_guest_loops() {
     let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
     let loops = load_guest(&engine, &fixtures::loops(&manifest()));
     thread::scope(|scope| {
-        let limits = CallLimits { timeout: Duration::from_secs(2), ..CallLimits::default() };
+        let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
         let looping = scope.spawn(move || call_error(&loops, &limits));
         while engine.calls_in_flight() == 0 {
             thread::yield_now();
         }
-        healthy.reconcile("{}", &CallLimits::default()).unwrap();
+        healthy.reconcile("{}", &long_limits()).unwrap();
         assert!(!looping.is_finished(), "the neighbour waited for the guest that loops");
         assert_eq!(looping.join().unwrap().failure.reason, reasons::DEADLINE);
     });

@@ -23,6 +23,11 @@ pub(crate) fn config(meter: Meter) -> EngineConfig {
     EngineConfig { concurrent_calls: 4, ..EngineConfig::new(meter, monotonic()) }
 }
 
+/// Those of every call, but for the time: a test that is not about it passes on a machine that pauses too.
+pub(crate) fn long_limits() -> CallLimits {
+    CallLimits { timeout: Duration::from_secs(60), ..CallLimits::default() }
+}
+
 pub(crate) fn engine(meter: Meter) -> Engine {
     Engine::new(config(meter)).unwrap()
 }
@@ -49,7 +54,7 @@ pub(crate) fn refused(bytes: &[u8]) -> Failure {
 /// What the engine says of a guest that cannot be called, under both meters.
 pub(crate) fn fails_with(bytes: &[u8], reason: &str) -> (Failure, CallStats) {
     let [by_time, by_fuel] = [Meter::Deadline, Meter::Fuel].map(|meter| {
-        let error = call_error(&load_guest(&engine(meter), bytes), &CallLimits::default());
+        let error = call_error(&load_guest(&engine(meter), bytes), &long_limits());
         assert_eq!(error.origin, Origin::Engine, "{error}");
         assert_eq!(error.failure.reason, reason, "{error}");
         assert!(error.stats.duration > Duration::ZERO);

@@ -4,7 +4,7 @@ use pintle_engine::{CallLimits, Meter, Origin, Views, fixtures, fixtures::views:
 use pintle_wit::{Limits, reasons, views::ShowItem};
 use serde_json::json;
 
-use crate::support::{EMPTY_RESPONSE, engine, load, manifest, refused};
+use crate::support::{EMPTY_RESPONSE, engine, load, long_limits, manifest, refused};
 
 const TWO: &str = r#"{"apiVersion":"guest.pintle.dev/v1","items":[{"object":{"spec":{"size":1}}},{"failure":{"apiVersion":"guest.pintle.dev/v1","reason":"Odd","message":"it has no size"}}]}"#;
 const STORED: &str = r#"{"apiVersion":"guest.pintle.dev/v1","object":{"data":{"size":"1"}}}"#;
@@ -35,7 +35,7 @@ fn a_module_that_serves_views_says_which_and_reconciles_nothing() {
     assert_eq!(views.digest(), module.digest());
     assert_eq!(views.manifest_text(), described());
     assert_eq!(views.manifest().views[0].shown.as_ref().unwrap().plural, "things");
-    assert_eq!(views.describe(&CallLimits::default()).unwrap().0, described());
+    assert_eq!(views.describe(&long_limits()).unwrap().0, described());
 }
 
 #[test]
@@ -46,10 +46,10 @@ fn a_module_that_does_both_is_one_module_with_two_parts() {
     assert_eq!(module.interfaces(), ["pintle:guest/guest@0.1.0", "pintle:guest/views@0.1.0"]);
     let (guest, views, digest) = (module.guest().unwrap(), module.views().unwrap(), module.digest());
     drop(module);
-    assert_eq!(guest.reconcile("{}", &CallLimits::default()).unwrap().text, EMPTY_RESPONSE);
+    assert_eq!(guest.reconcile("{}", &long_limits()).unwrap().text, EMPTY_RESPONSE);
     drop(guest);
     assert!(engine.loaded(&digest).is_some(), "each part keeps the module");
-    assert_eq!(views.show(REQUEST, 2, &CallLimits::default()).unwrap().text, TWO);
+    assert_eq!(views.show(REQUEST, 2, &long_limits()).unwrap().text, TWO);
     drop(views);
     assert!(engine.loaded(&digest).is_none());
 }
@@ -92,7 +92,7 @@ fn a_function_of_views_that_is_missing_or_of_another_type_is_named() {
 
 #[test]
 fn an_object_that_cannot_be_shown_does_not_hide_the_others() {
-    let answer = views(Outcome::Answer(TWO), Outcome::Trap).show(REQUEST, 2, &CallLimits::default()).unwrap();
+    let answer = views(Outcome::Answer(TWO), Outcome::Trap).show(REQUEST, 2, &long_limits()).unwrap();
     let [ShowItem::Object(shown), ShowItem::Failure(failure)] = answer.response.items.as_slice() else {
         panic!("{:?}", answer.response)
     };
@@ -105,7 +105,7 @@ fn an_object_that_cannot_be_shown_does_not_hide_the_others() {
 fn an_answer_that_has_not_one_item_for_each_object_is_refused_whole() {
     let views = views(Outcome::Answer(TWO), Outcome::Trap);
     for objects in [0, 1, 3] {
-        let error = views.show(REQUEST, objects, &CallLimits::default()).unwrap_err();
+        let error = views.show(REQUEST, objects, &long_limits()).unwrap_err();
         assert_eq!((error.origin, error.failure.path.as_deref()), (Origin::Engine, Some("items")));
         assert_eq!(
             error.failure.message,
@@ -118,18 +118,21 @@ fn an_answer_that_has_not_one_item_for_each_object_is_refused_whole() {
 fn the_failure_of_an_item_has_a_reason_that_a_condition_takes() {
     let odd = TWO.replace("Odd", "not a word");
     let invalid = (Origin::Engine, reasons::INVALID_DOCUMENT.into(), Some("items[1].failure.reason".into()));
-    assert_eq!(shown(Outcome::Answer(&odd), &CallLimits::default()), invalid);
+    assert_eq!(shown(Outcome::Answer(&odd), &long_limits()), invalid);
     let long = TWO.replace("it has no size", &"x".repeat(2000));
-    let answer = views(Outcome::Answer(&long), Outcome::Trap).show(REQUEST, 2, &CallLimits::default());
+    let answer = views(Outcome::Answer(&long), Outcome::Trap).show(REQUEST, 2, &long_limits());
     let Some(ShowItem::Failure(failure)) = answer.unwrap().response.items.pop() else { panic!("no failure") };
     assert_eq!(failure.message.len(), 1024, "a long message is cut");
 }
 
 #[test]
 fn a_guest_that_breaks_in_show_is_told_apart_from_one_that_refuses() {
-    let limits = CallLimits::default();
+    let limits = long_limits();
     assert_eq!(shown(Outcome::Trap, &limits), (Origin::Engine, reasons::TRAP.into(), None));
-    assert_eq!(shown(Outcome::Loop, &limits), (Origin::Engine, reasons::DEADLINE.into(), None));
+    assert_eq!(
+        shown(Outcome::Loop, &CallLimits::default()),
+        (Origin::Engine, reasons::DEADLINE.into(), None)
+    );
     let text = r#"{"apiVersion":"guest.pintle.dev/v1","reason":"NoSuchView","message":"m","path":"view"}"#;
     let refuses = (Origin::Guest, "NoSuchView".to_owned(), Some("view".to_owned()));
     assert_eq!(shown(Outcome::Failure(text), &limits), refuses);
@@ -137,7 +140,7 @@ fn a_guest_that_breaks_in_show_is_told_apart_from_one_that_refuses() {
 
 #[test]
 fn what_is_shown_is_held_to_the_limits_of_the_call() {
-    let limits = |response: Limits| CallLimits { response, ..CallLimits::default() };
+    let limits = |response: Limits| CallLimits { response, ..long_limits() };
     let fits = Limits::of_bytes(TWO.len());
     assert!(views(Outcome::Answer(TWO), Outcome::Trap).show(REQUEST, 2, &limits(fits)).is_ok());
     for (limit, reason) in [
@@ -152,7 +155,7 @@ fn what_is_shown_is_held_to_the_limits_of_the_call() {
 
 #[test]
 fn what_is_stored_is_an_object_or_the_reason_why_it_is_refused() {
-    let store = |outcome| views(Outcome::Trap, outcome).store("{}", &CallLimits::default());
+    let store = |outcome| views(Outcome::Trap, outcome).store("{}", &long_limits());
     let answer = store(Outcome::Answer(STORED)).unwrap();
     assert_eq!(answer.response.object["data"], json!({"size": "1"}));
     let text =

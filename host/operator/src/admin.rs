@@ -14,7 +14,7 @@ use axum::{
 };
 use pintle_runtime::logging::Handle;
 use tokio::{net::TcpListener, task::JoinHandle};
-use tracing::warn;
+use tracing::{info, warn};
 use tracing_subscriber::{EnvFilter, reload};
 
 /// The longest directives that are taken, in bytes: a dozen modules with a level each.
@@ -81,6 +81,7 @@ pub(crate) async fn serve(address: SocketAddr, level: LogLevel) -> anyhow::Resul
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address} (--admin-bind)"))?;
+    info!(address = %listener.local_addr()?, "The log level can be changed");
     let routes = Router::new()
         .route("/loglevel", get(show).put(change))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))

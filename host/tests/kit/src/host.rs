@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{Read as _, Seek as _, SeekFrom, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
@@ -22,7 +22,6 @@ pub struct Host {
     begins: u64,
     /// Where it answers, once it has logged that.
     address: OnceLock<SocketAddr>,
-    admin: SocketAddr,
 }
 
 impl Host {
@@ -48,8 +47,6 @@ impl Host {
         flags: &[&str],
         name: Option<&str>,
     ) -> anyhow::Result<Self> {
-        // The host does not say where it listens for administrators, so that this has to be known first.
-        let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let file = OpenOptions::new().create(true).append(true).open(log)?;
         let begins = file.metadata()?.len();
         let pintle = pintle()?;
@@ -59,8 +56,7 @@ impl Host {
         let child = Command::new(program)
             .args(words)
             .args(flags)
-            .args(["--bind", "127.0.0.1:0", "--log-format", "json", "--admin-bind"])
-            .arg(admin.to_string())
+            .args(["--bind", "127.0.0.1:0", "--admin-bind", "127.0.0.1:0", "--log-format", "json"])
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .env_remove("KUBECONFIG")
@@ -72,7 +68,7 @@ impl Host {
             .stderr(file)
             .spawn()
             .context("starting the host")?;
-        Ok(Self { child, log: log.to_owned(), begins, address: OnceLock::new(), admin })
+        Ok(Self { child, log: log.to_owned(), begins, address: OnceLock::new() })
     }
 
     /// What it replies when it is ready. A look that finds its process ended fails.
@@ -127,7 +123,7 @@ impl Host {
 
     /// What its listener for administrators replies.
     pub fn administer(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
-        let admin = self.admin;
+        let admin = logged_address(&self.log, self.begins, "The log level can be changed")?;
         ask(admin, method, path, body).with_context(|| format!("{method} {path} of the host at {admin}"))
     }
 

@@ -36,6 +36,13 @@ fn compile(bytes: &[u8], limits: &Limits) -> Ended {
     child::compile(Path::new(PINTLE), &job, limits, &Stop::default())
 }
 
+/// Has another process write a program: what this one has open for writing, a process that another test starts now has open too, and then
+/// nobody can run it.
+fn write_program(path: &Path, text: &str) {
+    let write = r#"printf %s "$1" > "$0" && chmod 755 "$0""#;
+    assert!(Command::new("sh").args(["-c", write]).arg(path).arg(text).status().unwrap().success());
+}
+
 /// Takes a processor minutes, and little memory.
 fn expensive() -> Vec<u8> {
     fixtures::compile_bomb(&manifest(), 1000, 60, 60)
@@ -60,10 +67,7 @@ fn what_a_compiler_without_room_for_the_pool_makes_fits_a_host_that_has_it_and_o
         let engine = engine(allocation);
         let program = env::temp_dir().join(format!("pintle-in-2-GiB-{}-{allocation:?}", std::process::id()));
         let script = format!("#!/bin/sh\nulimit -v 2000000\nexec {PINTLE} \"$@\"\n");
-        // Another process writes it: what this one has open for writing, a process that another test starts now has open too, and then
-        // nobody can run it.
-        let write = r#"printf %s "$1" > "$0" && chmod 755 "$0""#;
-        assert!(Command::new("sh").args(["-c", write]).arg(&program).arg(script).status().unwrap().success());
+        write_program(&program, &script);
         let precompile =
             |job: Job<'_>| match child::compile(&program, &job, &Limits::default(), &Stop::default()) {
                 Ended::Made(artifact) => Ok(artifact),
@@ -116,8 +120,7 @@ fn a_program_that_is_no_compiler_is_told_and_cannot_fill_the_memory() {
     assert!(matches!(run("/nonexistent"), Ended::Failed(_)));
     assert!(matches!(run("/bin/false"), Ended::Invalid(_) | Ended::Failed(_)));
     let program = env::temp_dir().join(format!("pintle-that-writes-{}", std::process::id()));
-    fs::write(&program, "#!/bin/sh\nexec cat /dev/zero\n").unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&program, "#!/bin/sh\nexec cat /dev/zero\n");
     let ended = run(&program.to_string_lossy());
     assert!(matches!(ended, Ended::TooLarge(bytes) if bytes < 2 << 20), "{ended:?}");
     fs::remove_file(program).unwrap();

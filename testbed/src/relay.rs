@@ -141,6 +141,3 @@ fn pass_on(mut from: &TcpStream, mut to: &TcpStream) {
 fn close(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Both);
 }
-
-#[cfg(test)]
-mod tests;

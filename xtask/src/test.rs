@@ -64,8 +64,10 @@ enum Step {
     Conformance,
     /// The main paths on a real control plane (tier one)
     Smoke,
-    /// All scenarios and checks on a real control plane (tier two)
+    /// All scenarios on a real control plane (tier two)
     Acceptance,
+    /// What is checked on a real control plane beside the scenarios (tier two)
+    Checks,
     /// The console in a browser: one story in tier one
     Browser,
 }
@@ -78,19 +80,28 @@ impl Step {
     fn is_in(self, all: bool) -> bool {
         match self {
             Self::Smoke => !all,
-            Self::Testbed | Self::Acceptance => all,
+            Self::Testbed | Self::Acceptance | Self::Checks => all,
             _ => true,
         }
     }
 
     fn needs_control_plane(self) -> bool {
-        matches!(self, Self::Testbed | Self::Conformance | Self::Smoke | Self::Acceptance | Self::Browser)
+        matches!(
+            self,
+            Self::Testbed | Self::Conformance | Self::Smoke | Self::Acceptance | Self::Checks | Self::Browser
+        )
     }
 
     fn needs_guests(self) -> bool {
         matches!(
             self,
-            Self::Units | Self::Golden | Self::Simulate | Self::Smoke | Self::Acceptance | Self::Browser
+            Self::Units
+                | Self::Golden
+                | Self::Simulate
+                | Self::Smoke
+                | Self::Acceptance
+                | Self::Checks
+                | Self::Browser
         )
     }
 
@@ -169,7 +180,8 @@ impl Flags {
                 }
             }),
             Step::Smoke => tests(&["--test", "acceptance"], &["--smoke"]).within(limit),
-            Step::Acceptance => tests(&["--test", "acceptance"], &[]).within(limit),
+            Step::Acceptance => tests(&["--test", "acceptance"], &["--scenarios"]).within(limit),
+            Step::Checks => tests(&["--test", "acceptance"], &["--checks"]).within(limit),
             Step::Browser => {
                 let pattern = match (self.names.is_empty(), self.all) {
                     (false, _) => Some(self.names.join("|")),
@@ -218,7 +230,7 @@ impl Flags {
             Step::Simulate => test("simulate"),
             Step::Testbed => test("control_plane"),
             Step::Conformance => test("conformance"),
-            Step::Smoke | Step::Acceptance => test("acceptance"),
+            Step::Smoke | Step::Acceptance | Step::Checks => test("acceptance"),
             Step::Browser => build::binaries(board, "workbench", &["workbench", "pintle"]),
         }
     }

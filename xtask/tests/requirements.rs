@@ -5,7 +5,6 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -41,8 +40,10 @@ impl Machine {
         let path = self.path("bin").join(name);
         let log = self.path("log");
         let text = format!("#!/bin/sh\necho \"{name} $*\" >> {}\n{script}\n", log.display());
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: what this one has open for writing, a process that another test starts now has open too, and then
+        // nobody can run it.
+        let write = r#"printf %s "$1" > "$0" && chmod 755 "$0""#;
+        assert!(Command::new("sh").args(["-c", write]).arg(path).arg(text).status().unwrap().success());
     }
 
     fn without(self, name: &str) -> Self {

@@ -74,12 +74,16 @@ fn agree(field: &str, guest: &str, views: &str) -> Result<(), Failure> {
     Err(Failure::terminal(reasons::INVALID_DOCUMENT, message).at(field))
 }
 
+/// How long a guest may take to describe itself when it is loaded. It needs microseconds; but a machine that does much else may stop the
+/// thread meanwhile, and the whole module would be refused for it.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
+
 fn part<W: World>(callee: &Callee, world: W) -> Result<Arc<Part<W>>, Failure> {
-    let (manifest_text, manifest, _) =
-        describe(callee, &world, &CallLimits::default()).map_err(|mut error| {
-            error.failure.message = format!("{}: {}", W::DESCRIBE, error.failure.message);
-            *error.failure
-        })?;
+    let limits = CallLimits { timeout: DESCRIBE_TIMEOUT, ..CallLimits::default() };
+    let (manifest_text, manifest, _) = describe(callee, &world, &limits).map_err(|mut error| {
+        error.failure.message = format!("{}: {}", W::DESCRIBE, error.failure.message);
+        *error.failure
+    })?;
     Ok(Arc::new(Part { world, manifest, manifest_text }))
 }
 

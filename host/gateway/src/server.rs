@@ -67,12 +67,15 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 pub struct Server {
     listener: TcpListener,
     acceptor: TlsAcceptor,
+    /// [`PATIENCE`], except in tests, whose clients may be slow.
+    patience: Duration,
 }
 
 /// What connections are served with.
 struct Serving<R> {
     gateway: Arc<Gateway<R>>,
     acceptor: TlsAcceptor,
+    patience: Duration,
     handshakes: Connections,
     others: Connections,
     for_front_proxy: auto::Builder<TokioExecutor>,
@@ -85,7 +88,8 @@ impl Server {
     /// # Errors
     /// When it is taken, or not one of this machine.
     pub async fn bind(address: SocketAddr, tls: Arc<rustls::ServerConfig>) -> std::io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(address).await?, acceptor: TlsAcceptor::from(tls) })
+        let listener = TcpListener::bind(address).await?;
+        Ok(Self { listener, acceptor: TlsAcceptor::from(tls), patience: PATIENCE })
     }
 
     /// The address that it is bound to.
@@ -98,7 +102,7 @@ impl Server {
 
     /// Serves until this ends. Connections are then told to go away, and what is in flight is finished.
     pub async fn serve<R: Reviews + 'static>(self, gateway: Arc<Gateway<R>>, stop: impl Future<Output = ()>) {
-        let serving = Arc::new(Serving::new(gateway, self.acceptor));
+        let serving = Arc::new(Serving::new(gateway, self.acceptor, self.patience));
         // Each connection has a receiver until it has ended.
         let (stopping, stops) = watch::channel(());
         tokio::pin!(stop);
@@ -127,14 +131,15 @@ impl Server {
 }
 
 impl<R: Reviews + 'static> Serving<R> {
-    fn new(gateway: Arc<Gateway<R>>, acceptor: TlsAcceptor) -> Self {
+    fn new(gateway: Arc<Gateway<R>>, acceptor: TlsAcceptor, patience: Duration) -> Self {
         Self {
             gateway,
             acceptor,
+            patience,
             handshakes: Connections::new(HANDSHAKES),
             others: Connections::new(OTHERS),
-            for_front_proxy: builder(STREAMS),
-            for_others: builder(STREAMS_OF_OTHERS),
+            for_front_proxy: builder(STREAMS, patience),
+            for_others: builder(STREAMS_OF_OTHERS, patience),
         }
     }
 
@@ -179,7 +184,7 @@ impl<R: Reviews + 'static> Serving<R> {
                 self.refused();
                 return None;
             }
-            shaken = tokio::time::timeout(PATIENCE, self.acceptor.accept(stream)) => shaken,
+            shaken = tokio::time::timeout(self.patience, self.acceptor.accept(stream)) => shaken,
         };
         match shaken {
             Ok(Ok(stream)) => return Some(stream),
@@ -217,7 +222,7 @@ impl<R: Reviews + 'static> Serving<R> {
         let ended = tokio::select! {
             ended = served.as_mut() => Some(ended),
             _ = stops.changed() => None,
-            () = until(&mut seen, rests_until) => None,
+            () = until(&mut seen, |activity| rests_until(activity, self.patience)) => None,
         };
         let ended = match ended {
             Some(ended) => ended,
@@ -238,10 +243,10 @@ impl<R: Reviews + 'static> Serving<R> {
     }
 }
 
-/// Until when a connection may go on as it is. None: as long as its requests do.
-fn rests_until(activity: &Activity) -> Option<Duration> {
-    let patience = if activity.is_used() { REST_TIMEOUT } else { PATIENCE };
-    activity.rests_since().map(|since| since + patience)
+/// Until when a connection may go on as it is, with this patience for its first request. None: as long as its requests do.
+fn rests_until(activity: &Activity, patience: Duration) -> Option<Duration> {
+    let left = if activity.is_used() { REST_TIMEOUT } else { patience };
+    activity.rests_since().map(|since| since + left)
 }
 
 /// Waits until a connection has been at rest for too long.
@@ -266,9 +271,9 @@ async fn until(seen: &mut watch::Receiver<Activity>, due: impl Fn(&Activity) -> 
     }
 }
 
-fn builder(streams: u32) -> auto::Builder<TokioExecutor> {
+fn builder(streams: u32, patience: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(HEAD_BYTES_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())

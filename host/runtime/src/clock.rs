@@ -36,10 +36,15 @@ pub fn now() -> Timestamp {
     })
 }
 
-/// The time since the process, or the simulated host, first asked. It only runs forward. It is tokio's time, which a test can stop and
-/// advance.
+/// The time since some moment: for a simulated host its beginning, and otherwise some days before this process first asked. It only runs
+/// forward. It is tokio's time, which a test can stop and advance.
 pub fn monotonic() -> Duration {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    // Tests that run side by side stop and advance the time each for itself, and have this start in common. A time before it would seem to
+    // stand still. So it is some days ago, and by the clock that no test has advanced.
+    static START: LazyLock<Instant> = LazyLock::new(|| {
+        let now = std::time::Instant::now();
+        Instant::from_std(now.checked_sub(Duration::from_secs(1 << 20)).unwrap_or(now))
+    });
     VIRTUAL.try_with(|clock| clock.origin.elapsed()).unwrap_or_else(|_| START.elapsed())
 }
 

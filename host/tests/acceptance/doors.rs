@@ -72,11 +72,19 @@ pub(crate) async fn check(plane: &ControlPlane, real: &Real<'_>) -> anyhow::Resu
 }
 
 /// What the guest of a Darkroom is asked and answers, as the console shows it. Its children have the key too.
-fn in_and_out_has_no_key(console: &Console, name: &str) -> anyhow::Result<()> {
+async fn in_and_out_has_no_key(console: &Console, name: &str) -> anyhow::Result<()> {
     let path = format!(
         "/api/v1/objects/deployments.example.com/v1alpha1/darkrooms/namespaces/{NAMESPACE}/{name}/inspect"
     );
-    let shown = console.ask("GET", &path, "", None)?;
+    // The engine starts and compiles while documents are served already, and may take longer than they do.
+    let shown = eventually(format!("the console shows what {name} is asked"), async || {
+        let shown = console.ask("GET", &path, "", None)?;
+        Ok(match shown.code {
+            503 => Look::NotYet(shown.body.to_string()),
+            _ => Look::Reached(shown),
+        })
+    })
+    .await?;
     ensure!(shown.code == 200, "{} {}", shown.code, shown.body);
     let encoded = KEYS.map(|key| base64::prelude::BASE64_STANDARD.encode(key));
     for key in KEYS.into_iter().chain(encoded.iter().map(String::as_str)) {
@@ -113,7 +121,7 @@ async fn both(
             theirs = serde_json::from_str(&theirs.to_string().replace(&by_kubectl, &by_rest))?;
             let ours = spec(real, &by_rest).await?;
             ensure!(ours == theirs, "REST stores {ours}, kubectl {theirs}");
-            in_and_out_has_no_key(console, &by_kubectl)?;
+            in_and_out_has_no_key(console, &by_kubectl).await?;
         }
         Is::Guest => {
             ensure!(refused.is_none(), "kubectl: {refused:?}");

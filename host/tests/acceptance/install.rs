@@ -13,6 +13,7 @@ use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
 use roster::GUESTS;
+use serde_json::json;
 
 use crate::{modules, real::Real, repository};
 
@@ -37,6 +38,29 @@ pub(crate) fn apply_manifests(plane: &ControlPlane) -> anyhow::Result<()> {
     }
     plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(ROLE))?;
     plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=180s"], None)?;
+    wait_for_the_roles(plane)
+}
+
+/// Waits until the host may list a kind of each role that is aggregated into its own. A controller does that in its own time, and a host
+/// that comes before is refused, which the audit log keeps.
+fn wait_for_the_roles(plane: &ControlPlane) -> anyhow::Result<()> {
+    let guests = GUESTS.iter().map(|guest| guest.crd);
+    for kind in guests.chain(["reconcilers.pintle.dev", "things.acceptance.pintle.dev"]) {
+        let (resource, group) = kind.split_once('.').context("a kind without a group")?;
+        // `kubectl auth can-i` takes no kind that is not served yet.
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": "system:serviceaccount:pintle-system:pintle",
+                "resourceAttributes": {"verb": "list", "group": group, "resource": resource},
+            },
+        });
+        let ask = ["create", "--filename", "-", "--output", "jsonpath={.status.allowed}"];
+        pintle_testbed::eventually(format!("the host may list {kind}"), || {
+            let allowed = plane.run_kubectl(&ask, Some(&review.to_string()))?;
+            Ok(Look::reached_if(allowed.trim() == "true", || format!("allowed: {allowed}")))
+        })?;
+    }
     Ok(())
 }
 
@@ -79,11 +103,14 @@ pub(crate) async fn push_guests(real: &Real<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Hangs a guest of this repository on its kind.
+/// Hangs a guest of this repository on its kind. Its calls have the most time that there is: on a machine that does much else, one would
+/// now and then be late for the default, and what the root says of that is a write that scenarios count.
 pub(crate) async fn hang(name: &str, real: &Real<'_>) -> anyhow::Result<()> {
     let path = repository().join(format!("deploy/samples/reconciler-{name}.yaml"));
     for document in documents::parse(&path.display().to_string(), &fs::read_to_string(&path)?)? {
-        real.apply(&document.value).await?;
+        let mut reconciler = document.value;
+        reconciler["spec"]["limits"]["timeoutMilliseconds"] = 10_000.into();
+        real.apply(&reconciler).await?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance [-- --smoke] [-- PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks] [PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
 //! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
-//! `--smoke` runs those of tier one alone.
+//! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, and `--checks` everything else.
 //!
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
@@ -33,13 +33,16 @@ mod woken;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use futures::{StreamExt, future::LocalBoxFuture, stream};
 use kit::modules;
 use pintle_simulation::scenario::{Failed, Names, OnlyOn, Runner, Scenario};
 use pintle_testbed::{ControlPlane, Options, Source};
 
 use real::Real;
+
+/// The check that runs before Pintle is installed.
+const WAITS_FOR_CRDS: &str = "a host without its CRDs waits for them";
 
 /// How many scenarios run at once. They mostly wait, for kwok and for garbage collection.
 const AT_ONCE: usize = 12;
@@ -60,9 +63,19 @@ const SMOKE: [&str; 12] = [
     "webserver",
 ];
 
+/// What is run of all there is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    /// What tier one runs.
+    Smoke,
+    Scenarios,
+    Checks,
+}
+
 /// What is run.
 struct Arguments {
-    smoke: bool,
+    part: Part,
     /// Only what has one of these in its name.
     names: Vec<String>,
     retries: u32,
@@ -75,14 +88,38 @@ impl Arguments {
             Err(_) => 0,
         };
         let words: Vec<String> = std::env::args().skip(1).collect();
-        let smoke = words.iter().any(|word| word == "--smoke");
-        let names = words.into_iter().filter(|word| !word.starts_with('-')).collect();
-        Ok(Self { smoke, names, retries })
+        let (flags, names): (Vec<String>, Vec<String>) =
+            words.into_iter().partition(|word| word.starts_with("--"));
+        let part = match flags.as_slice() {
+            [] => Part::All,
+            [flag] if flag == "--smoke" => Part::Smoke,
+            [flag] if flag == "--scenarios" => Part::Scenarios,
+            [flag] if flag == "--checks" => Part::Checks,
+            _ => bail!("one of --smoke, --scenarios and --checks, not {}", flags.join(" ")),
+        };
+        Ok(Self { part, names, retries })
     }
 
-    fn is_wanted(&self, name: &str, is_smoke: bool) -> bool {
-        let is_named = self.names.is_empty() || self.names.iter().any(|part| name.contains(part));
-        is_named && (is_smoke || !self.smoke)
+    fn wants_scenario(&self, name: &str) -> bool {
+        let is_of_part = match self.part {
+            Part::All | Part::Scenarios => true,
+            Part::Smoke => SMOKE.contains(&name),
+            Part::Checks => false,
+        };
+        is_of_part && self.is_named(name)
+    }
+
+    fn wants_check(&self, name: &str, is_smoke: bool) -> bool {
+        let is_of_part = match self.part {
+            Part::All | Part::Checks => true,
+            Part::Smoke => is_smoke,
+            Part::Scenarios => false,
+        };
+        is_of_part && self.is_named(name)
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|part| name.contains(part))
     }
 }
 
@@ -170,10 +207,8 @@ fn main() -> ExitCode {
 
 /// Returns how many have failed.
 async fn acceptance(arguments: &Arguments) -> anyhow::Result<usize> {
-    let files: Vec<ScenarioFile> = scenario_files()?
-        .into_iter()
-        .filter(|file| arguments.is_wanted(&file.stem, SMOKE.contains(&file.stem.as_str())))
-        .collect();
+    let files: Vec<ScenarioFile> =
+        scenario_files()?.into_iter().filter(|file| arguments.wants_scenario(&file.stem)).collect();
     let started = Instant::now();
     // Blocking: nothing else is going on yet.
     let plane = Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?;
@@ -190,9 +225,9 @@ async fn everything(
     plane: &ControlPlane,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
-    if arguments.names.is_empty() {
+    if arguments.wants_check(WAITS_FOR_CRDS, true) {
         let outcome = tally.attempt(async |_| install::a_host_waits_for_its_crds(plane).await).await;
-        tally.line("a host without its CRDs waits for them", outcome);
+        tally.line(WAITS_FOR_CRDS, outcome);
     }
     let started = Instant::now();
     install::apply_manifests(plane)?;
@@ -225,9 +260,8 @@ async fn everything(
             .await;
         tally.line(&file.path(), outcome);
     }
-    for check in
-        checks(plane, &real).into_iter().filter(|check| arguments.is_wanted(check.name, check.is_smoke))
-    {
+    let is_wanted = |check: &Check<'_>| arguments.wants_check(check.name, check.is_smoke);
+    for check in checks(plane, &real).into_iter().filter(is_wanted) {
         let outcome = tally
             .attempt(async |_| {
                 match check.with_host {
@@ -243,7 +277,7 @@ async fn everything(
     let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed)).await;
     tally.line("the host's account may do all that the host does", outcome);
     // Last, and not from a cluster that is somebody's own.
-    if arguments.is_wanted(commands::REMOVES, false) && plane.audit_log().is_some() {
+    if arguments.wants_check(commands::REMOVES, false) && plane.audit_log().is_some() {
         real.start_host_unless_it_runs().await?;
         let outcome = tally.attempt(async |_| commands::removes(plane)).await;
         tally.line(commands::REMOVES, outcome);

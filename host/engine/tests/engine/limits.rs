@@ -222,21 +222,33 @@ fn a_call_at_once_gives_up_a_guest_that_takes_long_and_leaves_it_alone_for_a_whi
     assert_eq!(error.failure.reason, reasons::DEADLINE);
 }
 
+/// Does something while a guest loops: ten times at most, since the loop may end first on a machine that pauses.
+fn beside_a_loop(engine: &Engine, work: impl Fn()) {
+    let loops = load_guest(engine, &fixtures::loops(&manifest()));
+    let limits = CallLimits { timeout: Duration::from_secs(2), ..CallLimits::default() };
+    let ends_first = || {
+        thread::scope(|scope| {
+            let looping = scope.spawn(|| call_error(&loops, &limits));
+            while engine.calls_in_flight() == 0 && !looping.is_finished() {
+                thread::yield_now();
+            }
+            work();
+            let ends_first = !looping.is_finished();
+            assert_eq!(looping.join().unwrap().failure.reason, reasons::DEADLINE);
+            ends_first
+        })
+    };
+    assert!((0..10).any(|_| ends_first()), "it waits for the guest that loops");
+}
+
 #[test]
 fn a_call_at_once_does_not_wait_for_calls_that_take_long() {
     let engine = Engine::new(EngineConfig { concurrent_calls: 1, ..config(Meter::Deadline) }).unwrap();
     let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
-    thread::scope(|scope| {
-        let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
-        let looping = scope.spawn(move || call_error(&loops, &limits));
-        while engine.calls_in_flight() == 0 {
-            thread::yield_now();
-        }
-        // An attempt may fail on a machine that does much else. The next one is then left out.
-        let answered = (0..100).find_map(|_| healthy.reconcile_at_once("{}", &long_limits()));
+    beside_a_loop(&engine, || {
+        // An attempt may fail on a machine that does much else. The next ones are then left out.
+        let answered = (0..1000).find_map(|_| healthy.reconcile_at_once("{}", &long_limits()));
         assert_eq!(answered.unwrap().unwrap().text, EMPTY_RESPONSE);
-        assert!(!looping.is_finished());
     });
 }
 
@@ -269,7 +281,8 @@ fn a_call_that_takes_much_memory_or_has_a_large_answer_is_not_made_at_once() {
     // Where the Reconciler's own limit is as low, it is the guest's failure.
     let low = CallLimits { memory_bytes: 2 << 20, ..limits };
     let fills = load_guest(&engine, &fixtures::fills(&manifest(), 32 << 20, EMPTY_RESPONSE));
-    let error = fills.reconcile_at_once("{}", &low).unwrap().unwrap_err();
+    let tried = (0..1000).find_map(|_| fills.reconcile_at_once("{}", &low));
+    let error = tried.unwrap().unwrap_err();
     assert_eq!(error.failure.reason, reasons::MEMORY);
 }
 
@@ -284,15 +297,5 @@ fn under_fuel_no_call_is_made_at_once() {
 fn a_neighbour_answers_while_a_guest_loops() {
     let engine = engine(Meter::Deadline);
     let healthy = load_guest(&engine, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    let loops = load_guest(&engine, &fixtures::loops(&manifest()));
-    thread::scope(|scope| {
-        let limits = CallLimits { timeout: Duration::from_secs(5), ..CallLimits::default() };
-        let looping = scope.spawn(move || call_error(&loops, &limits));
-        while engine.calls_in_flight() == 0 {
-            thread::yield_now();
-        }
-        healthy.reconcile("{}", &long_limits()).unwrap();
-        assert!(!looping.is_finished(), "the neighbour waited for the guest that loops");
-        assert_eq!(looping.join().unwrap().failure.reason, reasons::DEADLINE);
-    });
+    beside_a_loop(&engine, || drop(healthy.reconcile("{}", &long_limits()).unwrap()));
 }

@@ -13,7 +13,7 @@ use pintle_engine::{
 };
 use pintle_wit::{Failure, reasons};
 
-use crate::support::{EMPTY_RESPONSE, config, engine, load, load_guest, manifest, refused};
+use crate::support::{EMPTY_RESPONSE, config, engine, load, load_guest, long_limits, manifest, refused};
 
 #[test]
 fn a_module_says_what_it_is() {
@@ -203,7 +203,7 @@ fn a_module_in_use_is_not_compiled_again_and_its_digest_is_still_checked() {
 #[test]
 fn a_module_outlives_the_engine_that_loaded_it() {
     let guest = load_guest(&engine(Meter::Deadline), &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    assert!(guest.reconcile("{}", &Default::default()).is_ok());
+    assert!(guest.reconcile("{}", &long_limits()).is_ok());
 }
 
 #[test]
@@ -237,16 +237,17 @@ fn without_room_for_the_pool_calls_map_their_own_memory() {
     let small = Engine::new(config).unwrap();
     assert_eq!(small.allocation(), Allocation::OnDemand);
     let guest = load_guest(&small, &fixtures::answers(&manifest(), EMPTY_RESPONSE));
-    assert!(guest.reconcile("{}", &Default::default()).is_ok());
+    assert!(guest.reconcile("{}", &long_limits()).is_ok());
     for (guest, reason) in [
         (fixtures::allocates(&manifest()), reasons::MEMORY),
         (fixtures::out_of_bounds(&manifest()), reasons::OUT_OF_BOUNDS),
         (fixtures::recurses_in_memory(&manifest()), reasons::TRAP),
-        (fixtures::loops(&manifest()), reasons::DEADLINE),
     ] {
-        let error = load_guest(&small, &guest).reconcile("{}", &Default::default()).unwrap_err();
+        let error = load_guest(&small, &guest).reconcile("{}", &long_limits()).unwrap_err();
         assert_eq!(error.failure.reason, reason, "{error}");
     }
+    let loops = load_guest(&small, &fixtures::loops(&manifest()));
+    assert_eq!(loops.reconcile("{}", &Default::default()).unwrap_err().failure.reason, reasons::DEADLINE);
     assert_eq!(engine(Meter::Deadline).allocation(), Allocation::Pool);
 }
 
@@ -271,7 +272,7 @@ fn what_is_compiled_elsewhere_fits_an_engine_with_a_pool_and_one_without() {
         let module = load_compiled_for(&engine, engine.target()).unwrap();
         let guest = module.guest().unwrap();
         assert_eq!(guest.manifest_text(), manifest());
-        assert!(guest.reconcile("{}", &Default::default()).is_ok());
+        assert!(guest.reconcile("{}", &long_limits()).is_ok());
         assert!(module.code_bytes() > 0);
     }
 }

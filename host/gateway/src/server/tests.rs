@@ -35,7 +35,9 @@ impl Running {
         let setting = Setting::new(TestIssuer::of_today("proxies"));
         let own = tls_tests::certificate();
         let tls = tls::server_config(tls_tests::serving(&own.pair)).unwrap();
-        let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), tls).await.unwrap();
+        let mut server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), tls).await.unwrap();
+        // A connection must not end because many handshakes take long before it has its first request.
+        server.patience = Duration::from_secs(600);
         let address = server.address().unwrap();
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(server.serve(Arc::clone(&setting.gateway), stopped.map(drop)));
@@ -160,7 +162,8 @@ async fn connections_of_one_address_close_their_own_and_the_front_proxy_finds_ro
 async fn in_memory() -> (Setting, SendRequest<AnyBody>, tokio::task::JoinHandle<hyper::Result<()>>) {
     let setting = Setting::new(TestIssuer::new("proxies"));
     let tls = tls::server_config(tls::Served::default()).unwrap();
-    let serving: Serving<Arc<Fake>> = Serving::new(Arc::clone(&setting.gateway), TlsAcceptor::from(tls));
+    let serving: Serving<Arc<Fake>> =
+        Serving::new(Arc::clone(&setting.gateway), TlsAcceptor::from(tls), PATIENCE);
     let (near, far) = duplex(1 << 16);
     let peer = Arc::new(Peer::at(IpAddr::from(Ipv4Addr::LOCALHOST)));
     let activity = watch::Sender::new(Activity::new(clock::monotonic()));
@@ -200,6 +203,7 @@ async fn a_connection_with_a_request_in_work_goes_on() {
         let seen = activity.subscribe();
         (InWork::begin(&activity), seen)
     };
-    let ended = tokio::time::timeout(REST_TIMEOUT * 3, until(&mut seen, rests_until)).await;
+    let rested = until(&mut seen, |activity| rests_until(activity, PATIENCE));
+    let ended = tokio::time::timeout(REST_TIMEOUT * 3, rested).await;
     assert!(ended.is_err(), "a watch may be silent for as long as it likes");
 }

@@ -278,6 +278,8 @@ async fn a_module_that_nobody_uses_is_compiled_once_and_again_when_somebody_does
         }
     };
     tokio::time::timeout(Duration::from_secs(30), loaded).await.expect("what is used is compiled");
+    // A host that stops gives its control loop only a moment to write this.
+    cluster.until("b", |cluster| cluster.used_by("b") == json!(["r"])).await;
     host.stop().await;
     assert_eq!(digests.iter().map(|digest| cluster.compiled(digest)).collect::<Vec<_>>(), [1, 2, 1, 1]);
     let after: Vec<_> = ["a", "b", "c", "d"].map(|name| cluster.module(name)).into();

@@ -17,6 +17,12 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
+/// Asks until the answer is as it should be, ten times at most. What needs a cluster is patient for some seconds and then goes on without,
+/// and where the machine is slow, the cluster of a test may need longer.
+pub(crate) fn ask_until<T>(is_met: impl Fn(&T) -> bool, ask: impl Fn() -> T) -> T {
+    (1..10).fold(ask(), |answer, _| if is_met(&answer) { answer } else { ask() })
+}
+
 impl Folder {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())

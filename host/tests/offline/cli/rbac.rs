@@ -4,7 +4,13 @@ use pintle_api::module_objects;
 use pintle_engine::{Digest, fixtures};
 use serde_json::{Value, json};
 
-use super::{SEEN, cluster::Served, folder, folder::Folder, folder::Run, manifest};
+use super::{
+    SEEN,
+    cluster::Served,
+    folder,
+    folder::{Folder, Run, ask_until},
+    manifest,
+};
 
 const RECONCILERS: &str = "/apis/pintle.dev/v1alpha1/reconcilers";
 const MODULES: &str = "/apis/pintle.dev/v1alpha1/modules";
@@ -150,12 +156,10 @@ fn a_file_goes_before_a_reconciler_of_its_name_and_that_is_said() {
     let served = served().at(format!("{RECONCILERS}/things"), reconciler(&json!({}), &json!({})));
     let folder = beside(served);
     folder.write("things", guest());
-    let run = rbac(&folder, "things");
+    let note = "note: the role is for the file things; a Reconciler has that name, too";
+    let run = ask_until(|run: &Run| run.stderr.starts_with(note), || rbac(&folder, "things"));
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(
-        run.stderr.starts_with("note: the role is for the file things; a Reconciler has that name, too"),
-        "{run:?}"
-    );
+    assert!(run.stderr.starts_with(note), "{run:?}");
     for file in ["./things", "missing.wasm"] {
         let run = rbac(&folder, file);
         assert!(!run.stderr.contains("Reconciler"), "{file} can only be a file: {run:?}");

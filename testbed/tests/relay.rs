@@ -1,4 +1,7 @@
 //! What a relay does for its clients, and what of it stays.
+//!
+//! A program of its own, which starts no process: a process that another test starts has for a moment every socket that is open here, and
+//! then a port on which nobody listens any more would still be listened on.
 
 #![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
@@ -7,7 +10,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use super::Relay;
+use pintle_testbed::Relay;
 
 /// Listens on an address of loopback that nobody else uses: neither another test, nor a relay, nor whoever asks for any free port of
 /// 127.0.0.1. So the port stays free when the listener is gone.

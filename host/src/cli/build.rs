@@ -161,3 +161,38 @@ fn summary(module: &Module, path: &Path) -> String {
     rows.push(["Digest".into(), module.digest().to_string()]);
     output::columns(&rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::build_folder::BuildFolder;
+
+    /// The package `guest` in this folder of this workspace, which builds on the SDK.
+    fn package(folder: &str, workspace: &str) -> Package {
+        Package {
+            name: "guest".into(),
+            folder: folder.into(),
+            workspace: workspace.into(),
+            version: "0.1.0".into(),
+            library: "guest".into(),
+            schema: "guest-schema".into(),
+            sources: [("guest", folder), ("other", "/w/other"), ("pintle-guest", "/sdk")]
+                .map(|(name, folder)| (name.to_owned(), folder.into()))
+                .to_vec(),
+            build_folder: BuildFolder::Chosen("/w/target".into()),
+        }
+    }
+
+    #[test]
+    fn guests_that_share_a_build_folder_have_the_same_flags_and_show_no_path() {
+        let shows =
+            |flags: &[String], folder: &str| flags.iter().any(|flag| flag.contains(&format!("={folder}=")));
+        let member = flags(&package("/w/guest", "/w"));
+        for folder in ["/w/guest", "/w/other", "/sdk"] {
+            assert!(shows(&member, folder), "{folder}: {member:?}");
+        }
+        // Its own folder is in a flag of its own crate.
+        assert_eq!(flags(&package("/a", "/a")), flags(&package("/b", "/b")));
+        assert!(shows(&flags(&package("/a", "/a")), "/sdk"));
+    }
+}

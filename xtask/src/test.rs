@@ -66,7 +66,9 @@ enum Step {
     Smoke,
     /// All scenarios on a real control plane (tier two)
     Acceptance,
-    /// What is checked on a real control plane beside the scenarios (tier two)
+    /// Views on a real control plane, beside what a CRD answers (tier two)
+    Views,
+    /// What else is checked on a real control plane (tier two)
     Checks,
     /// The console in a browser: one story in tier one
     Browser,
@@ -80,7 +82,7 @@ impl Step {
     fn is_in(self, all: bool) -> bool {
         match self {
             Self::Smoke => !all,
-            Self::Testbed | Self::Acceptance | Self::Checks => all,
+            Self::Testbed | Self::Acceptance | Self::Views | Self::Checks => all,
             _ => true,
         }
     }
@@ -88,7 +90,13 @@ impl Step {
     fn needs_control_plane(self) -> bool {
         matches!(
             self,
-            Self::Testbed | Self::Conformance | Self::Smoke | Self::Acceptance | Self::Checks | Self::Browser
+            Self::Testbed
+                | Self::Conformance
+                | Self::Smoke
+                | Self::Acceptance
+                | Self::Views
+                | Self::Checks
+                | Self::Browser
         )
     }
 
@@ -100,6 +108,7 @@ impl Step {
                 | Self::Simulate
                 | Self::Smoke
                 | Self::Acceptance
+                | Self::Views
                 | Self::Checks
                 | Self::Browser
         )
@@ -181,6 +190,7 @@ impl Flags {
             }),
             Step::Smoke => tests(&["--test", "acceptance"], &["--smoke"]).within(limit),
             Step::Acceptance => tests(&["--test", "acceptance"], &["--scenarios"]).within(limit),
+            Step::Views => tests(&["--test", "acceptance"], &["--views"]).within(limit),
             Step::Checks => tests(&["--test", "acceptance"], &["--checks"]).within(limit),
             Step::Browser => {
                 let pattern = match (self.names.is_empty(), self.all) {
@@ -230,7 +240,7 @@ impl Flags {
             Step::Simulate => test("simulate"),
             Step::Testbed => test("control_plane"),
             Step::Conformance => test("conformance"),
-            Step::Smoke | Step::Acceptance | Step::Checks => test("acceptance"),
+            Step::Smoke | Step::Acceptance | Step::Views | Step::Checks => test("acceptance"),
             Step::Browser => build::binaries(board, "workbench", &["workbench", "pintle"]),
         }
     }

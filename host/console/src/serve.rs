@@ -7,7 +7,10 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
+    server::{
+        conn::auto,
+        graceful::{GracefulShutdown, Watcher},
+    },
     service::TowerToHyperService,
 };
 use tokio::{
@@ -59,47 +62,84 @@ pub async fn serve(
     router: Router,
     stop: impl Future<Output = ()>,
 ) {
-    serve_within(Limits::default(), PATIENCE, listeners, tls, router, stop).await;
+    let server = Server { limits: Limits::default(), patience: PATIENCE, tls, router };
+    server.serve(listeners, stop).await;
 }
 
-/// The same, with so many connections, and so much [`PATIENCE`].
-async fn serve_within(
+/// What serves each connection, as one of so many.
+struct Server {
     limits: Limits,
+    /// As [`PATIENCE`].
     patience: Duration,
-    listeners: Vec<TcpListener>,
     tls: Option<TlsAcceptor>,
     router: Router,
-    stop: impl Future<Output = ()>,
-) {
-    let graceful = GracefulShutdown::new();
-    let places = Places::new(limits);
-    let builder = Arc::new(builder(patience));
-    let (accepted, mut streams) = mpsc::channel(16);
-    let accepting: Vec<_> =
-        listeners.into_iter().map(|listener| tokio::spawn(accept(listener, accepted.clone()))).collect();
-    tokio::pin!(stop);
-    loop {
-        let stream = tokio::select! {
-            () = &mut stop => break,
-            stream = streams.recv() => stream,
-        };
-        let Some(stream) = stream else { break };
-        let place = places.begin();
-        let (tls, router, builder) = (tls.clone(), router.clone(), Arc::clone(&builder));
-        let watcher = graceful.watcher();
-        tokio::spawn(async move {
-            let began = Arc::new(Notify::new());
-            let served = connection(stream, tls, router, &builder, patience, watcher, (&place, &began));
-            tokio::select! {
-                () = served => {}
-                () = place.cut() => debug!("A connection of nobody is cut for another"),
-                () = says_nothing(&began, patience) => debug!("A connection had no request"),
-            }
-        });
+}
+
+impl Server {
+    async fn serve(self, listeners: Vec<TcpListener>, stop: impl Future<Output = ()>) {
+        let graceful = GracefulShutdown::new();
+        let places = Places::new(self.limits);
+        let builder = Arc::new(builder(self.patience));
+        let server = Arc::new(self);
+        let (accepted, mut streams) = mpsc::channel(16);
+        let accepting: Vec<_> =
+            listeners.into_iter().map(|listener| tokio::spawn(accept(listener, accepted.clone()))).collect();
+        tokio::pin!(stop);
+        loop {
+            let stream = tokio::select! {
+                () = &mut stop => break,
+                stream = streams.recv() => stream,
+            };
+            let Some(stream) = stream else { break };
+            let place = places.begin();
+            let (server, builder) = (Arc::clone(&server), Arc::clone(&builder));
+            let watcher = graceful.watcher();
+            tokio::spawn(async move {
+                let began = Arc::new(Notify::new());
+                tokio::select! {
+                    () = server.connection(stream, &builder, watcher, &place, &began) => {}
+                    () = place.cut() => debug!("A connection of nobody is cut for another"),
+                    () = says_nothing(&began, server.patience) => debug!("A connection had no request"),
+                }
+            });
+        }
+        accepting.iter().for_each(tokio::task::JoinHandle::abort);
+        if timeout(STOP_TIMEOUT, graceful.shutdown()).await.is_err() {
+            info!("Some requests were not finished when the server stopped");
+        }
     }
-    accepting.iter().for_each(tokio::task::JoinHandle::abort);
-    if timeout(STOP_TIMEOUT, graceful.shutdown()).await.is_err() {
-        info!("Some requests were not finished when the server stopped");
+
+    async fn connection(
+        &self,
+        stream: TcpStream,
+        builder: &auto::Builder<TokioExecutor>,
+        watcher: Watcher,
+        place: &Arc<Place>,
+        began: &Arc<Notify>,
+    ) {
+        let _ = stream.set_nodelay(true);
+        let (place, began) = (Arc::clone(place), Arc::clone(began));
+        let service = TowerToHyperService::new(MapRequest::new(
+            self.router.clone(),
+            move |mut request: Request<Incoming>| {
+                began.notify_one();
+                request.extensions_mut().insert(Arc::clone(&place));
+                request
+            },
+        ));
+        let served = match &self.tls {
+            None => watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await,
+            Some(tls) => match timeout(self.patience, tls.accept(stream)).await {
+                Ok(Ok(stream)) => {
+                    watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await
+                }
+                Ok(Err(error)) => return debug!(%error, "A handshake failed"),
+                Err(_) => return debug!("A handshake took too long"),
+            },
+        };
+        if let Err(error) = served {
+            debug!(error, "A connection ended");
+        }
     }
 }
 
@@ -139,37 +179,6 @@ fn builder(patience: Duration) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-async fn connection(
-    stream: TcpStream,
-    tls: Option<TlsAcceptor>,
-    router: Router,
-    builder: &auto::Builder<TokioExecutor>,
-    patience: Duration,
-    watcher: hyper_util::server::graceful::Watcher,
-    (place, began): (&Arc<Place>, &Arc<Notify>),
-) {
-    let _ = stream.set_nodelay(true);
-    let (place, began) = (Arc::clone(place), Arc::clone(began));
-    let service = TowerToHyperService::new(MapRequest::new(router, move |mut request: Request<Incoming>| {
-        began.notify_one();
-        request.extensions_mut().insert(Arc::clone(&place));
-        request
-    }));
-    let served = match tls {
-        None => watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await,
-        Some(tls) => match timeout(patience, tls.accept(stream)).await {
-            Ok(Ok(stream)) => {
-                watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await
-            }
-            Ok(Err(error)) => return debug!(%error, "A handshake failed"),
-            Err(_) => return debug!("A handshake took too long"),
-        },
-    };
-    if let Err(error) = served {
-        debug!(error, "A connection ended");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -191,7 +200,8 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         // It ends with the test.
-        tokio::spawn(serve_within(LIMITS, patience, vec![listener], None, router, future::pending()));
+        let server = Server { limits: LIMITS, patience, tls: None, router };
+        tokio::spawn(server.serve(vec![listener], future::pending()));
         address
     }
 

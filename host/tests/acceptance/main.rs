@@ -1,8 +1,9 @@
-//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks] [PART-OF-A-NAME...]`.
+//! Acceptance on a real control plane: `cargo test -p pintle --test acceptance -- [--smoke|--scenarios|--checks|--views] [PART-OF-A-NAME...]`.
 //!
 //! Starts one control plane, installs Pintle from deploy/ as a user would, runs the host as its ServiceAccount, and runs every
 //! scenario of scenarios/, side by side where they do not touch what all share, and then every check of [`checks`]. One line each.
-//! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, and `--checks` everything else.
+//! `--smoke` runs those of tier one alone, `--scenarios` the scenarios alone, `--views` the checks of views, and `--checks`
+//! everything else.
 //!
 //! `PINTLE_RETRIES` says how often what failed is tried again; what then passes has a line that says so.
 #![allow(clippy::disallowed_methods, reason = "acceptance runs in real time")]
@@ -70,6 +71,8 @@ enum Part {
     /// What tier one runs.
     Smoke,
     Scenarios,
+    /// The checks of views, which take as long as all others.
+    Views,
     Checks,
 }
 
@@ -94,38 +97,25 @@ impl Arguments {
             [] => Part::All,
             [flag] if flag == "--smoke" => Part::Smoke,
             [flag] if flag == "--scenarios" => Part::Scenarios,
+            [flag] if flag == "--views" => Part::Views,
             [flag] if flag == "--checks" => Part::Checks,
-            _ => bail!("one of --smoke, --scenarios and --checks, not {}", flags.join(" ")),
+            _ => bail!("one of --smoke, --scenarios, --views and --checks, not {}", flags.join(" ")),
         };
         Ok(Self { part, names, retries })
     }
 
-    fn wants_scenario(&self, name: &str) -> bool {
-        let is_of_part = match self.part {
-            Part::All | Part::Scenarios => true,
-            Part::Smoke => SMOKE.contains(&name),
-            Part::Checks => false,
-        };
-        is_of_part && self.is_named(name)
-    }
-
-    fn wants_check(&self, name: &str, is_smoke: bool) -> bool {
-        let is_of_part = match self.part {
-            Part::All | Part::Checks => true,
-            Part::Smoke => is_smoke,
-            Part::Scenarios => false,
-        };
-        is_of_part && self.is_named(name)
-    }
-
-    fn is_named(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|part| name.contains(part))
+    /// Whether something of this part is to be run.
+    fn wants(&self, part: Part, is_smoke: bool, name: &str) -> bool {
+        let is_of_part =
+            self.part == Part::All || self.part == part || (self.part == Part::Smoke && is_smoke);
+        is_of_part && (self.names.is_empty() || self.names.iter().any(|part| name.contains(part)))
     }
 }
 
 /// A check beside the scenarios. They run one after the other.
 struct Check<'a> {
     name: &'static str,
+    part: Part,
     is_smoke: bool,
     /// Whether it expects the host to run; otherwise the host is stopped before.
     with_host: bool,
@@ -136,7 +126,13 @@ fn check<'a, W>(name: &'static str, work: impl Fn() -> W + 'a) -> Check<'a>
 where
     W: Future<Output = anyhow::Result<()>> + 'a,
 {
-    Check { name, is_smoke: false, with_host: true, work: Box::new(move || Box::pin(work())) }
+    Check {
+        name,
+        part: Part::Checks,
+        is_smoke: false,
+        with_host: true,
+        work: Box::new(move || Box::pin(work())),
+    }
 }
 
 /// A check that needs nothing but the control plane, and blocks.
@@ -151,6 +147,10 @@ fn on_plane<'a>(
 impl Check<'_> {
     fn in_smoke(self) -> Self {
         Self { is_smoke: true, ..self }
+    }
+
+    fn of_views(self) -> Self {
+        Self { part: Part::Views, ..self }
     }
 
     fn without_host(self) -> Self {
@@ -171,10 +171,10 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         on_plane(plane, commands::NAME, commands::check),
         check(woken::NAME, move || woken::check(plane, real)),
         on_plane(plane, rights::NAME, rights::check),
-        check(informers::NAME, move || informers::check(plane)),
-        check(beside::NAME, move || views::beside_a_crd(plane)),
-        check(views::SMOKE, move || views::smoke(plane)).in_smoke(),
-        check(views::NAME, move || views::check(plane)),
+        check(informers::NAME, move || informers::check(plane)).of_views(),
+        check(beside::NAME, move || views::beside_a_crd(plane)).of_views(),
+        check(views::SMOKE, move || views::smoke(plane)).of_views().in_smoke(),
+        check(views::NAME, move || views::check(plane)).of_views(),
         check(served::NAME, move || async move { served::check(real) }),
         check(previews::NAME, move || previews::check(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),
@@ -207,8 +207,10 @@ fn main() -> ExitCode {
 
 /// Returns how many have failed.
 async fn acceptance(arguments: &Arguments) -> anyhow::Result<usize> {
-    let files: Vec<ScenarioFile> =
-        scenario_files()?.into_iter().filter(|file| arguments.wants_scenario(&file.stem)).collect();
+    let files: Vec<ScenarioFile> = scenario_files()?
+        .into_iter()
+        .filter(|file| arguments.wants(Part::Scenarios, SMOKE.contains(&&*file.stem), &file.stem))
+        .collect();
     let started = Instant::now();
     // Blocking: nothing else is going on yet.
     let plane = Source::from_env()?.control_plane(&Options::default(), &mut |line| println!("{line}"))?;
@@ -225,7 +227,7 @@ async fn everything(
     plane: &ControlPlane,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
-    if arguments.wants_check(WAITS_FOR_CRDS, true) {
+    if arguments.wants(Part::Checks, true, WAITS_FOR_CRDS) {
         let outcome = tally.attempt(async |_| install::a_host_waits_for_its_crds(plane).await).await;
         tally.line(WAITS_FOR_CRDS, outcome);
     }
@@ -260,7 +262,7 @@ async fn everything(
             .await;
         tally.line(&file.path(), outcome);
     }
-    let is_wanted = |check: &Check<'_>| arguments.wants_check(check.name, check.is_smoke);
+    let is_wanted = |check: &Check<'_>| arguments.wants(check.part, check.is_smoke, check.name);
     for check in checks(plane, &real).into_iter().filter(is_wanted) {
         let outcome = tally
             .attempt(async |_| {
@@ -277,7 +279,7 @@ async fn everything(
     let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed)).await;
     tally.line("the host's account may do all that the host does", outcome);
     // Last, and not from a cluster that is somebody's own.
-    if arguments.wants_check(commands::REMOVES, false) && plane.audit_log().is_some() {
+    if arguments.wants(Part::Checks, false, commands::REMOVES) && plane.audit_log().is_some() {
         real.start_host_unless_it_runs().await?;
         let outcome = tally.attempt(async |_| commands::removes(plane)).await;
         tally.line(commands::REMOVES, outcome);

@@ -2,29 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use anyhow::Context;
-use pintle_engine::fixtures;
-use pintle_simulation::{
-    Seam, Sent, Setting, Simulation,
-    scenario::{CUSTOM_API_VERSION, ModuleFile},
-};
+use kit::modules;
+use pintle_simulation::{Seam, Sent, Setting, Simulation};
 use serde_json::Value;
-
-fn resolve(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
-    let kind = module.reconciles.as_deref().context("a kind")?;
-    let children: Vec<&str> = module.children.iter().map(String::as_str).collect();
-    let mut manifest: Value =
-        serde_json::from_str(&fixtures::manifest("acceptance", CUSTOM_API_VERSION, kind, &children))?;
-    manifest.as_object_mut().context("a map")?.extend(module.manifest.clone());
-    let mut answer = module.answers.clone().context("an answer")?;
-    answer["apiVersion"] = "guest.pintle.dev/v1".into();
-    Ok(fixtures::answers(&manifest.to_string(), &answer.to_string()))
-}
 
 /// Runs a scenario with this between the host and the API server. Returns what did not hold.
 fn run(text: &str, seam: fn() -> Arc<dyn Seam>) -> Option<String> {
     let setting = Setting::new(&[], &[], &[], &[]).unwrap();
-    let simulation = Simulation::new(&setting, "scenarios/in-the-way.yaml", text, &resolve).unwrap();
+    let simulation = Simulation::new(&setting, "scenarios/in-the-way.yaml", text, &modules::resolve).unwrap();
     let outcome = simulation.with_seams(Arc::new(seam)).reference(0).unwrap().outcome;
     let broken = outcome.broken.as_ref()?;
     Some(format!("{broken}\n{}", outcome.last_steps(20)))

@@ -15,8 +15,6 @@ mod get;
 mod host;
 mod inspect;
 mod live;
-#[cfg(feature = "man")]
-mod man;
 mod missing;
 pub mod module;
 mod named;
@@ -86,9 +84,6 @@ enum Subcommands {
     Gateway(gateway::Gateway),
     Version(version::Version),
     Completion(completion::Completion),
-    #[cfg(feature = "man")]
-    #[command(hide = true)]
-    Man(man::Man),
     #[command(hide = true)]
     Compile(compile::Compile),
 }
@@ -246,8 +241,6 @@ impl Subcommands {
             Self::Gateway(gateway) => gateway.run(),
             Self::Version(version) => version.run(),
             Self::Completion(completion) => completion.run(),
-            #[cfg(feature = "man")]
-            Self::Man(man) => man.run(),
             Self::Compile(compile) => compile.run(),
         }
     }

@@ -440,7 +440,7 @@ fn the_image_is_built_from_what_is_here_and_starts_as_the_deployment_wants() {
                 assert!(repository().join(from).exists(), "{from} is not there");
             }
             ("RUN", _) => {
-                assert_eq!(rest, "cargo build --profile dist --locked --package pintle --no-default-features")
+                assert_eq!(rest, "cargo build --profile dist --locked --package pintle");
             }
             _ => {}
         }

@@ -246,7 +246,7 @@ fn packages_of_the_workspace_build_only_on_those_below_them() {
 #[test]
 fn a_host_in_a_cluster_is_built_without_the_simulator() {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--offline", "--package", "pintle", "--no-default-features", "--edges", "normal"])
+        .args(["tree", "--offline", "--package", "pintle", "--edges", "normal"])
         .args(["--prefix", "none", "--format", "{p} {f}"])
         .current_dir(workspace())
         .output()

@@ -1,4 +1,4 @@
-//! The commands for the shell: `pintle version`, `pintle completion` as shells call it, `kubectl pintle`, and the manual pages.
+//! The commands for the shell: `pintle version`, `pintle completion` as shells call it, and `kubectl pintle`.
 
 use std::{
     fs,
@@ -212,26 +212,4 @@ fn without_a_host_the_version_says_why() {
     let elsewhere = told(&["--kubeconfig", "kubeconfig", "-n", "other"], &folder);
     assert!(elsewhere.contains("neither a Deployment nor a Lease other/pintle"), "{elsewhere}");
     assert!(elsewhere.contains("Kubernetes v1.36.3"), "what is known is said: {elsewhere}");
-}
-
-/// A page that groff complains of is one that somebody reads with holes in it.
-#[test]
-fn the_manual_pages_are_sound() {
-    let folder = shell(Served::default());
-    let run = folder.run(&["man", "pages"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let page = folder.read("pages/pintle-rbac.1");
-    assert!(page.starts_with(".ie") && page.contains(".TH PINTLE-RBAC 1 \" \" \"pintle "), "{page}");
-    assert!(page.contains("\npintle rbac webserver | kubectl apply \\-f \\-\n"), "{page}");
-    assert!(folder.read("pages/pintle.1").contains("pintle\\-swap(1)"), "{}", folder.read("pages/pintle.1"));
-    let Ok(version) = Command::new("groff").arg("--version").output() else {
-        eprintln!("groff is not here: the pages are not typeset");
-        return;
-    };
-    assert!(version.status.success());
-    for file in fs::read_dir(folder.path("pages")).unwrap() {
-        let file = file.unwrap().path();
-        let set = Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&file).output().unwrap();
-        assert!(set.status.success() && set.stderr.is_empty(), "{}: {set:?}", file.display());
-    }
 }

@@ -348,7 +348,6 @@ fn help_is_readable_where_sixty_columns_are_all_there_is() {
         "operator",
         "version",
         "completion",
-        "man",
     ] {
         let run = folder.run_with(&[("COLUMNS", "60")], &[command, "--help"]);
         let wide: Vec<&str> = run.stdout.lines().filter(|line| line.chars().count() > 60).collect();

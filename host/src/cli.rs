@@ -11,7 +11,6 @@ mod crds;
 #[cfg(test)]
 mod fixture;
 mod gateway;
-mod get;
 mod host;
 mod inspect;
 mod live;
@@ -76,7 +75,6 @@ enum Subcommands {
     Inspect(inspect::Inspect),
     Record(record::Record),
     Status(status::Status),
-    Get(get::Get),
     Prune(prune::Prune),
     Uninstall(uninstall::Uninstall),
     Console(console::Console),
@@ -110,7 +108,6 @@ Deploy a guest:
 Look after a cluster:
   console     Open the console in a browser
   status      Show what is not ready, and why
-  get         List Reconcilers, Modules, Views or roots
   inspect     Show request and answer of a root
   record      Write a golden case of a root
   prune       Delete Modules that are not in use
@@ -233,7 +230,6 @@ impl Subcommands {
             Self::Inspect(inspect) => inspect.run(),
             Self::Record(record) => record.run(),
             Self::Status(status) => status.run(),
-            Self::Get(get) => get.run(),
             Self::Prune(prune) => prune.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
             Self::Console(console) => console.run(),

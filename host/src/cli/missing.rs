@@ -13,7 +13,7 @@ pub(super) fn missing<K: Resource<DynamicType = ()>>(name: &str, all: &[K]) -> P
     let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
     let meant = did_you_mean(name, names.iter().map(String::as_str));
     Problem::new(format!("there is no {} {name}{meant}", K::kind(&())))
-        .hint(format!("see which there are with: pintle get {}", K::plural(&())))
+        .hint(format!("see which there are with: kubectl get {}", K::plural(&())))
 }
 
 /// The same, with the names in the cluster. Who may not list them is told without.
@@ -40,11 +40,11 @@ mod tests {
         })]);
         assert_eq!(
             missing("lamas", &all).to_string(),
-            "error: there is no View lamas; did you mean llamas?\nhint: see which there are with: pintle get views\n"
+            "error: there is no View lamas; did you mean llamas?\nhint: see which there are with: kubectl get views\n"
         );
         assert_eq!(
             missing::<Reconciler>("x", &[]).to_string(),
-            "error: there is no Reconciler x\nhint: see which there are with: pintle get reconcilers\n"
+            "error: there is no Reconciler x\nhint: see which there are with: kubectl get reconcilers\n"
         );
     }
 }

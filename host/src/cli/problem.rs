@@ -37,13 +37,6 @@ impl Problem {
         self
     }
 
-    /// The same problem, where what is wrong is what was asked about. Exit code 1.
-    #[must_use]
-    pub(super) fn into_failure(mut self) -> Self {
-        self.exit_code = 1;
-        self
-    }
-
     /// The same problem, after what it is about.
     #[must_use]
     pub(super) fn about(mut self, about: impl fmt::Display) -> Self {

@@ -11,7 +11,6 @@ use pintle_api::Module;
 use pintle_kubernetes::connect::Connect;
 
 use super::{
-    get::manifest_text,
     live, output,
     problem::{CommandStatus, Problem},
     users::Users,
@@ -140,6 +139,12 @@ fn plan<'a>(modules: &'a [Module], users: &Users, keep: usize) -> Plan<'a> {
         delete.extend(of_guest.drain(..old));
     }
     Plan { delete, used: used.len(), kept }
+}
+
+/// A word of the manifest that a Module's status shows; empty where there is none yet.
+pub(super) fn manifest_text(module: &Module, key: &str) -> String {
+    let manifest = module.status.as_ref().and_then(|status| status.manifest.as_ref());
+    manifest.and_then(|manifest| manifest[key].as_str()).unwrap_or_default().to_owned()
 }
 
 /// The guest that a Module holds: as its manifest says, or, where it was never loaded, its name without the version.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams},
@@ -27,8 +26,6 @@ pub(super) struct Root {
     pub(super) namespace: Option<String>,
     /// Its name.
     pub(super) name: String,
-    /// When it was created.
-    pub(super) created: Option<Timestamp>,
     /// Whether it is Ready, and why.
     pub(super) readiness: Readiness,
     /// Its finalizers.
@@ -38,20 +35,13 @@ pub(super) struct Root {
 impl Root {
     /// Reads a root as the API server sent it.
     pub(super) fn of(root: &Value, resource: &Resource) -> Self {
-        let created = object::text(root, &["metadata", "creationTimestamp"]);
         Self {
             kind: resource.kind.clone(),
             namespace: object::namespace(root).map(Into::into),
             name: object::name(root).into(),
-            created: created.and_then(|time| time.parse().ok()),
             readiness: Readiness::of(&readiness::conditions(root), object::generation(root)),
             finalizers: object::finalizers(root).map(Into::into).collect(),
         }
-    }
-
-    /// `darkroom.deployments.example.com/NAME`, as kubectl prints it with `-o name`.
-    pub(super) fn resource_name(&self) -> String {
-        live::resource_name(&self.kind, &self.name)
     }
 }
 
@@ -84,23 +74,11 @@ impl Where {
     }
 }
 
-/// The kinds of roots of these Reconcilers, each once, and the namespaces in which they are reconciled. With a namespace, only that one.
-pub(super) fn kinds<'a>(
-    reconcilers: impl IntoIterator<Item = &'a Reconciler>,
-    namespace: Option<&str>,
-) -> BTreeMap<Kind, Where> {
+/// The kinds of roots of these Reconcilers, each once, and the namespaces in which they are reconciled.
+pub(super) fn kinds<'a>(reconcilers: impl IntoIterator<Item = &'a Reconciler>) -> BTreeMap<Kind, Where> {
     let mut kinds: BTreeMap<Kind, Where> = BTreeMap::new();
     for Reconciler { spec, .. } in reconcilers {
         kinds.entry(spec.r#for.clone()).or_insert_with(|| Where::In(Vec::new())).and(&spec.namespaces);
-    }
-    if let Some(namespace) = namespace {
-        for found in kinds.values_mut() {
-            let has = match found {
-                Where::Everywhere => true,
-                Where::In(names) => names.iter().any(|name| name == namespace),
-            };
-            *found = Where::In(has.then(|| namespace.to_owned()).into_iter().collect());
-        }
     }
     kinds
 }
@@ -213,23 +191,16 @@ mod tests {
             reconciler("B", &json!("All")),
         ];
         let kind = |name: &str| Kind::new("a.io/v1", name);
-        let found = kinds(&all, None);
+        let found = kinds(&all);
         assert_eq!(found[&kind("A")], Where::In(vec!["x".into(), "y".into(), "z".into()]));
         assert_eq!(found[&kind("B")], Where::Everywhere);
-        let found = kinds(&all, Some("z"));
-        assert_eq!(found[&kind("A")], Where::In(vec!["z".into()]));
-        assert_eq!(found[&kind("B")], Where::In(vec!["z".into()]));
-        assert_eq!(kinds(&all[..1], Some("z"))[&kind("A")], Where::In(Vec::new()));
     }
 
     #[test]
     fn a_root_belongs_to_the_reconciler_of_its_kind_and_namespace() {
         let resource = Resource { kind: Kind::new("a.io/v1", "A"), plural: "as".into(), namespaced: true };
-        let value =
-            json!({"metadata": {"name": "n", "namespace": "x", "creationTimestamp": "2000-01-01T00:00:00Z"}});
+        let value = json!({"metadata": {"name": "n", "namespace": "x"}});
         let root = Root::of(&value, &resource);
-        assert_eq!(root.resource_name(), "a.a.io/n");
-        assert_eq!(root.created, Some("2000-01-01T00:00:00Z".parse().unwrap()));
         assert!(is_of(&root, &reconciler("A", &json!(["x"]))));
         assert!(!is_of(&root, &reconciler("A", &json!(["y"]))));
         assert!(!is_of(&root, &reconciler("B", &json!("All"))));

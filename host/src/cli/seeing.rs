@@ -38,7 +38,7 @@ pub(super) fn choice(text: &str) -> Result<ModuleChoice, Problem> {
 pub(super) fn problem(error: PreviewError) -> Problem {
     match error {
         PreviewError::NotFound(message) => {
-            Problem::new(message).hint("see which there are with: pintle get reconcilers")
+            Problem::new(message).hint("see which there are with: kubectl get reconcilers")
         }
         PreviewError::Forbidden(message) => {
             Problem::new(message).hint("see who you are with: kubectl auth whoami")

@@ -90,7 +90,7 @@ async fn look(client: &Client, namespace: &str, only: Option<&ModuleUser>) -> Re
         }
         modules.retain(|module| users.of_module(&module.name_any()).any(|user| user == only));
     }
-    let kinds = roots::kinds(&reconcilers, None);
+    let kinds = roots::kinds(&reconcilers);
     let roots::Roots { mut found, unread } =
         roots::read(client, &kinds, |value, resource| Root::of(&value, resource)).await;
     found.retain(|root| reconcilers.iter().any(|reconciler| roots::is_of(root, reconciler)));

@@ -277,7 +277,7 @@ fn fits(module: &Module, reconciler: &Reconciler) -> Result<(), Problem> {
             reconciler.name_any(),
             reconciler.spec.r#for
         ))
-        .hint("see which Modules there are with: pintle get modules")),
+        .hint("see which Modules there are with: kubectl get modules")),
         _ => Ok(()),
     }
 }

@@ -33,13 +33,7 @@ impl Table {
 
     /// Adds a row. An empty cell is shown as [`NONE`].
     pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.add(cells.into());
-    }
-
-    /// As [`Table::row`], for as many cells as the head has.
-    pub(super) fn add(&mut self, cells: Vec<String>) {
-        let cells = cells.into_iter().map(cell).collect();
-        self.rows.push(Row { cells, below: Vec::new() });
+        self.rows.push(Row { cells: cells.map(cell).into(), below: Vec::new() });
     }
 
     /// Adds text below the last row.

@@ -113,7 +113,7 @@ async fn look(client: &Client) -> Result<Found, Problem> {
     let services = services.into_iter().filter(plan::leads_to_gateway).collect();
     let gateway = existing(client, plan::gateway()?).await?;
     let installed = existing(client, plan::manifest()?).await?;
-    let kinds = roots::kinds(&reconcilers, None);
+    let kinds = roots::kinds(&reconcilers);
     let roots = roots::read(client, &kinds, |value, resource| Root::of(&value, resource)).await;
     let host_works = Host::read(client, api::NAMESPACE).await.works(clock::now());
     Ok(Found { services, views, gateway, reconcilers, modules, installed, roots, host_works })

@@ -10,11 +10,11 @@ use anyhow::{Context, ensure};
 use kit::Look;
 use pintle_core::view::metadata::collectors_of;
 use pintle_testbed::{ControlPlane, eventually};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::repository;
 
-pub(crate) const NAME: &str = "the command line shows what is there, what blocks, and what may go";
+pub(crate) const NAME: &str = "the command line shows what blocks, and what may go";
 
 /// Removes Pintle from the cluster: the last thing that is done with it.
 pub(crate) const REMOVES: &str = "the command line removes Pintle and leaves the roots and their children";
@@ -58,16 +58,6 @@ pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
     plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "fine", 30_110)))?;
     kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", "ws/fine"])?;
 
-    let roots = printed(plane, &["get", "roots", "-n", NAMESPACE])?;
-    let rows: Vec<Vec<&str>> = roots.lines().map(|line| line.split_whitespace().collect()).collect();
-    ensure!(rows[0] == ["NAMESPACE", "KIND", "NAME", "READY", "REASON", "MESSAGE", "AGE"], "{roots}");
-    ensure!(rows[1][..5] == [NAMESPACE, "WebServer", "fine", "True", "Succeeded"], "{roots}");
-    let module = printed(plane, &["get", "module", "webserver-0.1.0", "-o", "json"])?;
-    let module: Value = serde_json::from_str(&module)?;
-    ensure!(module["status"]["manifest"]["name"] == "webserver", "{module}");
-    let reconcilers = printed(plane, &["get", "reconcilers", "-o", "wide"])?;
-    ensure!(reconcilers.contains("webserver       WebServer"), "{reconcilers}");
-
     // A Deployment of that name belongs to nobody.
     kubectl(&["create", "deployment", "taken", "-n", NAMESPACE, "--image=nginx", "--replicas=0"])?;
     plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "taken", 30_111)))?;
@@ -89,13 +79,11 @@ fn prunes(plane: &ControlPlane) -> anyhow::Result<()> {
     let told = printed(plane, &["prune", "modules", "--keep", "0", "--dry-run"])?;
     ensure!(told.contains("module.pintle.dev/darkroom-next deleted (dry run)"), "{told}");
     ensure!(!told.contains("darkroom-0.1.0"), "it is in use: {told}");
-    printed(plane, &["get", "module", "darkroom-next"])?;
+    plane.run_kubectl(&["get", "module", "darkroom-next"], None)?;
     let told = printed(plane, &["prune", "modules", "--keep", "0"])?;
     ensure!(told.contains("module.pintle.dev/darkroom-next deleted\n"), "{told}");
-    eventually("the Module is gone", || {
-        let said = pintle(plane, &["get", "module", "darkroom-next"])?;
-        Ok(Look::reached_if(said.code == Some(1), || said.stdout))
-    })
+    plane.run_kubectl(&["wait", "--for=delete", "--timeout=180s", "module/darkroom-next"], None)?;
+    Ok(())
 }
 
 /// A Module in use that was deleted goes later, and cannot be pushed until then.
@@ -152,7 +140,7 @@ pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
     is_held_by_nobody(plane)?;
     let planned = printed(plane, &["uninstall", "--crds", "--dry-run"])?;
     ensure!(planned.contains("namespace/pintle-system, with everything in it"), "{planned}");
-    printed(plane, &["get", "reconciler", "webserver"])?;
+    kubectl(&["get", "reconciler", "webserver"])?;
     let told = printed(plane, &["uninstall", "--crds", "--yes", "--timeout=180s"])?;
     ensure!(
         told.ends_with("customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev deleted\n"),

@@ -10,9 +10,9 @@ use pintle_core::{
 use pintle_wit::{Condition, ConditionStatus};
 
 use super::super::{
-    get::manifest_text,
     host::{Gateway, Host},
     output,
+    prune::manifest_text,
     readiness::Readiness,
     roots::{self, Root, Unread},
     table::{Table, age, wrapped},
@@ -147,7 +147,7 @@ impl Screen {
             false => self.modules.text(width),
         };
         if self.unused > 0 {
-            modules.push_str(&format!("and {} that nobody uses: pintle get modules\n", self.unused));
+            modules.push_str(&format!("and {} that nobody uses: kubectl get modules\n", self.unused));
         }
         part(modules);
         if !self.unread.is_empty() {

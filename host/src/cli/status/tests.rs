@@ -59,7 +59,7 @@ r            True    web-0.1.0   3       1             2         Succeeded
 
 MODULE      READY   GUEST   VERSION   USED BY
 web-0.1.0   True    web     0.1.0     r
-and 1 that nobody uses: pintle get modules
+and 1 that nobody uses: kubectl get modules
 
 Everything is ready.
 "
@@ -255,7 +255,7 @@ async fn roots_that_cannot_be_read_are_named_and_a_missing_reconciler_too() {
     let (_server, client) = cluster(&[]);
     let problem = look(&client, "pintle-system", Some(&"x".into())).await.unwrap_err().to_string();
     assert!(
-        problem.contains("there is no Reconciler x\nhint: see which there are with: pintle get"),
+        problem.contains("there is no Reconciler x\nhint: see which there are with: kubectl get"),
         "{problem}"
     );
 }

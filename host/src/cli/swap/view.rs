@@ -96,7 +96,7 @@ fn shows(module: &Module, view: &View) -> Result<(), Problem> {
     let Some(status) = &module.status else { return Ok(()) };
     let refused = |why: String| {
         Err(Problem::new(format!("Module {} {why}", module.name_any()))
-            .hint("see which Modules there are with: pintle get modules"))
+            .hint("see which Modules there are with: kubectl get modules"))
     };
     let manifest = status.manifest.as_ref();
     if let Some(views) = manifest.and_then(|manifest| manifest.get("views")?.as_array()) {

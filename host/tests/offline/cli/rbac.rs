@@ -131,7 +131,7 @@ fn what_is_missing_is_named_with_what_to_do() {
     assert_eq!(
         told(served()),
         "error: things is no file here, so it names a Reconciler: there is no Reconciler things\n\
-         hint: see which there are with: pintle get reconcilers\n"
+         hint: see which there are with: kubectl get reconcilers\n"
     );
     let hung = || served().at(format!("{RECONCILERS}/things"), reconciler(&json!({}), &json!({})));
     assert_eq!(

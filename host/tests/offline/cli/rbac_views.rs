@@ -129,7 +129,7 @@ fn a_view_that_does_not_exist_is_told_with_the_one_that_was_meant() {
         (run.code, run.stderr.as_str()),
         (
             2,
-            "error: there is no View thing; did you mean things?\nhint: see which there are with: pintle get views\n"
+            "error: there is no View thing; did you mean things?\nhint: see which there are with: kubectl get views\n"
         )
     );
     let hung = served(view(&spec(&json!({"module": "thing-0.2.0"}))));

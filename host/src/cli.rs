@@ -24,7 +24,6 @@ pub mod output;
 mod plan;
 pub mod plural;
 pub mod problem;
-mod prune;
 mod push;
 mod rbac;
 mod readiness;
@@ -75,7 +74,6 @@ enum Subcommands {
     Inspect(inspect::Inspect),
     Record(record::Record),
     Status(status::Status),
-    Prune(prune::Prune),
     Uninstall(uninstall::Uninstall),
     Console(console::Console),
     Operator(operator::Operator),
@@ -110,7 +108,6 @@ Look after a cluster:
   status      Show what is not ready, and why
   inspect     Show request and answer of a root
   record      Write a golden case of a root
-  prune       Delete Modules that are not in use
   uninstall   Remove Pintle from a cluster
 
 Run the host:
@@ -230,7 +227,6 @@ impl Subcommands {
             Self::Inspect(inspect) => inspect.run(),
             Self::Record(record) => record.run(),
             Self::Status(status) => status.run(),
-            Self::Prune(prune) => prune.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
             Self::Console(console) => console.run(),
             Self::Operator(operator) => operator.run(),

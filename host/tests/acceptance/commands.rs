@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::repository;
 
-pub(crate) const NAME: &str = "the command line shows what blocks, and what may go";
+pub(crate) const NAME: &str = "the command line shows what blocks";
 
 /// Removes Pintle from the cluster: the last thing that is done with it.
 pub(crate) const REMOVES: &str = "the command line removes Pintle and leaves the roots and their children";
@@ -70,19 +70,6 @@ pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
         Ok(Look::reached_if(is_shown, || format!("{:?} {}{}", status.code, status.stdout, status.stderr)))
     })?;
     kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"])?;
-    prunes(plane)
-}
-
-fn prunes(plane: &ControlPlane) -> anyhow::Result<()> {
-    let file = guests().join("darkroom-next.wasm").display().to_string();
-    printed(plane, &["push", "darkroom-next", &file, "--wait", "--timeout=180s"])?;
-    let told = printed(plane, &["prune", "modules", "--keep", "0", "--dry-run"])?;
-    ensure!(told.contains("module.pintle.dev/darkroom-next deleted (dry run)"), "{told}");
-    ensure!(!told.contains("darkroom-0.1.0"), "it is in use: {told}");
-    plane.run_kubectl(&["get", "module", "darkroom-next"], None)?;
-    let told = printed(plane, &["prune", "modules", "--keep", "0"])?;
-    ensure!(told.contains("module.pintle.dev/darkroom-next deleted\n"), "{told}");
-    plane.run_kubectl(&["wait", "--for=delete", "--timeout=180s", "module/darkroom-next"], None)?;
     Ok(())
 }
 

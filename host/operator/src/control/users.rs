@@ -19,14 +19,17 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// The Reconcilers that want a Module or have it in force, which may be ahead of their statuses, and the Views, of which only their
-    /// statuses are known.
+    /// The Reconcilers that want a Module or have it in force, and the Views. What is in force here may be ahead of the status that says
+    /// so: until that is written, a host that starts still works with what the status names.
     pub(super) fn of(own: &OwnObjects, in_force: &BTreeMap<String, api::ActiveModule>) -> Self {
         let mut of: BTreeMap<String, BTreeSet<ModuleUser>> = BTreeMap::new();
-        let wanted = own.reconcilers.iter().map(|(name, object)| (&object.spec.module, name));
-        let in_force = in_force.iter().map(|(name, active)| (&active.module, name));
-        for (module, name) in wanted.chain(in_force) {
-            of.entry(module.clone()).or_default().insert(ModuleUser::Reconciler(name.clone()));
+        let said = own
+            .reconcilers
+            .iter()
+            .flat_map(|(name, object)| object.modules().into_iter().map(move |module| (module, name)));
+        let in_force = in_force.iter().map(|(name, active)| (active.module.as_str(), name));
+        for (module, name) in said.chain(in_force) {
+            of.entry(module.to_owned()).or_default().insert(ModuleUser::Reconciler(name.clone()));
         }
         let views = own.views();
         let views_known = views.is_some();
@@ -127,6 +130,21 @@ mod tests {
         assert!(users.calls("m") && users.calls("in-force") && !users.calls("old"));
         let nobody = users.of_module("other", &module(&["r", "view/v"]));
         assert_eq!((users.is_in_use(&nobody), users.has("other")), (Some(false), false));
+    }
+
+    #[test]
+    fn a_module_stays_in_use_until_no_status_of_a_reconciler_names_it() {
+        let mut own = own(true, true);
+        let active =
+            |module: &str| api::ActiveModule { module: module.into(), ..api::ActiveModule::default() };
+        let in_force = BTreeMap::from([("r".to_owned(), active("m"))]);
+        let mut users = |said: &str| {
+            let status = api::ReconcilerStatus { active: Some(active(said)), ..Default::default() };
+            own.reconcilers.get_mut("r").expect("it is there").status = Some(status);
+            names(&Users::of(&own, &in_force).of_module("before", &module(&[])))
+        };
+        assert_eq!(users("before"), ["r"], "its status is behind");
+        assert!(users("m").is_empty());
     }
 
     #[test]

@@ -12,7 +12,6 @@ use pintle_wit::{Condition, ConditionStatus};
 use super::super::{
     host::{Gateway, Host},
     output,
-    prune::manifest_text,
     readiness::Readiness,
     roots::{self, Root, Unread},
     table::{Table, age, wrapped},
@@ -408,6 +407,12 @@ fn modules(seen: &Seen, what: What, next: &mut Next) -> (Table, usize) {
         }
     }
     (table, unused)
+}
+
+/// A word of the manifest that a Module's status shows; empty where there is none yet.
+fn manifest_text(module: &Module, key: &str) -> String {
+    let manifest = module.status.as_ref().and_then(|status| status.manifest.as_ref());
+    manifest.and_then(|manifest| manifest[key].as_str()).unwrap_or_default().to_owned()
 }
 
 fn blocking(

@@ -342,7 +342,6 @@ fn help_is_readable_where_sixty_columns_are_all_there_is() {
         "inspect",
         "record",
         "status",
-        "prune",
         "uninstall",
         "operator",
         "version",

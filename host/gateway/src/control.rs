@@ -296,7 +296,7 @@ impl Control {
         if let Due::Release(Some(collected)) = &due
             && let Err(error) = self.take_off(name, collected).await
         {
-            let why = held::why_left(name, collected, &error);
+            let why = held::why_left(&view, collected, &error);
             let is_said =
                 self.world.left.insert(name.to_owned(), why.clone()).is_some_and(|said| said == why);
             // It is not tried each second what an administrator has to allow first.

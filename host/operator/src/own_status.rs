@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
 use pintle_api::{self as api, ModuleStatus, ModuleUser, ReconcilerStatus, RootCounts};
 use pintle_core::{
     StatusSchema,
@@ -23,8 +22,12 @@ use super::{
 const STEPS: [&str; 3] = [reasons::FETCHED, reasons::VERIFIED, reasons::COMPILED];
 
 /// What helps where the host lacks a right that the guest of this Reconciler needs: a command to paste.
-fn apply_the_role(reconciler: &str) -> String {
-    format!("apply the guest's role: pintle rbac {reconciler} | kubectl apply -f -")
+fn apply_the_role(object: &api::Reconciler) -> String {
+    let modules = Vec::from_iter(object.modules()).join(" ");
+    let grants = &object.spec.grants;
+    let elsewhere = if grants.reaches_elsewhere() { " --elsewhere" } else { "" };
+    let deletions = if grants.pod_deletions { " --pod-deletions" } else { "" };
+    format!("apply the guest's role: pintle rbac {modules}{elsewhere}{deletions} | kubectl apply -f -")
 }
 
 /// The status of a Module. `users` are the Reconcilers and Views that want it or have it in force.
@@ -199,7 +202,7 @@ pub(crate) fn of_reconciler(
                     "; apply the namespace's role: kubectl apply -n {namespace} -f deploy/namespace/secrets.yaml"
                 )
             }
-            None => format!("; {}", apply_the_role(&object.name_any())),
+            None => format!("; {}", apply_the_role(object)),
         };
         wait(reasons::WATCH_FAILING, format!("{watch} cannot be watched: {error}{hint}"));
     }
@@ -222,7 +225,7 @@ pub(crate) fn of_reconciler(
             condition(reasons::NEEDS_UNWATCHED, ConditionStatus::True, reasons::KIND_NOT_WATCHED, &message)
         });
         extra.extend(match &findings.failures {
-            Some(failures) => Some(roots_ready(&object.name_any(), findings.roots, failures)),
+            Some(failures) => Some(roots_ready(object, findings.roots, failures)),
             // What the host before has found holds until then.
             None => before
                 .conditions
@@ -260,7 +263,7 @@ pub(crate) fn differ_in_roots_alone(one: &ReconcilerStatus, other: &ReconcilerSt
 }
 
 /// Whether the roots are ready, and which of them fail and why.
-fn roots_ready(reconciler: &str, roots: RootCounts, failures: &Failures) -> GuestCondition {
+fn roots_ready(object: &api::Reconciler, roots: RootCounts, failures: &Failures) -> GuestCondition {
     let RootCounts { total, ready, failing } = roots;
     let condition =
         |status, reason: &str, message: &str| condition(reasons::ROOTS_READY, status, reason, message);
@@ -283,7 +286,7 @@ fn roots_ready(reconciler: &str, roots: RootCounts, failures: &Failures) -> Gues
     let more = (failing as usize).saturating_sub(named.len());
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let hint = if reasons.iter().any(|(reason, _)| **reason == *reasons::FORBIDDEN) {
-        format!("; {}", apply_the_role(reconciler))
+        format!("; {}", apply_the_role(object))
     } else {
         String::new()
     };

@@ -163,15 +163,6 @@ pub(super) fn named() -> ArgValueCompleter {
     ArgValueCompleter::new(reconcilers_and_views)
 }
 
-/// Completes the same, or a file.
-pub(super) fn named_and_files() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
-        let mut found = reconcilers_and_views(current);
-        found.extend(PathCompleter::file().complete(current));
-        found
-    })
-}
-
 fn reconcilers_and_views(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     // A Reconciler has no `/` in its name, and a View is asked for by the first letters of what stands before its name.

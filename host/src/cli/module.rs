@@ -98,6 +98,11 @@ pub(super) fn is_wasm(path: &Path) -> bool {
     extension(path) == Some("wasm")
 }
 
+/// Whether a word of the command line names a file, and not a Module in the cluster.
+pub(super) fn is_file(text: &str) -> bool {
+    is_wasm(Path::new(text)) || text.contains('/')
+}
+
 fn extension(path: &Path) -> Option<&str> {
     path.extension().and_then(|extension| extension.to_str())
 }

@@ -27,8 +27,8 @@ impl Named {
         }
     }
 
-    /// Reads `NAME` or `view/NAME`. Nothing where it is neither: then it may be a path.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    /// Reads `NAME` or `view/NAME`.
+    fn read(text: &str) -> Option<Self> {
         match text.split_once('/') {
             None => Some(Self::Reconciler(text.to_owned())),
             Some((kind, name)) if OF_VIEWS.contains(&kind) && syntax::is_subdomain(name) => {

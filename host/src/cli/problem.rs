@@ -37,13 +37,6 @@ impl Problem {
         self
     }
 
-    /// The same problem, after what it is about.
-    #[must_use]
-    pub(super) fn about(mut self, about: impl fmt::Display) -> Self {
-        self.message = format!("{about}: {}", self.message);
-        self
-    }
-
     /// What is wrong, without what to do.
     pub(super) fn message(&self) -> &str {
         &self.message

@@ -1,28 +1,30 @@
-//! The command `pintle rbac`: it prints the rights that a guest's Reconciler needs, or what it takes to serve Views.
+//! The command `pintle rbac`: it prints the rights that the guest of a module needs, or what it takes to serve its views.
 
-mod subject;
+mod declared;
 mod views;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
     path::PathBuf,
 };
 
 use clap::Args;
 use pintle_api as api;
-use pintle_core::{reconciler, view::rights};
-use pintle_kubernetes::connect::Connect;
+use pintle_core::{
+    reconciler,
+    view::rights::{self, Exposed},
+};
+use pintle_kubernetes::{Cluster, connect::Connect};
 use pintle_wit::{Kind, Manifest};
 use serde_json::{Value, json};
 
 use super::{
-    completion,
+    completion, live, module,
     output::{self, Data},
     plural,
     problem::{CommandStatus, Problem},
 };
-use subject::{Of, Subject};
+use declared::Declared;
 
 /// Print the roles that a guest or a View needs
 ///
@@ -30,42 +32,46 @@ use subject::{Of, Subject};
 /// children that the guest declares. It is aggregated into the role of the operator by its label. It never allows to list or watch
 /// Secrets.
 ///
-/// The guest is a file, or it is the guest of a Reconciler. An argument is a file if there is one, if it contains a `/` or if it ends
-/// in `.wasm`. Otherwise it is the name of a Reconciler. Its grants then set --elsewhere and --pod-deletions. While it switches to
-/// another Module, the role is for both Modules.
+/// With the files of Views (-f), the output has the ClusterRole of the gateway, the ClusterRoles that Kubernetes adds to `view` and
+/// `edit`, and the APIService, which makes the API server send requests to the gateway. A module that only serves views can be given
+/// alone.
 ///
-/// For a View, written as view/NAME, the output has the ClusterRole of the gateway, the ClusterRoles that Kubernetes adds to `view` and
-/// `edit`, and the APIService, which makes the API server send requests to the gateway. The View can be in a file (-f) beside the file
-/// of its module. A module that only serves views can be given alone.
+/// A module is a file if its name ends in `.wasm` or has a `/`, and otherwise a Module in the cluster. While a Reconciler or a View
+/// switches to another Module, give both: the roles are then for both. Children of kinds that only the old module has need its role until
+/// they are deleted. `status.childKinds` of the Reconciler names them.
 ///
 /// Patches and evictions need more than the role. The Reconciler must grant them. The CRD must have `status.pintle.patched` for
 /// patches that are removed later, and `status.pintle.evicting` for evictions. CRDs that `pintle build` generates have both.
 ///
-/// The roles name resources by their plural. For a Reconciler or a View, the cluster is asked for it. For a file, it is taken from
-/// `crd.yaml` beside the file or guessed from the kind, unless --kubeconfig or --context names a cluster to ask. If it is wrong, set
-/// --plural.
+/// The roles name resources by their plural. With a Module, the cluster is asked for it. For files, it is taken from `crd.yaml` beside
+/// the file or guessed from the kind. If it is wrong, set --plural.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Let the operator do what a Reconciler's guest needs
-  pintle rbac webserver | kubectl apply -f -
-
-  # The same, before there is a Reconciler
+  # Let the operator do what a guest needs
   pintle rbac webserver.wasm | kubectl apply -f -
 
-  # Let the gateway serve a View, and people use it
-  pintle rbac view/llamas | kubectl apply -f -
+  # The same of a Module in the cluster
+  pintle rbac webserver-0.1.0 | kubectl apply -f -
 
-  # The same from files. Apply the APIService
-  # when the Views are Ready
+  # Before a swap, and until it is done
+  pintle rbac webserver-0.2.0 webserver-0.1.0 \\
+    | kubectl apply -f -
+
+  # Let the gateway serve Views, and people use them.
+  # Apply the APIService when the Views are Ready
   pintle rbac farm.wasm -f views.yaml | kubectl apply -f -
+
+  # The same of a View in the cluster
+  kubectl get view llamas -o yaml \\
+    | pintle rbac farm-0.1.0 -f - | kubectl apply -f -
 
   # Set the plural of a kind
   pintle rbac shop.wasm --plural Cactus=cacti")]
 pub(super) struct Rbac {
-    /// Name of a Reconciler, view/ and the name of a View, or a module: the file that `pintle build` wrote
-    #[arg(value_name = "RECONCILER|view/VIEW|MODULE", add = completion::named_and_files())]
-    what: OsString,
+    /// The file that `pintle build` wrote, or the name of a Module. Can be repeated
+    #[arg(value_name = "FILE|MODULE", required = true, add = completion::modules_and_files())]
+    modules: Vec<String>,
 
     /// File or directory with Views of the module. Use - for the standard input. Can be repeated
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1)]
@@ -105,31 +111,68 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Whose rights are printed.
+enum Subject {
+    /// A guest's that reconciles.
+    Guest(Manifest),
+    /// Views'. The plurals of their backing kinds are still to be found.
+    Views(Vec<Exposed>),
+}
+
 impl Rbac {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
-        let Subject { of, known, notes } = Subject::find(&self.what, &self.filenames, &self.connect)?;
-        let plurals = Plurals { set: self.plurals.into_iter().collect(), known };
-        let objects = match of {
-            Of::Guest { manifest, asked } => {
-                if self.pod_deletions && !manifest.evictions {
-                    let message = "--pod-deletions is for a guest that evicts Pods, and this one's manifest declares no evictions";
-                    return Err(Problem::new(message));
-                }
-                let asked = Asked {
-                    elsewhere: self.elsewhere || asked.elsewhere,
-                    pod_deletions: self.pod_deletions || asked.pod_deletions,
-                };
-                vec![role(&manifest, &plurals, asked)]
+        let (files, names): (Vec<&String>, Vec<&String>) =
+            self.modules.iter().partition(|module| module::is_file(module));
+        let mut modules = files.iter().map(|file| Declared::in_file(file)).collect::<Result<Vec<_>, _>>()?;
+        if names.is_empty() {
+            let mut known = BTreeMap::new();
+            for file in files {
+                known.extend(declared::beside(file)?);
             }
-            Of::Views(_) if self.elsewhere || self.pod_deletions => {
+            return self.print(self.subject(&modules)?, known);
+        }
+        live::block_on(async {
+            let client = live::client(&self.connect).await?;
+            for name in names {
+                modules.push(Declared::of_module(&client, name).await?);
+            }
+            let subject = self.subject(&modules)?;
+            let known = declared::served(&Cluster::new(client), subject.kinds()).await?;
+            self.print(subject, known)
+        })
+    }
+
+    fn subject(&self, modules: &[Declared]) -> Result<Subject, Problem> {
+        if !self.filenames.is_empty() {
+            return Ok(Subject::Views(views::in_files(modules, &self.filenames)?));
+        }
+        if modules.iter().all(|module| module.guest.is_none()) {
+            eprintln!(
+                "note: the rights are for Views that have the names of the views, every verb and access ViewAndBacking; for other ones, \
+                 name their files with -f"
+            );
+            return Ok(Subject::Views(views::all(modules)?));
+        }
+        if modules.iter().any(|module| module.views.is_some()) {
+            eprintln!(
+                "note: the role is for what the module reconciles; it also serves views: name the files of their Views with -f"
+            );
+        }
+        Ok(Subject::Guest(declared::union(modules)?))
+    }
+
+    fn print(&self, subject: Subject, known: BTreeMap<Kind, String>) -> Result<CommandStatus, Problem> {
+        let plurals = Plurals { set: self.plurals.iter().cloned().collect(), known };
+        let Self { elsewhere, pod_deletions, .. } = *self;
+        let objects = match subject {
+            Subject::Guest(manifest) => vec![role(&manifest, &plurals, Asked { elsewhere, pod_deletions })],
+            Subject::Views(_) if elsewhere || pod_deletions => {
                 let message = "--elsewhere and --pod-deletions are for a guest that reconciles, and this is about views";
                 return Err(Problem::new(message));
             }
-            Of::Views(mut exposed) => {
+            Subject::Views(mut exposed) => {
                 for served in exposed.iter_mut().flat_map(|exposed| &mut exposed.served) {
-                    if served.backing.plural.is_empty() {
-                        served.backing.plural = plurals.of(&served.backing.kind());
-                    }
+                    served.backing.plural = plurals.of(&served.backing.kind());
                 }
                 rights::objects(&exposed, GATEWAY)
             }
@@ -141,12 +184,25 @@ impl Rbac {
                 output::text(&json!({"apiVersion": "v1", "kind": "List", "items": all}), Data::Json)?
             }
         })?;
-        notes.iter().for_each(|note| eprintln!("note: {note}"));
         Ok(CommandStatus::Fine)
     }
 }
 
-/// What the Reconciler grants that the guest's manifest does not tell.
+impl Subject {
+    /// Every kind whose plural is to be found.
+    fn kinds(&self) -> BTreeSet<Kind> {
+        match self {
+            Self::Guest(manifest) => kinds(manifest),
+            Self::Views(exposed) => exposed
+                .iter()
+                .flat_map(|exposed| &exposed.served)
+                .map(|served| served.backing.kind())
+                .collect(),
+        }
+    }
+}
+
+/// What a Reconciler may grant that the guest's manifest does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Asked {
     elsewhere: bool,

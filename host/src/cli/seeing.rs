@@ -26,10 +26,10 @@ pub(super) fn caller(client: &Client) -> Caller {
 
 /// The module that a command line names: a file, or else a Module in the cluster.
 pub(super) fn choice(text: &str) -> Result<ModuleChoice, Problem> {
-    let path = Path::new(text);
-    if !module::is_wasm(path) && !text.contains('/') {
+    if !module::is_file(text) {
         return Ok(ModuleChoice::Named(text.to_owned()));
     }
+    let path = Path::new(text);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(text).to_owned();
     Ok(ModuleChoice::Bytes { name, bytes: module::read(path)? })
 }

@@ -114,7 +114,7 @@ pub const CONDITION_TYPES: &[ConditionType] = &[
         on: Object::View,
         is_good: true,
         means: "The API server sends requests for the View's group and version to the gateway.",
-        remedy: "Where it is False, apply what `pintle rbac view/NAME` prints, or look at the APIService.",
+        remedy: "Where it is False, run the command in the message, or look at the APIService.",
     },
     ConditionType {
         name: ADMISSION_BYPASSED,

@@ -114,6 +114,6 @@ registry! {
         "Look at the step that is False.";
     WATCH_FAILING = "WatchFailing", [Reconciler], Reconciling,
         "A kind cannot be watched, most often because the guest's role is not applied.",
-        "Apply the role: `pintle rbac RECONCILER | kubectl apply -f -`; for Secrets of a namespace \
+        "Apply the role: `pintle rbac MODULE | kubectl apply -f -`; for Secrets of a namespace \
          `deploy/namespace/secrets.yaml`.";
 }

@@ -46,7 +46,7 @@ registry! {
         "Wait, or make room in the budget.";
     EVICTION_REFUSED = "EvictionRefused", [Root, Event], Reconciling,
         "The API server refuses an eviction. The message has its words.",
-        "Where a right is lacking, apply the role: `pintle rbac RECONCILER | kubectl apply -f -`.";
+        "Where a right is lacking, apply the role: `pintle rbac MODULE | kubectl apply -f -`.";
     EVICTION_WAITING = "EvictionWaiting", [Root], Reconciling,
         "Pods go one at a time, and the replacement of the one before is not ready. For one that nobody \
          makes it waits a minute.",
@@ -54,7 +54,7 @@ registry! {
     FORBIDDEN = "Forbidden", [Root], Reconciling,
         "The host, or the account, lacks a right, or a quota or policy refuses. It is tried again at most a \
          minute apart.",
-        "Apply the role: `pintle rbac RECONCILER | kubectl apply -f -`; where the message says \
+        "Apply the role: `pintle rbac MODULE | kubectl apply -f -`; where the message says \
          `impersonate`, `deploy/namespace/impersonate.yaml`. `pintle.dev/reconcile-at` hurries it.";
     GUEST_FAILED = "GuestFailed", [Root], Either,
         "The guest failed for a reason that is no word which a condition can have.",
@@ -78,7 +78,7 @@ registry! {
         "Push it: `pintle push NAME FILE`.";
     NEED_UNREAD = "NeedUnread", [Root], Reconciling,
         "The host cannot list or read what the guest asks to see. The message says why.",
-        "Apply the role: `pintle rbac RECONCILER | kubectl apply -f -`.";
+        "Apply the role: `pintle rbac MODULE | kubectl apply -f -`.";
     NO_REPLY = "NoReply", [Root], Reconciling,
         "The API server did not reply. It is tried again.",
         "If it stays, see whether the API server can be reached from the host.";

@@ -16,7 +16,7 @@ registry! {
     API_SERVICE_MISSING = "APIServiceMissing", [View], Other,
         "It is a reason of `Registered`: there is no APIService for the View's group and version, so the API server does not send \
          requests to the gateway.",
-        "Apply what `pintle rbac view/NAME` prints.";
+        "Run the command in the message: it applies what `pintle rbac` prints.";
     API_SERVICE_UNAVAILABLE = "APIServiceUnavailable", [View], Other,
         "It is a reason of `Registered`: the API server does not reach the gateway, or does not trust its certificate yet.",
         "Look at the conditions of the APIService. While it is unavailable, no namespace can be deleted.";
@@ -31,7 +31,7 @@ registry! {
     FINALIZERS_LEFT = "FinalizersLeft", [View], Reconciling,
         "The View is being deleted, and the gateway cannot take the garbage collector's finalizers of the view off the backing objects. \
          Without the View, nobody would.",
-        "Where the message names a right, apply what `pintle rbac view/NAME` prints. Or take them off by hand, as docs/views.md says.";
+        "Where the message names a right, run the command in it. Or take them off by hand, as docs/views.md says.";
     GROUP_TAKEN = "GroupTaken", [View], Stalled,
         "The API server itself, a CRD or another aggregated API serves the group that the view declares.",
         "A view needs a group of its own. Have the guest declare another.";

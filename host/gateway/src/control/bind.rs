@@ -19,7 +19,7 @@ use pintle_wit::{
 };
 use serde_json::Value;
 
-use super::bypasses;
+use super::{bypasses, held};
 use crate::{show::InForce, tallies::Found};
 
 /// For how long a gateway that cannot load what others have put into force leaves it at what they say. Most loads that fail in passing succeed
@@ -558,10 +558,8 @@ fn registered(world: &World, view: &View, served: &Served) -> (ConditionStatus, 
     let name = served.api_service();
     match world.services.get(&name) {
         None => {
-            let view = view.metadata.name.as_deref().unwrap_or_default();
-            let message = format!(
-                "there is no APIService {name}; apply it: pintle rbac view/{view} | kubectl apply -f -"
-            );
+            let message =
+                format!("there is no APIService {name}; apply it: {}", held::apply_the_rights(view));
             (ConditionStatus::False, reasons::API_SERVICE_MISSING, message)
         }
         Some(service) if service.service.as_ref() != Some(&world.own) => {

@@ -67,17 +67,23 @@ pub(crate) fn is_deleted(view: &View) -> bool {
     view.metadata.deletion_timestamp.is_some()
 }
 
+/// What gives the gateway the rights that a View needs, and makes its APIService: a command to paste.
+pub(crate) fn apply_the_rights(view: &View) -> String {
+    let modules = Vec::from_iter(view.modules()).join(" ");
+    format!("kubectl get view {} -o yaml | pintle rbac {modules} -f - | kubectl apply -f -", view.name_any())
+}
+
 /// Why a View that is deleted is still there, for whoever waits: its finalizers could not be taken off. It says the same on every gateway, or
 /// each would write the View as soon as another has.
-pub(crate) fn why_left(view: &str, collected: &Collected, error: &ApiError) -> String {
+pub(crate) fn why_left(view: &View, collected: &Collected, error: &ApiError) -> String {
     let Collected { backing, finalizers } = collected;
     let kind = backing.kind();
     match error.code {
         403 => format!(
-            "the gateway may not take {} off the objects of {kind}, for which it needs get, list and patch: {}; apply: pintle rbac view/{view} | \
-             kubectl apply -f -",
+            "the gateway may not take {} off the objects of {kind}, for which it needs get, list and patch: {}; apply the rights: {}",
             finalizers.join(" and "),
-            error.message
+            error.message,
+            apply_the_rights(view)
         ),
         422 => format!(
             "the API server refuses to take {} off objects of {kind}: look for a policy or webhook for that kind that refuses what is being \
@@ -138,19 +144,19 @@ mod tests {
     #[test]
     fn whoever_waits_is_told_the_missing_right_and_the_command() {
         let (_, view) = view("llamas", &[], true, &["spec"]);
-        let collected = Collected::of(&view.status.unwrap().served.unwrap()).unwrap();
+        let collected = Collected::of(view.status.as_ref().unwrap().served.as_ref().unwrap()).unwrap();
         let error = |code, message: &str| ApiError { code, message: message.into(), ..ApiError::default() };
-        let told = why_left("llamas", &collected, &error(403, "records.a is forbidden"));
+        let told = why_left(&view, &collected, &error(403, "records.a is forbidden"));
         for part in [
             "needs get, list and patch",
             "records.a is forbidden",
-            "pintle rbac view/llamas |",
+            "kubectl get view llamas -o yaml | pintle rbac m -f - |",
             "pintle.dev/orphan.",
         ] {
             assert!(told.contains(part), "{told}");
         }
-        let one = why_left("llamas", &collected, &error(500, "one"));
-        assert_eq!(one, why_left("llamas", &collected, &error(503, "another")));
+        let one = why_left(&view, &collected, &error(500, "one"));
+        assert_eq!(one, why_left(&view, &collected, &error(503, "another")));
     }
 
     #[test]

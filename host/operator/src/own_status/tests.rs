@@ -104,7 +104,12 @@ fn roots_ready_of(roots: RootCounts, failing: &[(&str, &str, &str)]) -> (Conditi
     let key = |name: &str| RootKey { namespace: Some("shop".into()), name: name.into() };
     let first = failing.iter().take(3);
     let first = first.map(|(name, reason, message)| (key(name), Cause::new(reason, message))).collect();
-    let condition = roots_ready("shops", roots, &Failures { first, reasons });
+    let spec = json!({"for": {"apiVersion": "x/v1", "kind": "Shop"}, "module": "shop-0.2.0",
+        "grants": {"children": [{"apiVersion": "v1", "kinds": ["ConfigMap"], "namespaces": ["all"]}], "podDeletions": true}});
+    let mut object = api::Reconciler::new("shops", serde_json::from_value(spec).expect("a spec"));
+    let active = api::ActiveModule { module: "shop-0.1.0".into(), ..api::ActiveModule::default() };
+    object.status = Some(ReconcilerStatus { active: Some(active), ..ReconcilerStatus::default() });
+    let condition = roots_ready(&object, roots, &Failures { first, reasons });
     (condition.status, condition.reason, condition.message)
 }
 
@@ -133,7 +138,7 @@ fn a_reconciler_names_the_roots_that_fail_and_why() {
             "Invalid",
             "4 of 9 roots fail (3 Invalid, 1 Forbidden): shop/a: Invalid: spec.url: is required; \
              shop/b: Invalid: spec.url: is no URL; shop/c: Forbidden: may not patch shops/status; and 1 more; \
-             apply the guest's role: pintle rbac shops | kubectl apply -f -"
+             apply the guest's role: pintle rbac shop-0.1.0 shop-0.2.0 --elsewhere --pod-deletions | kubectl apply -f -"
         )
     );
 }

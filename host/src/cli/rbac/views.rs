@@ -1,9 +1,8 @@
-//! The Views that rights are printed for: one in a cluster, those in files, or one for each view of a module.
+//! The Views that rights are printed for: those in files, or one for each view of a module.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use kube::Api;
-use pintle_api::{self as api, Serve, View, ViewSpec};
+use pintle_api::{self as api, Serve, ViewSpec};
 use pintle_core::{
     object,
     view::{
@@ -11,34 +10,35 @@ use pintle_core::{
         rights::{self, Exposed},
     },
 };
-use pintle_kubernetes::{Cluster, connect::Connect};
 use pintle_offline::documents::{self, Document};
 use pintle_schema::openapi::CrdVersion;
-use pintle_wit::{
-    Failure, Limits, names, parse_views_manifest,
-    views::{ViewManifest, ViewsManifest},
-};
+use pintle_wit::{Failure, names, views::ViewManifest};
 
-use super::{
-    super::{live, missing::missing_in, module, named::Named, problem::Problem},
-    subject::{ModuleOf, Of, Subject, served},
-};
+use super::{super::problem::Problem, declared::Declared};
 
-/// One View for each view of a module, as it is without anything in its spec that may be left out.
-pub(super) fn all(manifest: &ViewsManifest) -> Result<Vec<Exposed>, Failure> {
-    let exposed = |view: &ViewManifest| {
-        let served = vec![as_declared(view, &[])?];
-        Ok(Exposed { view: view.name.clone(), access: Access::default(), served })
-    };
-    manifest.views.iter().map(exposed).collect()
+/// One View for each view of these modules, as it is without anything in its spec that may be left out.
+pub(super) fn all(modules: &[Declared]) -> Result<Vec<Exposed>, Problem> {
+    let mut all: Vec<Exposed> = Vec::new();
+    for module in modules {
+        for view in module.views.iter().flat_map(|manifest| &manifest.views) {
+            let declared = as_declared(view, &[]);
+            let served =
+                declared.map_err(|failure| Problem::failed(format!("{}: {failure}", module.name)))?;
+            match all.iter_mut().find(|known| known.view == view.name) {
+                Some(known) => known.served.push(served),
+                None => all.push(Exposed {
+                    view: view.name.clone(),
+                    access: Access::default(),
+                    served: vec![served],
+                }),
+            }
+        }
+    }
+    Ok(all)
 }
 
-/// The Views in files, for the module in another.
-pub(super) fn in_files(
-    module: &Path,
-    manifest: &ViewsManifest,
-    files: &[PathBuf],
-) -> Result<Vec<Exposed>, Problem> {
+/// The Views in files, each as all of these modules serve it.
+pub(super) fn in_files(modules: &[Declared], files: &[PathBuf]) -> Result<Vec<Exposed>, Problem> {
     let documents = documents::read(files)?;
     let mut exposed = Vec::new();
     for document in documents.iter().filter(|document| is_view(document)) {
@@ -46,62 +46,33 @@ pub(super) fn in_files(
         let spec =
             read(document).map_err(|failure| Problem::failed(format!("{}: {failure}", document.source)))?;
         is_aggregated(name, &spec.serve)?;
-        let view =
-            manifest.view(&spec.view).ok_or_else(|| has_no(&module.display(), manifest, name, &spec))?;
-        let declared = as_declared(view, &spec.verbs);
-        let served = declared.map_err(|failure| Problem::failed(format!("View {name}: {failure}")))?;
-        exposed.push(Exposed { view: name.to_owned(), access: spec.access, served: vec![served] });
-    }
-    match exposed.is_empty() {
-        true => Err(Problem::new("there is no View in the files of -f")),
-        false => Ok(exposed),
-    }
-}
-
-/// A View in a cluster. While it switches to another Module, the rights are for both.
-pub(super) async fn of_view(name: &str, connect: &Connect) -> Result<Subject, Problem> {
-    let client = live::client(connect).await?;
-    let views = Api::<View>::all(client.clone());
-    let found = views.get_opt(name).await;
-    let found = found.map_err(|error| live::problem(format!("View {name}"), &error))?;
-    let Some(View { spec, status, .. }) = found else { return Err(missing_in(&views, name).await) };
-    is_aggregated(name, &spec.serve)?;
-    let (by, cluster) = (Named::View(name.to_owned()), Cluster::new(client.clone()));
-    let module = ModuleOf::read(&client, &spec.module, &by).await?;
-    let read = |text: &str| parse_views_manifest(text, Limits::default()).ok();
-    let manifest = match module.manifest_text().and_then(|text| read(&text)) {
-        Some(manifest) => manifest,
-        None => {
-            let views = module.load(&cluster).await?.views();
-            views.ok_or_else(|| module.failed("it serves no views"))?.manifest().clone()
+        let mut served = Vec::new();
+        for module in modules {
+            let declared = as_declared(view_of(module, name, &spec)?, &spec.verbs);
+            served.push(declared.map_err(|failure| Problem::failed(format!("View {name}: {failure}")))?);
         }
-    };
-    let view = manifest.view(&spec.view);
-    let view = view.ok_or_else(|| has_no(&format!("Module {}", spec.module), &manifest, name, &spec))?;
-    let refused = |failure: Failure| Problem::failed(format!("View {name}: {failure}"));
-    let mut all = vec![as_declared(view, &spec.verbs).map_err(refused)?];
-    let status = status.unwrap_or_default();
-    let is_other = status.active.is_some_and(|active| active.module != spec.module);
-    if let Some(before) = status.served.filter(|_| is_other) {
-        rights::may_be_shown(&before.backing.kind(), before.is_writable()).map_err(refused)?;
-        all.push(before);
+        exposed.push(Exposed { view: name.to_owned(), access: spec.access, served });
     }
-    let of = Of::Views(vec![Exposed { view: name.to_owned(), access: spec.access, served: all }]);
-    let (known, notes) = served(&cluster, of.kinds()).await?;
-    Ok(Subject { of, known, notes })
+    if exposed.is_empty() {
+        return Err(Problem::new("there is no View in the files of -f"));
+    }
+    Ok(exposed)
 }
 
-/// Says what to run where a file of Views was taken for a module.
-pub(super) fn are_no_views(path: &Path) -> Result<(), Problem> {
-    let documents = match module::has_objects(path) {
-        true => documents::read(&[path.to_owned()]).unwrap_or_default(),
-        false => Vec::new(),
+/// The view of a module that a View names.
+fn view_of<'a>(module: &'a Declared, name: &str, spec: &ViewSpec) -> Result<&'a ViewManifest, Problem> {
+    let Declared { name: of, views, .. } = module;
+    let Some(manifest) = views else {
+        return Err(Problem::new(format!(
+            "{of} serves no views, as far as is known, and -f is for files with Views"
+        ))
+        .hint("the status of a Module that reconciles too does not have its views: name its file"));
     };
-    match documents.iter().any(is_view) {
-        true => Err(Problem::new(format!("{} has Views, and is no module", path.display()))
-            .hint(format!("the module comes first: pintle rbac MODULE -f {}", path.display()))),
-        false => Ok(()),
-    }
+    manifest.view(&spec.view).ok_or_else(|| {
+        let names: Vec<&str> = manifest.views.iter().map(|view| view.name.as_str()).collect();
+        let (view, all) = (&spec.view, names.join(", "));
+        Problem::failed(format!("{of} has no view {view}, which View {name} names; it has: {all}"))
+    })
 }
 
 /// What a View of these verbs serves of a view. The plural of the backing kind is still to be found.
@@ -148,10 +119,4 @@ fn is_aggregated(name: &str, serve: &Serve) -> Result<(), Problem> {
         .hint("who is to use it needs rights on the backing kind, as for kubectl")),
         (None, None) => Err(Problem::failed(format!("View {name}: spec.serve: aggregated is missing"))),
     }
-}
-
-fn has_no(module: &dyn std::fmt::Display, manifest: &ViewsManifest, name: &str, spec: &ViewSpec) -> Problem {
-    let names: Vec<&str> = manifest.views.iter().map(|view| view.name.as_str()).collect();
-    let all = names.join(", ");
-    Problem::failed(format!("{module} has no view {}, which View {name} names; it has: {all}", spec.view))
 }

@@ -202,8 +202,8 @@ async fn for_a_root_at_which_the_host_has_not_looked_its_reconciler_says_what_to
     assert_eq!(
         next,
         "  Forbidden: Apply the role:
-  `pintle rbac r | kubectl apply -f -`; where the message says
-  `impersonate`, `deploy/namespace/impersonate.yaml`.
+  `pintle rbac MODULE | kubectl apply -f -`; where the message
+  says `impersonate`, `deploy/namespace/impersonate.yaml`.
   `pintle.dev/reconcile-at` hurries it.
 "
     );
@@ -342,7 +342,7 @@ async fn a_view_that_nobody_reaches_is_shown_with_why_and_what_to_do() {
         "silent     Unknown   <none>       <none>        <none>\n  no gateway has said anything of it yet\n",
         "  no gateway: Install it: `kubectl apply --server-side -f deploy/gateway.yaml`.",
         "  GroupTaken: A view needs a group of its own.",
-        "  APIServiceMissing: Apply what `pintle rbac view/llamas` prints.\n",
+        "  APIServiceMissing: Run the command in the message: it applies what `pintle rbac` prints.\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

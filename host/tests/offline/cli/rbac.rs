@@ -1,27 +1,17 @@
-//! `pintle rbac` of a Reconciler, as somebody runs it whom a condition told to.
+//! `pintle rbac` of guests that reconcile: in a file, and of Modules in a cluster.
 
-use pintle_api::module_objects;
-use pintle_engine::{Digest, fixtures};
+use pintle_engine::fixtures;
 use serde_json::{Value, json};
 
 use super::{
     SEEN,
     cluster::Served,
     folder,
-    folder::{Folder, Run, ask_until},
+    folder::{Folder, Run},
     manifest,
 };
 
-const RECONCILERS: &str = "/apis/pintle.dev/v1alpha1/reconcilers";
 const MODULES: &str = "/apis/pintle.dev/v1alpha1/modules";
-
-fn reconciler(grants: &Value, status: &Value) -> Value {
-    json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "things"},
-        "spec": {"for": {"apiVersion": "example.com/v1", "kind": "Thing"}, "module": "thing-0.1.0", "grants": grants},
-        "status": status,
-    })
-}
 
 /// A cluster that serves the kinds of the guest, the root's under a plural that nobody guesses.
 fn served() -> Served {
@@ -30,17 +20,14 @@ fn served() -> Served {
         .group("v1", &[("configmaps", "ConfigMap"), ("secrets", "Secret")])
 }
 
-/// The same with the guest's Module, and its bytes in ConfigMaps. No host has looked at it.
-fn with_module(mut served: Served, name: &str, bytes: &[u8]) -> Served {
-    for object in module_objects(name, bytes, &Digest::of(bytes).to_string()) {
-        let named = object["metadata"]["name"].as_str().unwrap();
-        let path = match object["kind"].as_str() {
-            Some("Module") => format!("{MODULES}/{named}"),
-            _ => format!("/api/v1/namespaces/pintle-system/configmaps/{named}"),
-        };
-        served = served.at(path, object);
-    }
-    served
+/// The same with a Module that the host has looked at.
+fn with_module(served: Served, name: &str, manifest: &str) -> Served {
+    let manifest: Value = serde_json::from_str(manifest).unwrap();
+    let module = json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": name},
+        "spec": {"digest": "sha256:0", "source": {}}, "status": {"manifest": manifest},
+    });
+    served.at(format!("{MODULES}/{name}"), module)
 }
 
 fn guest() -> Vec<u8> {
@@ -54,8 +41,8 @@ fn beside(served: Served) -> Folder {
     folder
 }
 
-fn rbac(folder: &Folder, argument: &str) -> Run {
-    folder.run(&["rbac", argument, "-o", "json", "--kubeconfig", "kubeconfig"])
+fn rbac(folder: &Folder, arguments: &[&str]) -> Run {
+    folder.run(&[&["rbac", "-o", "json", "--kubeconfig", "kubeconfig"][..], arguments].concat())
 }
 
 /// The verbs that a role gives on a resource.
@@ -66,104 +53,68 @@ fn verbs(role: &Value, resource: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_reconciler_sets_the_flags_and_the_cluster_the_plurals() {
-    let grants = json!({"children": [{"apiVersion": "v1", "kinds": ["ConfigMap"], "namespaces": ["other"]}]});
-    let left = json!({"childKinds": [{"apiVersion": "apps/v1", "kind": "Deployment"}]});
-    let served = with_module(served(), "thing-0.1.0", &guest());
-    let folder = beside(served.at(format!("{RECONCILERS}/things"), reconciler(&grants, &left)));
-    let run = rbac(&folder, "things");
-    assert_eq!(run.code, 0, "{run:?}");
+fn of_a_module_the_cluster_tells_the_plurals_and_flags_what_its_reconciler_grants() {
+    let served = with_module(served(), "thing-0.1.0", &manifest());
+    let folder = beside(served);
+    let run = rbac(&folder, &["thing-0.1.0"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let role: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(role["metadata"]["name"], "pintle-guest-thing");
-    assert_eq!(verbs(&role, "thingies"), ["get", "list", "watch", "patch"], "it grants another namespace");
+    assert_eq!(verbs(&role, "thingies"), ["get", "list", "watch"]);
     assert_eq!(verbs(&role, "secrets"), ["get", "create", "patch", "delete"]);
-    assert!(
-        verbs(&role, "deployments").contains(&"delete".into()),
-        "a child of an earlier module may be left"
-    );
+    let run = rbac(&folder, &["thing-0.1.0", "--elsewhere"]);
+    let role: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(verbs(&role, "thingies"), ["get", "list", "watch", "patch"], "it sets a finalizer");
+}
+
+#[test]
+fn the_role_of_several_modules_is_for_all_of_them() {
+    let mut before: Value = serde_json::from_str(&manifest()).unwrap();
+    before["evictions"] = true.into();
+    before["children"] = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
+    let served = served().group("v1", &[("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod")]);
+    let served = with_module(served, "thing-0.0.9", &before.to_string());
+    let folder = beside(served);
+    folder.write("guest.wasm", guest());
+    let run = rbac(&folder, &["thing-0.0.9", "guest.wasm", "--pod-deletions"]);
+    let role: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(verbs(&role, "pods/eviction"), ["create"], "{run:?}");
+    assert_eq!(verbs(&role, "pods"), ["get", "list", "watch", "delete"]);
+    for resource in ["deployments", "configmaps"] {
+        assert!(verbs(&role, resource).contains(&"delete".into()), "{role}");
+    }
     assert_eq!(
         run.stderr,
         "note: the API server does not serve apps/v1 Deployment, so its plural is guessed; install its CRD, or set \
          --plural\n"
     );
-}
-
-#[test]
-fn while_a_reconciler_is_swapped_the_role_is_for_both_modules() {
-    let before = json!({"active": {"module": "thing-0.0.9", "digest": "", "since": "2026-01-01T00:00:00Z"}});
-    let evicts = manifest().replacen('{', r#"{"evictions":true,"#, 1);
-    let served = served().group("v1", &[("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod")]);
-    let served = with_module(served, "thing-0.0.9", &fixtures::answers(&evicts, SEEN));
-    let served = with_module(served, "thing-0.1.0", &guest());
-    let grants = json!({"podDeletions": true});
-    let folder = beside(served.at(format!("{RECONCILERS}/things"), reconciler(&grants, &before)));
-    let run = rbac(&folder, "things");
-    let role: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(verbs(&role, "pods/eviction"), ["create"], "{run:?}");
-    assert_eq!(verbs(&role, "pods"), ["get", "list", "watch", "delete"], "it grants the deletion of Pods");
-    assert_eq!(run.stderr, "");
-}
-
-#[test]
-fn what_the_host_has_found_out_is_not_asked_of_the_guest_again() {
-    let manifest: Value = serde_json::from_str(&manifest()).unwrap();
-    let module = json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": "thing-0.1.0"},
-        "spec": {"digest": "sha256:0", "source": {}},
-        "status": {"manifest": manifest, "conditions": [{
-            "type": "Ready", "status": "True", "reason": "Succeeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
-    });
-    let served = served().at(format!("{MODULES}/thing-0.1.0"), module);
-    let folder = beside(served.at(format!("{RECONCILERS}/things"), reconciler(&json!({}), &json!({}))));
-    let run = rbac(&folder, "things");
-    assert_eq!(run.code, 0, "{run:?}");
-    let role: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(verbs(&role, "thingies"), ["get", "list", "watch"]);
+    let other = fixtures::manifest("other", "example.com/v1", "Other", &[]);
+    folder.write("other.wasm", fixtures::answers(&other, SEEN));
+    let run = rbac(&folder, &["guest.wasm", "other.wasm"]);
+    assert!(run.code == 2 && run.stderr.contains("modules of one kind"), "{run:?}");
 }
 
 #[test]
 fn what_is_missing_is_named_with_what_to_do() {
     let told = |served: Served| {
-        let run = rbac(&beside(served), "things");
+        let run = rbac(&beside(served), &["thing-0.1.0"]);
         assert!(run.code != 0 && run.stdout.is_empty(), "{run:?}");
         run.stderr
     };
     assert_eq!(
         told(served()),
-        "error: things is no file here, so it names a Reconciler: there is no Reconciler things\n\
-         hint: see which there are with: kubectl get reconcilers\n"
+        "error: there is no Module thing-0.1.0\n\
+         hint: see which there are with: kubectl get modules; the name of a file ends in .wasm, or has a folder before it\n"
     );
-    let hung = || served().at(format!("{RECONCILERS}/things"), reconciler(&json!({}), &json!({})));
+    let unknown = json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": "thing-0.1.0"},
+        "spec": {"digest": "sha256:0", "source": {}},
+    });
     assert_eq!(
-        told(hung()),
-        "error: there is no Module thing-0.1.0, which Reconciler things names\n\
-         hint: upload it with: pintle push thing-0.1.0 FILE; or name the file: pintle rbac FILE\n"
+        told(served().at(format!("{MODULES}/thing-0.1.0"), unknown)),
+        "error: the host has not found out yet what Module thing-0.1.0 declares\n\
+         hint: see why with: kubectl describe modules.pintle.dev thing-0.1.0; or name its file\n"
     );
-    let objects = module_objects("thing-0.1.0", &guest(), &Digest::of(&guest()).to_string());
-    let without_bytes = hung().at(format!("{MODULES}/thing-0.1.0"), objects.last().unwrap().clone());
-    let said = told(without_bytes);
-    assert!(said.contains("SourceNotFound") && said.contains("pintle-system/thing-0.1.0"), "{said}");
-    assert!(said.ends_with("or name the file: pintle rbac FILE\n"), "{said}");
-    let no_cluster = Folder::new().run_with(&[("HOME", "/nonexistent")], &["rbac", "things"]);
-    assert!(
-        no_cluster.stderr.starts_with("error: things is no file here, so it names a Reconciler: no cluster"),
-        "{no_cluster:?}"
-    );
-}
-
-#[test]
-fn a_file_goes_before_a_reconciler_of_its_name_and_that_is_said() {
-    let served = served().at(format!("{RECONCILERS}/things"), reconciler(&json!({}), &json!({})));
-    let folder = beside(served);
-    folder.write("things", guest());
-    let note = "note: the role is for the file things; a Reconciler has that name, too";
-    let run = ask_until(|run: &Run| run.stderr.starts_with(note), || rbac(&folder, "things"));
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.starts_with(note), "{run:?}");
-    for file in ["./things", "missing.wasm"] {
-        let run = rbac(&folder, file);
-        assert!(!run.stderr.contains("Reconciler"), "{file} can only be a file: {run:?}");
-    }
 }
 
 #[test]

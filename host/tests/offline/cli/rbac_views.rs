@@ -1,4 +1,4 @@
-//! `pintle rbac` of Views: in a cluster, in files, and of a module alone.
+//! `pintle rbac` of Views: in files, and of a module alone.
 
 use pintle_engine::fixtures::{
     self,
@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::{SEEN, cluster::Served, folder::Folder, folder::Run, manifest};
 
-const VIEWS: &str = "/apis/pintle.dev/v1alpha1/views";
 const MODULES: &str = "/apis/pintle.dev/v1alpha1/modules";
 
 /// A View of the fixture's one view, which shows ConfigMaps as writable Things.
@@ -31,29 +30,27 @@ fn spec(changes: &Value) -> Value {
     json!({"spec": spec})
 }
 
-/// A cluster whose host has found out what the module declares. ConfigMaps have a plural that nobody guesses.
-fn served(view: Value) -> Served {
-    let manifest: Value = serde_json::from_str(&views::manifest("thing")).unwrap();
-    let module = json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": "thing-0.1.0"},
-        "spec": {"digest": "sha256:0", "source": {}},
-        "status": {"manifest": manifest, "conditions": [{
-            "type": "Ready", "status": "True", "reason": "Succeeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
-    });
-    let list =
-        json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "ViewList", "metadata": {}, "items": [view]});
-    Served::with_pintle()
-        .group("v1", &[("maps", "ConfigMap")])
-        .at(format!("{MODULES}/thing-0.1.0"), module)
-        .at(VIEWS, list)
-        .at(format!("{VIEWS}/things"), view)
+/// A cluster whose host has found out what these Modules declare. ConfigMaps have a plural that nobody guesses.
+fn served(modules: &[(&str, &str)]) -> Served {
+    let mut served = Served::with_pintle().group("v1", &[("maps", "ConfigMap")]);
+    for (name, manifest) in modules {
+        let manifest: Value = serde_json::from_str(manifest).unwrap();
+        let module = json!({
+            "apiVersion": "pintle.dev/v1alpha1", "kind": "Module", "metadata": {"name": name},
+            "spec": {"digest": "sha256:0", "source": {}}, "status": {"manifest": manifest},
+        });
+        served = served.at(format!("{MODULES}/{name}"), module);
+    }
+    served
 }
 
-/// In a folder with a kubeconfig.
-fn of_cluster(served: Served, argument: &str) -> Run {
+/// For a View in a file, and Modules in a cluster.
+fn of_cluster(served: Served, view: &Value, modules: &[&str]) -> Run {
     let folder = Folder::new();
     folder.write("kubeconfig", served.start());
-    folder.run(&["rbac", argument, "-o", "json", "--kubeconfig", "kubeconfig"])
+    folder.write("view.yaml", view.to_string());
+    let flags = ["rbac", "-f", "view.yaml", "-o", "json", "--kubeconfig", "kubeconfig"];
+    folder.run(&[&flags[..], modules].concat())
 }
 
 /// The names of the objects, and the verbs of the gateway on a resource.
@@ -72,7 +69,8 @@ fn read(run: &Run, resource: &str) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn a_view_has_roles_and_an_apiservice_with_the_plural_of_the_cluster() {
-    let run = of_cluster(served(view(&json!({}))), "view/things");
+    let cluster = || served(&[("thing-0.1.0", &views::manifest("thing"))]);
+    let run = of_cluster(cluster(), &view(&json!({})), &["thing-0.1.0"]);
     let (names, verbs) = read(&run, "maps");
     assert_eq!(
         names,
@@ -81,63 +79,19 @@ fn a_view_has_roles_and_an_apiservice_with_the_plural_of_the_cluster() {
     assert_eq!(verbs, ["create", "delete", "deletecollection", "get", "list", "patch", "watch"]);
     assert_eq!(run.stderr, "");
     let narrow = view(&spec(&json!({"access": "ViewAndBacking", "verbs": ["get"]})));
-    let (names, verbs) = read(&of_cluster(served(narrow), "view.pintle.dev/things"), "maps");
+    let (names, verbs) = read(&of_cluster(cluster(), &narrow, &["thing-0.1.0"]), "maps");
     assert_eq!(verbs, ["impersonate-on:user-info:get", "impersonate-on:serviceaccount:get", "get"]);
     assert_eq!(names.len(), 3, "nobody edits what is only read: {names:?}");
 }
 
 #[test]
-fn while_a_view_is_swapped_the_rights_are_for_both_modules() {
-    let before = json!({
-        "active": {"module": "thing-0.0.9", "digest": "", "epoch": 1, "since": "2026-01-01T00:00:00Z"},
-        "served": {
-            "apiVersion": "example.com/v1beta1", "kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList",
-            "verbs": ["get"], "schema": {"type": "object"}, "reads": [],
-            "backing": {"apiVersion": "store.example.com/v1", "kind": "Record", "plural": "records", "namespaced": true},
-        },
-    });
-    let run = of_cluster(served(view(&json!({"status": before}))), "view/things");
-    let (names, verbs) = read(&run, "records");
+fn the_rights_of_a_view_are_for_all_modules_that_are_named() {
+    let before = views::manifest("thing").replace("example.com/v1", "example.com/v1beta1");
+    let cluster = served(&[("thing-0.0.9", &before), ("thing-0.1.0", &views::manifest("thing"))]);
+    let run = of_cluster(cluster, &view(&json!({})), &["thing-0.1.0", "thing-0.0.9"]);
+    let (names, verbs) = read(&run, "maps");
     assert_eq!(names[3..], ["v1.example.com", "v1beta1.example.com"]);
-    assert_eq!(verbs, ["get"]);
-    assert!(!read(&run, "maps").1.is_empty());
-}
-
-#[test]
-fn what_cannot_be_served_has_no_rights_and_says_why() {
-    let told = |changes: &Value| {
-        let run = of_cluster(served(view(changes)), "view/things");
-        assert!(run.code == 1 && run.stdout.is_empty(), "{run:?}");
-        run.stderr
-    };
-    let rest = told(&spec(&json!({"serve": {"rest": {"path": "things"}}, "access": "ViewAndBacking"})));
-    assert!(
-        rest.starts_with("error: View things serves documents (spec.serve.rest), which are read and written"),
-        "{rest}"
-    );
-    let missing = told(&spec(&json!({"view": "others"})));
-    assert_eq!(
-        missing,
-        "error: Module thing-0.1.0 has no view others, which View things names; it has: things\n"
-    );
-}
-
-#[test]
-fn a_view_that_does_not_exist_is_told_with_the_one_that_was_meant() {
-    let run = of_cluster(served(view(&json!({}))), "view/thing");
-    assert_eq!(
-        (run.code, run.stderr.as_str()),
-        (
-            2,
-            "error: there is no View thing; did you mean things?\nhint: see which there are with: kubectl get views\n"
-        )
-    );
-    let hung = served(view(&spec(&json!({"module": "thing-0.2.0"}))));
-    assert_eq!(
-        of_cluster(hung, "view/things").stderr,
-        "error: there is no Module thing-0.2.0, which View things names\n\
-         hint: upload it with: pintle push thing-0.2.0 FILE; or name the file: pintle rbac FILE\n"
-    );
+    assert!(!verbs.is_empty());
 }
 
 fn module() -> Vec<u8> {
@@ -174,7 +128,7 @@ fn a_module_that_does_both_has_the_rights_that_were_asked_for() {
     let run = folder.run(&["rbac", "guest.wasm", "-o", "json"]);
     let role: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(role["metadata"]["name"], "pintle-guest-thing", "nobody gets rights of views unasked");
-    assert!(run.stderr.contains("it also serves views: pintle rbac guest.wasm -f FILE"), "{run:?}");
+    assert!(run.stderr.contains("it also serves views: name the files"), "{run:?}");
     folder.write("views.yaml", view(&json!({})).to_string());
     let run = folder.run(&["rbac", "guest.wasm", "-f", "views.yaml", "-o", "json"]);
     assert_eq!(read(&run, "configmaps").0[0], "pintle-gateway-view-things");
@@ -198,15 +152,7 @@ fn files_that_are_not_as_they_should_be_are_told_with_what_to_mend() {
     assert!(rest.contains("spec.serve.rest"), "{rest}");
     assert!(with(&json!({"apiVersion": "v1", "kind": "ConfigMap"})).contains("there is no View"));
     folder.write("views.yaml", view(&json!({})).to_string());
-    let run = folder.run(&["rbac", "views.yaml"]);
-    assert!(
-        run.code == 2
-            && run.stderr.ends_with("hint: the module comes first: pintle rbac MODULE -f views.yaml\n"),
-        "{run:?}"
-    );
     folder.write("guest.wasm", fixtures::answers(&manifest(), SEEN));
     let run = folder.run(&["rbac", "guest.wasm", "-f", "views.yaml"]);
     assert!(run.code == 2 && run.stderr.contains("guest.wasm serves no views"), "{run:?}");
-    let run = folder.run(&["rbac", "things", "-f", "views.yaml"]);
-    assert!(run.code == 2 && run.stderr.contains("-f is for the module in a file"), "{run:?}");
 }

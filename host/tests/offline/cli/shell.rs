@@ -100,12 +100,11 @@ fn bash_completes_commands_flags_names_and_files() {
     assert!(offered.starts_with(&all), "{offered:?}");
     bash_offers(&folder, &["pintle", "swap", "view/l"], &["view/llamas"]);
     bash_offers(&folder, &["pintle", "swap", "vi"], &["view/farmpods", "view/llamas"]);
-    bash_offers(&folder, &["pintle", "rbac", "view/f"], &["view/farmpods"]);
     bash_offers(&folder, &["pintle", "swap", "view/llamas", "d"], &["darkroom-0.1.0"]);
     bash_offers(&folder, &["pintle", "swap", "w"], &["webserver"]);
     bash_offers(&folder, &["pintle", "swap", "darkroom", "d"], &["darkroom-0.1.0"]);
     bash_offers(&folder, &["pintle", "rbac", "g"], &["guest.wasm"]);
-    bash_offers(&folder, &["pintle", "rbac", "d"], &["darkroom"]);
+    bash_offers(&folder, &["pintle", "rbac", "d"], &["darkroom-0.1.0"]);
     bash_offers(&folder, &["pintle", "check", "g"], &["guest.wasm"]);
 }
 

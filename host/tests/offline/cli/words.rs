@@ -256,7 +256,7 @@ fn a_file_that_is_no_module_is_told_with_what_to_run_instead() {
         ("guest.wat", "wasm-tools parse guest.wat -o guest.wasm\n"),
         ("notes", "pintle build FOLDER\n"),
     ] {
-        for command in ["check", "rbac", "simulate"] {
+        for command in ["check", "simulate"] {
             let run = folder.run(&[command, file]);
             assert!(run.code != 0 && run.stderr.ends_with(hint), "{command} {file}: {run:?}");
         }

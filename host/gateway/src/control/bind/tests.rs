@@ -229,7 +229,8 @@ fn a_view_says_whether_the_api_server_sends_requests() {
     let own = ("pintle-system", "pintle-gateway");
     let missing = registration(None);
     assert_eq!(missing.1, reasons::API_SERVICE_MISSING);
-    assert!(missing.2.ends_with("; apply it: pintle rbac view/llamas | kubectl apply -f -"), "{missing:?}");
+    let command = "; apply it: kubectl get view llamas -o yaml | pintle rbac farm -f - | kubectl apply -f -";
+    assert!(missing.2.ends_with(command), "{missing:?}");
     assert_eq!(registration(Some(service(("a", "b"), None))).1, reasons::API_SERVICE_ELSEWHERE);
     assert_eq!(registration(Some(service(own, Some("no route")))).1, reasons::API_SERVICE_UNAVAILABLE);
     assert_eq!(registration(Some(service(own, None))).1, reasons::REGISTERED_AND_AVAILABLE);

@@ -3,7 +3,6 @@
 use std::{fmt, future::Future, time::Duration};
 
 use kube::{Api, Client, Error, Resource, api::ListParams, core::ClusterResourceScope};
-use pintle_api::View;
 use pintle_core::conditions::{READY, STALLED};
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
@@ -96,11 +95,14 @@ where
     pages(client).await.map_err(|error| problem(kind, &error))
 }
 
-/// All Views, as [`list`]. A cluster whose CRDs are older than this program may not have the kind; it has none.
-pub(super) async fn views(client: &Client) -> Result<Vec<View>, Problem> {
+/// As [`list`], of a kind that a cluster may not have: its CRDs may be older than this program, or gone.
+pub(super) async fn list_if_served<K>(client: &Client, kind: &str) -> Result<Vec<K>, Problem>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + fmt::Debug,
+{
     match pages(client).await {
         Err(error) if is(&error, 404) => Ok(Vec::new()),
-        found => found.map_err(|error| problem("Views", &error)),
+        found => found.map_err(|error| problem(kind, &error)),
     }
 }
 

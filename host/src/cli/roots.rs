@@ -28,8 +28,6 @@ pub(super) struct Root {
     pub(super) name: String,
     /// Whether it is Ready, and why.
     pub(super) readiness: Readiness,
-    /// Its finalizers.
-    pub(super) finalizers: Vec<String>,
 }
 
 impl Root {
@@ -40,7 +38,6 @@ impl Root {
             namespace: object::namespace(root).map(Into::into),
             name: object::name(root).into(),
             readiness: Readiness::of(&readiness::conditions(root), object::generation(root)),
-            finalizers: object::finalizers(root).map(Into::into).collect(),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Status {
 /// Reads what is shown. With a Reconciler or a View, only that and what belongs to it.
 async fn look(client: &Client, namespace: &str, only: Option<&ModuleUser>) -> Result<Seen, Problem> {
     let mut reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await?;
-    let mut views = live::views(client).await?;
+    let mut views = live::list_if_served::<api::View>(client, "Views").await?;
     let mut modules: Vec<Module> = live::list(client, "Modules").await?;
     let users = Users::of(&reconcilers, &views);
     if let Some(only) = only {

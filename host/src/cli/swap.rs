@@ -10,7 +10,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
-use pintle_api::{Module, Reconciler, ReconcilerStatus};
+use pintle_api::{Module, Reconciler, ReconcilerStatus, View};
 use pintle_core::reasons;
 use pintle_kubernetes::connect::Connect;
 use pintle_runtime::clock;
@@ -125,7 +125,7 @@ impl Swap {
         fits(module, &before)?;
         let generation = self.want(&reconcilers).await?;
         // Who may not read Views has none to swap.
-        let views = live::views(client).await.unwrap_or_default();
+        let views = live::list::<View>(client, "Views").await.unwrap_or_default();
         for view in view::left_behind(&views, &before.spec.module, module) {
             let (name, before) = (view.name_any(), &before.spec.module);
             eprintln!(

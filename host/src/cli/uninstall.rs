@@ -1,8 +1,7 @@
 //! The command `pintle uninstall`: it removes Pintle from a cluster, in the order in which nothing is left that nobody can delete.
 
-mod plan;
-
 use std::{
+    fmt,
     io::{self, BufRead, IsTerminal, Write},
     time::Duration,
 };
@@ -10,37 +9,39 @@ use std::{
 use clap::Args;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{DeleteParams, DynamicObject},
 };
-use pintle_api::{self as api, Module, Reconciler};
+use pintle_api::{GATEWAY_SERVICE, Module, NAMESPACE, Reconciler, View};
 use pintle_core::{
     object,
     view::{Backing, Collected},
 };
 use pintle_kubernetes::{Cluster, Resource, connect::Connect};
-use pintle_runtime::clock;
+use pintle_offline::documents::{self, Document};
 use pintle_wit::{Kind, names::FINALIZER_VIEW};
 use serde_json::Value;
 
 use super::{
-    host::Host,
+    host,
     live::{self, Progress},
     output,
+    plural::plural,
     problem::{CommandStatus, Problem},
-    readiness::{self, Readiness},
-    roots::{self, Root},
 };
-use plan::{Found, Plan, Target};
 
 /// Remove Pintle from a cluster
 ///
 /// The command deletes the APIServices that lead to the gateway, Views, and the gateway; then Reconcilers, Modules, and the objects of
-/// deploy/install.yaml with the namespace of the host. It waits after each step: no namespace can be deleted while an APIService leads
-/// nowhere, and the host must take its finalizers off the roots before it goes. Roots, their children and their CRDs stay, and so do the
-/// objects that Views show, without the finalizers that the garbage collector has through Views: the command takes those off itself.
+/// deploy/install.yaml with the namespace `pintle-system`. It waits after each step: no namespace can be deleted while an APIService leads
+/// nowhere, and the host must take its finalizers off the roots before it goes. Where no host runs, the command stops there. It goes on
+/// when you run it again.
 ///
-/// The CRDs of Module, Reconciler and View stay too, unless --crds is set. The command shows what it deletes and asks before it begins.
+/// Roots, their children and their CRDs stay, and so do the objects that Views show, without the finalizers that the garbage collector has
+/// through Views: the command takes those off itself. The CRDs of Module, Reconciler and View stay too, unless --crds is set. Another
+/// namespace than `pintle-system` stays.
+///
+/// With kubectl, delete in the same order what --dry-run prints.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,8 +49,15 @@ Examples:
   pintle uninstall --dry-run
 
   # Delete the CRDs of Pintle too, and do not ask
-  pintle uninstall --crds --yes")]
+  pintle uninstall --crds --yes
+
+  # Where Pintle is in another namespace
+  pintle uninstall --namespace tools")]
 pub(super) struct Uninstall {
+    /// Namespace of the host and the gateway
+    #[arg(short, long, default_value = NAMESPACE)]
+    namespace: String,
+
     /// Delete the CRDs of Module, Reconciler and View too
     #[arg(long)]
     crds: bool,
@@ -70,6 +78,28 @@ pub(super) struct Uninstall {
     connect: Connect,
 }
 
+/// What helps when an object does not go: most of them wait for the host, which takes its finalizers off.
+const HOST_RUNS: &str = "see whether the host runs, and run this again: it goes on where it has stopped";
+
+/// What an installation consists of.
+const INSTALL: &str = include_str!("../../../deploy/install.yaml");
+
+/// What the gateway consists of.
+const GATEWAY: &str = include_str!("../../../deploy/gateway.yaml");
+
+/// What the host and the gateway make for themselves in their namespace.
+const MADE: [(&str, &str, &str); 2] =
+    [("coordination.k8s.io/v1", "Lease", host::NAME), ("v1", "Secret", pintle_gateway::tls::SECRET)];
+
+/// What is left.
+const STAYS: &str = "These stay:
+  all roots and their CRDs, and the children of roots, without the finalizers of the host
+  all objects that Views show, without the finalizers that the garbage collector has through Views
+  ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
+  ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
+  the CRDs of Module, Reconciler and View, without --crds
+";
+
 impl Uninstall {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         if !self.yes && !self.dry_run && !io::stdin().is_terminal() {
@@ -80,62 +110,21 @@ impl Uninstall {
         }
         live::block_on(async {
             let client = self.connect.client().await?;
-            let found = look(&client).await?;
-            let plan = plan::of(&found, self.crds);
+            let plan = look(&client, &self.namespace, self.crds).await?;
             if plan.steps.is_empty() {
                 output::print("Pintle is not installed in this cluster: there is nothing to delete\n")?;
                 return Ok(CommandStatus::Fine);
             }
+            output::print(&plan.text())?;
             if self.dry_run {
-                output::print(&plan.text())?;
                 return Ok(CommandStatus::Fine);
             }
-            plan.check()?;
-            output::print(&plan.text())?;
             if !self.yes && !ask()? {
                 return Err(Problem::failed("nothing was deleted"));
             }
             carry_out(&client, &plan, self.timeout, &mut |line| output::print(line)).await?;
             Ok(CommandStatus::Fine)
         })
-    }
-}
-
-/// Reads what there is to delete.
-async fn look(client: &Client) -> Result<Found, Problem> {
-    let (mut reconcilers, mut views, mut modules) = (Vec::new(), Vec::new(), Vec::new());
-    if serves_pintle(client).await? {
-        views = live::views(client).await?;
-        reconcilers = live::list::<Reconciler>(client, "Reconcilers").await?;
-        modules = live::list::<Module>(client, "Modules").await?;
-    }
-    let services: Vec<APIService> = live::list(client, "APIServices").await?;
-    let services = services.into_iter().filter(plan::leads_to_gateway).collect();
-    let gateway = existing(client, plan::gateway()?).await?;
-    let installed = existing(client, plan::manifest()?).await?;
-    let kinds = roots::kinds(&reconcilers);
-    let roots = roots::read(client, &kinds, |value, resource| Root::of(&value, resource)).await;
-    let host_works = Host::read(client, api::NAMESPACE).await.works(clock::now());
-    Ok(Found { services, views, gateway, reconcilers, modules, installed, roots, host_works })
-}
-
-/// Those of the objects that are there.
-async fn existing(client: &Client, targets: Vec<Target>) -> Result<Vec<Target>, Problem> {
-    let mut found = Vec::new();
-    for target in targets {
-        if get(client, &target).await?.is_some() {
-            found.push(target);
-        }
-    }
-    Ok(found)
-}
-
-/// Whether the CRDs are there.
-async fn serves_pintle(client: &Client) -> Result<bool, Problem> {
-    match client.list_api_group_resources("pintle.dev/v1alpha1").await {
-        Ok(_) => Ok(true),
-        Err(error) if live::is(&error, 404) => Ok(false),
-        Err(error) => Err(live::problem("the API server", &error)),
     }
 }
 
@@ -152,6 +141,145 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
+/// An object to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Target {
+    resource: Resource,
+    namespace: Option<String>,
+    name: String,
+}
+
+impl Target {
+    fn new(kind: Kind, namespace: Option<&str>, name: &str) -> Self {
+        let resource = Resource { plural: plural(&kind.kind), namespaced: namespace.is_some(), kind };
+        Self { resource, namespace: namespace.map(Into::into), name: name.into() }
+    }
+
+    /// Objects of cluster scope.
+    fn all<K: kube::Resource<DynamicType = ()>>(objects: &[K]) -> Vec<Self> {
+        let kind = Kind::new(K::api_version(&()), K::kind(&()));
+        objects.iter().map(|object| Self::new(kind.clone(), None, &object.name_any())).collect()
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.resource.kind.kind == kind
+    }
+}
+
+/// As kubectl names it.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&live::resource_name(&self.resource.kind, &self.name))?;
+        match &self.namespace {
+            Some(namespace) => write!(f, " -n {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The objects of deploy/install.yaml and of deploy/gateway.yaml in a namespace, in the order of these files. Another namespace than that of
+/// the files was made by somebody else, perhaps for more than this: only what is in it goes.
+fn installation(namespace: &str) -> Result<[Vec<Target>; 2], Problem> {
+    let mut host = targets("deploy/install.yaml", INSTALL, namespace)?;
+    if namespace != NAMESPACE {
+        let made = |(version, kind, name)| Target::new(Kind::new(version, kind), Some(namespace), name);
+        host.retain(|target| !target.is("Namespace"));
+        host.extend(MADE.map(made));
+    }
+    Ok([host, targets("deploy/gateway.yaml", GATEWAY, namespace)?])
+}
+
+fn targets(file: &str, text: &str, namespace: &str) -> Result<Vec<Target>, Problem> {
+    let target = |Document { value, .. }: &Document| {
+        let place = object::namespace(value).map(|of| if of == NAMESPACE { namespace } else { of });
+        Target::new(object::kind(value), place, object::name(value))
+    };
+    Ok(documents::parse(file, text)?.iter().map(target).collect())
+}
+
+/// Whether the API server sends the requests of an APIService to the gateway in a namespace.
+fn leads_to_gateway(service: &APIService, namespace: &str) -> bool {
+    let service = service.spec.as_ref().and_then(|spec| spec.service.as_ref());
+    service.is_some_and(|service| {
+        service.namespace.as_deref() == Some(namespace) && service.name.as_deref() == Some(GATEWAY_SERVICE)
+    })
+}
+
+/// Reads what there is to delete.
+async fn look(client: &Client, namespace: &str, crds: bool) -> Result<Plan, Problem> {
+    let mut services: Vec<APIService> = live::list(client, "APIServices").await?;
+    services.retain(|service| leads_to_gateway(service, namespace));
+    let views: Vec<View> = live::list_if_served(client, "Views").await?;
+    let reconcilers: Vec<Reconciler> = live::list_if_served(client, "Reconcilers").await?;
+    let modules: Vec<Module> = live::list_if_served(client, "Modules").await?;
+    let [host, gateway] = installation(namespace)?;
+    let (host, gateway) = (existing(client, host).await?, existing(client, gateway).await?);
+    let others = [Target::all(&services), gateway, Target::all(&reconcilers), Target::all(&modules), host];
+    Ok(Plan::of(&views, others, crds))
+}
+
+/// Those of the objects that are there.
+async fn existing(client: &Client, targets: Vec<Target>) -> Result<Vec<Target>, Problem> {
+    let mut found = Vec::new();
+    for target in targets {
+        if get(client, &target).await?.is_some() {
+            found.push(target);
+        }
+    }
+    Ok(found)
+}
+
+/// What is deleted.
+#[derive(Debug)]
+struct Plan {
+    /// The objects to delete. What one step deletes must be gone before the next one begins.
+    steps: Vec<Vec<Target>>,
+    /// The finalizers that the garbage collector's work on views leaves on what they show. They are taken off when the Views are deleted.
+    collected: Vec<Collected>,
+}
+
+impl Plan {
+    /// Decides what is deleted: APIServices, since no namespace can be deleted while one leads nowhere; Views, and the gateway, which nothing
+    /// needs any more; Reconcilers, so that the host takes its finalizers off their roots; Modules; the host; what it ran with, in the
+    /// opposite order of the installation; and the CRDs where that is wanted.
+    fn of(views: &[View], others: [Vec<Target>; 5], crds: bool) -> Self {
+        let [services, gateway, reconcilers, modules, host] = others;
+        let (gateway, gateways) = program_first(gateway);
+        let (host, rest) = program_first(host);
+        let (definitions, rest): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|target| target.is("CustomResourceDefinition"));
+        let mut steps =
+            vec![services, Target::all(views), gateway, gateways, reconcilers, modules, host, rest];
+        if crds {
+            steps.push(definitions);
+        }
+        steps.retain(|step| !step.is_empty());
+        Self { steps, collected: views.iter().filter_map(collected).collect() }
+    }
+
+    /// The plan for people.
+    fn text(&self) -> String {
+        let mut text = String::from("These are deleted, in this order:\n");
+        for target in self.steps.iter().flatten() {
+            let all = if target.is("Namespace") { ", with everything in it" } else { "" };
+            text.push_str(&format!("  {target}{all}\n"));
+        }
+        text + STAYS
+    }
+}
+
+/// The Deployment of what was installed, and everything else, in the opposite order of the installation.
+fn program_first(installed: Vec<Target>) -> (Vec<Target>, Vec<Target>) {
+    installed.into_iter().rev().partition(|target| target.is("Deployment"))
+}
+
+/// What the garbage collector's work on a View may have left.
+fn collected(view: &View) -> Option<Collected> {
+    let served = view.status.as_ref()?.served.as_ref()?;
+    let is_held = view.finalizers().iter().any(|name| name == FINALIZER_VIEW);
+    Collected::of(served).filter(|_| is_held || served.has_graph())
+}
+
 /// Carries out the steps one after the other, and waits for each: what a step deletes must be gone before the next one begins.
 async fn carry_out(
     client: &Client,
@@ -162,18 +290,18 @@ async fn carry_out(
     for step in &plan.steps {
         for target in step {
             // A Deployment goes after its Pods, so that the host gives its Lease up while it still may.
-            let params = match target.is("Deployment") {
-                true => DeleteParams::foreground(),
-                false => DeleteParams::background(),
-            };
+            let is_program = target.is("Deployment");
+            let params = if is_program { DeleteParams::foreground() } else { DeleteParams::background() };
             match of(client, target).delete(&target.name, &params).await {
                 Ok(_) => tell(&format!("{target} deleted\n"))?,
                 Err(error) if live::is(&error, 404) => {}
                 Err(error) => return Err(live::problem(target, &error)),
             }
         }
-        release(client, plan, step, tell).await?;
-        live::wait(timeout, async || {
+        if step.iter().any(|target| target.is("View")) {
+            release(client, plan, step, tell).await?;
+        }
+        live::wait_or(timeout, HOST_RUNS, async || {
             for target in step {
                 if let Some(left) = get(client, target).await? {
                     return Ok(Progress::Waiting(still_there(target, &left)));
@@ -191,13 +319,9 @@ async fn carry_out(
 async fn release(
     client: &Client,
     plan: &Plan,
-    step: &[Target],
+    views: &[Target],
     tell: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    let views: Vec<&Target> = step.iter().filter(|target| target.is("View")).collect();
-    if views.is_empty() {
-        return Ok(());
-    }
     let cluster = Cluster::new(client.clone());
     for Collected { backing: Backing { api_version, kind, plural, namespaced }, finalizers } in
         &plan.collected
@@ -257,14 +381,10 @@ async fn get(client: &Client, target: &Target) -> Result<Option<Value>, Problem>
 /// Why an object that was deleted is still there.
 fn still_there(target: &Target, left: &Value) -> String {
     let finalizers: Vec<&str> = object::finalizers(left).collect();
-    let why = match Readiness::of(&readiness::conditions(left), None) {
-        readiness if readiness.told && !readiness.is_ready() => format!("; {}", readiness.why()),
-        _ => String::new(),
-    };
-    match finalizers.as_slice() {
-        [] => format!("{target} is still there{why}"),
-        names => format!("{target} is still there, for its finalizers {}{why}", names.join(", ")),
+    if finalizers.is_empty() {
+        return format!("{target} is still there");
     }
+    format!("{target} is still there, for its finalizers {}", finalizers.join(", "))
 }
 
 #[cfg(test)]

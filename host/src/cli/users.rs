@@ -31,7 +31,7 @@ impl Users {
     /// When Reconcilers or Views cannot be listed: then it is not known who uses a Module.
     pub(super) async fn read(client: &Client) -> Result<Self, Problem> {
         let reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await?;
-        Ok(Self::of(&reconcilers, &live::views(client).await?))
+        Ok(Self::of(&reconcilers, &live::list_if_served::<View>(client, "Views").await?))
     }
 
     fn add(&mut self, modules: BTreeSet<&str>, user: &ModuleUser) {
@@ -70,7 +70,7 @@ mod tests {
         let crd = fixture::crd_named("views.pintle.dev");
         let cascade = pintle_simulator::Cascade::Background;
         server.act("test", &pintle_simulator::Act::Delete { target: crd, cascade }).unwrap();
-        assert!(live::views(&client).await.unwrap().is_empty());
+        assert!(live::list_if_served::<View>(&client, "Views").await.unwrap().is_empty());
         assert_eq!(uses().await, 1);
     }
 }

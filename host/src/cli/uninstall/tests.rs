@@ -1,33 +1,20 @@
 use std::time::Duration;
 
 use pintle_core::{object, view::metadata::collectors_of};
-use pintle_kubernetes::Resource;
 use pintle_simulator::{Act, Failure, Fate, Faults, RequestSeen};
-use pintle_wit::Kind;
 use serde_json::json;
 
 use super::{
-    super::fixture::{cluster, module, read, reconciler, root, view, view_of_llamas},
+    super::fixture::{cluster, module, read, reconciler, view, view_of_llamas},
     *,
 };
 
-fn found() -> Found {
-    let resource = Resource { kind: Kind::new("a.io/v1", "A"), plural: "as".into(), namespaced: true };
-    let mut held = root("x", "held", &[]);
-    held["metadata"]["finalizers"] = json!(["pintle.dev/inventory", "somebody/else"]);
-    Found {
-        services: Vec::new(),
-        views: Vec::new(),
-        gateway: Vec::new(),
-        reconcilers: read(&[reconciler("web-0.1.0", None, &[])]),
-        modules: read(&[module("web-0.1.0", None)]),
-        installed: plan::manifest().unwrap(),
-        roots: roots::Roots {
-            found: vec![Root::of(&held, &resource), Root::of(&root("x", "free", &[]), &resource)],
-            unread: Vec::new(),
-        },
-        host_works: true,
-    }
+/// A Module and a Reconciler, and what deploy/install.yaml has.
+fn installed() -> [Vec<Target>; 5] {
+    let [host, _] = installation(NAMESPACE).unwrap();
+    let reconcilers: Vec<Reconciler> = read(&[reconciler("web-0.1.0", None, &[])]);
+    let modules: Vec<Module> = read(&[module("web-0.1.0", None)]);
+    [Vec::new(), Vec::new(), Target::all(&reconcilers), Target::all(&modules), host]
 }
 
 #[test]
@@ -38,7 +25,7 @@ fn who_is_asked_says_yes_in_full_or_with_a_letter() {
 
 #[test]
 fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
-    let plan = plan::of(&found(), false);
+    let plan = Plan::of(&[], installed(), false);
     assert_eq!(
         plan.text(),
         "These are deleted, in this order:
@@ -58,11 +45,11 @@ fn reconcilers_go_first_the_host_after_the_modules_and_its_namespace_last() {
   serviceaccount/pintle -n pintle-system
   namespace/pintle-system, with everything in it
 These stay:
-  all roots and their CRDs, and the children of roots
-  1 of 2 roots without the finalizers of the host: what it would clean up when they are deleted stays
-  children in other namespaces of 1 of 2 roots: they do not go with their roots any more
+  all roots and their CRDs, and the children of roots, without the finalizers of the host
+  all objects that Views show, without the finalizers that the garbage collector has through Views
   ClusterRoles of guests: kubectl delete clusterroles -l pintle.dev/aggregate-to-host=true
-  the CRDs of Module, Reconciler and View: --crds deletes them
+  ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true
+  the CRDs of Module, Reconciler and View, without --crds
 "
     );
     assert_eq!(plan.steps.len(), 4);
@@ -76,16 +63,12 @@ fn service(name: &str, service: Value) -> Value {
 
 #[test]
 fn what_leads_to_the_gateway_goes_before_it_and_the_gateway_before_everything_else() {
-    let with_views = Found {
-        services: read(&[service(
-            "v1.b.io",
-            json!({"namespace": "pintle-system", "name": "pintle-gateway"}),
-        )]),
-        views: read(&[view("bs", "web-0.1.0", None, &[])]),
-        gateway: plan::gateway().unwrap(),
-        ..found()
-    };
-    let plan = plan::of(&with_views, false);
+    let to = json!({"namespace": "pintle-system", "name": "pintle-gateway"});
+    let services: Vec<APIService> = read(&[service("v1.b.io", to)]);
+    let [_, gateway] = installation(NAMESPACE).unwrap();
+    let [_, _, reconcilers, modules, host] = installed();
+    let all = [Target::all(&services), gateway, reconcilers, modules, host];
+    let plan = Plan::of(&read(&[view("bs", "web-0.1.0", None, &[])]), all, false);
     assert!(
         plan.text().starts_with(
             "These are deleted, in this order:
@@ -116,17 +99,11 @@ fn what_leads_to_the_gateway_goes_before_it_and_the_gateway_before_everything_el
     );
     let steps: Vec<usize> = plan.steps.iter().map(Vec::len).collect();
     assert_eq!(steps[..6], [1, 1, 1, 14, 1, 1], "each is gone before the next begins");
-    for line in [
-        "  all objects that Views show\n",
-        "  ClusterRoles of Views: kubectl delete clusterroles -l pintle.dev/aggregate-to-gateway=true\n",
-    ] {
-        assert!(plan.text().contains(line), "{}", plan.text());
-    }
 }
 
 #[test]
 fn an_apiservice_that_leads_elsewhere_is_left_alone() {
-    let leads = |to: Value| plan::leads_to_gateway(&read(&[service("v1.b.io", to)])[0]);
+    let leads = |to: Value| leads_to_gateway(&read(&[service("v1.b.io", to)])[0], "pintle-system");
     assert!(leads(json!({"namespace": "pintle-system", "name": "pintle-gateway", "port": 443})));
     assert!(!leads(json!({"namespace": "kube-system", "name": "pintle-gateway"})));
     assert!(!leads(json!({"namespace": "pintle-system", "name": "metrics-server"})));
@@ -135,7 +112,7 @@ fn an_apiservice_that_leads_elsewhere_is_left_alone() {
 
 #[test]
 fn the_crds_go_last_and_only_where_that_is_said() {
-    let plan = plan::of(&found(), true);
+    let plan = Plan::of(&[], installed(), true);
     let last: Vec<String> = plan.steps[4].iter().map(ToString::to_string).collect();
     assert_eq!(
         last,
@@ -145,44 +122,24 @@ fn the_crds_go_last_and_only_where_that_is_said() {
             "customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev"
         ]
     );
-    assert!(!plan.text().contains("--crds"));
 }
 
 #[test]
-fn nothing_is_begun_that_only_a_host_could_finish() {
-    let mut without = Found { host_works: false, ..found() };
-    assert!(plan::of(&without, false).check().is_ok(), "there is no finalizer to take off");
-    without.reconcilers[0].metadata.finalizers = Some(vec!["pintle.dev/roots".into()]);
-    let problem = plan::of(&without, false).check().unwrap_err();
-    assert_eq!(problem.exit_code(), 1);
-    assert!(
-        problem.to_string().starts_with("error: no host works, and Reconcilers or Modules have finalizers"),
-        "{problem}"
-    );
-    assert!(problem.to_string().contains("hint: start a host, and run this again: kubectl -n"), "{problem}");
-}
-
-#[test]
-fn a_plan_without_a_host_names_all_that_is_deleted_and_what_needs_one() {
-    let mut found = Found { host_works: false, ..found() };
-    found.reconcilers[0].metadata.finalizers = Some(vec!["pintle.dev/roots".into()]);
-    let text = plan::of(&found, false).text();
-    assert!(text.starts_with("These are deleted, in this order:\n  reconciler.pintle.dev/r\n"), "{text}");
-    let needs =
-        "These need a host that takes its finalizers off, and none works:\n  reconciler.pintle.dev/r\n";
-    let start = "Start a host first: kubectl -n pintle-system scale deployment pintle --replicas=1\n";
-    assert!(text.ends_with(&format!("{needs}{start}")), "{text}");
-    found.installed.clear();
-    let text = plan::of(&found, false).text();
-    assert!(text.ends_with("first: kubectl apply --server-side -f deploy/install.yaml\n"), "{text}");
-    found.host_works = true;
-    assert!(!plan::of(&found, false).text().contains("host first"));
+fn another_namespace_stays_and_what_is_in_it_goes() {
+    let [host, gateway] = installation("tools").unwrap();
+    let text = Plan::of(&[], [vec![], vec![], vec![], vec![], host], false).text();
+    assert!(!text.contains("namespace/") && !text.contains("pintle-system"), "{text}");
+    for target in ["deployment.apps/pintle", "lease.coordination.k8s.io/pintle", "secret/pintle-gateway-tls"]
+    {
+        assert!(text.contains(&format!("  {target} -n tools\n")), "{text}");
+    }
+    let reader = gateway.iter().find(|target| target.name == "pintle-gateway-auth-reader").unwrap();
+    assert_eq!(reader.namespace.as_deref(), Some("kube-system"));
 }
 
 #[test]
 fn where_nothing_is_installed_there_is_nothing_to_do() {
-    let nothing = Found { reconcilers: Vec::new(), modules: Vec::new(), installed: Vec::new(), ..found() };
-    assert!(plan::of(&nothing, true).steps.is_empty());
+    assert!(Plan::of(&[], Default::default(), true).steps.is_empty());
 }
 
 #[tokio::test]
@@ -190,7 +147,8 @@ async fn a_module_is_not_touched_before_the_last_reconciler_is_gone() {
     let mut held = reconciler("web-0.1.0", None, &[]);
     held["metadata"]["finalizers"] = json!(["pintle.dev/roots"]);
     let (server, client) = cluster(&[module("web-0.1.0", None), held.clone()]);
-    let plan = plan::of(&Found { installed: Vec::new(), ..found() }, false);
+    let [.., reconcilers, modules, _] = installed();
+    let plan = Plan::of(&[], [vec![], vec![], reconcilers, modules, vec![]], false);
     let mut told = String::new();
     let mut tell = |line: &str| {
         told.push_str(line);
@@ -228,19 +186,7 @@ async fn views_go_without_a_gateway_and_leave_nothing_that_nobody_can_delete() {
         "name": "dolly", "namespace": "default", "finalizers": [foreground, "somebody/else", orphan],
     }});
     let (server, client) = cluster(&[held_view(), shown.clone()]);
-    let found = Found {
-        views: read(&[held_view()]),
-        reconcilers: Vec::new(),
-        modules: Vec::new(),
-        installed: Vec::new(),
-        ..found()
-    };
-    let plan = plan::of(&found, false);
-    assert!(
-        plan.text().contains("  all objects that Views show, without the finalizers that"),
-        "{}",
-        plan.text()
-    );
+    let plan = Plan::of(&read(&[held_view()]), Default::default(), false);
     let mut told = String::new();
     let mut tell = |line: &str| {
         told.push_str(line);
@@ -263,8 +209,7 @@ async fn a_view_waits_when_what_it_shows_cannot_be_freed() {
     }
     let (server, client) = cluster(&[held_view()]);
     server.set_faults(Box::new(Forbidding));
-    let found = Found { views: read(&[held_view()]), ..found() };
-    let plan = plan::of(&found, false);
+    let plan = Plan::of(&read(&[held_view()]), installed(), false);
     let problem = carry_out(&client, &plan, Duration::ZERO, &mut |_| Ok(())).await.unwrap_err().to_string();
     assert!(problem.contains("cannot be taken off the objects of v1 ConfigMap"), "{problem}");
     assert!(problem.contains("hint: Views wait for that; run this again as somebody"), "{problem}");

@@ -26,10 +26,8 @@ pub mod plural;
 pub mod problem;
 mod push;
 mod rbac;
-mod readiness;
 mod record;
 mod render;
-mod roots;
 mod seeing;
 pub mod simulate;
 mod status;
@@ -37,7 +35,6 @@ mod swap;
 mod table;
 mod test;
 mod uninstall;
-mod users;
 mod version;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};

@@ -7,15 +7,15 @@ use pintle_wit::ObjectRef;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub(super) const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// When everything was created.
-pub(super) const CREATED: &str = "2000-01-01T00:00:00Z";
+const CREATED: &str = "2000-01-01T00:00:00Z";
 
-/// A cluster with the host's CRDs, one of kind A of group a.io, and these objects with their statuses.
+/// A cluster with the host's CRDs and these objects with their statuses.
 pub(super) fn cluster(objects: &[Value]) -> (ApiServer, Client) {
     let server = ApiServer::new(Options::default());
-    for object in pintle_api::crds().iter().chain([&crd()]).chain(objects) {
+    for object in pintle_api::crds().iter().chain(objects) {
         server.act("test", &Act::Create(object.clone())).unwrap();
         if object["kind"] != "CustomResourceDefinition" && object.get("status").is_some() {
             let act = Act::Merge {
@@ -28,19 +28,6 @@ pub(super) fn cluster(objects: &[Value]) -> (ApiServer, Client) {
     }
     let client = Client::new(server.service("cli"), "default");
     (server, client)
-}
-
-fn crd() -> Value {
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "as.a.io"},
-        "spec": {"group": "a.io", "scope": "Namespaced", "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": schema}}]}})
-}
-
-pub(super) fn namespace(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
 /// A condition of this type and status.
@@ -103,12 +90,6 @@ pub(super) fn view_of_llamas(module: &str, active: Option<&str>, conditions: &[V
     }
     json!({"apiVersion": "pintle.dev/v1alpha1", "kind": "View", "metadata": {"name": "v", "creationTimestamp": CREATED},
         "spec": {"module": module, "view": "llamas", "serve": {"aggregated": {}}, "access": "View"}, "status": status})
-}
-
-/// A root of kind A with its conditions.
-pub(super) fn root(namespace: &str, name: &str, conditions: &[Value]) -> Value {
-    json!({"apiVersion": "a.io/v1", "kind": "A", "status": {"conditions": conditions},
-        "metadata": {"namespace": namespace, "name": name, "creationTimestamp": CREATED}})
 }
 
 /// Objects as the commands read them.

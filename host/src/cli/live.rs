@@ -24,7 +24,7 @@ pub(super) const OPERATOR_RUNS: &str = "see whether the operator runs: kubectl -
 pub(super) const GATEWAY_RUNS: &str = "see whether the gateway runs: kubectl -n pintle-system get pods";
 
 /// How many objects a reply may bring.
-pub(super) const PAGE_OBJECTS: u32 = 500;
+const PAGE_OBJECTS: u32 = 500;
 
 /// Threads for what blocks, beside two a processor for calls of guests (of which as many run as there are processors): one compiles,
 /// one looks up the API server's name. Each thread has a heap of its own that rarely shrinks, so there are no more than do something.

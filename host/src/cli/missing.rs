@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::problem::Problem;
 
 /// What is said where there is no object of a name: the names that are like it, and how to see all of them. Exit code 2.
-pub(super) fn missing<K: Resource<DynamicType = ()>>(name: &str, all: &[K]) -> Problem {
+fn missing<K: Resource<DynamicType = ()>>(name: &str, all: &[K]) -> Problem {
     let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
     let meant = did_you_mean(name, names.iter().map(String::as_str));
     Problem::new(format!("there is no {} {name}{meant}", K::kind(&())))

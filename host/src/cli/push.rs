@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, ResourceExt};
 use pintle_api::{self as api, Module, ModuleObjects, ModuleUser};
 use pintle_kubernetes::connect::Connect;
 use pintle_modules::upload::{self, Manner, UploadError, Uploaded};
@@ -17,7 +17,6 @@ use super::{
     live::{self, FIELD_MANAGER, Progress},
     module, output,
     problem::{CommandStatus, Problem},
-    users::Users,
 };
 
 /// What helps when the namespace for the ConfigMaps is not there.
@@ -95,7 +94,7 @@ impl Push {
         let said = match upload::upload(&client, &wanted, manner).await {
             Ok((Uploaded::Created, _)) => "created",
             Ok((Uploaded::Unchanged, _)) => "unchanged",
-            Err(error) => return Err(self.refused(&client, error).await),
+            Err(error) => return Err(refused(error)),
         };
         output::print(&format!("module.pintle.dev/{} {said}\n", self.name))?;
         let warnings = upload::warnings(&self.name, &guest.digest, &guest.version, &others);
@@ -107,19 +106,6 @@ impl Push {
         Ok(CommandStatus::Fine)
     }
 
-    async fn refused(&self, client: &Client, error: UploadError) -> Problem {
-        match &error {
-            UploadError::Going(module) => self.going(client, module).await,
-            UploadError::Taken { .. } => Problem::new(error.to_string()).hint(
-                "push under another name, for instance that of the next version, and then: pintle swap",
-            ),
-            UploadError::NoNamespace(_) => Problem::new(error.to_string()).hint(NO_NAMESPACE),
-            UploadError::Occupied { namespace, name } => Problem::new(error.to_string())
-                .hint(format!("push under another name, or: kubectl -n {namespace} delete configmap {name}")),
-            UploadError::Api { about, error } => live::problem(about, error),
-        }
-    }
-
     async fn look(&self, modules: &Api<Module>) -> Result<Progress, Problem> {
         let module = modules.get(&self.name).await.map_err(|error| live::problem("the Module", &error))?;
         if module.metadata.deletion_timestamp.is_some() {
@@ -128,21 +114,28 @@ impl Push {
         let status = module.status.unwrap_or_default();
         Ok(live::progress(&status.conditions, status.observed_generation, module.metadata.generation))
     }
+}
 
-    async fn going(&self, client: &Client, module: &Module) -> Problem {
-        // Who may not list Reconcilers or Views is told without their names.
-        let users = Users::read(client).await.unwrap_or_default();
-        let used_by: Vec<&ModuleUser> = users.of_module(&self.name).collect();
-        going(module, &used_by)
+fn refused(error: UploadError) -> Problem {
+    match &error {
+        UploadError::Going(module) => going(module),
+        UploadError::Taken { .. } => Problem::new(error.to_string())
+            .hint("push under another name, for instance that of the next version, and then: pintle swap"),
+        UploadError::NoNamespace(_) => Problem::new(error.to_string()).hint(NO_NAMESPACE),
+        UploadError::Occupied { namespace, name } => Problem::new(error.to_string())
+            .hint(format!("push under another name, or: kubectl -n {namespace} delete configmap {name}")),
+        UploadError::Api { about, error } => live::problem(about, error),
     }
 }
 
 /// What is said of a Module that is being deleted: until when it is there, and what to do.
-fn going(module: &Module, used_by: &[&ModuleUser]) -> Problem {
+fn going(module: &Module) -> Problem {
     let name = module.name_any();
+    let used_by = module.status.iter().flat_map(|status| &status.used_by);
+    let used_by: Vec<ModuleUser> = used_by.map(|user| ModuleUser::from(user.as_str())).collect();
     let wait = format!("kubectl wait --for=delete module.pintle.dev/{name} && pintle push {name} FILE");
-    if let [first, ..] = used_by {
-        let names = ModuleUser::listed(used_by.iter().copied());
+    if let [first, ..] = used_by.as_slice() {
+        let names = ModuleUser::listed(&used_by);
         return Problem::new(format!(
             "Module {name} is being deleted and is in use by {names}; it goes when no Reconciler or View uses it any more"
         ))
@@ -182,21 +175,21 @@ mod tests {
 
     #[test]
     fn a_module_that_is_being_deleted_is_told_with_until_when_it_is_there() {
-        let module = |finalizers: &[&str]| {
+        let said = |finalizers: &[&str], used_by: &[&str]| {
             let mut module = super::super::fixture::module("web-0.1.0", None);
             module["metadata"]["finalizers"] = json!(finalizers);
-            serde_json::from_value::<Module>(module).unwrap()
+            module["status"]["usedBy"] = json!(used_by);
+            going(&serde_json::from_value(module).unwrap()).to_string()
         };
-        let (shop, llamas) = (ModuleUser::Reconciler("shop".into()), ModuleUser::View("llamas".into()));
         assert_eq!(
-            going(&module(&[names::FINALIZER_IN_USE]), &[&shop, &llamas]).to_string(),
+            said(&[names::FINALIZER_IN_USE], &["shop", "view/llamas"]),
             "error: Module web-0.1.0 is being deleted and is in use by Reconciler shop, View llamas; it goes when no Reconciler or View \
              uses it any more\nhint: push under another name; or: pintle swap shop ANOTHER-MODULE, and then: kubectl wait --for=delete \
              module.pintle.dev/web-0.1.0 && pintle push web-0.1.0 FILE\n"
         );
-        let of_a_view = going(&module(&[names::FINALIZER_IN_USE]), &[&llamas]).to_string();
+        let of_a_view = said(&[names::FINALIZER_IN_USE], &["view/llamas"]);
         assert!(of_a_view.contains("or: pintle swap view/llamas ANOTHER-MODULE, and then"), "{of_a_view}");
-        let unused = |finalizers: &[&str]| going(&module(finalizers), &[]).to_string();
+        let unused = |finalizers: &[&str]| said(finalizers, &[]);
         assert!(
             unused(&[names::FINALIZER_IN_USE])
                 .contains("when the host has seen that no Reconciler or View uses it")

@@ -1,111 +1,196 @@
-//! The command `pintle status`: how the host, the gateway, the Reconcilers, the Views, the Modules and the roots are, and what blocks.
-
-mod screen;
-#[cfg(test)]
-mod tests;
+//! The command `pintle status`: the Reconcilers, Views and Modules, and what is wrong with them.
 
 use clap::Args;
 use kube::{Client, ResourceExt};
-use pintle_api::{self as api, Module, ModuleUser, Reconciler};
+use pintle_api::{Module, Reconciler, View};
+use pintle_core::{
+    conditions::READY,
+    reasons::{self, Object, REGISTERED, ROOTS_READY},
+};
 use pintle_kubernetes::connect::Connect;
-use pintle_runtime::clock;
+use pintle_wit::{Condition, ConditionStatus};
 
 use super::{
-    completion,
-    host::{Gateway, Host},
-    live, missing, output,
+    live, output,
     problem::{CommandStatus, Problem},
-    roots::{self, Root},
-    table,
-    users::Users,
+    table::Table,
 };
-use screen::{Seen, What};
 
 /// Show what is not ready, and why
 ///
-/// The command shows on one screen: the host that leads, the Reconcilers, the Views with their gateway, the Modules, and the first ten
-/// roots that are not ready, with what to do about them. Roots that need a change come before roots that the host still works on. With
-/// the name of a Reconciler, the command shows that Reconciler, and all of its roots that are not ready. With view/NAME, it shows that
-/// View.
+/// The command lists the Reconcilers, Views and Modules. Below each, it says which of the conditions Ready, RootsReady and Registered is
+/// not True, why, and what to do. RootsReady of a Reconciler names the first of the custom resources that fail.
 ///
-/// The exit code is 0 if everything is ready, and 1 if the host, the gateway, a Reconciler, a View, a Module or a root is not. The gateway
-/// counts if there are Views.
+/// The exit code is 0 if everything is ready, and 1 if something is not. The conditions are what the host and the gateway have written
+/// last. Whether a host leads, `pintle version` says.
+///
+/// With kubectl, `kubectl get pintle` lists the same objects, and `kubectl describe` shows their conditions.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Show everything on one screen
+  # Show everything
   pintle status
-
-  # Show a Reconciler and all that blocks its roots
-  pintle status webserver
-
-  # Show a View
-  pintle status view/llamas
 
   # Wait until everything is ready
   until pintle status; do sleep 5; done")]
 pub(super) struct Status {
-    /// Name of a Reconciler, or view/NAME
-    #[arg(value_name = "RECONCILER|view/VIEW", add = completion::reconcilers())]
-    only: Option<String>,
-
-    /// Namespace of the host and the gateway
-    #[arg(short, long, default_value = api::NAMESPACE)]
-    namespace: String,
-
     #[command(flatten)]
     connect: Connect,
 }
+
+/// So wide that no line is broken: a command that is broken in two cannot be copied.
+const WIDTH: usize = u16::MAX as usize;
 
 impl Status {
     pub(super) fn run(self) -> Result<CommandStatus, Problem> {
         live::block_on(async {
             let client = live::client(&self.connect).await?;
-            let only = self.only.as_deref().map(ModuleUser::from);
-            let seen = look(&client, &self.namespace, only.as_ref()).await?;
-            let what = if only.is_some() { What::One } else { What::Everything };
-            let screen = screen::of(&seen, what, clock::now());
-            output::print(&screen.text(table::width()))?;
+            let screen = look(&client).await?;
+            output::print(&screen.text())?;
             Ok(if screen.is_well { CommandStatus::Fine } else { CommandStatus::Failed })
         })
     }
 }
 
-/// Reads what is shown. With a Reconciler or a View, only that and what belongs to it.
-async fn look(client: &Client, namespace: &str, only: Option<&ModuleUser>) -> Result<Seen, Problem> {
-    let mut reconcilers: Vec<Reconciler> = live::list(client, "Reconcilers").await?;
-    let mut views = live::list_if_served::<api::View>(client, "Views").await?;
-    let mut modules: Vec<Module> = live::list(client, "Modules").await?;
-    let users = Users::of(&reconcilers, &views);
-    if let Some(only) = only {
-        match only {
-            ModuleUser::Reconciler(name) => {
-                views.clear();
-                reconcilers = the(name, reconcilers)?;
-            }
-            ModuleUser::View(name) => {
-                reconcilers.clear();
-                views = the(name, views)?;
-            }
-        }
-        modules.retain(|module| users.of_module(&module.name_any()).any(|user| user == only));
-    }
-    let kinds = roots::kinds(&reconcilers);
-    let roots::Roots { mut found, unread } =
-        roots::read(client, &kinds, |value, resource| Root::of(&value, resource)).await;
-    found.retain(|root| reconcilers.iter().any(|reconciler| roots::is_of(root, reconciler)));
-    let host = Host::read(client, namespace).await;
-    let gateway = match views.is_empty() {
-        true => None,
-        false => Some(Gateway::read(client, namespace).await),
-    };
-    Ok(Seen { host, gateway, reconcilers, views, modules, users, roots: found, unread })
+/// What is shown.
+struct Screen {
+    table: Table,
+    is_well: bool,
 }
 
-/// The one object of this name.
-fn the<K: kube::Resource<DynamicType = ()>>(name: &str, all: Vec<K>) -> Result<Vec<K>, Problem> {
-    if !all.iter().any(|object| object.name_any() == name) {
-        return Err(missing::missing(name, &all));
+async fn look(client: &Client) -> Result<Screen, Problem> {
+    let mut screen = Screen { table: Table::new(&["NAME", "READY", "REASON"]), is_well: true };
+    for object in live::list::<Reconciler>(client, "Reconcilers").await? {
+        let name = format!("reconciler/{}", object.name_any());
+        let conditions = object.status.unwrap_or_default().conditions;
+        screen.add(name, Object::Reconciler, &conditions, object.metadata.generation);
     }
-    Ok(all.into_iter().filter(|object| object.name_any() == name).collect())
+    for object in live::list_if_served::<View>(client, "Views").await? {
+        let name = format!("view/{}", object.name_any());
+        let conditions = object.status.unwrap_or_default().conditions;
+        screen.add(name, Object::View, &conditions, object.metadata.generation);
+    }
+    for object in live::list::<Module>(client, "Modules").await? {
+        let name = format!("module/{}", object.name_any());
+        let conditions = object.status.unwrap_or_default().conditions;
+        screen.add(name, Object::Module, &conditions, object.metadata.generation);
+    }
+    Ok(screen)
+}
+
+impl Screen {
+    fn add(&mut self, name: String, on: Object, conditions: &[Condition], generation: Option<i64>) {
+        let ready = conditions.iter().find(|condition| condition.r#type == READY);
+        let status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
+        let reason = ready.map(|ready| ready.reason.clone()).unwrap_or_default();
+        self.table.row([name, status.as_str().into(), reason]);
+        for line in wrong(on, conditions, generation) {
+            self.is_well = false;
+            self.table.below(&line);
+        }
+    }
+
+    fn text(&self) -> String {
+        let table = self.table.text(WIDTH);
+        if self.is_well { table + "\nEverything is ready.\n" } else { table }
+    }
+}
+
+/// What is wrong with an object, in lines: the conditions that should be True and are not, and what to do.
+fn wrong(on: Object, conditions: &[Condition], generation: Option<i64>) -> Vec<String> {
+    let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
+    let Some(ready) = find(READY) else { return vec!["nothing has been said of it yet".into()] };
+    if ready.observed_generation.is_some_and(|seen| Some(seen) < generation) {
+        return vec!["it has changed, and nothing has been said of the change yet".into()];
+    }
+    let mut lines = Vec::new();
+    let not_true = |condition: &&Condition| condition.status != ConditionStatus::True;
+    for condition in [READY, ROOTS_READY, REGISTERED].into_iter().filter_map(find).filter(not_true) {
+        let Condition { r#type, reason, message, .. } = condition;
+        lines.push(format!("{}: {reason}: {message}", r#type));
+        // The reason of RootsReady is that of roots.
+        let on = if r#type == ROOTS_READY { Object::Root } else { on };
+        let known = reasons::ALL.iter().find(|known| known.name == reason && known.on.contains(&on));
+        lines.extend(known.map(|known| format!("hint: {}", known.remedy)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::fixture::{cluster, condition, crd_named, module, reconciler, view},
+        *,
+    };
+
+    async fn shown(objects: &[serde_json::Value]) -> (String, bool) {
+        let (_server, client) = cluster(objects);
+        let screen = look(&client).await.unwrap();
+        (screen.text(), screen.is_well)
+    }
+
+    #[tokio::test]
+    async fn where_everything_is_ready_it_is_said() {
+        let well =
+            [condition("Ready", "True", "Succeeded", ""), condition("RootsReady", "True", "Succeeded", "")];
+        let told = shown(&[module("web-0.1.0", Some("web")), reconciler("web-0.1.0", None, &well)]).await;
+        let expected = "NAME               READY   REASON
+reconciler/r       True    Succeeded
+module/web-0.1.0   True    Succeeded
+
+Everything is ready.
+";
+        assert_eq!(told, (expected.into(), true));
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_stands_below_with_what_to_do() {
+        let serving = condition("Ready", "True", "Serving", "");
+        let missing = condition("Registered", "False", "APIServiceMissing", "there is no APIService v1.b.io");
+        let fails =
+            condition("RootsReady", "False", "Broken", "1 of 3 roots fail (1 Broken): shop/a: Broken: no");
+        let taken = condition("Ready", "False", "GroupTaken", "a CRD serves the group b.io");
+        let (text, is_well) = shown(&[
+            module("new", None),
+            reconciler("web-0.1.0", None, &[condition("Ready", "True", "Succeeded", ""), fails]),
+            view("llamas", "new", None, &[serving, missing]),
+            view("pods", "new", None, &[taken]),
+        ])
+        .await;
+        assert!(!is_well);
+        assert_eq!(
+            text,
+            "NAME           READY     REASON
+reconciler/r   True      Succeeded
+  RootsReady: Broken: 1 of 3 roots fail (1 Broken): shop/a: Broken: no
+view/llamas    True      Serving
+  Registered: APIServiceMissing: there is no APIService v1.b.io
+  hint: Run the command in the message: it applies what `pintle rbac` prints.
+view/pods      False     GroupTaken
+  Ready: GroupTaken: a CRD serves the group b.io
+  hint: A view needs a group of its own. Have the guest declare another.
+module/new     Unknown   <none>
+  nothing has been said of it yet
+"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_was_said_of_an_earlier_generation_is_not_said_of_this_one() {
+        let mut before = condition("Ready", "True", "Succeeded", "");
+        before["observedGeneration"] = json!(0);
+        let (text, is_well) = shown(&[reconciler("web-0.1.0", None, &[before])]).await;
+        assert!(!is_well && text.contains("\n  it has changed, and nothing"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_cluster_without_the_kind_view_has_no_views() {
+        let (server, client) = cluster(&[module("web-0.1.0", Some("web"))]);
+        let cascade = pintle_simulator::Cascade::Background;
+        let target = crd_named("views.pintle.dev");
+        server.act("test", &pintle_simulator::Act::Delete { target, cascade }).unwrap();
+        assert!(look(&client).await.unwrap().is_well);
+    }
 }

@@ -1,6 +1,5 @@
 //! Tables as kubectl prints them, and the words in their cells.
 
-use jiff::Timestamp;
 use pintle_core::text;
 
 /// The width of what is wrapped where the standard output is no terminal.
@@ -10,7 +9,7 @@ const WIDTH: usize = 100;
 const CELL_BYTES_MAX: usize = 4096;
 
 /// What stands in a cell that has no value.
-pub(super) const NONE: &str = "<none>";
+const NONE: &str = "<none>";
 
 /// A table: a head, and rows under it, each of which may have text below.
 #[derive(Debug)]
@@ -45,11 +44,6 @@ impl Table {
 
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
-    }
-
-    /// How many rows there are.
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
     }
 
     /// The table as text. What stands below a row is indented and wrapped to the width; a row never is.
@@ -88,7 +82,7 @@ fn cell(value: String) -> String {
 }
 
 /// Text in lines of at most this many columns, each behind the indent. A word that is longer stays whole, so that it can be copied.
-pub(super) fn wrapped(text: &str, indent: &str, width: usize) -> String {
+fn wrapped(text: &str, indent: &str, width: usize) -> String {
     let options = textwrap::Options::new(width)
         .initial_indent(indent)
         .subsequent_indent(indent)
@@ -101,27 +95,6 @@ pub(super) fn wrapped(text: &str, indent: &str, width: usize) -> String {
 pub(super) fn width() -> usize {
     use std::io::IsTerminal as _;
     if std::io::stdout().is_terminal() { textwrap::termwidth() } else { WIDTH }
-}
-
-/// How long ago something was, as kubectl writes it: `59s`, `5m10s`, `3h`, `12d`, `2y`.
-pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    let two = |many: i64, unit: char, rest: i64, of: char| match rest {
-        0 => format!("{many}{unit}"),
-        rest => format!("{many}{unit}{rest}{of}"),
-    };
-    match seconds {
-        ..120 => format!("{seconds}s"),
-        120..600 => two(minutes, 'm', seconds % 60, 's'),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => two(hours, 'h', minutes % 60, 'm'),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
-        691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => two(days / 365, 'y', days % 365, 'd'),
-        _ => format!("{}y", days / 365),
-    }
 }
 
 #[cfg(test)]
@@ -149,29 +122,5 @@ mod tests {
         let mut table = Table::new(&["MESSAGE"]);
         table.row(["\u{1b}[31mred\nline".into()]);
         assert_eq!(table.text(80), "MESSAGE\n[31mred line\n");
-    }
-
-    #[test]
-    fn ages_are_those_of_kubectl() {
-        let at = |second: i64| Timestamp::from_second(second).unwrap();
-        for (seconds, expected) in [
-            (-5, "0s"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (310, "5m10s"),
-            (600, "10m"),
-            (10_799, "179m"),
-            (10_800, "3h"),
-            (11_100, "3h5m"),
-            (86_400, "24h"),
-            (190_800, "2d5h"),
-            (691_200, "8d"),
-            (63_072_000, "2y"),
-            (63_158_400, "2y1d"),
-            (315_360_000, "10y"),
-        ] {
-            assert_eq!(age(at(0), at(seconds)), expected, "{seconds}");
-        }
     }
 }

@@ -26,16 +26,6 @@ fn a_new_guest_builds_and_passes_its_case() {
 
 #[test]
 #[ignore = "tier two: it compiles guests"]
-fn a_minimal_guest_builds_and_passes_its_case() {
-    let folder = Folder::new();
-    let run = folder.run(&["new", "photo-album", "--minimal", "--group", "pictures.example.com"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    builds_and_passes(&folder);
-    assert!(!folder.path("photo-album/README.md").exists());
-}
-
-#[test]
-#[ignore = "tier two: it compiles guests"]
 fn a_new_guest_that_serves_a_view_builds_keeps_the_laws_and_passes_its_case() {
     let folder = Folder::new();
     let run = folder.run(&["new", "summary", "--view"]);
@@ -113,9 +103,9 @@ fn builds_and_passes(folder: &Folder) {
     );
 }
 
-/// A minimal guest in `dir`, with a part of its sources replaced.
-fn minimal(folder: &Folder, dir: &str, from: &str, to: &str) {
-    let run = folder.run(&["new", "greeter", "--minimal", "--dir", dir]);
+/// A new guest in `dir`, with a part of its sources replaced.
+fn greeter(folder: &Folder, dir: &str, from: &str, to: &str) {
+    let run = folder.run(&["new", "greeter", "--dir", dir]);
     assert_eq!(run.code, 0, "{run:?}");
     change(folder, dir, from, to);
 }
@@ -136,15 +126,15 @@ struct GlanceSpec {
 }
 
 impl pintle_guest::View for Glance {
-    type Backing = Object<Spec>;
+    type Backing = Root;
     type Shown = Glance;
-    type Config = NoConfig;
+    type Config = pintle_guest::NoConfig;
     const NAME: &'static str = "glances";
     fn manifest() -> pintle_guest::ViewManifest {
         let shown = pintle_guest::Shown::new("seen.example.com/v1", "Glance", "glances");
         pintle_guest::ViewManifest::new(Greeter::manifest().reconciles, &["spec"], shown)
     }
-    fn show(greeter: Object<Spec>, _: &NoConfig) -> Result<Glance, Failure> {
+    fn show(greeter: Root, _: &pintle_guest::NoConfig) -> Result<Glance, Failure> {
         Ok(Glance { spec: GlanceSpec { text: greeter.spec.text } })
     }
 }
@@ -163,7 +153,7 @@ impl pintle_guest::Views for Seen {
 #[ignore = "tier two: it compiles guests"]
 fn a_guest_that_reconciles_and_serves_views_is_one_module() {
     let folder = Folder::new();
-    minimal(&folder, "greeter", "export!(Greeter);", "export!(Greeter, views: Seen);");
+    greeter(&folder, "greeter", "export!(Greeter);", "export!(Greeter, views: Seen);");
     let sources = folder.read("greeter/src/lib.rs");
     folder.write("greeter/src/lib.rs", format!("{sources}{VIEW}"));
     let program = folder.read("greeter/src/bin/schema.rs");
@@ -200,8 +190,8 @@ fn digest(run: &Run) -> String {
 fn guests_of_one_name_share_dependencies_and_keep_their_own_bytes() {
     let folder = Folder::new();
     let text = "root.spec.text}";
-    minimal(&folder, "a", text, r#"format!("a says {}", root.spec.text)}"#);
-    minimal(&folder, "b", text, r#"format!("b says {}", root.spec.text)}"#);
+    greeter(&folder, "a", text, r#"format!("a says {}", root.spec.text)}"#);
+    greeter(&folder, "b", text, r#"format!("b says {}", root.spec.text)}"#);
     let build = |dir: &'static str| folder.run(&["build", dir]);
     let (a, b) = thread::scope(|scope| {
         let (a, b) = (scope.spawn(|| build("a")), scope.spawn(|| build("b")));
@@ -216,7 +206,7 @@ fn guests_of_one_name_share_dependencies_and_keep_their_own_bytes() {
 
     // In another folder the same sources give the same bytes, and nothing but the guest is compiled again.
     let built = shared_libraries();
-    minimal(&folder, "c", text, r#"format!("a says {}", root.spec.text)}"#);
+    greeter(&folder, "c", text, r#"format!("a says {}", root.spec.text)}"#);
     assert_eq!(digest(&build("c")), a);
     assert_eq!(digest(&build("b")), b, "the guest before is not taken for this one");
     assert_eq!(shared_libraries(), built);
@@ -242,7 +232,7 @@ fn the_message_of_a_panic_is_shown_where_the_module_traps() {
     let folder = Folder::new();
     let sound = "let root = &request.object;";
     let broken = "let root = &request.object; let letters: Vec<char> = root.spec.text.chars().collect(); assert_ne!(letters[7], 'x');";
-    minimal(&folder, "greeter", sound, broken);
+    greeter(&folder, "greeter", sound, broken);
     assert_eq!(folder.run(&["build", "greeter"]).code, 0);
     let module = "greeter/greeter.wasm";
     let message = "native run: panicked at src/lib.rs:";

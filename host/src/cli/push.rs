@@ -28,6 +28,9 @@ const NO_NAMESPACE: &str = "install Pintle with: kubectl apply --server-side -f 
 /// The command checks the module as the operator does. It stores the bytes in ConfigMaps in the namespace of the host and creates a
 /// Module that names them. A Module never changes. If the Module exists with the same bytes, the command does nothing. Other bytes
 /// need another name.
+///
+/// With kubectl, `kubectl create configmap --from-file` stores a module of less than 1 MiB, and `kubectl apply` creates a Module that names
+/// it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

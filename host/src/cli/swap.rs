@@ -34,6 +34,9 @@ use super::{
 ///
 /// For a View, written as view/NAME, the gateway does the same: the old module serves until the new one is ready. Clients that watch
 /// the objects then list them anew.
+///
+/// With kubectl, `kubectl patch reconciler NAME --type=merge -p '{"spec":{"module":"MODULE"}}'` does the same, and
+/// `kubectl get reconciler NAME -w` shows how far it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -24,6 +24,8 @@ use host::Cluster;
 ///
 /// The version of the host is the tag of the image in its Deployment. If the cluster does not answer, the command says why, and ends
 /// with exit code 0.
+///
+/// With kubectl, `kubectl get deployment,lease -n pintle-system -o wide` shows the image of the host and who leads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

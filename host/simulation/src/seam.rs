@@ -51,11 +51,6 @@ pub trait Seam: Send + Sync {
         true
     }
 
-    /// The request to a guest.
-    fn question(&self, request: &mut Value) {
-        let _ = request;
-    }
-
     /// The grant of a call.
     fn limits(&self, limits: &mut CallLimits) {
         let _ = limits;
@@ -280,9 +275,8 @@ fn ask(guest: &Guest, text: &str, limits: &CallLimits, seam: Option<&dyn Seam>) 
     let Some(seam) = seam else { return guest.reconcile(text, limits) };
     let mut limits = *limits;
     seam.limits(&mut limits);
-    let mut request = serde_json::from_str(text).unwrap_or_default();
-    seam.question(&mut request);
-    let answer = guest.reconcile(&request.to_string(), &limits)?;
+    let answer = guest.reconcile(text, &limits)?;
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
     let mut value: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     seam.answer(&request, &mut value);
     let text = value.to_string();

@@ -2,8 +2,8 @@
 //! `cargo test -p pintle --test simulate -- [--quick] [--seeds N] [--seed N] [--only PART-OF-A-NAME] [--replay LINE]`.
 #![allow(clippy::disallowed_methods, reason = "it prints how many runs a second there were")]
 
+mod broken;
 mod views;
-mod zoo;
 
 use std::{
     collections::BTreeMap,
@@ -19,12 +19,13 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use broken::BrokenHost;
 use kit::modules;
 use pintle_engine::fixtures;
 use pintle_offline as offline;
 use pintle_offline::documents;
 use pintle_simulation::{
-    NamedModule, Plan, Replay, RunOutcome, Setting, Simulation,
+    Fault, NamedModule, Plan, Property, Replay, RunOutcome, Setting, Simulation,
     choice::{self, Effort, Menu, Subject},
     scenario::ModuleFile,
     search::{self, Tally},
@@ -52,33 +53,20 @@ const STEPS_SHOWN: usize = 14;
 
 /// The command line, as far as it needs one.
 struct Arguments {
-    /// Tier one: every scenario once, fewer plans, and only the animals that tier one asks for.
+    /// Tier one: every scenario once, fewer plans, and only the broken hosts that tier one looks for.
     quick: bool,
     plans: usize,
     plans_of_gateway: usize,
     seed: u64,
     only: Option<String>,
     replay: Option<String>,
-    /// Write the table of docs/simulator.md instead of comparing it.
-    write_table: bool,
-    /// Leave the zoo out.
-    no_zoo: bool,
 }
 
 impl Arguments {
     fn read() -> anyhow::Result<Self> {
         let quick = std::env::args().any(|word| word == "--quick");
         let (plans, plans_of_gateway) = if quick { QUICK_PLANS } else { (PLANS, PLANS / PLANS_OF_GATEWAY) };
-        let mut read = Self {
-            quick,
-            plans,
-            plans_of_gateway,
-            seed: 0,
-            only: None,
-            replay: None,
-            write_table: false,
-            no_zoo: false,
-        };
+        let mut read = Self { quick, plans, plans_of_gateway, seed: 0, only: None, replay: None };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
@@ -90,8 +78,6 @@ impl Arguments {
                 "--seed" => read.seed = value()?.parse()?,
                 "--only" => read.only = Some(value()?),
                 "--replay" => read.replay = Some(value()?),
-                "--write-table" => read.write_table = true,
-                "--no-zoo" => read.no_zoo = true,
                 _ => {}
             }
         }
@@ -298,10 +284,8 @@ fn simulate(arguments: &Arguments) -> anyhow::Result<bool> {
             fine = false;
         }
     }
-    if !arguments.no_zoo && arguments.only.is_none() {
-        fine &= visit_the_zoo(&subjects, arguments)?;
-    }
     if arguments.only.is_none() {
+        fine &= catches_broken_hosts(&subjects, arguments.quick)?;
         fine &= views::simulate(arguments.plans_of_gateway, arguments)?;
     }
     Ok(fine)
@@ -368,84 +352,55 @@ fn report(tally: &Tally) {
 }
 
 /// How many plans a broken host or guest is given to show what is wrong with it.
-const PLANS_PER_ANIMAL: usize = 400;
+const PLANS_PER_HOST: usize = 400;
 
-/// Whether every broken host and guest is caught, and docs/simulator.md says by what.
-fn visit_the_zoo(subjects: &[Subject<'_>], arguments: &Arguments) -> anyhow::Result<bool> {
+/// Whether every broken host and guest is caught, of those that this tier looks for.
+fn catches_broken_hosts(subjects: &[Subject<'_>], quick: bool) -> anyhow::Result<bool> {
     let begun = Instant::now();
-    let mut zoo = zoo::animals();
-    if arguments.quick {
-        zoo.retain(|animal| zoo::QUICK.contains(&animal.name));
-        ensure!(zoo.len() == zoo::QUICK.len(), "the zoo lacks an animal of tier one");
+    let mut hosts: Vec<&BrokenHost> = broken::HOSTS.iter().collect();
+    if quick {
+        hosts.retain(|host| broken::QUICK.contains(&host.name));
+        ensure!(hosts.len() == broken::QUICK.len(), "a broken host of tier one is missing");
     }
-    let caught = on_all_cores(&zoo, |animal| catch(subjects, animal))?;
-    let mut table = String::from(
-        "| animal | what is wrong with it | scenario | caught by |\n| --- | --- | --- | --- |\n",
-    );
-    let mut fine = true;
-    for (animal, by) in zoo.iter().zip(&caught) {
-        let by = by.as_deref().unwrap_or("nothing");
-        fine &= by != "nothing";
-        if by == "nothing" {
-            println!("ESCAPED  {}", animal.name);
+    let caught = on_all_cores(&hosts, |host| catches(subjects, host))?;
+    println!("{} broken hosts and guests in {:.1} s", caught.len(), begun.elapsed().as_secs_f64());
+    Ok(caught.into_iter().all(|is_caught| is_caught))
+}
+
+/// Whether a broken host or guest breaks its property in one of the plans of a search. If that takes a crash, nothing may be broken where
+/// nothing goes wrong.
+fn catches(subjects: &[Subject<'_>], host: &BrokenHost) -> anyhow::Result<bool> {
+    let sound = subjects.iter().find(|subject| subject.simulation.file == host.scenario);
+    let sound = sound.with_context(|| format!("{} does not run", host.scenario))?;
+    let text = fs::read_to_string(repository().join(host.scenario))?;
+    let broken = Simulation::new(sound.simulation.setting, host.scenario, &text, &modules::resolve)?;
+    let broken = broken.with_seams(host.seams());
+    let breaks = |simulation: &Simulation<'_>, seed: u64, plan: &Plan| -> anyhow::Result<Option<Property>> {
+        let outcome = simulation.run(seed, plan, &sound.reference)?;
+        Ok(outcome.broken.map(|broken| broken.property))
+    };
+    let effort = Effort { plans: PLANS_PER_HOST, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
+    let chosen = choice::plans(std::slice::from_ref(sound), Menu::default(), &[], &effort);
+    let mut plans = vec![(0, Plan::default())];
+    plans.extend(chosen.into_iter().map(|chosen| (chosen.seed, chosen.plan)));
+    if host.needs_crash {
+        if let Some(found) = breaks(&broken, 0, &Plan::default())? {
+            println!("FAILED  {} breaks {} where nothing goes wrong", host.name, found.letter());
+            return Ok(false);
         }
-        let scenario = animal.scenario.trim_start_matches("scenarios/").trim_end_matches(".yaml");
-        table.push_str(&format!("| {} | {} | {scenario} | {by} |\n", animal.name, animal.about));
+        plans.retain(|(_, plan)| plan.any(Fault::crashes));
     }
-    println!("{} animals in {:.1} s", caught.len(), begun.elapsed().as_secs_f64());
-    // The table has all of them.
-    Ok(fine && (arguments.quick || is_table_so(TABLE_BEGINS, &table, arguments.write_table)?))
-}
-
-/// Whether docs/simulator.md has this table at this mark, or has it from now on.
-fn is_table_so(begins: &str, table: &str, write: bool) -> anyhow::Result<bool> {
-    let path = repository().join("docs/simulator.md");
-    let page = fs::read_to_string(&path)?;
-    let (before, rest) = page.split_once(begins).context("docs/simulator.md lacks a table")?;
-    let (_, after) = rest.split_once(TABLE_ENDS).context("the table of docs/simulator.md has no end")?;
-    let now = format!("{before}{begins}{table}{TABLE_ENDS}{after}");
-    if write {
-        fs::write(&path, now)?;
-    } else if now != page {
-        println!("FAILED  a table of docs/simulator.md is not what is so; write it with --write-table");
-        return Ok(false);
-    }
-    Ok(true)
-}
-
-const TABLE_BEGINS: &str = "<!-- what catches what: written by the test -->\n";
-const TABLE_ENDS: &str = "<!-- end -->";
-
-/// By what property and perturbation an animal is caught, if it is.
-fn catch(subjects: &[Subject<'_>], animal: &zoo::Animal) -> anyhow::Result<Option<String>> {
-    let healthy = subjects.iter().find(|subject| subject.simulation.file == animal.scenario);
-    let healthy = healthy.with_context(|| format!("{} does not run", animal.scenario))?;
-    let text = fs::read_to_string(repository().join(animal.scenario))?;
-    let broken = Simulation::new(healthy.simulation.setting, animal.scenario, &text, &modules::resolve)?;
-    let broken = broken.with_seams(animal.seams());
-    let effort = Effort { plans: PLANS_PER_ANIMAL, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
-    let plans = choice::plans(std::slice::from_ref(healthy), Menu::default(), &[], &effort);
-    let plans = plans.into_iter().map(|chosen| (chosen.seed, chosen.plan));
-    for (seed, plan) in std::iter::once((0, Plan::default())).chain(plans) {
-        let outcome = broken.run(seed, &plan, &healthy.reference)?;
+    for (seed, plan) in plans {
         // What breaks a sound host in the same way says nothing of this one.
-        let of_sound = |plan| {
-            let outcome = healthy.simulation.run(seed, plan, &healthy.reference)?;
-            anyhow::Ok(outcome.broken.map(|broken| broken.property))
-        };
-        if let Some(found) = outcome.broken
-            && of_sound(&plan)? != Some(found.property)
+        if breaks(&broken, seed, &plan)? == Some(host.breaks)
+            && breaks(&sound.simulation, seed, &plan)? != Some(host.breaks)
         {
-            let classes = if plan.0.is_empty() {
-                "no fault".into()
-            } else {
-                plan.classes().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            };
-            println!("caught   {}: {} ({classes})", animal.name, found.property.letter());
-            return Ok(Some(format!("{} ({classes})", found.property.letter())));
+            println!("caught  {}: {} by {plan}", host.name, host.breaks.letter());
+            return Ok(true);
         }
     }
-    Ok(None)
+    println!("FAILED  {} was not caught", host.name);
+    Ok(false)
 }
 
 fn trace(outcome: &RunOutcome) {

@@ -1,26 +1,27 @@
 //! The gateway on the API server in memory, with the Views of the farm: the search, and the gateways that it must catch.
 
-use std::{
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use pintle_simulation::{
     scenario::ModuleFile,
     views::{
-        Fault, OnEvent, OnRequest, Plan, Replay, RunOutcome, Setting, Simulation,
+        Fault, OnEvent, OnRequest, Plan, Property, Replay, RunOutcome, Setting, Simulation,
         search::{self, Effort, Tally},
     },
 };
 
-use super::{AGAIN_EVERY, Arguments, STEPS_SHOWN, modules, on_all_cores, read, threads, zoo};
+use super::{
+    AGAIN_EVERY, Arguments, STEPS_SHOWN,
+    broken::{self, BrokenGateway},
+    modules, on_all_cores, read, threads,
+};
 
 /// Lines that once broke a property; they are run before all others.
 const CORPUS: &str = include_str!("views.txt");
 /// The seeds of the runs in which a gateway is ended at each write.
 const ENDED_AT_EACH_WRITE: [u64; 3] = [1, 6, 19];
 /// How many plans a broken gateway is given to show what is wrong with it.
-const PLANS_PER_ANIMAL: usize = 400;
+const PLANS_PER_GATEWAY: usize = 400;
 
 /// The farm, whose Views are Ready.
 fn setting() -> anyhow::Result<Setting> {
@@ -47,7 +48,7 @@ pub(crate) fn replay(line: &str) -> anyhow::Result<bool> {
     Ok(outcome.broken.is_none())
 }
 
-/// Runs so many plans, and the zoo; returns whether every property holds, and every broken gateway is caught.
+/// Runs so many plans, and the broken gateways; returns whether every property holds, and every broken gateway is caught.
 pub(crate) fn simulate(plans: usize, arguments: &Arguments) -> anyhow::Result<bool> {
     let setting = setting()?;
     let sound = Simulation::new(&setting);
@@ -88,8 +89,8 @@ pub(crate) fn simulate(plans: usize, arguments: &Arguments) -> anyhow::Result<bo
             fine = false;
         }
     }
-    if !arguments.no_zoo && !arguments.quick {
-        fine &= visit_the_zoo(&setting, &reference, arguments.write_table)?;
+    if !arguments.quick {
+        fine &= catches_broken_gateways(&setting, &reference)?;
     }
     Ok(fine)
 }
@@ -124,56 +125,33 @@ fn report(tally: &Tally, begun: Instant) {
     }
 }
 
-const TABLE_BEGINS: &str = "<!-- what catches which gateway: written by the test -->\n";
-
-/// Whether every broken gateway is caught, and docs/simulator.md says by what.
-fn visit_the_zoo(setting: &Setting, reference: &RunOutcome, write: bool) -> anyhow::Result<bool> {
+/// Whether every broken gateway is caught.
+fn catches_broken_gateways(setting: &Setting, reference: &RunOutcome) -> anyhow::Result<bool> {
     let begun = Instant::now();
-    let zoo = zoo::gateways();
-    // Only one thread compares and prints at a time.
-    let printing = Mutex::new(());
-    let caught = on_all_cores(zoo, |animal| {
-        let by = catch(setting, reference, animal)?;
-        let _turn = printing.lock();
-        println!("caught   {}: {}", animal.name, by.as_deref().unwrap_or("ESCAPED"));
-        Ok(by)
-    })?;
+    let caught = on_all_cores(broken::GATEWAYS, |gateway| catches(setting, reference, gateway))?;
     println!("{} broken gateways in {:.1} s", caught.len(), begun.elapsed().as_secs_f64());
-    let mut table = String::from("| animal | what is wrong with it | caught by |\n| --- | --- | --- |\n");
-    for (animal, by) in zoo.iter().zip(&caught) {
-        table.push_str(&format!(
-            "| {} | {} | {} |\n",
-            animal.name,
-            animal.about,
-            by.as_deref().unwrap_or("nothing")
-        ));
-    }
-    let is_table_so = super::is_table_so(TABLE_BEGINS, &table, write)?;
-    Ok(caught.iter().all(Option::is_some) && is_table_so)
+    Ok(caught.into_iter().all(|is_caught| is_caught))
 }
 
-/// By what property a broken gateway is caught, and with which faults.
-fn catch(
-    setting: &Setting,
-    reference: &RunOutcome,
-    animal: &zoo::BrokenGateway,
-) -> anyhow::Result<Option<String>> {
-    let (sound, broken) = (Simulation::new(setting), Simulation::new(setting));
-    let broken = broken.with_seams(animal.upstream_seams(), animal.front_seams());
-    let effort = Effort { plans: PLANS_PER_ANIMAL, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
+/// Whether a broken gateway breaks its property in one of the plans of a search.
+fn catches(setting: &Setting, reference: &RunOutcome, gateway: &BrokenGateway) -> anyhow::Result<bool> {
+    let sound = Simulation::new(setting);
+    let (upstream, front) = gateway.seams();
+    let broken = Simulation::new(setting).with_seams(upstream, front);
+    let breaks = |simulation: &Simulation<'_>, replay: &Replay| -> anyhow::Result<Option<Property>> {
+        let outcome = simulation.run(replay.seed, &replay.plan)?;
+        Ok(outcome.broken.map(|broken| broken.property))
+    };
+    let effort = Effort { plans: PLANS_PER_GATEWAY, seed: 0, threads: 1, failures_max: 0, again_every: 0 };
     for replay in search::plans(reference, &effort) {
-        let outcome = broken.run(replay.seed, &replay.plan)?;
-        let Some(found) = outcome.broken else { continue };
         // What breaks a sound gateway in the same way says nothing of this one.
-        let of_sound = sound.run(replay.seed, &replay.plan)?.broken;
-        if of_sound.is_some_and(|of_sound| of_sound.property == found.property) {
-            continue;
+        if breaks(&broken, &replay)? == Some(gateway.breaks)
+            && breaks(&sound, &replay)? != Some(gateway.breaks)
+        {
+            println!("caught  {}: {} by {replay}", gateway.name, gateway.breaks.letter());
+            return Ok(true);
         }
-        let failure = search::shorten(&broken, &replay)?;
-        let property = failure.outcome.broken.map_or(found.property, |broken| broken.property);
-        let faults: Vec<String> = failure.replay.plan.faults.iter().map(Fault::word).collect();
-        let faults = if faults.is_empty() { "no fault".to_owned() } else { faults.join(", ") };
-        return Ok(Some(format!("{} ({faults})", property.letter())));
     }
-    Ok(None)
+    println!("FAILED  {} was not caught", gateway.name);
+    Ok(false)
 }

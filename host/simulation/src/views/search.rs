@@ -145,10 +145,7 @@ pub fn search(
 }
 
 /// Removes faults and steps from a plan as long as a property still breaks.
-///
-/// # Errors
-/// When the machine lacks the resources for a run.
-pub fn shorten(simulation: &Simulation<'_>, replay: &Replay) -> anyhow::Result<Failure> {
+fn shorten(simulation: &Simulation<'_>, replay: &Replay) -> anyhow::Result<Failure> {
     let Replay { seed, mut plan } = replay.clone();
     let mut outcome = simulation.run(seed, &plan)?;
     // Once a fault is removed, another one may no longer be needed, so all are tried again.

@@ -7,4 +7,5 @@ mod deploy;
 mod docs;
 mod large;
 mod panic;
+mod snapshot;
 mod views;

@@ -6,6 +6,9 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// The built program.
+const PINTLE: &str = env!("CARGO_BIN_EXE_pintle");
+
 /// An empty folder outside of the repository, that goes with its test.
 pub(crate) struct Folder(tempfile::TempDir);
 
@@ -53,11 +56,16 @@ impl Folder {
 
     /// With variables in its environment.
     pub(crate) fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
-        let pintle = Path::new(env!("CARGO_BIN_EXE_pintle"));
-        // cargo builds only the programs of a test's own package. `cargo xtask test` builds this one too.
-        let is_built = pintle.with_file_name("pintle-simulate").is_file();
-        assert!(is_built || !arguments.contains(&"simulate"), "run: cargo build --package pintle-simulate");
-        self.run_program(pintle, environment, arguments)
+        self.run_program(Path::new(PINTLE), environment, arguments)
+    }
+
+    /// A line of bash, with the built programs in the PATH.
+    pub(crate) fn run_bash(&self, line: &str) -> Run {
+        let programs = Path::new(PINTLE).parent().unwrap();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let environment =
+            [("PATH", path.as_str()), ("REPOSITORY", concat!(env!("CARGO_MANIFEST_DIR"), "/.."))];
+        self.run_program(Path::new("bash"), &environment, &["-o", "pipefail", "-c", line])
     }
 
     /// Another program than the built one.
@@ -67,6 +75,10 @@ impl Folder {
         environment: &[(&str, &str)],
         arguments: &[&str],
     ) -> Run {
+        // cargo builds only the programs of a test's own package. `cargo xtask test` builds this one too.
+        let is_built = Path::new(PINTLE).with_file_name("pintle-simulate").is_file();
+        let is_wanted = arguments.iter().any(|words| words.contains("simulate"));
+        assert!(is_built || !is_wanted, "run: cargo build --package pintle-simulate");
         let output = Command::new(program)
             .args(arguments)
             .envs(environment.iter().copied())

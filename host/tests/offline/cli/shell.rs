@@ -136,12 +136,6 @@ fn zsh_fish_and_powershell_have_a_script_and_their_candidates() {
     }
 }
 
-#[test]
-fn a_variable_that_somebody_else_has_set_changes_nothing() {
-    let run = Folder::new().run_with(&[("COMPLETE", "1")], &["--version"]);
-    assert_eq!(run.stdout, format!("pintle {}\n", env!("CARGO_PKG_VERSION")));
-}
-
 /// As kubectl runs it: with the words behind `kubectl pintle`, of which the last is unfinished.
 #[test]
 fn the_plugin_completes_as_kubectl_asks_it() {

@@ -4,35 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use pintle_engine::fixtures;
 
-use super::{EMPTY, THING, config_map, folder, folder::Folder, manifest, response};
-
-const STEPS: &str = "
-about: A thing has a ConfigMap.
-objects: [{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: {}}]
-steps:
-  - name: it is there
-    expect:
-      - {object: {apiVersion: v1, kind: ConfigMap, name: made}, matches: {data: {k: v}}}
-  - name: and comes back
-    delete: {object: {apiVersion: v1, kind: ConfigMap, name: made}}
-    expect: [{object: {apiVersion: v1, kind: ConfigMap, name: made}, uid: new}]
-";
-
-#[test]
-fn a_sound_guest_survives_what_simulate_does_to_it() {
-    let folder = folder(&fixtures::answers(
-        &manifest(),
-        &response(&format!(r#""children":[{}]"#, config_map("made"))),
-    ));
-    folder.write("steps.yaml", STEPS);
-    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--seeds", "30"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stdout.starts_with("30 plans, 0 failed; "), "{run:?}");
-    let line = "steps.yaml seed=0 plan=w1=crash-after";
-    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml", "--replay", line]);
-    assert!(run.code == 0 && run.stdout.contains("host-2   starts"), "{run:?}");
-    assert!(run.stdout.ends_with("every property holds\n"), "{run:?}");
-}
+use super::{SEEN, folder, folder::Folder, manifest};
 
 #[test]
 fn without_the_program_behind_it_simulate_says_how_to_get_one() {
@@ -40,22 +12,13 @@ fn without_the_program_behind_it_simulate_says_how_to_get_one() {
     let pintle = alone.path().join("pintle");
     // No copy: a file that was written cannot be run while another thread starts a process.
     fs::hard_link(env!("CARGO_BIN_EXE_pintle"), &pintle).unwrap();
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
+    let folder = folder(&fixtures::answers(&manifest(), SEEN));
     let run = folder.run_program(&pintle, &[("PATH", "")], &["simulate", "guest.wasm"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.starts_with("error: pintle-simulate cannot be run: "), "{run:?}");
     assert!(run.stderr.contains("cargo build --package pintle-simulate"), "{run:?}");
     let help = folder.run_program(&pintle, &[("PATH", "")], &["simulate", "--help"]);
     assert!(help.code == 0 && help.stdout.contains("--seeds"), "{help:?}");
-}
-
-#[test]
-fn simulate_says_which_step_a_guest_does_not_reach() {
-    let folder = folder(&fixtures::answers(&manifest(), EMPTY));
-    folder.write("steps.yaml", STEPS);
-    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "steps.yaml"]);
-    assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stdout.contains("step 1, it is there") && run.stdout.contains("ConfigMap made"), "{run:?}");
 }
 
 /// A guest out of `pintle new` whose page says something else, and the module that it becomes.
@@ -169,24 +132,4 @@ fn the_author_of_a_bad_guest_reads_what_is_wrong_and_what_to_do() {
         "{data}"
     );
     assert_eq!(data["replay"], line);
-}
-
-#[test]
-fn objects_alone_are_a_scenario_and_a_file_with_none_is_a_wrong_use() {
-    let folder = folder(&fixtures::answers(
-        &manifest(),
-        &response(&format!(r#""children":[{}]"#, config_map("made"))),
-    ));
-    let run = folder.run(&["simulate", "guest.wasm"]);
-    assert!(run.code == 2 && run.stderr.contains("--scenario FILE"), "{run:?}");
-    folder.write("sample.yaml", THING);
-    let run = folder.run(&["simulate", "guest.wasm", "--seeds", "5", "-o", "json"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let data: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!((&data["plans"], &data["failed"]), (&5.into(), &0.into()), "{data}");
-    folder.write("other.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
-    let run = folder.run(&["simulate", "guest.wasm", "--scenario", "other.yaml"]);
-    assert!(run.code == 2 && run.stderr.contains("other.yaml has no Thing"), "{run:?}");
-    let run = folder.run(&["simulate", "guest.wasm", "--replay", "gone.yaml seed=0 plan=none"]);
-    assert!(run.code == 2 && run.stderr.contains("no scenario gone.yaml to replay"), "{run:?}");
 }

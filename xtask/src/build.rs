@@ -1,15 +1,11 @@
 //! What xtask builds, and what it then starts.
 
-use std::{
-    ffi::{OsStr, OsString},
-    io::Write,
-    process::Stdio,
-};
+use std::ffi::OsString;
 
 use crate::{
     guests,
     progress::{Board, Task},
-    run::{Result, built, cargo, program, root, say, while_doing},
+    run::{Result, built, cargo, program, root, say},
 };
 
 /// The packages of every build but the benchmarks': no demo and no test of tier one needs those.
@@ -63,17 +59,4 @@ pub(crate) fn demo(exit: bool, console: bool) -> Result<()> {
 pub(crate) fn cluster() -> Result<()> {
     control_plane(&Board::new())?.join()?;
     program(built("workbench"), ["cluster"]).replace()
-}
-
-/// Checks every dependency against deny.toml, with a built workbench.
-pub(crate) fn dependencies() -> Result<()> {
-    let metadata = cargo(["metadata", "--format-version", "1", "--locked"]).output()?;
-    let mut judge =
-        program(built("workbench"), [OsStr::new("dependencies"), "--workspace".as_ref(), root().as_ref()]);
-    let mut child =
-        judge.0.stdin(Stdio::piped()).spawn().map_err(while_doing("the dependencies cannot be judged"))?;
-    // It reads the whole input before it prints anything. Dropping the pipe ends its input.
-    child.stdin.take().map_or(Ok(()), |mut input| input.write_all(metadata.as_bytes()))?;
-    let status = child.wait()?;
-    judge.judge(status)
 }

@@ -69,8 +69,6 @@ enum Command {
         #[arg(long, conflicts_with = "check")]
         pictures: bool,
     },
-    /// Check each dependency against deny.toml: its licence, its source, and dependencies that are not allowed
-    Dependencies,
     /// Measure: calls of guests, and the operator beside a raw client and an operator in Go; `bench -- --help` lists the phases
     Bench(bench::Flags),
 }
@@ -92,7 +90,6 @@ impl Command {
             Self::Guests => vec![WasmTarget, Disk(6)],
             Self::Gen { .. } => vec![Disk(6)],
             Self::Console { .. } => vec![Node],
-            Self::Dependencies => Vec::new(),
             Self::Bench(flags) if flags.is_engine_alone() => vec![WasmTarget, Disk(8)],
             Self::Bench(_) => vec![WasmTarget, Go, ControlPlane, Disk(12)],
         }
@@ -122,10 +119,6 @@ fn run(command: &Command) -> run::Result<()> {
         Command::Console { check: true, .. } => console::check(),
         Command::Console { pictures: true, .. } => console::pictures(&progress::Board::new()),
         Command::Console { .. } => console::build(),
-        Command::Dependencies => {
-            build::binaries(&progress::Board::new(), "workbench", &["workbench"])?;
-            build::dependencies()
-        }
         Command::Bench(flags) => bench::run(flags),
     }
 }

@@ -44,8 +44,6 @@ enum Step {
     Format,
     /// clippy
     Lints,
-    /// Licences and sources of the dependencies
-    Dependencies,
     /// Whether the generated files are up to date
     Generated,
     /// The console's types, the tests of its functions, and whether console/dist is up to date
@@ -163,7 +161,6 @@ impl Flags {
             Step::Format => cargo(["fmt", "--all", "--check"]).go(),
             // Compiling is all of it.
             Step::Lints | Step::Guests | Step::Generated => Ok(()),
-            Step::Dependencies => build::dependencies(),
             Step::Console => console::check(),
             Step::Units => {
                 let ignored: &[&str] = if self.all { &["--include-ignored"] } else { &[] };
@@ -227,7 +224,6 @@ impl Flags {
                 lints(board)?;
                 if self.all { lints_of_benchmarks(board) } else { Ok(()) }
             }
-            Step::Dependencies => build::binaries(board, "workbench", &["workbench"]),
             Step::Generated => generate::run(board, true),
             Step::Guests => guests::build(board).map(drop),
             Step::Units => {

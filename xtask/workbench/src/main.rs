@@ -8,7 +8,6 @@
 mod browser;
 mod cluster;
 mod demo;
-mod dependencies;
 
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 
@@ -70,12 +69,6 @@ enum Command {
         #[arg(long, conflicts_with = "bench")]
         pictures: bool,
     },
-    /// Check every package in the output of `cargo metadata`, which is read from standard input, against deny.toml
-    Dependencies {
-        /// The folder of the workspace
-        #[arg(long)]
-        workspace: PathBuf,
-    },
 }
 
 fn main() -> ExitCode {
@@ -103,7 +96,6 @@ fn run() -> anyhow::Result<()> {
             };
             browser::run(&workspace, &pintle, guests, &chromium, what)
         }
-        Command::Dependencies { workspace } => dependencies::check(&workspace),
     }
 }
 

@@ -4,7 +4,6 @@ use std::{ffi::OsString, path::PathBuf};
 
 use crate::{
     console, guests,
-    progress::Board,
     run::{Result, cargo, program, root, say, target},
 };
 
@@ -40,12 +39,10 @@ impl Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let board = Board::new();
     // A user who asks for phases does not want the part `engine`.
     let engine = flags.only.map_or(flags.operator.is_empty(), |part| part == Part::Engine);
     if engine {
-        let guests = guests::build(&board)?;
-        cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests.folder()).go()?;
+        cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests::build()?).go()?;
     }
     if flags.is_engine_alone() {
         return Ok(());
@@ -62,17 +59,17 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         "pintle-bench",
         "--no-default-features",
     ];
-    board.cargo("bench", cargo(["build", "--profile", "dist"].iter().chain(&packages)))?;
+    cargo(["build", "--profile", "dist"].iter().chain(&packages)).go()?;
     let built = target().join("dist");
     if flags.only == Some(Part::Console) {
-        let guests = guests::build(&board)?;
+        guests::build()?;
         let chromium = console::chromium().ok_or("there is no Chromium on PATH")?;
-        return console::numbers(&board, &chromium, &built.join("pintle"), guests.folder());
+        return console::numbers(&chromium, &built.join("pintle"));
     }
-    let guests = guests::build_bench(&board, built.join("pintle").as_os_str())?;
+    let guests = guests::build_bench(built.join("pintle").as_os_str())?;
     let mut named: Vec<(&str, OsString)> = vec![
         ("--pintle", built.join("pintle").into()),
-        ("--guests", guests.folder().into()),
+        ("--guests", guests.into()),
         ("--json", target().join("bench.json").into()),
     ];
     if flags.only != Some(Part::Views) {

@@ -1,62 +1,68 @@
 //! What xtask builds, and what it then starts.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use crate::{
     guests,
-    progress::{Board, Task},
-    run::{Result, built, cargo, program, root, say},
+    run::{Background, Program, Result, built, cargo, program, say, target},
 };
 
 /// The packages of every build but the benchmarks': no demo and no test of tier one needs those.
 pub(crate) const PACKAGES: [&str; 5] =
     ["--workspace", "--exclude", "pintle-bench", "--exclude", "guest-bench"];
 
-/// Builds binaries of the workspace. Each call names the same packages and a test, because cargo enables the features that the named
-/// packages ask for, and those that tests ask for only if there is a test. So everything is built once for the demo, the tests and the
-/// lints. Otherwise the compiler of guests would be built twice, because of one feature of a random generator.
-pub(crate) fn binaries(board: &Board, name: &str, binaries: &[&str]) -> Result<()> {
-    let bins = binaries.iter().flat_map(|binary| ["--bin", binary]);
-    let words = ["build", "--test", SMALL_TEST];
-    board.cargo(name, cargo(words.into_iter().chain(PACKAGES).chain(bins)))
-}
-
 /// A test that takes almost no time to build.
 const SMALL_TEST: &str = "requirements";
 
+/// Builds binaries of the workspace. Each call names the same packages and a test, because cargo enables the features that the named
+/// packages ask for, and those that tests ask for only if there is a test. So everything is built once for the demo, the tests and the
+/// lints. Otherwise the compiler of guests would be built twice, because of one feature of a random generator.
+pub(crate) fn binaries(binaries: &[&str]) -> Result<()> {
+    let bins = binaries.iter().flat_map(|binary| ["--bin", binary]);
+    cargo(["build", "--test", SMALL_TEST]).args(PACKAGES).args(bins).go()
+}
+
+/// `cargo test` of these of the tests, with the packages of [`binaries`].
+pub(crate) fn tests(which: &[&str]) -> Program {
+    cargo(["test"]).args(PACKAGES).args(which)
+}
+
 /// The `pintle` binary, built.
-pub(crate) fn pintle(board: &Board) -> Result<OsString> {
-    binaries(board, "host", &["pintle"])?;
+pub(crate) fn pintle() -> Result<OsString> {
+    binaries(&["pintle"])?;
     Ok(built("pintle"))
 }
 
-/// Starts the build of the control plane's programs in the background. Go and cargo each leave a CPU idle now and then.
-pub(crate) fn control_plane(board: &Board) -> Result<Task> {
-    binaries(board, "workbench", &["workbench"])?;
-    Ok(board.beside("control plane", program(built("workbench"), ["control-plane"])))
+/// Starts the build of the control plane's programs beside this process. Go and cargo each leave a CPU idle now and then.
+pub(crate) fn control_plane() -> Result<Background> {
+    binaries(&["workbench"])?;
+    program(built("workbench"), ["control-plane"]).begin()
+}
+
+/// Writes every generated file. With `check`, fails if one is stale.
+pub(crate) fn generated(check: bool) -> Result<()> {
+    binaries(&["generators"])?;
+    program(built("generators"), check.then_some("--check")).go()
+}
+
+/// The built workbench, for this `pintle` and the built guests.
+pub(crate) fn workbench(pintle: &OsStr, word: &str) -> Program {
+    program(built("workbench"), [word]).env("PINTLE", pintle).env("PINTLE_GUESTS", target().join("guests"))
 }
 
 /// Builds everything, and replaces this process by the demo.
 pub(crate) fn demo(exit: bool, console: bool) -> Result<()> {
-    let board = Board::new();
     say("building the control plane, the host and the guests; the first time takes a while");
-    let control_plane = control_plane(&board)?;
-    pintle(&board)?;
-    let guests = guests::build(&board)?;
+    let control_plane = control_plane()?;
+    let pintle = pintle()?;
+    guests::build()?;
     control_plane.join()?;
-    let mut words: Vec<OsString> = vec!["demo".into()];
-    for (flag, value) in
-        [("--workspace", root().into()), ("--pintle", built("pintle")), ("--guests", guests.folder().into())]
-    {
-        words.extend([flag.into(), value]);
-    }
-    words.extend(exit.then(|| "--exit".into()));
-    words.extend(console.then(|| "--console".into()));
-    program(built("workbench"), words).replace()
+    let flags = exit.then_some("--exit").into_iter().chain(console.then_some("--console"));
+    workbench(&pintle, "demo").args(flags).replace()
 }
 
 /// Replaces this process by a control plane.
 pub(crate) fn cluster() -> Result<()> {
-    control_plane(&Board::new())?.join()?;
+    binaries(&["workbench"])?;
     program(built("workbench"), ["cluster"]).replace()
 }

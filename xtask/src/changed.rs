@@ -7,8 +7,6 @@ use std::{
 };
 
 use crate::{
-    packages,
-    progress::Board,
     run::{Result, cargo, program, root, say},
     test,
 };
@@ -17,28 +15,32 @@ use crate::{
 /// from the last commit. If none does, it takes those that the last commit changed.
 pub(crate) fn check() -> Result<()> {
     let started = Instant::now();
-    let board = Board::new();
     say("format");
     cargo(["fmt", "--all", "--check"]).go()?;
     say("lints");
-    test::lints(&board)?;
-    let changed = changed_packages()?;
-    if changed.is_empty() {
+    test::lints()?;
+    let folders = changed_packages()?;
+    let mut words = vec!["test".to_owned(), "--bins".to_owned()];
+    for folder in &folders {
+        say(format_args!("unit tests of {}", folder.display()));
+        let package = cargo(["pkgid"]).folder(&root().join(folder)).output()?;
+        words.extend(["--package".to_owned(), package.trim().to_owned()]);
+    }
+    // cargo refuses this flag where no package has a library.
+    words.extend(folders.iter().any(|folder| has(folder, "src/lib.rs")).then(|| "--lib".to_owned()));
+    if folders.is_empty() {
         say("no package has changed: no tests to run");
     } else {
-        let list = changed.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        say(format_args!("unit tests of {list}"));
-        let packages = changed.iter().flat_map(|package| ["--package", package]);
-        let words = || cargo(["test", "--lib", "--bins"]).args(packages.clone());
-        board.cargo("tests", words().args(["--no-run"]))?;
-        words().args(["--quiet"]).go()?;
+        // First without --quiet, which hides what is compiled.
+        cargo(&words).args(["--no-run"]).go()?;
+        cargo(&words).args(["--quiet"]).go()?;
     }
     say(format_args!("all is well ({:.0} s)", started.elapsed().as_secs_f64()));
     Ok(())
 }
 
-/// The names of the packages whose files have changed.
-fn changed_packages() -> Result<BTreeSet<String>> {
+/// The folders of the packages whose files have changed.
+fn changed_packages() -> Result<BTreeSet<PathBuf>> {
     let git = |words: &[&str]| program("git", words).output();
     let mut files = git(&["diff", "--name-only", "HEAD"])?;
     files.push_str(&git(&["ls-files", "--others", "--exclude-standard"])?);
@@ -46,15 +48,17 @@ fn changed_packages() -> Result<BTreeSet<String>> {
         say("nothing differs from the last commit: what that one changed is checked");
         files = git(&["diff-tree", "--no-commit-id", "--name-only", "-r", "HEAD"])?;
     }
-    let members = packages::members(&root())?;
-    let folders: BTreeSet<&PathBuf> = files.lines().filter_map(|file| member_of(&members, file)).collect();
-    folders.into_iter().map(|folder| packages::name(&root().join(folder))).collect()
+    Ok(files.lines().filter_map(package_of).map(Path::to_path_buf).collect())
 }
 
-/// The member that has this file: the one with the nearest folder.
-fn member_of<'a>(members: &'a [PathBuf], file: &str) -> Option<&'a PathBuf> {
-    let holds = |member: &&PathBuf| Path::new(file).starts_with(member);
-    members.iter().filter(holds).max_by_key(|member| member.components().count())
+/// The folder of the package that has this file: the nearest with a manifest, but not the root, whose manifest is the workspace's.
+fn package_of(file: &str) -> Option<&Path> {
+    let mut folders = Path::new(file).ancestors().skip(1);
+    folders.find(|folder| folder.parent().is_some() && has(folder, "Cargo.toml"))
+}
+
+fn has(folder: &Path, file: &str) -> bool {
+    root().join(folder).join(file).is_file()
 }
 
 #[cfg(test)]
@@ -63,10 +67,9 @@ mod tests {
 
     #[test]
     fn a_file_belongs_to_the_nearest_package() {
-        let members = ["host", "host/core", "xtask"].map(PathBuf::from);
-        assert_eq!(member_of(&members, "host/core/src/lib.rs"), Some(&members[1]));
-        assert_eq!(member_of(&members, "host/src/lib.rs"), Some(&members[0]));
-        assert_eq!(member_of(&members, "hosts/src/lib.rs"), None);
-        assert_eq!(member_of(&members, "README.md"), None);
+        assert_eq!(package_of("host/core/src/lib.rs"), Some(Path::new("host/core")));
+        assert_eq!(package_of("host/src/main.rs"), Some(Path::new("host")));
+        assert_eq!(package_of("hosts/src/lib.rs"), None);
+        assert_eq!(package_of("README.md"), None);
     }
 }

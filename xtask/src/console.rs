@@ -8,7 +8,6 @@ use std::{
 
 use crate::{
     build, guests,
-    progress::Board,
     run::{Program, Result, built, program, root, say, target, while_doing},
 };
 
@@ -58,40 +57,32 @@ pub(crate) fn install_chromium() -> Result<()> {
     };
     apt(&["update"])?;
     apt(&[&["install", "--yes", "--no-install-recommends"], &PACKAGES[..]].concat())?;
-    match chromium() {
-        Some(_) => Ok(()),
-        None => Err("apt-get has installed no chromium on PATH".into()),
-    }
+    chromium().map(drop).ok_or_else(|| "apt-get has installed no chromium on PATH".into())
 }
 
 /// The tests in a browser, on a control plane of their own: those whose names fit `pattern`. It needs a built workbench and pintle.
 pub(crate) fn browser_tests(chromium: &Path, pattern: Option<&str>) -> Result<Program> {
     let pattern = pattern.into_iter().flat_map(|pattern| ["--grep", pattern]);
-    Ok(in_browser(chromium, Path::new(&built("pintle")), &target().join("guests"))?.args(pattern))
+    Ok(in_browser(chromium, Path::new(&built("pintle")), "browser")?.args(pattern))
 }
 
-/// Measures the console of this `pintle` in a browser.
-pub(crate) fn numbers(board: &Board, chromium: &Path, pintle: &Path, guests: &Path) -> Result<()> {
-    build::control_plane(board)?.join()?;
-    in_browser(chromium, pintle, guests)?.args(["--bench"]).go()
+/// Measures the console of this `pintle` in a browser, with the built guests.
+pub(crate) fn numbers(chromium: &Path, pintle: &Path) -> Result<()> {
+    build::binaries(&["workbench"])?;
+    in_browser(chromium, pintle, "numbers")?.go()
 }
 
 /// Takes the pictures of docs/.
-pub(crate) fn pictures(board: &Board) -> Result<()> {
+pub(crate) fn pictures() -> Result<()> {
     let chromium = chromium().ok_or("there is no Chromium on PATH")?;
-    build::pintle(board)?;
-    let guests = guests::build(board)?;
-    build::control_plane(board)?.join()?;
-    in_browser(&chromium, Path::new(&built("pintle")), guests.folder())?.args(["--pictures"]).go()
+    build::binaries(&["workbench", "pintle"])?;
+    guests::build()?;
+    in_browser(&chromium, Path::new(&built("pintle")), "pictures")?.go()
 }
 
-fn in_browser(chromium: &Path, pintle: &Path, guests: &Path) -> Result<Program> {
+fn in_browser(chromium: &Path, pintle: &Path, word: &str) -> Result<Program> {
     install()?;
-    let root = root();
-    let named =
-        [("--workspace", &*root), ("--pintle", pintle), ("--guests", guests), ("--chromium", chromium)];
-    let words = named.into_iter().flat_map(|(flag, value)| [Path::new(flag), value]);
-    Ok(program(built("workbench"), ["browser"]).args(words))
+    Ok(build::workbench(pintle.as_os_str(), word).env("CHROMIUM", chromium))
 }
 
 /// Installs the packages that `package-lock.json` names, unless they are there.

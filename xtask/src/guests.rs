@@ -3,17 +3,14 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
+    fs, io,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
-
-use roster::{GUESTS, VIEW_GUESTS};
 
 use crate::{
     build,
-    progress::Board,
-    run::{Result, program, root, target, while_doing},
+    run::{Result, program, root, target},
 };
 
 /// What every guest is built of and with, besides its own folder. Of `pintle`, which builds it, these are the parts that make the module:
@@ -31,197 +28,192 @@ const COMMON: [&str; 10] = [
     "xtask/src/guests.rs",
 ];
 
-/// The built guests.
-pub(crate) struct Guests(PathBuf);
-
 /// A guest to be built.
-struct Source {
+#[derive(Clone, Copy)]
+struct Guest {
     /// The name of the file that it becomes.
     name: &'static str,
-    folder: PathBuf,
+    folder: &'static str,
     /// The folder of another guest that it is built on.
     based_on: Option<&'static str>,
-    /// The largest size of its component.
-    bytes_max: Option<u64>,
+    /// The largest size of its component: it is stored in etcd, and every host compiles it. Those of the tests are not installed.
+    bytes_max: u64,
     /// Which logic of the benchmark's guest this is.
-    logic: Option<&'static str>,
+    logic: &'static str,
 }
 
-/// Builds the guests with `pintle build`, as every author does. A guest is left alone if what it is made of is as it was. If that is so of
-/// all, nothing is run at all, and `pintle` is not built either.
-pub(crate) fn build(board: &Board) -> Result<Guests> {
-    let reconciling = GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
-    let serving = VIEW_GUESTS.iter().map(|guest| (guest.name, guest.folder(), guest.bytes_max));
-    let mut sources: Vec<Source> = reconciling
-        .chain(serving)
-        .map(|(name, folder, bytes)| Source { bytes_max: Some(bytes), ..Source::new(name, &folder) })
-        .collect();
+const FARM: Guest = Guest::new("farm", "guest-farm", 130_000);
+
+const GUESTS: [Guest; 6] = [
+    Guest::new("darkroom", "guest-darkroom", 350_000),
+    Guest::new("webserver", "guest-webserver", 175_000),
+    Guest::new("configmonitor", "guest-configmonitor", 245_000),
+    FARM,
     // Serves two versions of one resource, for the tests.
-    sources.push(Source::new("tickets", "host/tests/tickets"));
-    let next = Source::new("darkroom-next", "host/tests/darkroom-next");
-    sources.push(Source { based_on: Some("guest-darkroom"), ..next });
-    Guests::build(board, &sources, || build::pintle(board))
+    Guest::new("tickets", "host/tests/tickets", u64::MAX),
+    Guest {
+        based_on: Some("guest-darkroom"),
+        ..Guest::new("darkroom-next", "host/tests/darkroom-next", u64::MAX)
+    },
+];
+
+/// The benchmark's guest, the one with another logic for swaps, the one that never answers, and the one whose views are measured.
+const BENCH: [Guest; 4] = [
+    FARM,
+    Guest::new("bench", "bench/guest", u64::MAX),
+    Guest { logic: "2", ..Guest::new("bench-next", "bench/guest", u64::MAX) },
+    Guest { logic: "loop", ..Guest::new("bench-loop", "bench/guest", u64::MAX) },
+];
+
+/// Builds the guests, and returns where they are.
+pub(crate) fn build() -> Result<PathBuf> {
+    make(&GUESTS, build::pintle)
 }
 
-/// Builds the benchmark's guest, the one with another logic for swaps, the one that never answers, and the one whose views are measured.
-pub(crate) fn build_bench(board: &Board, pintle: &OsStr) -> Result<Guests> {
-    let mut sources = vec![Source::new("farm", "guest-farm")];
-    for (name, logic) in [("bench", "1"), ("bench-next", "2"), ("bench-loop", "loop")] {
-        sources.push(Source { logic: Some(logic), ..Source::new(name, "bench/guest") });
-    }
-    Guests::build(board, &sources, || Ok(pintle.to_owned()))
+/// Builds the benchmark's guests, and returns where they are.
+pub(crate) fn build_bench(pintle: &OsStr) -> Result<PathBuf> {
+    make(&BENCH, || Ok(pintle.to_owned()))
 }
 
-impl Guests {
-    pub(crate) fn folder(&self) -> &Path {
-        &self.0
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.wasm"))
-    }
-
-    /// Builds those guests that are not up to date.
-    fn build(board: &Board, sources: &[Source], pintle: impl FnOnce() -> Result<OsString>) -> Result<Self> {
-        let guests = Self(target().join("guests"));
-        fs::create_dir_all(&guests.0)?;
-        let compiler = compiler()?;
-        let mut stale = Vec::new();
-        for source in sources {
-            let fingerprint = source.fingerprint(&compiler)?;
-            if !guests.is_current(source.name, fingerprint) {
-                stale.push((source, fingerprint));
-            }
-        }
-        if stale.is_empty() {
-            board.show("    the guests are up to date");
-        } else {
-            let pintle = pintle()?;
-            for (source, fingerprint) in stale {
-                board.is_at("guest", source.name);
-                source.build(&pintle, &guests.path(source.name))?;
-                // Whoever changes a file meanwhile gets another build.
-                if source.fingerprint(&compiler)? == fingerprint {
-                    guests.mark(source.name, fingerprint)?;
-                }
-                let bytes = fs::metadata(guests.path(source.name))?.len();
-                board.show(&format!("    guest {}: {bytes} bytes", source.name));
-            }
-            board.end("guest");
-        }
-        for Source { name, bytes_max, .. } in sources {
-            let bytes = fs::metadata(guests.path(name))?.len();
-            if let Some(bytes_max) = bytes_max.filter(|max| bytes > *max) {
-                return Err(
-                    format!("guest {name} has grown to {bytes} bytes; it may have {bytes_max}").into()
-                );
-            }
-        }
-        Ok(guests)
-    }
-
-    /// Whether a module is what was built of sources with this fingerprint.
-    fn is_current(&self, name: &str, fingerprint: u64) -> bool {
-        let mark = fs::read_to_string(self.path_of_mark(name)).ok();
-        mark.is_some_and(|mark| self.mark_for(name, fingerprint).is_ok_and(|wanted| wanted == mark))
-    }
-
-    fn mark(&self, name: &str, fingerprint: u64) -> Result<()> {
-        Ok(fs::write(self.path_of_mark(name), self.mark_for(name, fingerprint)?)?)
-    }
-
-    /// Names the module too, since anybody may write a file of that name.
-    fn mark_for(&self, name: &str, fingerprint: u64) -> Result<String> {
-        let mut module = DefaultHasher::new();
-        add(&mut module, &self.path(name))?;
-        Ok(format!("{fingerprint:016x} {:016x}\n", module.finish()))
-    }
-
-    fn path_of_mark(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.mark"))
-    }
-}
-
-impl Source {
-    fn new(name: &'static str, folder: &str) -> Self {
-        Self { name, folder: root().join(folder), based_on: None, bytes_max: None, logic: None }
-    }
-
-    /// `pintle build`. It does not list what cargo compiles, but shows errors.
-    fn build(&self, pintle: &OsStr, output: &Path) -> Result<()> {
-        let arguments =
-            [Path::new("build"), &self.folder, Path::new("--locked"), Path::new("--output"), output];
-        let mut command =
-            program(pintle, arguments).env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_QUIET", "true");
-        if let Some(logic) = self.logic {
-            command = command.env("PINTLE_BENCH_LOGIC", logic);
-        }
-        command.output().map(drop)
-    }
-
-    /// A fingerprint of all that the module is made of and with.
-    fn fingerprint(&self, compiler: &str) -> Result<u64> {
-        let mut hasher = DefaultHasher::new();
-        (compiler, self.logic).hash(&mut hasher);
-        for path in COMMON.into_iter().chain(self.based_on) {
-            add(&mut hasher, &root().join(path))?;
-        }
-        add(&mut hasher, &self.folder)?;
-        Ok(hasher.finish())
-    }
-}
-
-/// What the compiler says of itself.
-fn compiler() -> Result<String> {
-    program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()), ["-vV"]).output()
-}
-
-/// Adds a file, or all files in a folder, to a fingerprint.
-fn add(hasher: &mut DefaultHasher, path: &Path) -> Result<()> {
-    path.hash(hasher);
-    if path.is_dir() {
-        let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
-        let mut entries = entries.collect::<Result<Vec<_>>>()?;
-        entries.retain(|entry| !entry.ends_with("target"));
-        entries.sort();
-        entries.iter().try_for_each(|entry| add(hasher, entry))
+/// Builds those guests that are not up to date. If all are, nothing is run at all, and `pintle` is not built either.
+fn make(guests: &[Guest], pintle: impl FnOnce() -> Result<OsString>) -> Result<PathBuf> {
+    let folder = target().join("guests");
+    fs::create_dir_all(&folder)?;
+    let compiler = program(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()), ["-vV"]).output()?;
+    let stale: Vec<&Guest> =
+        guests.iter().filter(|guest| !guest.is_current(&root(), &folder, &compiler)).collect();
+    if stale.is_empty() {
+        println!("    the guests are up to date");
     } else {
-        fs::read(path).map_err(while_doing(path.display()))?.hash(hasher);
+        let pintle = pintle()?;
+        stale.iter().try_for_each(|guest| guest.build(&pintle, &folder, &compiler))?;
+    }
+    for guest in guests {
+        let (bytes, max) = (fs::metadata(guest.module(&folder))?.len(), guest.bytes_max);
+        if bytes > max {
+            return Err(format!("guest {} has grown to {bytes} bytes; it may have {max}", guest.name).into());
+        }
+    }
+    Ok(folder)
+}
+
+impl Guest {
+    const fn new(name: &'static str, folder: &'static str, bytes_max: u64) -> Self {
+        Self { name, folder, based_on: None, bytes_max, logic: "1" }
+    }
+
+    fn module(&self, built: &Path) -> PathBuf {
+        built.join(format!("{}.wasm", self.name))
+    }
+
+    /// The file that is written after the module. It names the compiler.
+    fn mark(&self, built: &Path) -> PathBuf {
+        built.join(format!("{}.mark", self.name))
+    }
+
+    /// Builds it as every author does.
+    fn build(&self, pintle: &OsStr, built: &Path, compiler: &str) -> Result<()> {
+        let began = SystemTime::now();
+        println!("    guest {}", self.name);
+        let (source, module) = (root().join(self.folder), self.module(built));
+        let words = [Path::new("build"), &source, Path::new("--locked"), Path::new("--output"), &module];
+        let build = program(pintle, words).env("CARGO_TARGET_DIR", target());
+        build.env("PINTLE_BENCH_LOGIC", self.logic).go()?;
+        // Whoever changes a file meanwhile gets another build.
+        if self.changed(&root())? < began {
+            fs::write(self.mark(built), compiler)?;
+        }
         Ok(())
     }
+
+    /// Whether the module in this folder was built by this compiler, and neither it nor what it is built of has changed since.
+    fn is_current(&self, root: &Path, built: &Path, compiler: &str) -> bool {
+        let is_unchanged = || -> io::Result<bool> {
+            let marked = changed(&self.mark(built))?;
+            Ok(self.changed(root)? < marked && changed(&self.module(built))? <= marked)
+        };
+        fs::read_to_string(self.mark(built)).is_ok_and(|mark| mark == compiler)
+            && is_unchanged().unwrap_or(false)
+    }
+
+    /// When something that it is built of was last changed.
+    fn changed(&self, root: &Path) -> io::Result<SystemTime> {
+        let paths = COMMON.into_iter().chain(self.based_on).chain([self.folder]);
+        let mut newest = SystemTime::UNIX_EPOCH;
+        for path in paths {
+            newest = newest.max(changed(&root.join(path))?);
+        }
+        Ok(newest)
+    }
+}
+
+/// When a file, or a folder or anything in it, was last changed.
+fn changed(path: &Path) -> io::Result<SystemTime> {
+    let itself = fs::metadata(path)?;
+    if !itself.is_dir() {
+        return itself.modified();
+    }
+    fs::read_dir(path)?.try_fold(itself.modified()?, |newest, entry| Ok(newest.max(changed(&entry?.path())?)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::File, time::Duration};
+
     use super::*;
 
     #[test]
+    fn every_guest_of_the_repository_is_built() {
+        let folders = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = folders.filter_map(|name| name.into_string().ok());
+        let theirs: Vec<String> =
+            names.filter(|name| name.starts_with("guest-") && name != "guest-sdk").collect();
+        assert!(theirs.len() > 3, "{theirs:?}");
+        for folder in theirs {
+            assert!(GUESTS.iter().any(|guest| guest.folder == folder), "{folder}");
+        }
+    }
+
+    #[test]
     fn a_guest_is_current_while_it_and_all_that_it_is_made_of_are_as_they_were() {
-        let folder = tempfile::tempdir().unwrap();
-        let (sources, guests) = (folder.path().join("sources"), Guests(folder.path().to_owned()));
-        fs::create_dir_all(sources.join("src")).unwrap();
-        fs::write(sources.join("src/lib.rs"), "one").unwrap();
-        let source = Source { folder: sources.clone(), ..Source::new("guest", "") };
-        let is_current = |source: &Source| guests.is_current("guest", source.fingerprint("rustc 1").unwrap());
-        assert!(!is_current(&source), "nothing is built");
-        fs::write(guests.path("guest"), "module").unwrap();
-        assert!(!is_current(&source), "nobody knows what it was built of");
-        guests.mark("guest", source.fingerprint("rustc 1").unwrap()).unwrap();
-        assert!(is_current(&source));
+        let root = tempfile::tempdir().unwrap();
+        let (root, guests) = (root.path(), root.path().join("guests"));
+        let guest = Guest::new("guest", "sources/guest", 0);
+        let is_current = || guest.is_current(root, &guests, "rustc 1");
+        let age = |path: &Path, minutes| {
+            let time = SystemTime::now() - Duration::from_secs(60 * minutes);
+            File::open(path).unwrap().set_modified(time).unwrap();
+        };
+        let file = root.join("sources/guest/src/lib.rs");
+        let made_of = COMMON.map(|path| root.join(path));
+        for file in made_of.iter().chain([&file, &guest.module(&guests)]) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "one").unwrap();
+        }
+        let built = || {
+            fs::write(guest.mark(&guests), "rustc 1").unwrap();
+            age(&guest.mark(&guests), 1);
+            age(&guest.module(&guests), 2);
+            for path in file.ancestors().take(3).chain(made_of.iter().map(PathBuf::as_path)) {
+                age(path, 2);
+            }
+        };
+        assert!(!is_current(), "nobody knows what it was built of");
+        built();
+        assert!(is_current());
+        assert!(!guest.is_current(root, &guests, "rustc 2"), "another compiler");
 
-        fs::write(sources.join("src/lib.rs"), "two").unwrap();
-        assert!(!is_current(&source), "a source has changed");
-        fs::write(sources.join("src/lib.rs"), "one").unwrap();
-        assert!(is_current(&source), "and has changed back");
-        fs::rename(sources.join("src/lib.rs"), sources.join("src/main.rs")).unwrap();
-        assert!(!is_current(&source), "a source has another name");
-        fs::rename(sources.join("src/main.rs"), sources.join("src/lib.rs")).unwrap();
-        assert!(!guests.is_current("guest", source.fingerprint("rustc 2").unwrap()), "another compiler");
-        assert!(!is_current(&Source { logic: Some("2"), ..source }), "another logic");
-
-        let source = Source { folder: sources.clone(), ..Source::new("guest", "") };
-        assert!(is_current(&source));
-        fs::write(guests.path("guest"), "another").unwrap();
-        assert!(!is_current(&source), "the module is another one");
+        fs::write(&file, "two").unwrap();
+        assert!(!is_current(), "a source has changed");
+        built();
+        fs::rename(&file, file.with_file_name("main.rs")).unwrap();
+        assert!(!is_current(), "a source has another name");
+        fs::rename(file.with_file_name("main.rs"), &file).unwrap();
+        built();
+        fs::write(&made_of[1], "two").unwrap();
+        assert!(!is_current(), "what all guests are made of has changed");
+        built();
+        fs::write(guest.module(&guests), "another").unwrap();
+        assert!(!is_current(), "the module is another one");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    fmt::{self, Display, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -10,11 +9,6 @@ use crate::run::{Program, Result, program, say, target};
 
 /// The target that guests are compiled for.
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
-/// The oldest Go that can build the control plane, as in testbed/*/go.mod.
-const GO: (u32, u32) = (1, 26);
-
-/// The oldest Node that builds the console's pages and runs their tests.
-const NODE: u32 = 20;
 
 /// Something that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,104 +23,65 @@ pub(crate) enum Requirement {
     Go,
     /// Node, for those who change the console.
     Node,
-    /// This many GiB of free disk in cargo's target folder.
+    /// This many GiB of disk for cargo's target folder, with what it has already.
     Disk(u64),
-}
-
-/// Something that is missing, and how to get it.
-#[derive(Debug, PartialEq, Eq)]
-struct Missing {
-    what: String,
-    help: String,
-}
-
-impl Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "  {}\n      {}", self.what, self.help)
-    }
 }
 
 /// Makes sure that all requirements are met, and adds what rustup can add.
 ///
 /// # Errors
-/// Everything that is missing, each with the command that adds it.
+/// Everything that is missing, each with what helps.
 pub(crate) fn meet(requirements: &[Requirement]) -> Result<()> {
-    let missing: Vec<Missing> = requirements.iter().filter_map(|one| one.missing()).collect();
-    if missing.is_empty() { Ok(()) } else { Err(report(&missing).into()) }
+    let missing: Vec<String> = requirements.iter().filter_map(|one| one.missing()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("this machine lacks what is needed; nothing was built:\n{}", missing.join("\n")).into())
 }
 
-fn report(missing: &[Missing]) -> String {
-    let mut report = "this machine lacks what is needed; nothing was built:".to_owned();
-    for one in missing {
-        // Writing to a String cannot fail.
-        let _ = write!(report, "\n{one}");
-    }
-    report
+/// Something that is missing, and how to get it.
+fn entry(what: &str, help: &str) -> String {
+    format!("  {what}\n      {help}")
 }
 
 impl Requirement {
-    fn missing(self) -> Option<Missing> {
+    fn missing(self) -> Option<String> {
         match self {
-            Self::WasmTarget => rust_part(
-                has_wasm_target,
-                ["target", "add", WASM_TARGET],
-                format!("the target {WASM_TARGET} of the Rust compiler, which guests are built for"),
-                "Install Rust with rustup, see https://rustup.rs; another toolchain must bring the target's standard library itself",
-            ),
-            Self::Component(name) => rust_part(
-                || has_component(name),
-                ["component", "add", name],
-                format!("{name}, a component of the Rust toolchain"),
-                "Install Rust with rustup, see https://rustup.rs",
-            ),
-            Self::ControlPlane => {
-                if control_plane_is_there(|name| env::var_os(name).map(PathBuf::from)) {
-                    None
-                } else {
-                    go_is_missing(
-                        "; or name the kubeconfig of a cluster that may be used for tests: export PINTLE_TESTBED_KUBECONFIG=FILE",
-                    )
-                }
+            Self::WasmTarget => rust_part(WASM_TARGET, has_wasm_target, ["target", "add", WASM_TARGET]),
+            Self::Component(name) => rust_part(name, || has_component(name), ["component", "add", name]),
+            Self::ControlPlane if control_plane_is_there(|name| env::var_os(name).map(PathBuf::from)) => None,
+            Self::ControlPlane => Some(entry(
+                &format!("{}, which the control plane is built with", lacks_go()?),
+                "Install it, see https://go.dev/doc/install, and put it on PATH; or name the kubeconfig of a cluster that may be used for tests: export PINTLE_TESTBED_KUBECONFIG=FILE",
+            )),
+            Self::Go => {
+                Some(entry(&lacks_go()?, "Install it, see https://go.dev/doc/install, and put it on PATH"))
             }
-            Self::Go => go_is_missing(""),
-            Self::Node => {
-                lacks_node().map(|what| Missing { what, help: "Install it, see https://nodejs.org".into() })
-            }
-            Self::Disk(gibibytes) => {
-                let target = target();
-                let free = free_gibibytes(&target)?;
-                (free < gibibytes).then(|| Missing {
-                    what: format!("{gibibytes} GiB of free disk at {}; there are {free}", target.display()),
-                    help: "Make room, or build elsewhere: export CARGO_TARGET_DIR=FOLDER".into(),
-                })
-            }
+            Self::Node => Some(entry(&lacks_node()?, "Install it, see https://nodejs.org")),
+            Self::Disk(gibibytes) => disk(gibibytes),
         }
     }
 }
 
-/// Checks and adds the parts that come from rustup.
-fn rust_part(
-    is_there: impl Fn() -> bool,
-    add: [&str; 3],
-    what: String,
-    without_rustup: &str,
-) -> Option<Missing> {
+/// A part of the Rust toolchain, which rustup adds.
+fn rust_part(name: &str, is_there: impl Fn() -> bool, add: [&str; 3]) -> Option<String> {
     if is_there() {
         return None;
     }
+    let what = format!("{name}, a part of the Rust toolchain");
     if program("rustup", ["--version"]).asked().is_none() {
-        return Some(Missing { what, help: without_rustup.into() });
+        let help = "Install Rust with rustup, see https://rustup.rs; another toolchain must bring it itself";
+        return Some(entry(&what, help));
     }
     let line = format!("rustup {}", add.join(" "));
     say(format_args!("adding {what}: {line}"));
-    let added = program("rustup", add).go();
-    match added {
+    match program("rustup", add).go() {
         Ok(()) if is_there() => None,
-        Ok(()) => Some(Missing {
-            what,
-            help: format!("`{line}` has added it to another toolchain than cargo uses; run it there"),
-        }),
-        Err(error) => Some(Missing { what, help: format!("{line}   # tried: {error}") }),
+        Ok(()) => Some(entry(
+            &what,
+            &format!("`{line}` has added it to another toolchain than cargo uses; run it there"),
+        )),
+        Err(error) => Some(entry(&what, &format!("{line}   # tried: {error}"))),
     }
 }
 
@@ -157,56 +112,59 @@ fn control_plane_is_there(variable: impl Fn(&str) -> Option<PathBuf>) -> bool {
         let cache = set("PINTLE_CACHE")
             .or_else(|| set("XDG_CACHE_HOME").map(|caches| caches.join("pintle")))
             .or_else(|| set("HOME").map(|home| home.join(".cache/pintle")))?;
-        let entries: Vec<_> = cache.read_dir().ok()?.filter_map(std::result::Result::ok).collect();
-        let is_there = |prefix: &str| {
-            entries
-                .iter()
-                .any(|entry| entry.path().is_dir() && entry.file_name().to_string_lossy().starts_with(prefix))
-        };
+        let entries = cache.read_dir().ok()?;
+        let names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let is_there = |prefix: &str| names.iter().any(|name| name.starts_with(prefix));
         Some(is_there("kubernetes-v") && is_there("kwok-v"))
     };
     set("PINTLE_TESTBED_KUBECONFIG").is_some() || assets() == Some(true) || built() == Some(true)
 }
 
-fn go_is_missing(otherwise: &str) -> Option<Missing> {
-    let (major, minor) = GO;
-    let what = format!("Go {major}.{minor} or newer, which the control plane is built with");
-    let help = format!("Install it, see https://go.dev/doc/install, and put it on PATH{otherwise}");
-    let said = outside("go", ["version"]).asked();
-    match said.as_deref().map(go_version) {
-        Some(Some(version)) if version >= GO => None,
-        Some(Some((major, minor))) => Some(Missing { what: format!("{what}; found {major}.{minor}"), help }),
-        _ => Some(Missing { what, help }),
-    }
+/// What of Go this machine lacks to build the control plane, by testbed/*/go.mod; none if it is new enough.
+fn lacks_go() -> Option<String> {
+    lacks("Go 1.26", outside("go", ["version"]), (1, 26))
 }
 
-/// `go version go1.26.8 linux/amd64` as (1, 26).
-fn go_version(said: &str) -> Option<(u32, u32)> {
-    let word = said.split_whitespace().find_map(|word| word.strip_prefix("go1."))?;
-    let minor = word.split(|char: char| !char.is_ascii_digit()).next()?;
-    Some((1, minor.parse().ok()?))
-}
-
-/// What of Node this machine lacks for the console's pages; none if it is new enough.
+/// What of Node this machine lacks to build the console's pages and to run their tests; none if it is new enough.
 pub(crate) fn lacks_node() -> Option<String> {
-    let version = outside("node", ["--version"]).asked().and_then(|said| node_version(&said));
-    match version {
-        Some(version) if version >= NODE => None,
-        Some(version) => Some(format!("Node {NODE} or newer; found {version}")),
-        None => Some(format!("Node {NODE} or newer")),
+    lacks("Node 20", outside("node", ["--version"]), (20, 0))
+}
+
+fn lacks(name: &str, program: Program, wanted: (u32, u32)) -> Option<String> {
+    match program.asked().and_then(|said| version(&said)) {
+        Some(found) if found >= wanted => None,
+        Some((major, minor)) => Some(format!("{name} or newer; found {major}.{minor}")),
+        None => Some(format!("{name} or newer")),
     }
 }
 
-/// `v20.20.2` as 20.
-fn node_version(said: &str) -> Option<u32> {
-    said.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
+/// `go version go1.26.8 linux/amd64` as (1, 26), and `v20.20.2` as (20, 20).
+fn version(said: &str) -> Option<(u32, u32)> {
+    let numbers = |word: &str| -> Option<(u32, u32)> {
+        let (major, rest) = word.trim_start_matches(char::is_alphabetic).split_once('.')?;
+        let minor = rest.split(|sign: char| !sign.is_ascii_digit()).next()?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    said.split_whitespace().find_map(numbers)
 }
 
-/// The free disk at a folder, or where it will be; none if it cannot be determined.
-fn free_gibibytes(folder: &Path) -> Option<u64> {
-    let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
-    let said = outside("df", ["-Pk".as_ref(), there.as_os_str()]).asked()?;
-    available_kibibytes(&said).map(|kibibytes| kibibytes >> 20)
+/// What is missing where neither the free disk is enough nor what the target folder has of it already. What cannot be found out is enough.
+fn disk(gibibytes: u64) -> Option<String> {
+    let target = target();
+    let there = target.ancestors().find(|folder| folder.is_dir())?.as_os_str();
+    let free = available_kibibytes(&outside("df", ["-Pk".as_ref(), there]).asked()?)?;
+    // Looking through the folder takes a moment, so only where there is a doubt.
+    let used = || {
+        let said = outside("du", ["-sk".as_ref(), target.as_os_str()]).asked()?;
+        said.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    if free >> 20 >= gibibytes || (free + used().unwrap_or(0)) >> 20 >= gibibytes {
+        return None;
+    }
+    Some(entry(
+        &format!("{gibibytes} GiB of disk at {}; there are {}", target.display(), free >> 20),
+        "Make room, or build elsewhere: export CARGO_TARGET_DIR=FOLDER",
+    ))
 }
 
 /// The column `Available` of the POSIX output of df.
@@ -225,25 +183,15 @@ mod tests {
 
     #[test]
     fn what_tools_say_is_read() {
-        assert_eq!(go_version("go version go1.26.8 linux/amd64\n"), Some((1, 26)));
-        assert_eq!(go_version("go version go1.27rc1 linux/amd64"), Some((1, 27)));
-        assert_eq!(go_version("go version devel go1.30-abc"), Some((1, 30)));
-        assert_eq!(go_version("no such thing"), None);
-        assert_eq!(node_version("v20.20.2\n"), Some(20));
-        assert_eq!(node_version("20"), None);
+        assert_eq!(version("go version go1.26.8 linux/amd64\n"), Some((1, 26)));
+        assert_eq!(version("go version go1.27rc1 linux/amd64"), Some((1, 27)));
+        assert_eq!(version("go version devel go1.30-abc"), Some((1, 30)));
+        assert_eq!(version("no such thing"), None);
+        assert_eq!(version("v20.20.2\n"), Some((20, 20)));
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a b c\n";
         assert_eq!(available_kibibytes(df), None);
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a 10 3 2097152 1% /\n";
         assert_eq!(available_kibibytes(df), Some(2_097_152));
-    }
-
-    #[test]
-    fn all_that_is_missing_is_said_at_once_each_with_what_helps() {
-        let missing = |what: &str| Missing { what: what.into(), help: format!("install {what}") };
-        assert_eq!(
-            report(&[missing("a"), missing("b")]),
-            "this machine lacks what is needed; nothing was built:\n  a\n      install a\n  b\n      install b"
-        );
     }
 
     #[test]

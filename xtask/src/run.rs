@@ -8,7 +8,7 @@ use std::{
     io::IsTerminal as _,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -28,7 +28,13 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// A program to be run in the workspace.
-pub(crate) struct Program(pub(crate) Command);
+pub(crate) struct Program(Command);
+
+/// A program that runs beside this one. It ends with this value.
+pub(crate) struct Background {
+    program: Program,
+    child: Child,
+}
 
 /// Cargo, with these arguments.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
@@ -90,6 +96,12 @@ impl Program {
         Err(format!("ended after {} minutes: {}", limit.as_secs() / 60, self.line()).into())
     }
 
+    /// Starts it beside this process, with its output shown.
+    pub(crate) fn begin(mut self) -> Result<Background> {
+        let child = self.0.stdin(Stdio::null()).spawn().map_err(|error| self.cannot_run(&error))?;
+        Ok(Background { program: self, child })
+    }
+
     /// Runs it and takes its output.
     pub(crate) fn output(mut self) -> Result<String> {
         let output = self.0.stderr(Stdio::inherit()).output().map_err(|error| self.cannot_run(&error))?;
@@ -110,17 +122,34 @@ impl Program {
         Err(self.cannot_run(&error))
     }
 
-    pub(crate) fn judge(&self, status: ExitStatus) -> Result<()> {
+    fn judge(&self, status: ExitStatus) -> Result<()> {
         if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", self.line()).into()) }
     }
 
-    pub(crate) fn cannot_run(&self, error: &std::io::Error) -> Box<dyn Error + Send + Sync> {
+    fn cannot_run(&self, error: &std::io::Error) -> Box<dyn Error + Send + Sync> {
         format!("cannot run {}: {error}", self.line()).into()
     }
 
     fn line(&self) -> String {
         let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());
         words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Background {
+    /// Waits until it has ended.
+    pub(crate) fn join(mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        self.program.judge(status)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            end(self.child.id());
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -173,9 +202,10 @@ pub(crate) fn built(name: &str) -> OsString {
 /// Prints what is being done. The line has colours on a terminal, but not in a file, and not if NO_COLOR is set.
 pub(crate) fn say(line: impl Display) {
     let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    match is_allowed && std::io::stdout().is_terminal() {
-        true => println!("\u{1b}[1;36m==>\u{1b}[0m {line}"),
-        false => println!("==> {line}"),
+    if is_allowed && std::io::stdout().is_terminal() {
+        println!("\u{1b}[1;36m==>\u{1b}[0m {line}");
+    } else {
+        println!("==> {line}");
     }
 }
 
@@ -197,6 +227,16 @@ mod tests {
         assert!(error.to_string().starts_with("ended after"), "{error}");
         program("true", [""; 0]).within(Duration::from_secs(60)).unwrap();
         assert!(program("false", [""; 0]).within(Duration::from_secs(60)).is_err());
+    }
+
+    #[test]
+    fn a_program_that_runs_beside_is_waited_for_or_ended() {
+        program("true", [""; 0]).begin().unwrap().join().unwrap();
+        assert!(program("false", [""; 0]).begin().unwrap().join().is_err());
+        let beside = program("sleep", ["600"]).begin().unwrap();
+        let process = format!("/proc/{}", beside.child.id());
+        drop(beside);
+        assert!(!Path::new(&process).exists());
     }
 
     #[test]

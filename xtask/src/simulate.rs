@@ -1,10 +1,8 @@
 //! The operator on the API server in memory.
 
 use crate::{
-    build::PACKAGES,
-    guests,
-    progress::Board,
-    run::{Program, Result, cargo, say},
+    build, guests,
+    run::{Result, say},
 };
 
 /// The flags of `cargo xtask simulate`.
@@ -25,22 +23,14 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
+    guests::build()?;
+    let search = || build::tests(&["--test", "simulate"]);
+    search().args(["--no-run"]).go()?;
+    say("search");
     let mut words =
         vec!["--seeds".to_owned(), flags.seeds.to_string(), "--seed".into(), flags.seed.to_string()];
     for (flag, value) in [("--only", &flags.only), ("--replay", &flags.replay)] {
         words.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
     }
-    let board = Board::new();
-    guests::build(&board)?;
-    let compile = ["test"].into_iter().chain(PACKAGES).chain(["--test", "simulate", "--no-run"]);
-    board.cargo("search", cargo(compile))?;
-    say("search");
-    program(&words.iter().map(String::as_str).collect::<Vec<_>>()).go()
-}
-
-/// The test of the simulator, with these arguments. Without any, it runs every scenario, as many plans as its flag has by default, and
-/// everything that must be caught.
-pub(crate) fn program(arguments: &[&str]) -> Program {
-    let words = ["test"].into_iter().chain(PACKAGES).chain(["--test", "simulate", "--quiet", "--"]);
-    cargo(words).args(arguments)
+    search().args(["--quiet", "--"]).args(words).go()
 }

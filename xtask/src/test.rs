@@ -6,15 +6,13 @@ use std::{
 };
 
 use clap::ValueEnum;
-use roster::GUESTS;
+use xtask::GUESTS;
 
 use crate::{
     build::{self, PACKAGES},
-    console, generate, guests, packages,
-    progress::{Board, Task},
+    console, guests,
     requirements::lacks_node,
     run::{Result, built, cargo, cpu_time, program, root, say, target},
-    simulate,
 };
 
 /// The flags of `cargo xtask test`.
@@ -72,6 +70,12 @@ enum Step {
     Browser,
 }
 
+/// The integration tests of tier two: they run in real time, or compile guests or compile bombs.
+const TIER_TWO: [&str; 4] = ["--test", "compile", "--test", "real_time"];
+
+/// What is not among [`PACKAGES`].
+const BENCHMARKS: [&str; 4] = ["--package", "pintle-bench", "--package", "guest-bench"];
+
 impl Step {
     fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -86,40 +90,31 @@ impl Step {
     }
 
     fn needs_control_plane(self) -> bool {
-        matches!(
-            self,
-            Self::Testbed
-                | Self::Conformance
-                | Self::Smoke
-                | Self::Acceptance
-                | Self::Views
-                | Self::Checks
-                | Self::Browser
-        )
+        self >= Self::Testbed
     }
 
     fn needs_guests(self) -> bool {
-        matches!(
-            self,
-            Self::Units
-                | Self::Golden
-                | Self::Simulate
-                | Self::Smoke
-                | Self::Acceptance
-                | Self::Views
-                | Self::Checks
-                | Self::Browser
-        )
+        self >= Self::Units && !matches!(self, Self::Testbed | Self::Conformance)
+    }
+
+    /// The integration test that it is.
+    fn test(self) -> Option<&'static str> {
+        match self {
+            Self::Simulate => Some("simulate"),
+            Self::Testbed => Some("control_plane"),
+            Self::Conformance => Some("conformance"),
+            Self::Smoke | Self::Acceptance | Self::Views | Self::Checks => Some("acceptance"),
+            _ => None,
+        }
     }
 
     /// What the machine lacks for it, if it may be left out for that.
     fn lacks(self) -> Option<String> {
         match self {
-            Self::Console => lacks_node(),
             Self::Browser if console::chromium().is_none() => {
                 Some("Chromium; --install brings it with apt".into())
             }
-            Self::Browser => lacks_node(),
+            Self::Console | Self::Browser => lacks_node(),
             _ => None,
         }
     }
@@ -143,52 +138,65 @@ impl Flags {
         Duration::from_secs(60 * if self.all { 30 } else { 10 })
     }
 
+    /// On a real control plane, what another process does can make a sound check fail.
+    fn retries(&self) -> &'static str {
+        if self.all { "1" } else { "0" }
+    }
+
+    /// Compiles what a step runs.
+    fn compile(&self, step: Step) -> Result<()> {
+        let compile_tests = |which: &[&str]| build::tests(which).args(["--no-run"]).go();
+        match step {
+            Step::Format | Step::Console => Ok(()),
+            Step::Lints => {
+                lints()?;
+                if self.all { clippy(&BENCHMARKS, "--all-targets") } else { Ok(()) }
+            }
+            Step::Generated => build::generated(true),
+            Step::Guests => guests::build().map(drop),
+            Step::Units => {
+                compile_tests(&["--tests"])?;
+                // Tests of the command line run it, and cargo builds only what is of their own package.
+                build::binaries(&["pintle-simulate"])?;
+                if self.all {
+                    compile_tests(&TIER_TWO)?;
+                    cargo(["test", "--no-run"]).args(BENCHMARKS).go()?;
+                }
+                Ok(())
+            }
+            Step::Golden => build::pintle().map(drop),
+            Step::Simulate => compile_tests(&["--test", "simulate"]),
+            Step::Testbed => compile_tests(&["--test", "control_plane"]),
+            Step::Conformance => compile_tests(&["--test", "conformance"]),
+            Step::Smoke | Step::Acceptance | Step::Views | Step::Checks => {
+                compile_tests(&["--test", "acceptance"])
+            }
+            Step::Browser => build::binaries(&["workbench", "pintle"]),
+        }
+    }
+
     /// Runs a step once what it needs is compiled.
     fn run(&self, step: Step) -> Result<()> {
-        let limit = self.limit();
-        let names = || self.names.iter().map(String::as_str);
-        let tests = |which: &[&str], arguments: &[&str]| {
-            let mut words = vec!["test"];
-            words.extend(PACKAGES);
-            words.extend(which);
-            words.extend(["--no-fail-fast", "--quiet", "--"]);
-            words.extend(arguments);
-            let program = cargo(words).args(names());
-            // On a real control plane, what another process does can make a sound check fail.
-            program.env("PINTLE_RETRIES", if self.all { "1" } else { "0" })
-        };
+        let acceptance = |part: &str| self.tests(&["--test", "acceptance"], &[part]);
         match step {
             Step::Format => cargo(["fmt", "--all", "--check"]).go(),
             // Compiling is all of it.
             Step::Lints | Step::Guests | Step::Generated => Ok(()),
             Step::Console => console::check(),
-            Step::Units => {
-                let ignored: &[&str] = if self.all { &["--include-ignored"] } else { &[] };
-                let ran = tests(&words(&units(self.all)?), ignored).within(limit);
-                let examples = cargo(examples(self.all)).within(limit);
-                let benchmarks = if self.all { cargo(BENCHMARKS).within(limit) } else { Ok(()) };
-                ran.and(examples).and(benchmarks)
-            }
+            Step::Units => self.units(),
             Step::Golden => golden_cases(),
             Step::Simulate => {
                 let extent: &[&str] = if self.all { &[] } else { &["--quick"] };
                 let only = self.names.iter().flat_map(|name| ["--only", name]);
-                let mut arguments = extent.to_vec();
-                arguments.extend(only);
-                simulate::program(&arguments).within(limit)
+                let search = build::tests(&["--test", "simulate"]).args(["--quiet", "--"]);
+                search.args(extent).args(only).within(self.limit())
             }
-            Step::Testbed => self.twice(step, || tests(&["--test", "control_plane"], &[]).within(limit)),
-            Step::Conformance => self.twice(step, || {
-                let compared = tests(&["--test", "conformance"], &[]);
-                match self.all {
-                    true => compared.within(limit),
-                    false => compared.env("PINTLE_CONFORMANCE_SEQUENCES", "60").within(limit),
-                }
-            }),
-            Step::Smoke => tests(&["--test", "acceptance"], &["--smoke"]).within(limit),
-            Step::Acceptance => tests(&["--test", "acceptance"], &["--scenarios"]).within(limit),
-            Step::Views => tests(&["--test", "acceptance"], &["--views"]).within(limit),
-            Step::Checks => tests(&["--test", "acceptance"], &["--checks"]).within(limit),
+            Step::Testbed => self.twice(step, "control_plane"),
+            Step::Conformance => self.twice(step, "conformance"),
+            Step::Smoke => acceptance("--smoke"),
+            Step::Acceptance => acceptance("--scenarios"),
+            Step::Views => acceptance("--views"),
+            Step::Checks => acceptance("--checks"),
             Step::Browser => {
                 let pattern = match (self.names.is_empty(), self.all) {
                     (false, _) => Some(self.names.join("|")),
@@ -197,234 +205,141 @@ impl Flags {
                 };
                 let chromium = console::chromium().ok_or("there is no Chromium on PATH")?;
                 let tests = console::browser_tests(&chromium, pattern.as_deref())?;
-                tests.env("PINTLE_RETRIES", if self.all { "1" } else { "0" }).within(limit)
+                tests.env("PINTLE_RETRIES", self.retries()).within(self.limit())
             }
         }
     }
 
-    /// Runs a step of a real control plane, and in tier two again if it fails.
-    fn twice(&self, step: Step, work: impl Fn() -> Result<()>) -> Result<()> {
-        let first = work();
-        let Err(error) = first else { return first };
+    /// Runs these of the tests, or what has one of the names.
+    fn tests(&self, which: &[&str], arguments: &[&str]) -> Result<()> {
+        let words = ["--no-fail-fast", "--quiet", "--"];
+        let mut tests = build::tests(which).args(words).args(arguments).args(&self.names);
         if !self.all {
-            return Err(error);
+            tests = tests.env("PINTLE_CONFORMANCE_SEQUENCES", "60");
         }
-        say(format_args!("{}: {error}; once more", step.name()));
-        work()?;
+        tests.env("PINTLE_RETRIES", self.retries()).within(self.limit())
+    }
+
+    /// Runs every part, also when another one fails.
+    fn units(&self) -> Result<()> {
+        let ignored: &[&str] = if self.all { &["--include-ignored"] } else { &[] };
+        // Authors of guests read the examples of the SDK.
+        let packages: &[&str] = if self.all { &PACKAGES } else { &["--package", "pintle-guest"] };
+        let tests = self.tests(&["--tests"], ignored);
+        let examples = cargo(["test", "--doc", "--quiet"]).args(packages).within(self.limit());
+        if !self.all {
+            return tests.and(examples);
+        }
+        let tier_two = self.tests(&TIER_TWO, ignored);
+        let benchmarks = cargo(["test", "--quiet"]).args(BENCHMARKS).within(self.limit());
+        tests.and(examples).and(tier_two).and(benchmarks)
+    }
+
+    /// Runs a test of a real control plane, and in tier two again if it fails.
+    fn twice(&self, step: Step, test: &str) -> Result<()> {
+        match self.tests(&["--test", test], &[]) {
+            Err(error) if self.all => say(format_args!("{}: {error}; once more", step.name())),
+            outcome => return outcome,
+        }
+        self.tests(&["--test", test], &[])?;
         say(format_args!("{}: passed on try 2", step.name()));
         Ok(())
-    }
-
-    /// Compiles what a step runs.
-    fn compile(&self, step: Step, board: &Board) -> Result<()> {
-        let test = |name: &str| compile_tests(board, &["--test", name]);
-        match step {
-            Step::Format | Step::Console => Ok(()),
-            Step::Lints => {
-                lints(board)?;
-                if self.all { lints_of_benchmarks(board) } else { Ok(()) }
-            }
-            Step::Generated => generate::run(board, true),
-            Step::Guests => guests::build(board).map(drop),
-            Step::Units => {
-                compile_tests(board, &words(&units(self.all)?))?;
-                // Tests of the command line run it, and cargo builds only what is of their own package.
-                build::binaries(board, "search", &["pintle-simulate"])?;
-                if self.all { board.cargo("tests", cargo(BENCHMARKS).args(["--no-run"])) } else { Ok(()) }
-            }
-            Step::Golden => build::pintle(board).map(drop),
-            Step::Simulate => test("simulate"),
-            Step::Testbed => test("control_plane"),
-            Step::Conformance => test("conformance"),
-            Step::Smoke | Step::Acceptance | Step::Views | Step::Checks => test("acceptance"),
-            Step::Browser => build::binaries(board, "workbench", &["workbench", "pintle"]),
-        }
     }
 }
 
 /// What came of a step.
 struct Outcome {
     name: String,
-    compiled: Duration,
-    ran: Duration,
-    cpu: Duration,
-    result: StepResult,
-}
-
-enum StepResult {
-    Passed,
-    Failed(String),
-    /// What the machine lacks for it.
-    Skipped(String),
+    /// How long it took to compile and to run, and its CPU time.
+    times: [Duration; 3],
+    has_failed: bool,
+    /// Why it has failed, or was left out.
+    remark: String,
 }
 
 /// Runs the steps, all of them even when one fails.
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let began = Instant::now();
-    let cpu = cpu_time();
-    let board = Board::new();
-    let steps = flags.steps();
+    let (began, cpu) = (Instant::now(), cpu_time());
     if flags.install {
         console::install_chromium()?;
     }
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    // In the background, until a step needs it.
-    let mut control_plane = match flags.needs_control_plane() {
-        true => Some(build::control_plane(&board)?),
-        false => None,
-    };
+    // Beside the steps, until one needs it.
+    let mut control_plane = flags.needs_control_plane().then(build::control_plane).transpose()?;
     if flags.only.is_some_and(Step::needs_guests) {
-        guests::build(&board)?;
+        guests::build()?;
     }
-    let mut lacking: Option<String> = None;
-    for step in steps {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for step in flags.steps() {
         if step.needs_control_plane()
             && let Some(building) = control_plane.take()
         {
-            let outcome = timed("control plane", || building.join(), || Ok(()));
-            lacking = outcome.failure().map(|_| "the control plane, which could not be built".into());
-            outcomes.push(outcome);
+            outcomes.push(Outcome::of("control plane", || building.join(), || Ok(())));
         }
-        let name = step.name();
-        let has_failed = |name: &str| outcomes.iter().any(|one| one.name == name && one.failure().is_some());
-        let needed = match &lacking {
-            Some(lacking) if step.needs_control_plane() => Some(lacking.clone()),
-            _ if step.needs_guests() && has_failed("guests") => Some("the guests".into()),
-            _ => None,
-        };
-        say(&name);
-        let outcome = match (needed, step.lacks()) {
-            (Some(needed), _) => Outcome::of(name, StepResult::Failed(format!("lacks {needed}"))),
-            (None, Some(lacks)) if flags.only.is_none() => Outcome::of(name, StepResult::Skipped(lacks)),
-            (None, Some(lacks)) => {
-                Outcome::of(name, StepResult::Failed(format!("this machine lacks {lacks}")))
+        let has_failed = |name: &str| outcomes.iter().any(|one| one.name == name && one.has_failed);
+        let outcome = match step.lacks() {
+            Some(lacks) if flags.only.is_none() => Outcome::left_out(step, &lacks),
+            _ if step.needs_control_plane() && has_failed("control plane") => {
+                Outcome::of(&step.name(), || Err("it needs the control plane".into()), || Ok(()))
             }
-            (None, None) => timed(&name, || flags.compile(step, &board), || flags.run(step)),
+            _ if step.needs_guests() && has_failed("guests") => {
+                Outcome::of(&step.name(), || Err("it needs the guests".into()), || Ok(()))
+            }
+            _ => Outcome::of(&step.name(), || flags.compile(step), || flags.run(step)),
         };
-        outcome.say();
         outcomes.push(outcome);
     }
-    drop(control_plane.map(Task::join));
     report(&outcomes, began.elapsed(), cpu_time().saturating_sub(cpu))
 }
 
-fn timed(name: &str, compile: impl FnOnce() -> Result<()>, run: impl FnOnce() -> Result<()>) -> Outcome {
-    let (began, cpu) = (Instant::now(), cpu_time());
-    let compiled = compile();
-    let middle = Instant::now();
-    let ran = compiled.and_then(|()| run());
-    let result = match ran {
-        Ok(()) => StepResult::Passed,
-        Err(error) => StepResult::Failed(error.to_string()),
-    };
-    Outcome {
-        name: name.to_owned(),
-        compiled: middle - began,
-        ran: middle.elapsed(),
-        cpu: cpu_time().saturating_sub(cpu),
-        result,
-    }
-}
-
 impl Outcome {
-    fn of(name: String, result: StepResult) -> Self {
-        let none = Duration::ZERO;
-        Self { name, compiled: none, ran: none, cpu: none, result }
+    fn of(name: &str, compile: impl FnOnce() -> Result<()>, run: impl FnOnce() -> Result<()>) -> Self {
+        say(name);
+        let (began, cpu) = (Instant::now(), cpu_time());
+        let compiled = compile();
+        let middle = Instant::now();
+        let failure = compiled.and_then(|()| run()).err();
+        let times = [middle - began, middle.elapsed(), cpu_time().saturating_sub(cpu)];
+        let remark = failure.as_ref().map_or_else(String::new, |error| format!(": FAILED: {error}"));
+        if failure.is_some() {
+            // At once: it may be long until the report.
+            say(format_args!("{name}{remark}"));
+        }
+        Self { name: name.to_owned(), times, has_failed: failure.is_some(), remark }
     }
 
-    fn failure(&self) -> Option<&str> {
-        match &self.result {
-            StepResult::Failed(why) => Some(why),
-            StepResult::Passed | StepResult::Skipped(_) => None,
-        }
-    }
-
-    /// Tells at once what is wrong: it may be long until the report.
-    fn say(&self) {
-        match &self.result {
-            StepResult::Passed => {}
-            StepResult::Failed(why) => say(format_args!("{}: FAILED: {why}", self.name)),
-            StepResult::Skipped(lacks) => {
-                say(format_args!("{}: skipped, this machine lacks {lacks}", self.name))
-            }
-        }
+    fn left_out(step: Step, lacks: &str) -> Self {
+        let (name, remark) = (step.name(), format!(": skipped, this machine lacks {lacks}"));
+        say(format_args!("{name}{remark}"));
+        Self { name, times: [Duration::ZERO; 3], has_failed: false, remark }
     }
 }
 
 fn report(outcomes: &[Outcome], wall: Duration, cpu: Duration) -> Result<()> {
     say("done");
     println!("   compile       run       CPU");
-    for outcome in outcomes {
-        let times = [outcome.compiled, outcome.ran, outcome.cpu].map(|time| time.as_secs_f64());
-        let word = match &outcome.result {
-            StepResult::Passed => String::new(),
-            StepResult::Failed(why) => format!(": FAILED: {why}"),
-            StepResult::Skipped(lacks) => format!(": skipped, this machine lacks {lacks}"),
-        };
-        println!("{:>8.1} s {:>7.1} s {:>7.1} s  {}{word}", times[0], times[1], times[2], outcome.name);
+    for Outcome { name, times, remark, .. } in outcomes {
+        let [compiled, ran, cpu] = times.map(|time| time.as_secs_f64());
+        println!("{compiled:>8.1} s {ran:>7.1} s {cpu:>7.1} s  {name}{remark}");
     }
-    let failed = outcomes.iter().filter(|outcome| outcome.failure().is_some()).count();
-    println!(
-        "{:>8.1} s in all, {:.1} s of CPU time: {} steps, {failed} failed",
-        wall.as_secs_f64(),
-        cpu.as_secs_f64(),
-        outcomes.len()
-    );
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} steps failed", outcomes.len()).into()) }
+    let (wall, cpu) = (wall.as_secs_f64(), cpu.as_secs_f64());
+    let (all, failed) = (outcomes.len(), outcomes.iter().filter(|outcome| outcome.has_failed).count());
+    println!("{wall:>8.1} s in all, {cpu:.1} s of CPU time: {all} steps, {failed} failed");
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {all} steps failed").into()) }
 }
 
-pub(crate) fn lints(board: &Board) -> Result<()> {
-    let words = ["clippy"].into_iter().chain(PACKAGES);
-    board.cargo("lints", cargo(words.chain(["--all-targets", "--", "--deny", "warnings"])))
+pub(crate) fn lints() -> Result<()> {
+    clippy(&PACKAGES, "--all-targets")?;
+    // Those tests too that cargo leaves out unless something names them.
+    clippy(&PACKAGES, "--test=*")
 }
 
-fn lints_of_benchmarks(board: &Board) -> Result<()> {
-    let words = ["clippy", "--package", "pintle-bench", "--package", "guest-bench", "--all-targets"];
-    board.cargo("lints", cargo(words.into_iter().chain(["--", "--deny", "warnings"])))
-}
-
-/// Compiles tests. It names the packages for the same reason as [`build::binaries`].
-fn compile_tests(board: &Board, which: &[&str]) -> Result<()> {
-    let words = ["test"].into_iter().chain(PACKAGES).chain(which.iter().copied());
-    board.cargo("tests", cargo(words.chain(["--no-run"])))
-}
-
-/// The search, and the tests that need a control plane.
-const STEPS_OF_THEIR_OWN: [&str; 4] = ["acceptance", "conformance", "control_plane", "simulate"];
-
-/// Run in real time, or compile guests or compile bombs.
-const TIER_TWO: [&str; 2] = ["compile", "real_time"];
-
-/// The arguments of `cargo test` for all tests except those that are separate steps.
-fn units(all: bool) -> Result<Vec<String>> {
-    let mut which = vec!["--lib".to_owned(), "--bins".into()];
-    for name in packages::integration_tests(&root())? {
-        let is_left_out =
-            STEPS_OF_THEIR_OWN.contains(&name.as_str()) || !all && TIER_TWO.contains(&name.as_str());
-        if !is_left_out {
-            which.extend(["--test".into(), name]);
-        }
-    }
-    Ok(which)
-}
-
-fn words(owned: &[String]) -> Vec<&str> {
-    owned.iter().map(String::as_str).collect()
-}
-
-/// The tests of the benchmarks, which are not among [`PACKAGES`].
-const BENCHMARKS: [&str; 6] = ["test", "--quiet", "--package", "pintle-bench", "--package", "guest-bench"];
-
-/// The examples in the documentation as tests. Authors of guests read those of the SDK.
-fn examples(all: bool) -> Vec<&'static str> {
-    let packages: &[&str] = if all { &PACKAGES } else { &["--package", "pintle-guest"] };
-    ["test", "--doc", "--quiet"].into_iter().chain(packages.iter().copied()).collect()
+fn clippy(packages: &[&str], targets: &str) -> Result<()> {
+    cargo(["clippy"]).args(packages).args([targets, "--", "--deny", "warnings"]).go()
 }
 
 fn golden_cases() -> Result<()> {
-    let guests = target().join("guests");
     for guest in GUESTS {
-        let module = guests.join(format!("{}.wasm", guest.name));
+        let module = target().join("guests").join(format!("{}.wasm", guest.name));
         let cases = root().join(guest.folder()).join("cases");
         program(built("pintle"), [Path::new("test"), &module, &cases]).go()?;
     }

@@ -12,8 +12,8 @@ use pintle_offline::documents;
 use pintle_simulation::scenario::{Backend, ModuleFile, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::ObjectRef;
-use roster::GUESTS;
 use serde_json::json;
+use xtask::GUESTS;
 
 use crate::{modules, real::Real, repository};
 

@@ -57,7 +57,7 @@ fn rights(role: &Value) -> BTreeSet<[String; 3]> {
 }
 
 fn role_of_a_module(plane: &ControlPlane) -> anyhow::Result<()> {
-    for guest in roster::GUESTS {
+    for guest in xtask::GUESTS {
         // A guest that evicts no Pods gets nothing by the flag.
         let printed = sh(plane, &format!("pintle rbac {} --pod-deletions -o json", guest.module))?;
         let path = repository().join(guest.role());

@@ -10,8 +10,8 @@ use std::{
 
 use pintle_api as api;
 use pintle_offline::documents;
-use roster::GUESTS;
 use serde_json::{Value, json};
+use xtask::GUESTS;
 
 use crate::snapshot;
 

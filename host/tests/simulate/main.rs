@@ -31,8 +31,8 @@ use pintle_simulation::{
     search::{self, Tally},
     views::VIEWS,
 };
-use roster::GUESTS;
 use serde_json::Value;
+use xtask::GUESTS;
 
 /// What runs here is made of small objects that come and go; the allocator of the host takes a third less time for them than libc's.
 #[global_allocator]

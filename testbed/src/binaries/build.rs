@@ -98,7 +98,7 @@ impl GoModule {
     fn follow(&self, go: &mut Child, packages: Option<usize>, progress: &mut dyn FnMut(&str)) -> String {
         let mut said = String::new();
         let mut compiled = 0_usize;
-        let mut rhythm = Rhythm::every(Duration::from_secs(5));
+        let mut rhythm = Rhythm::every(Duration::from_secs(20));
         let of = packages.map_or_else(String::new, |packages| format!(" of {packages}"));
         let lines = go.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
         for line in lines.map_while(Result::ok) {

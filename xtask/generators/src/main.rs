@@ -15,20 +15,13 @@ use guest_farm::Farm;
 use guest_tickets::Tickets;
 use guest_webserver::WebServer;
 use pintle_guest::schema::{generated, generated_views};
-use roster::GUESTS;
+use xtask::GUESTS;
 
 /// A generated file: its path in the repository, and its content.
 type File = (String, String);
 
 fn main() -> anyhow::Result<ExitCode> {
-    let check = match env::args().skip(1).collect::<Vec<_>>().as_slice() {
-        [] => false,
-        [argument] if argument == "--check" => true,
-        _ => {
-            eprintln!("usage: generators [--check]");
-            return Ok(ExitCode::from(2));
-        }
-    };
+    let check = env::args().any(|argument| argument == "--check");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = schemas();
     files.extend(bindings::generate(&root)?);

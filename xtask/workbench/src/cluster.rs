@@ -1,5 +1,7 @@
 //! A real control plane, on its own.
 
+use std::io::{IsTerminal as _, stdout};
+
 use anyhow::Result;
 use pintle_testbed::{Binaries, ControlPlane, Options, Source};
 
@@ -7,8 +9,10 @@ use crate::say;
 
 /// Builds the programs of a control plane if one is to be started, so that the start takes seconds. Prints each step on its own line.
 pub(crate) fn build() -> Result<()> {
+    // Beside it, cargo draws its progress in the last line of the terminal, which this goes over.
+    let clear = if stdout().is_terminal() { "\r\u{1b}[2K" } else { "" };
     match Source::from_env()? {
-        Source::Own => Binaries::locate_or_build(&mut |line| println!("{line}")).map(drop),
+        Source::Own => Binaries::locate_or_build(&mut |line| println!("{clear}    {line}")).map(drop),
         Source::Existing(_) => Ok(()),
     }
 }

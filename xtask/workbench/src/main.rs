@@ -1,5 +1,6 @@
 //! What `cargo xtask` starts after building it: what needs more than the standard library. People call it through `cargo xtask`, which
-//! makes sure that all requirements are met.
+//! makes sure that all requirements are met. The variable `PINTLE` names the built pintle, and `PINTLE_GUESTS` the folder of the built
+//! guests; for a browser, `CHROMIUM` names that.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool for people: it waits and measures in real time, and no simulator runs it"
@@ -8,68 +9,11 @@
 mod browser;
 mod cluster;
 mod demo;
+mod server;
 
-use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
+use std::{env, io::IsTerminal as _, path::Path, process::ExitCode};
 
-use clap::{Parser, Subcommand};
-
-/// What `cargo xtask` starts: call it through that.
-#[derive(Parser)]
-#[command(disable_help_subcommand = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Build the programs of the control plane, where they are not there yet
-    ControlPlane,
-    /// Start a control plane, print its KUBECONFIG, and keep it until interrupted
-    Cluster,
-    /// Show the main job on a control plane
-    Demo {
-        /// The folder of the workspace
-        #[arg(long)]
-        workspace: PathBuf,
-        /// The built pintle
-        #[arg(long)]
-        pintle: PathBuf,
-        /// The folder of the built guests
-        #[arg(long)]
-        guests: PathBuf,
-        /// End after the last step instead of staying up
-        #[arg(long)]
-        exit: bool,
-        /// Open the console in the browser after the last step
-        #[arg(long)]
-        console: bool,
-    },
-    /// Run the tests of the console in a browser
-    Browser {
-        /// The folder of the workspace
-        #[arg(long)]
-        workspace: PathBuf,
-        /// The built pintle
-        #[arg(long)]
-        pintle: PathBuf,
-        /// The folder of the built guests
-        #[arg(long)]
-        guests: PathBuf,
-        /// Chromium
-        #[arg(long)]
-        chromium: PathBuf,
-        /// Only the tests whose names fit this pattern
-        #[arg(long)]
-        grep: Option<String>,
-        /// Measure instead, without an operator
-        #[arg(long)]
-        bench: bool,
-        /// Take the pictures of docs/ instead
-        #[arg(long, conflicts_with = "bench")]
-        pictures: bool,
-    },
-}
+use anyhow::bail;
 
 fn main() -> ExitCode {
     match run() {
@@ -82,21 +26,24 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::ControlPlane => cluster::build(),
-        Command::Cluster => cluster::run(),
-        Command::Demo { workspace, pintle, guests, exit, console } => {
-            demo::run(&workspace, &pintle, guests, exit, console)
-        }
-        Command::Browser { workspace, pintle, guests, chromium, grep, bench, pictures } => {
-            let what = match (bench, pictures) {
-                (true, _) => browser::What::Numbers,
-                (_, true) => browser::What::Pictures,
-                _ => browser::What::Tests { grep },
-            };
-            browser::run(&workspace, &pintle, guests, &chromium, what)
-        }
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["control-plane"] => cluster::build(),
+        ["cluster"] => cluster::run(),
+        ["demo", flags @ ..] => demo::run(flags.contains(&"--exit"), flags.contains(&"--console")),
+        ["browser", arguments @ ..] => browser::run(arguments, true),
+        // Without the operator, which would work on what the benchmark makes.
+        ["numbers"] => browser::run(&["--config", "playwright.bench.config.ts"], false),
+        ["pictures"] => browser::run(&["--config", "playwright.pictures.config.ts"], true),
+        _ => bail!("call it through cargo xtask"),
     }
+}
+
+/// The folder of the workspace.
+fn workspace() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
 }
 
 /// Prints what is being done.
@@ -106,9 +53,10 @@ fn say(line: impl std::fmt::Display) {
 
 /// A text in a colour on a terminal. In a file, or if NO_COLOR is set, the text has no colour.
 fn painted(code: &str, text: &str) -> String {
-    let is_allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    match is_allowed && std::io::stdout().is_terminal() {
-        true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-        false => text.to_owned(),
+    let is_allowed = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if is_allowed && std::io::stdout().is_terminal() {
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
     }
 }

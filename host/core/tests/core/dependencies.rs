@@ -135,9 +135,8 @@ const MAY_USE: [(&str, &[&str]); 22] = [
         &["pintle-wit", "pintle-engine", "pintle-runtime", "pintle-offline", "pintle-simulation", "pintle"],
     ),
     ("pintle-bench", &["pintle-testbed", "guest-bench"]),
-    ("roster", &[]),
-    ("xtask", &["roster"]),
-    ("workbench", &["pintle-testbed", "roster"]),
+    ("xtask", &[]),
+    ("workbench", &["pintle-testbed", "xtask"]),
 ];
 
 fn workspace() -> PathBuf {

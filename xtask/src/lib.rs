@@ -1,0 +1,66 @@
+//! The list of the guests in this repository that reconcile, for whatever goes through all of them: `cargo xtask`, the generators, the demo
+//! and the tests. The guest of the farm is not among them: it only serves views, and has no CRD, no role and no Reconciler.
+
+/// The guests that reconcile.
+pub const GUESTS: [Guest; 3] = [
+    Guest { name: "darkroom", module: "darkroom-0.1.0", crd: "darkrooms.deployments.example.com" },
+    Guest { name: "webserver", module: "webserver-0.1.0", crd: "webservers.my.domain" },
+    Guest { name: "configmonitor", module: "configmonitor-0.1.0", crd: "configmonitors.magalix.com" },
+];
+
+/// A guest of this repository that reconciles.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest {
+    /// Its name: in its manifest, as a file in `target/guests`, and as a Reconciler in `deploy/samples`.
+    pub name: &'static str,
+    /// The Module in its sample Reconciler.
+    pub module: &'static str,
+    /// The name of its CRD.
+    pub crd: &'static str,
+}
+
+impl Guest {
+    /// Its folder. Its package has the same name.
+    pub fn folder(&self) -> String {
+        format!("guest-{}", self.name)
+    }
+
+    /// Its CRD, as users install it.
+    pub fn deployed_crd(&self) -> String {
+        format!("deploy/crds/{}.yaml", self.crd)
+    }
+
+    /// The role that the host needs for it.
+    pub fn role(&self) -> String {
+        format!("deploy/rbac/{}.yaml", self.name)
+    }
+
+    /// Its sample Reconciler.
+    pub fn reconciler(&self) -> String {
+        format!("deploy/samples/reconciler-{}.yaml", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn the_list_has_every_guest_of_the_repository_that_reconciles_with_its_files() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap());
+        let with_cases = folders.filter(|entry| entry.path().join("cases").exists());
+        let names: BTreeSet<String> =
+            with_cases.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        assert_eq!(names, GUESTS.iter().map(Guest::folder).collect());
+        for guest in GUESTS {
+            for file in [guest.deployed_crd(), guest.role(), guest.reconciler()] {
+                assert!(root.join(&file).is_file(), "{file}");
+            }
+            let sample = fs::read_to_string(root.join(guest.reconciler())).unwrap();
+            assert!(sample.contains(guest.module), "{sample}");
+        }
+    }
+}

@@ -1,14 +1,16 @@
 //! The benchmark's own requests.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use futures::AsyncBufRead;
 use http::{Method, Request, header};
 use kube::{
     Client, Config,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
     config::{KubeConfigOptions, Kubeconfig},
 };
+use pintle_testbed::{Look, asynchronous::eventually};
 use serde_json::{Value, json};
 
 /// The namespace of the roots. Every contestant has its own control plane, so one name is enough.
@@ -25,6 +27,29 @@ pub(crate) const CHILDREN: [&str; 4] = [
 /// The collection of the roots.
 pub(crate) const ROOTS: &str = "/apis/bench.pintle.dev/v1/namespaces/bench/benches";
 
+/// A kind of which a contestant reads or writes objects.
+pub(crate) struct Kind {
+    pub(crate) collection: &'static str,
+    group: &'static str,
+    kind: &'static str,
+}
+
+/// The kind of the roots, and those of the children.
+pub(crate) static KINDS: [Kind; 5] = [
+    Kind { collection: ROOTS, group: "bench.pintle.dev", kind: "Bench" },
+    Kind { collection: CHILDREN[0], group: "", kind: "ConfigMap" },
+    Kind { collection: CHILDREN[1], group: "apps", kind: "Deployment" },
+    Kind { collection: CHILDREN[2], group: "", kind: "Service" },
+    Kind { collection: CHILDREN[3], group: "networking.k8s.io", kind: "Ingress" },
+];
+
+impl Kind {
+    pub(crate) fn objects(&self, client: Client) -> kube::Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
+        kube::Api::namespaced_with(client, NAMESPACE, &ApiResource::from_gvk(&kind))
+    }
+}
+
 /// A client of the API server for the benchmark's loader.
 #[derive(Clone)]
 pub(crate) struct Api {
@@ -37,27 +62,19 @@ impl Api {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
-        Ok(Self::new(Client::try_from(config)?))
-    }
-
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        Ok(Self { client: Client::try_from(config)? })
     }
 
     pub(crate) fn client(&self) -> Client {
         self.client.clone()
     }
 
-    pub(crate) async fn list(&self, collection: &str) -> Result<Vec<Value>> {
-        let mut reply: Value = self.client.request(Request::get(collection).body(Vec::new())?).await?;
-        match reply.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => Ok(items),
-            _ => anyhow::bail!("{collection} is no list"),
-        }
-    }
-
-    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
-        Ok(self.client.request(Request::get(path).body(Vec::new())?).await?)
+    /// The objects of a collection, by name.
+    pub(crate) async fn list(&self, collection: &str) -> Result<BTreeMap<String, Value>> {
+        let mut list: Value = serde_json::from_slice(&self.read(collection).await?)?;
+        let items: Vec<Value> = serde_json::from_value(list["items"].take())?;
+        let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        Ok(items.into_iter().map(|item| (name(&item), item)).collect())
     }
 
     /// Reads something as JSON that is not compressed, and returns it as it came.
@@ -70,34 +87,23 @@ impl Api {
         Ok(body)
     }
 
-    /// Watches something as JSON that is not compressed.
-    pub(crate) async fn watch(&self, path: &str) -> Result<impl AsyncBufRead + use<>> {
-        let request = uncompressed(path).body(Vec::new())?;
-        self.client.request_stream(request).await.with_context(|| path.to_owned())
+    /// Waits until something can be read.
+    pub(crate) async fn wait(&self, path: &str) -> Result<()> {
+        eventually(format!("{path} is there"), async || match self.read(path).await {
+            Ok(_) => Ok(Look::Reached(())),
+            Err(error) => Ok(Look::NotYet(format!("{error:#}"))),
+        })
+        .await
     }
 
-    /// The version of a collection.
-    pub(crate) async fn version(&self, collection: &str) -> Result<String> {
+    /// Watches something from now on, as JSON that is not compressed.
+    pub(crate) async fn watch(&self, collection: &str) -> Result<impl AsyncBufRead + use<>> {
         let list: Value = serde_json::from_slice(&self.read(&format!("{collection}?limit=1")).await?)?;
         let version = list["metadata"]["resourceVersion"].as_str();
-        version.map(str::to_owned).with_context(|| format!("{collection} has no version"))
-    }
-
-    /// Whether an object is there.
-    pub(crate) async fn exists(&self, path: &str) -> Result<bool> {
-        match self.client.request_text(Request::get(path).body(Vec::new())?).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-            Err(error) => Err(error).with_context(|| path.to_owned()),
-        }
-    }
-
-    /// A CPU profile of the API server for the next `seconds`, as a file for `go tool pprof`.
-    pub(crate) async fn cpu_profile(&self, seconds: u32) -> Result<Vec<u8>> {
-        let request = Request::get(format!("/debug/pprof/profile?seconds={seconds}"));
-        let reply = self.client.send(request.body(kube::client::Body::empty())?).await?;
-        ensure!(reply.status().is_success(), "the API server answers {} to /debug/pprof", reply.status());
-        Ok(reply.into_body().collect_bytes().await?.to_vec())
+        let version = version.with_context(|| format!("{collection} has no version"))?;
+        let path = format!("{collection}?watch=1&resourceVersion={version}");
+        let request = uncompressed(&path).body(Vec::new())?;
+        self.client.request_stream(request).await.context(path)
     }
 
     pub(crate) async fn create(&self, collection: &str, object: &Value) -> Result<()> {
@@ -106,11 +112,6 @@ impl Api {
 
     pub(crate) async fn merge_patch(&self, path: &str, patch: &Value) -> Result<()> {
         self.send(Method::PATCH, path, "application/merge-patch+json", patch).await
-    }
-
-    /// Replaces an object by one that names its version.
-    pub(crate) async fn update(&self, path: &str, object: &Value) -> Result<()> {
-        self.send(Method::PUT, path, "application/json", object).await
     }
 
     /// Applies with force, as a controller does with its own objects.
@@ -133,14 +134,6 @@ impl Api {
             .header(header::ACCEPT, "application/json")
             .body(body.to_string().into_bytes())?;
         self.client.request_text(request).await.with_context(|| path.to_owned()).map(|_| ())
-    }
-}
-
-/// The code with which the API server refused a request, if it did.
-pub(crate) fn refused(error: &anyhow::Error) -> Option<u16> {
-    match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) => Some(status.code),
-        _ => None,
     }
 }
 

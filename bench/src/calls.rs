@@ -5,32 +5,23 @@ use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use pintle_testbed::{Look, asynchronous::eventually};
 use serde_json::Value;
 
-/// A moment on the wall clock, since 1970. The API server runs on the same machine, so it has the same clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) Duration);
-
-impl Moment {
-    pub(crate) fn now() -> Self {
-        Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-    }
-
-    pub(crate) fn seconds_since(self, earlier: Self) -> f64 {
-        self.0.saturating_sub(earlier.0).as_secs_f64()
-    }
-}
+/// How long a contestant must make no calls to count as quiet.
+const STILL_SECONDS: f64 = 1.5;
 
 /// One call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) received: Moment,
+    /// When it was received, by the clock of this machine, on which the API server runs too.
+    pub(crate) received: Timestamp,
     /// When the answer was complete; for a watch, when it began.
-    pub(crate) answered: Moment,
+    pub(crate) answered: Timestamp,
     pub(crate) verb: String,
     /// With the subresource: `benches/status`.
     pub(crate) resource: String,
@@ -77,7 +68,7 @@ impl Audit {
     }
 
     /// All calls since a moment.
-    pub(crate) fn since(&mut self, moment: Moment) -> Result<Vec<Call>> {
+    pub(crate) fn since(&mut self, moment: Timestamp) -> Result<Vec<Call>> {
         let mut file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut text = Vec::new();
@@ -92,26 +83,19 @@ impl Audit {
         Ok(self.calls.iter().filter(|call| call.received >= moment).cloned().collect())
     }
 
-    /// Waits until this user has made no call for roots and children for as long as `still`, and returns when the last one was answered. A
-    /// watch that ends and starts again does not count.
-    pub(crate) async fn wait_quiet(&mut self, since: Moment, still: Duration) -> Result<Moment> {
-        let until = Moment(Moment::now().0 + QUIET_WITHIN);
-        loop {
+    /// Waits until this user has made no call for roots and children for a while, and returns when the last one was answered. A watch that
+    /// ends and starts again does not count.
+    pub(crate) async fn wait_quiet(&mut self, since: Timestamp) -> Result<Timestamp> {
+        eventually(format!("{} makes no more calls", self.user), async || {
             let calls = self.since(since)?;
             let last = calls.iter().filter(|call| !call.is_apart() && !call.is_watch());
             let last = last.map(|call| call.answered).max().unwrap_or(since);
-            let now = Moment::now();
-            if now.0.saturating_sub(last.0) > still {
-                return Ok(last);
-            }
-            ensure!(now < until, "{} does not become quiet", self.user);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            let is_quiet = Timestamp::now().duration_since(last).as_secs_f64() > STILL_SECONDS;
+            Ok(if is_quiet { Look::Reached(last) } else { Look::NotYet(format!("{:?}", tally(&calls))) })
+        })
+        .await
     }
 }
-
-/// How long a contestant may take to become quiet.
-const QUIET_WITHIN: Duration = Duration::from_secs(120);
 
 fn contains(line: &[u8], text: &[u8]) -> bool {
     line.windows(text.len()).any(|window| window == text)
@@ -132,17 +116,12 @@ fn call(event: &Value, user: &str) -> Option<Call> {
         resource = format!("{resource}/{subresource}");
     }
     Some(Call {
-        received: moment(text("/requestReceivedTimestamp")?)?,
-        answered: moment(text("/stageTimestamp")?)?,
+        received: text("/requestReceivedTimestamp")?.parse().ok()?,
+        answered: text("/stageTimestamp")?.parse().ok()?,
         verb,
         resource,
         code: event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or(0),
     })
-}
-
-fn moment(text: &str) -> Option<Moment> {
-    let time: jiff::Timestamp = text.parse().ok()?;
-    Some(Moment(Duration::from_micros(u64::try_from(time.as_microsecond()).ok()?)))
 }
 
 /// The calls, counted as `verb resource`. A refused call also has its code.
@@ -174,7 +153,7 @@ mod tests {
         let call = |resource| super::call(&event("patch", "ResponseComplete", resource), "u").unwrap();
         assert!(call("benches").is_mutating());
         assert!(!call("reconcilers").is_mutating());
-        assert_eq!(call("benches").answered.seconds_since(call("benches").received), 1.0);
+        assert_eq!(call("benches").answered.duration_since(call("benches").received).as_secs_f64(), 1.0);
     }
 
     #[test]

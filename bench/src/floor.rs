@@ -6,19 +6,17 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use guest_bench::{BenchSpec, children, host_name};
-use kube::{
-    api::{ApiResource, DynamicObject, GroupVersionKind},
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::runtime::{WatchStreamExt, watcher};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::api::{Api, CHILDREN, NAMESPACE, ROOTS};
+use crate::api::{Api, CHILDREN, KINDS, NAMESPACE, ROOTS};
 
 const MANAGER: &str = "floor";
 
-/// As long as the host's hash.
-const HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+/// How many requests are in flight, as many as the loader's. NATIVE works on as many roots at once.
+const IN_FLIGHT: usize = 16;
 
 /// How often a failed request is sent again: a root without one of its requests would never be right. Each try is a call in the audit log,
 /// and so in the figures.
@@ -26,53 +24,31 @@ const RETRIES: u32 = 5;
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// The flags of FLOOR's process.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Parser)]
 pub(crate) struct Flags {
-    #[arg(long)]
-    floor_kubeconfig: PathBuf,
-    /// Requests in flight.
-    #[arg(long)]
-    concurrency: usize,
+    #[arg(long, env = "KUBECONFIG")]
+    kubeconfig: PathBuf,
     /// Instead of waiting for roots: make the calls of a swap over the existing roots, and end.
     #[arg(long)]
     swap: bool,
-    /// With `--swap`: the logic to write into the ConfigMaps.
-    #[arg(long, default_value = "1")]
-    logic: String,
-    /// With `--swap`: write every root's status, too.
-    #[arg(long)]
-    statuses: bool,
-    /// Also send what an owner needs: the host's labels and hash on children, its conditions and digest in statuses.
-    #[arg(long)]
-    marked: bool,
 }
 
 struct Floor {
     api: Api,
     in_flight: Semaphore,
-    marked: bool,
 }
 
 pub(crate) async fn run(flags: Flags) -> Result<()> {
-    let floor = Arc::new(Floor {
-        api: Api::connect(&flags.floor_kubeconfig).await?,
-        in_flight: Semaphore::new(flags.concurrency),
-        marked: flags.marked,
-    });
-    if flags.swap { floor.swap(&flags.logic, flags.statuses).await } else { floor.create().await }
+    let api = Api::connect(&flags.kubeconfig).await?;
+    let floor = Floor { api, in_flight: Semaphore::new(IN_FLIGHT) };
+    if flags.swap { floor.swap().await } else { Arc::new(floor).create().await }
 }
 
 impl Floor {
     async fn create(self: Arc<Self>) -> Result<()> {
-        let kind = GroupVersionKind::gvk("bench.pintle.dev", "v1", "Bench");
-        let roots: kube::Api<DynamicObject> = kube::Api::namespaced_with(
-            self.api.client(),
-            NAMESPACE,
-            &ApiResource::from_gvk_with_plural(&kind, "benches"),
-        );
         // The API server ends the watch of a client that is too slow. Then the missed changes must be listed.
-        let mut shown =
-            watcher(roots, watcher::Config::default()).default_backoff().applied_objects().boxed();
+        let roots = watcher(KINDS[0].objects(self.api.client()), watcher::Config::default());
+        let mut shown = roots.default_backoff().applied_objects().boxed();
         let mut begun = HashSet::new();
         let mut roots = JoinSet::new();
         loop {
@@ -80,7 +56,7 @@ impl Floor {
                 root = shown.next() => match root.context("the watch ended")? {
                     Ok(root) if begun.insert(root.metadata.uid.clone()) => {
                         let floor = Arc::clone(&self);
-                        roots.spawn(async move { floor.root(&serde_json::to_value(root)?).await });
+                        roots.spawn(async move { floor.root(&serde_json::to_value(root)?, "1", CHILDREN.len()).await });
                     }
                     Ok(_) => {}
                     Err(error) => eprintln!("the watch of the roots begins anew: {error:#}"),
@@ -90,66 +66,47 @@ impl Floor {
         }
     }
 
-    async fn root(&self, root: &Value) -> Result<()> {
-        let (name, spec) = read(root)?;
-        let applies = children(&name, &spec, "1").into_iter().zip(CHILDREN).map(|(child, collection)| {
-            let name = &name;
-            async move { self.apply(format!("{collection}/{name}"), self.owned(child, root)).await }
+    /// Applies so many children of a root, and writes its status.
+    async fn root(&self, root: &Value, logic: &str, count: usize) -> Result<()> {
+        let name = root["metadata"]["name"].as_str().context("a root without a name")?;
+        let spec = BenchSpec::deserialize(&root["spec"])?;
+        let children = children(name, &spec, logic).into_iter().zip(CHILDREN).take(count);
+        let applies = children.map(|(mut child, collection)| {
+            child["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "name": name, "uid": root["metadata"]["uid"],
+                "controller": true, "blockOwnerDeletion": true,
+            }]);
+            self.apply(format!("{collection}/{name}"), child)
         });
         try_join_all(applies).await?;
-        self.write_status(&name, root, &spec).await
+        self.write_status(name, root, &spec).await
     }
 
-    async fn swap(&self, logic: &str, statuses: bool) -> Result<()> {
+    /// One apply, of the ConfigMap, and one status write for each root, as many as the host makes.
+    async fn swap(&self) -> Result<()> {
         let roots = self.api.list(ROOTS).await?;
-        stream::iter(&roots)
-            .map(|root| async move {
-                let (name, spec) = read(root)?;
-                let [config_map, ..] = children(&name, &spec, logic);
-                let [collection, ..] = CHILDREN;
-                self.apply(format!("{collection}/{name}"), self.owned(config_map, root)).await?;
-                if statuses { self.write_status(&name, root, &spec).await } else { Ok(()) }
-            })
-            .buffer_unordered(self.in_flight.available_permits())
-            .try_collect::<()>()
+        stream::iter(roots.values())
+            .map(|root| self.root(root, "2", 1))
+            .buffer_unordered(IN_FLIGHT)
+            .try_collect()
             .await
     }
 
     async fn write_status(&self, name: &str, root: &Value, spec: &BenchSpec) -> Result<()> {
         let generation = &root["metadata"]["generation"];
-        let condition = json!({
-            "type": "Ready", "status": "False", "reason": "Progressing", "message": "the Deployment has not been seen",
-            "lastTransitionTime": "2000-01-01T00:00:00Z", "observedGeneration": generation,
-        });
-        let mut object = json!({
+        let object = json!({
             "apiVersion": "bench.pintle.dev/v1", "kind": "Bench",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "status": {
                 "observedGeneration": generation, "message": spec.message, "readyReplicas": 0,
-                "url": format!("http://{}/", host_name(name)), "conditions": [condition],
+                "url": format!("http://{}/", host_name(name)),
+                "conditions": [{
+                    "type": "Ready", "status": "False", "reason": "Progressing", "message": "the Deployment has not been seen",
+                    "lastTransitionTime": "2000-01-01T00:00:00Z", "observedGeneration": generation,
+                }],
             },
         });
-        if self.marked {
-            let mut reconciling = condition.clone();
-            (reconciling["type"], reconciling["status"]) = ("Reconciling".into(), "True".into());
-            object["status"]["conditions"] = json!([condition, reconciling]);
-            object["status"]["pintle"] = json!({"moduleDigest": HASH});
-        }
         self.apply(format!("{ROOTS}/{name}/status"), object).await
-    }
-
-    fn owned(&self, mut child: Value, root: &Value) -> Value {
-        let metadata = &mut child["metadata"];
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "name": root["metadata"]["name"], "uid": root["metadata"]["uid"],
-            "controller": true, "blockOwnerDeletion": true,
-        }]);
-        if self.marked {
-            metadata["annotations"] = json!({"pintle.dev/desired": HASH});
-            metadata["labels"]["pintle.dev/reconciler"] = "bench".into();
-            metadata["labels"]["pintle.dev/root"] = root["metadata"]["uid"].clone();
-        }
-        child
     }
 
     async fn apply(&self, path: String, object: Value) -> Result<()> {
@@ -166,9 +123,4 @@ impl Floor {
             }
         }
     }
-}
-
-fn read(root: &Value) -> Result<(String, BenchSpec)> {
-    let name = root["metadata"]["name"].as_str().context("a root without a name")?;
-    Ok((name.to_owned(), serde::Deserialize::deserialize(&root["spec"])?))
 }

@@ -1,6 +1,6 @@
 //! The load on the cluster. It is the same for all contestants.
 
-use std::time::Instant;
+use std::{ops::Range, time::Instant};
 
 use anyhow::Result;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -12,10 +12,10 @@ use crate::api::{Api, ROOTS};
 const IN_FLIGHT: usize = 16;
 
 /// A root, as it is sent.
-pub(crate) fn root(name: &str, replicas: u32, message: &str) -> Value {
+pub(crate) fn root(name: &str, message: &str) -> Value {
     json!({
         "apiVersion": "bench.pintle.dev/v1", "kind": "Bench", "metadata": {"name": name},
-        "spec": {"replicas": replicas, "message": message},
+        "spec": {"replicas": 0, "message": message},
     })
 }
 
@@ -25,12 +25,21 @@ pub(crate) fn name(number: u32) -> String {
 }
 
 /// Creates all of these roots as fast as possible, and returns when it began.
-pub(crate) async fn create(api: &Api, numbers: std::ops::Range<u32>, replicas: u32) -> Result<Instant> {
+pub(crate) async fn create_roots(api: &Api, numbers: Range<u32>) -> Result<Instant> {
     let began = Instant::now();
-    stream::iter(numbers)
-        .map(|number| async move { api.create(ROOTS, &root(&name(number), replicas, "as created")).await })
-        .buffer_unordered(IN_FLIGHT)
-        .try_collect::<()>()
-        .await?;
+    create(api, ROOTS, numbers.map(|number| root(&name(number), "as created"))).await?;
     Ok(began)
+}
+
+/// Creates objects as fast as possible.
+pub(crate) async fn create(
+    api: &Api,
+    collection: &str,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<()> {
+    stream::iter(objects)
+        .map(|object| async move { api.create(collection, &object).await })
+        .buffer_unordered(IN_FLIGHT)
+        .try_collect()
+        .await
 }

@@ -1,91 +1,88 @@
 //! A control plane with what every contestant needs: the kind of the roots, the namespace, and an account.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use pintle_testbed::{ControlPlane, Options, Source};
 use serde_json::{Value, json};
 
-use crate::{api::NAMESPACE, settings::Who};
+use crate::{
+    api::NAMESPACE,
+    program::output,
+    settings::{Part, Who},
+};
 
-/// The root of the repository, whose manifests the benchmark installs.
-pub(crate) fn repository() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here)
-}
+/// The namespace of the accounts in accounts.yaml.
+pub(crate) const ACCOUNTS: &str = "bench-system";
 
-/// The namespace of the accounts of FLOOR and NATIVE. Pintle has the namespace of deploy/.
-const ACCOUNTS: &str = "bench-system";
-
-/// Starts a control plane: etcd and the API server alone, or with controllers and nodes.
-pub(crate) fn start(with_controllers: bool) -> Result<ControlPlane> {
-    let keep = Options::default().keep;
-    let options =
-        Options { nodes: if with_controllers { 3 } else { 0 }, controllers: with_controllers, keep };
-    let plane = Source::from_env()?.control_plane(&options, &mut |line| println!("{line}"))?;
-    plane
-        .audit_log()
-        .context("the benchmark counts calls in the audit log, which an existing cluster does not show")?;
-    apply_file(&plane, &repository().join("bench/guest/crd.yaml"))?;
-    apply(&plane, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})])?;
-    plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], None)?;
-    Ok(plane)
-}
-
-pub(crate) fn apply_file(plane: &ControlPlane, path: &Path) -> Result<()> {
-    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(&text)).map(|_| ())
-}
-
-pub(crate) fn apply(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
-    plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(&list)).map(|_| ())
-}
-
-/// The user name of a contestant in the API server's audit log.
-pub(crate) fn user(who: Who) -> String {
-    let (namespace, name) = account(who);
-    format!("system:serviceaccount:{namespace}:{name}")
-}
-
-pub(crate) fn account(who: Who) -> (&'static str, &'static str) {
-    match who {
-        Who::Floor => (ACCOUNTS, "floor"),
-        Who::Native => (ACCOUNTS, "native"),
-        Who::Pintle => ("pintle-system", "pintle"),
+/// The namespace and name of a contestant's account.
+pub(crate) fn account(who: Who, part: Part) -> (&'static str, &'static str) {
+    match (who, part) {
+        (Who::Floor, _) => (ACCOUNTS, "floor"),
+        (Who::Native, _) => (ACCOUNTS, "native"),
+        (Who::Before | Who::Pintle, Part::Operator) => ("pintle-system", "pintle"),
+        (Who::Before | Who::Pintle, Part::Views) => ("pintle-system", "pintle-gateway"),
     }
 }
 
-/// The rights of FLOOR and NATIVE: as narrow as a careful author would choose them.
-pub(crate) fn install_account(plane: &ControlPlane, who: Who) -> Result<()> {
-    let (namespace, name) = account(who);
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
-    let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    apply(
-        plane,
-        &[
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
-            json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-                "rules": [
-                    rule(&["bench.pintle.dev"], &["benches"], &["get", "list", "watch"]),
-                    rule(&["bench.pintle.dev"], &["benches/status"], &["get", "update", "patch"]),
-                    rule(&[""], &["configmaps", "services"], &all),
-                    rule(&["apps"], &["deployments"], &all),
-                    rule(&["networking.k8s.io"], &["ingresses"], &all),
-                ],
-            }),
-            binding(name, name, namespace, name),
-        ],
-    )
+/// Starts a control plane: etcd and the API server alone, and with controllers for views.
+pub(crate) fn start(part: Part) -> Result<ControlPlane> {
+    let options = Options { nodes: 0, controllers: part == Part::Views, ..Options::default() };
+    let plane = Source::from_env()?.control_plane(&options, &mut |line| println!("{line}"))?;
+    for file in ["bench/accounts.yaml", "bench/guest/crd.yaml"] {
+        apply_file(&plane, file)?;
+    }
+    apply(&plane, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})])?;
+    wait_crds(&plane)?;
+    Ok(plane)
 }
 
-/// A ClusterRoleBinding.
-pub(crate) fn binding(name: &str, role: &str, namespace: &str, account: &str) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-    })
+/// Installs what the host or the gateway needs, from deploy/. It runs beside the control plane, with the same account and roles.
+pub(crate) fn install(plane: &ControlPlane, files: &[&str]) -> Result<()> {
+    for file in files {
+        apply_file(plane, file)?;
+    }
+    let scale = ["scale", "deployment", "--all", "--namespace=pintle-system", "--replicas=0"];
+    plane.run_kubectl(&scale, None)?;
+    wait_crds(plane)
+}
+
+/// Gives the host the role of its guest. Without kube-controller-manager nobody fills an aggregated ClusterRole, so the roles that it would
+/// combine are bound one by one.
+pub(crate) fn bind_roles(plane: &ControlPlane, program: &Path, module: &Path) -> Result<()> {
+    apply_text(plane, &output(Command::new(program).arg("rbac").arg(module))?)?;
+    let selector = "--selector=pintle.dev/aggregate-to-host=true";
+    let roles = plane.run_kubectl(&["get", "clusterroles", selector, "--output=name"], None)?;
+    let (namespace, account) = account(Who::Pintle, Part::Operator);
+    let names = roles.lines().filter_map(|line| line.rsplit('/').next());
+    let bindings = names.map(|role| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": format!("bench-{role}")},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        })
+    });
+    let bindings: Vec<Value> = bindings.collect();
+    ensure!(!bindings.is_empty(), "deploy/ has no role for the host");
+    apply(plane, &bindings)
+}
+
+/// Applies a file of the repository.
+pub(crate) fn apply_file(plane: &ControlPlane, file: &str) -> Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    apply_text(plane, &fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?)
+}
+
+pub(crate) fn apply(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
+    apply_text(plane, &json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+}
+
+fn apply_text(plane: &ControlPlane, text: &str) -> Result<()> {
+    plane.run_kubectl(&["apply", "--server-side", "--filename", "-"], Some(text)).map(drop)
+}
+
+pub(crate) fn wait_crds(plane: &ControlPlane) -> Result<()> {
+    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
+    plane.run_kubectl(&wait, None).map(drop)
 }

@@ -57,12 +57,11 @@ const GUESTS: [Guest; 6] = [
     },
 ];
 
-/// The benchmark's guest, the one with another logic for swaps, the one that never answers, and the one whose views are measured.
-const BENCH: [Guest; 4] = [
+/// The benchmark's guest, the one with another logic for swaps, and the one whose views are measured.
+const BENCH: [Guest; 3] = [
     FARM,
     Guest::new("bench", "bench/guest", u64::MAX),
     Guest { logic: "2", ..Guest::new("bench-next", "bench/guest", u64::MAX) },
-    Guest { logic: "loop", ..Guest::new("bench-loop", "bench/guest", u64::MAX) },
 ];
 
 /// Builds the guests, and returns where they are.

@@ -4,8 +4,7 @@ use pintle_guest::{Map, Value, json};
 
 use crate::BenchSpec;
 
-/// Which logic this is. The changed module of a swap is the same code, built with `PINTLE_BENCH_LOGIC=2`; the neighbour's, with
-/// `loop`.
+/// Which logic this is. The changed module of a swap is the same code, built with `PINTLE_BENCH_LOGIC=2`.
 pub const LOGIC: &str = match option_env!("PINTLE_BENCH_LOGIC") {
     Some(logic) => logic,
     None => "1",

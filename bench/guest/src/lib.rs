@@ -31,16 +31,11 @@ impl Guest for Bench {
                 ChildKind::new("v1", "Service"),
                 ChildKind::new("networking.k8s.io/v1", "Ingress"),
             ],
-            ..Manifest::new("bench", env!("CARGO_PKG_VERSION"), Kind::new("bench.pintle.dev/v1", kind()))
+            ..Manifest::new("bench", env!("CARGO_PKG_VERSION"), Kind::new("bench.pintle.dev/v1", "Bench"))
         }
     }
 
     fn reconcile(request: Request<Root, NoConfig>) -> Result<Response, Failure> {
-        if LOGIC == LOOP {
-            loop {
-                std::hint::spin_loop();
-            }
-        }
         let root = &request.object;
         let name = &root.metadata.name;
         let rollout = Rollout::of(request.child("Deployment", name));
@@ -56,12 +51,4 @@ impl Guest for Bench {
             ..Response::default()
         })
     }
-}
-
-/// The logic that never answers, and is hung on a kind of its own.
-const LOOP: &str = "loop";
-
-/// The generated CRD is the same for all.
-fn kind() -> &'static str {
-    if LOGIC == LOOP && !cfg!(feature = "schema") { "Neighbour" } else { "Bench" }
 }

@@ -1,62 +1,78 @@
 //! One change to one root at a time.
 
-use anyhow::Result;
+use std::time::{Duration, Instant};
 
+use anyhow::Result;
+use serde_json::json;
+
+use super::milliseconds;
 use crate::{
+    api::{CHILDREN, KINDS, ROOTS},
     figures::percentile,
-    latency,
+    loader,
+    observer::Observer,
     settings::Phase,
-    stage::{ObserverScope, Stage, count},
+    stage::Stage,
 };
 
+/// The time from one sample to the next. It is longer than the slowest contestant needs for everything that follows a change, so that
+/// samples do not wait for one another.
+pub(super) const PACE: Duration = Duration::from_millis(60);
+
 /// Changes one field of one root.
-pub(crate) async fn update(stage: &mut Stage<'_>) -> Result<()> {
-    println!("  update: {}, {} samples", stage.who.name(), stage.flags.samples);
-    let observer = stage.observer(ObserverScope::Configs).await?;
+pub(super) async fn update(stage: &mut Stage<'_>) -> Result<()> {
+    let (roots, samples) = (stage.flags.roots, stage.flags.samples);
+    let observer = Observer::start(&stage.api, &KINDS[..2]).await?;
     let begun = stage.begin()?;
-    let updates = latency::updates(&stage.api, &observer, stage.flags.roots, stage.flags.samples).await?;
-    drop(observer);
-    let ended = stage.end(Phase::Update, "", begun).await?;
-    let mutating = ended.calls.iter().filter(|call| call.is_mutating()).count();
-    for (figure, samples, percent) in [
-        ("config_p50_ms", &updates.config, 50.0),
-        ("config_p99_ms", &updates.config, 99.0),
-        ("status_p50_ms", &updates.status, 50.0),
-        ("status_p99_ms", &updates.status, 99.0),
-    ] {
-        stage.put(Phase::Update, figure, percentile(samples, percent));
+    let (mut configs, mut statuses) = (Vec::new(), Vec::new());
+    for sample in 0..samples {
+        let next = Instant::now() + PACE;
+        let (root, message) = (loader::name(sample % roots), format!("update {sample}"));
+        stage.api.merge_patch(&format!("{ROOTS}/{root}"), &json!({"spec": {"message": message}})).await?;
+        let replied = Instant::now();
+        for (collection, text, latencies) in
+            [(CHILDREN[0], format!("1: {message}"), &mut configs), (ROOTS, message.clone(), &mut statuses)]
+        {
+            let key = (collection, root.clone());
+            let look = observer.wait(format!("{collection}/{root} has {message}"), |sights| {
+                sights.get(&key)?.last().filter(|sight| sight.text == text).map(|sight| sight.at)
+            });
+            latencies.push(milliseconds(look.await?, replied));
+        }
+        tokio::time::sleep_until(next.into()).await;
     }
-    stage.put(Phase::Update, "samples", count(updates.config.len()));
-    stage.put(Phase::Update, "mutating_calls_per_sample", count(mutating) / count(updates.config.len()));
-    println!(
-        "    ConfigMap {:.1} / {:.1} ms, status {:.1} / {:.1} ms (p50 / p99), {:.2} calls",
-        percentile(&updates.config, 50.0),
-        percentile(&updates.config, 99.0),
-        percentile(&updates.status, 50.0),
-        percentile(&updates.status, 99.0),
-        count(mutating) / count(updates.config.len())
-    );
+    drop(observer);
+    stage.end(Phase::Update, &begun, samples).await?;
+    stage.put(Phase::Update, "config_p50_ms", percentile(&configs, 50.0));
+    stage.put(Phase::Update, "config_p99_ms", percentile(&configs, 99.0));
+    stage.put(Phase::Update, "status_p50_ms", percentile(&statuses, 50.0));
+    stage.put(Phase::Update, "status_p99_ms", percentile(&statuses, 99.0));
     Ok(())
 }
 
-/// Deletes a child.
-pub(crate) async fn heal(stage: &mut Stage<'_>) -> Result<()> {
-    println!("  heal: {}, {} samples", stage.who.name(), stage.flags.samples);
-    let observer = stage.observer(ObserverScope::Children).await?;
+/// Deletes one child of one root, of each kind in turn.
+pub(super) async fn heal(stage: &mut Stage<'_>) -> Result<()> {
+    let (roots, samples) = (stage.flags.roots, stage.flags.samples);
+    let observer = Observer::start(&stage.api, &KINDS).await?;
     let begun = stage.begin()?;
-    let heals = latency::heals(&stage.api, &observer, stage.flags.roots, stage.flags.samples).await?;
+    let mut heals = Vec::new();
+    for (sample, collection) in (0..samples).zip(CHILDREN.into_iter().cycle()) {
+        let next = Instant::now() + PACE;
+        let key = (collection, loader::name(sample % roots));
+        let path = format!("{collection}/{}", key.1);
+        let uid = observer.sights().get(&key).and_then(|sights| Some(sights.last()?.uid.clone()));
+        let before = uid.unwrap_or_default();
+        stage.api.delete(&path).await?;
+        let replied = Instant::now();
+        let look = observer.wait(format!("{path} is back"), |sights| {
+            sights.get(&key)?.last().filter(|sight| sight.uid != before).map(|sight| sight.at)
+        });
+        heals.push(milliseconds(look.await?, replied));
+        tokio::time::sleep_until(next.into()).await;
+    }
     drop(observer);
-    let ended = stage.end(Phase::Heal, "", begun).await?;
-    let mutating = ended.calls.iter().filter(|call| call.is_mutating()).count();
+    stage.end(Phase::Heal, &begun, samples).await?;
     stage.put(Phase::Heal, "healed_p50_ms", percentile(&heals, 50.0));
     stage.put(Phase::Heal, "healed_p99_ms", percentile(&heals, 99.0));
-    stage.put(Phase::Heal, "samples", count(heals.len()));
-    stage.put(Phase::Heal, "mutating_calls_per_sample", count(mutating) / count(heals.len()));
-    println!(
-        "    {:.1} / {:.1} ms (p50 / p99), {:.2} calls",
-        percentile(&heals, 50.0),
-        percentile(&heals, 99.0),
-        count(mutating) / count(heals.len())
-    );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The benchmarks: calls of guests, and the host as built for its image.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use crate::{
     console, guests,
@@ -13,6 +13,9 @@ pub(crate) struct Flags {
     /// Run only this part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
+    /// Another build of `pintle`, which the parts `operator` and `views` measure beside this one
+    #[arg(long, value_name = "FILE", value_parser = program_file)]
+    before: Option<PathBuf>,
     /// Flags for the parts `operator` and `views`, for instance: --phase create,restart --runs 1
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
     operator: Vec<OsString>,
@@ -39,8 +42,12 @@ impl Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    // A user who asks for phases does not want the part `engine`.
-    let engine = flags.only.map_or(flags.operator.is_empty(), |part| part == Part::Engine);
+    if flags.before.is_some() && matches!(flags.only, Some(Part::Engine | Part::Console)) {
+        return Err("--before is for the parts `operator` and `views`".into());
+    }
+    // A user who asks for phases or compares builds does not want the part `engine`.
+    let is_whole = flags.operator.is_empty() && flags.before.is_none();
+    let engine = flags.only.map_or(is_whole, |part| part == Part::Engine);
     if engine {
         cargo(["bench", "--package", "pintle-engine"]).env("PINTLE_GUEST_DIR", guests::build()?).go()?;
     }
@@ -75,6 +82,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     if flags.only != Some(Part::Views) {
         named.push(("--native", native()?.into()));
     }
+    if let Some(before) = &flags.before {
+        named.push(("--before", before.into()));
+    }
     match flags.only {
         Some(Part::Operator) => named.push(("--part", "operator".into())),
         Some(Part::Views) => named.push(("--part", "views".into())),
@@ -82,6 +92,14 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
     }
     let named = named.into_iter().flat_map(|(flag, value)| [flag.into(), value]);
     program(built.join("pintle-bench"), named.chain(flags.operator.iter().cloned())).go()
+}
+
+/// A file that can be run. What is none is refused before anything is built; the benchmark then looks whether it is Pintle.
+fn program_file(file: &str) -> std::result::Result<PathBuf, String> {
+    let path = fs::canonicalize(file).map_err(|error| error.to_string())?;
+    let metadata = fs::metadata(&path).map_err(|error| error.to_string())?;
+    let is_program = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
+    if is_program { Ok(path) } else { Err("it is no program".to_owned()) }
 }
 
 /// Builds the operator in Go, and returns where it is.

@@ -64,7 +64,6 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         "pintle-bench",
         "--bin",
         "pintle-bench",
-        "--no-default-features",
     ];
     cargo(["build", "--profile", "dist"].iter().chain(&packages)).go()?;
     let built = target().join("dist");

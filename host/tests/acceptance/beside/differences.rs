@@ -1,4 +1,4 @@
-//! The differences that are documented. Each explains answers that would not be equal otherwise, and no more than those.
+//! The differences that are documented. Each forgives some fields of an answer; the others are compared.
 
 use std::collections::BTreeSet;
 
@@ -7,140 +7,178 @@ use serde_json::{Value, json};
 use super::side::Said;
 
 /// A difference, as docs/views.md has it.
-pub(super) struct Difference {
+pub(crate) struct Difference {
     /// What is different, as the beginning of a sentence or a sentence.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Why.
-    pub(super) reason: &'static str,
-    /// Makes of the view's answer what the CRD's would be but for this difference. Returns whether there was something to make.
-    pub(super) explains: fn(&Said, &mut Said) -> bool,
+    pub(crate) reason: &'static str,
+    /// Whether an answer has it: the CRD's answer, and the view's.
+    pub(crate) is_in: fn(&Said, &Said) -> bool,
+    /// The fields that then may be anything, as JSON pointers.
+    pub(crate) forgives: &'static [&'static str],
 }
 
-pub(super) const DIFFERENCES: &[Difference] = &[
+pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
-        name: "Server-side apply and strategic merge patches are refused with 415.",
-        reason: "A view stores nothing, so it cannot store who manages which field. A CRD refuses strategic merge patches too.",
-        explains: |crd, view| {
-            let asks = |form: &str| view.asked.contains(form);
-            let is_apply = asks("apply-patch") || asks("--server-side") || asks("strategic");
-            let is_refused = view.code == 415
-                || view.body.to_string().contains("--server-side=false")
-                || (asks("kubectl") && asks("strategic") && view.code == crd.code);
-            (is_apply && is_refused).then(|| view.clone_from(crd)).is_some()
+        name: "Server-side apply is refused with 415.",
+        reason: "A view stores nothing, so it cannot store who manages which field.",
+        is_in: |_, view| {
+            let is_of_kubectl = view.asked.contains("--server-side")
+                && view.code() == 1
+                && view.body()["err"].to_string().contains("--server-side=false");
+            let is_refused =
+                view.asked.contains("apply-patch") && is_refusal(view, 415, "UnsupportedMediaType");
+            is_of_kubectl || is_refused
         },
+        forgives: &["/code", "/body"],
+    },
+    Difference {
+        name: "The refusal of a form names the forms that a view takes: neither protobuf nor server-side apply.",
+        reason: "Both refuse the same forms, strategic merge patches among them.",
+        is_in: |_, view| {
+            is_refusal(view, 415, "UnsupportedMediaType")
+                || (view.code() == 1 && view.asked.contains("--type=strategic"))
+        },
+        forgives: &["/body/message", "/body/err"],
     },
     Difference {
         name: "A delete is answered with a Status, also where a finalizer holds the object, and so is a delete of many.",
         reason: "A delete calls no guest, so that a broken one holds up neither the garbage collector nor a namespace.",
-        explains: |crd, view| {
-            let is_delete = view.asked.starts_with("DELETE ") && (view.code, crd.code) == (200, 200);
-            let is_status = view.body["kind"] == "Status" && crd.body["kind"] != "Status";
-            (is_delete && is_status).then(|| view.clone_from(crd)).is_some()
+        is_in: |crd, view| {
+            let mut details = json!({"group": "GROUP", "kind": "llamas"});
+            if !crd.body()["items"].is_array() {
+                details["name"] = crd.body()["metadata"]["name"].clone();
+                details["uid"] = crd.body()["metadata"]["uid"].clone();
+            }
+            let status = json!({
+                "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "details": details,
+            });
+            view.asked.starts_with("DELETE ") && view.code() == 200 && *view.body() == status
         },
+        forgives: &["/body"],
     },
     Difference {
         name: "A resource of the group that no View serves is 503, and not 404.",
         reason: "A 404 would be proof to the garbage collector that its objects are gone, and a View may only be away.",
-        explains: |crd, view| {
-            let is_unknown =
-                (view.code, crd.code) == (503, 404) && view.body.to_string().contains("no View serves");
-            is_unknown.then(|| view.clone_from(crd)).is_some()
+        is_in: |crd, view| {
+            crd.code() == 404
+                && is_refusal(view, 503, "ServiceUnavailable")
+                && text(view.body(), "/message").contains("no View serves")
         },
+        forgives: &["/code", "/body", "/headers/content-type", "/headers/retry-after"],
     },
     Difference {
         name: "Annotations other than those of kubectl's apply pass only where the View lists them.",
         reason: "The backing kind of Llamas is private (`access: View`), and annotations are read by others.",
-        explains: |crd, view| {
-            let warning = "the View does not let the annotation";
-            let is_told = view.body.to_string().contains(warning)
-                || view.headers.get("warning").is_some_and(|told| told.contains(warning));
-            is_told.then(|| view.clone_from(crd)).is_some()
+        is_in: |crd, view| {
+            let is_told = |line: &&Value| line.to_string().contains("the View does not let the annotation");
+            let (told, others): (Vec<&Value>, Vec<&Value>) = errors(view).partition(is_told);
+            !told.is_empty() && errors(crd).eq(others)
         },
+        forgives: &["/body/err"],
     },
     Difference {
-        name: "Refusals have the code, the reason and the causes of a CRD's, and the words may be others.",
-        reason: "The API server repeats what its libraries say, and counts some causes twice. A view names the cause also where a CRD does not: of a JSON patch that does not fit, for instance.",
-        explains: |crd, view| {
-            let is_path =
-                crd.code == 404 && crd.body == "404 page not found\n" && view.body["reason"] == "NotFound";
-            let is_same = crd.headers == view.headers && is_same_refusal(&crd.body, &view.body);
-            let is_so = crd.code == view.code && (is_path || is_same);
-            is_so.then(|| view.clone_from(crd)).is_some()
+        name: "A path that there is not has a Status, and a CRD's has the text `404 page not found`.",
+        reason: "Clients read both as 404.",
+        is_in: |crd, view| *crd.body() == "404 page not found\n" && is_refusal(view, 404, "NotFound"),
+        forgives: &["/body", "/headers/content-type"],
+    },
+    Difference {
+        name: "Refusals have the code, the reason, the object and the causes of a CRD's, and the words may be others.",
+        reason: "The API server repeats what its libraries say, and counts some causes twice. A view names the object and the cause also where a CRD does not: of a JSON patch that does not fit, for instance.",
+        is_in: |crd, view| {
+            let event = |said: &Said| said.body()[0]["object"].clone();
+            crd.code() == view.code()
+                && (says_as_much(crd.body(), view.body()) || says_as_much(&event(crd), &event(view)))
         },
+        forgives: &[
+            "/body/message",
+            "/body/details",
+            // Of a watch that ends with it.
+            "/body/0/object/message",
+            "/body/0/object/details",
+        ],
     },
     Difference {
         name: "Some mistakes of the caller are 400, 406 or 422, and the API server answers 500.",
         reason: "Such are a create that names a version, a version that is no number, and one object as a list.",
-        explains: |crd, view| {
-            let is_so = crd.code == 500 && matches!(view.code, 400 | 406 | 422);
-            is_so.then(|| view.clone_from(crd)).is_some()
+        is_in: |crd, view| {
+            let is_mistake = [(400, "BadRequest"), (406, "NotAcceptable"), (422, "Invalid")]
+                .into_iter()
+                .any(|(code, reason)| is_refusal(view, code, reason));
+            crd.code() == 500 && is_mistake
         },
+        forgives: &["/code", "/body/code", "/body/reason", "/body/message", "/body/details"],
     },
     Difference {
         name: "The paths `/watch/...` are 404.",
         reason: "They are deprecated, and `?watch=1` does the same.",
-        explains: |crd, view| {
-            let is_so = view.asked.contains("/v1alpha/watch/") && (crd.code, view.code) == (200, 404);
-            is_so.then(|| view.clone_from(crd)).is_some()
+        is_in: |crd, view| {
+            view.asked.contains("/v1alpha/watch/") && crd.code() == 200 && is_refusal(view, 404, "NotFound")
         },
+        forgives: &["/code", "/body"],
     },
     Difference {
         name: "OpenAPI of an old hash is the present document, and not a redirect to it.",
         reason: "The API server lets no redirect of an aggregated API through. Clients may not keep it under that hash.",
-        explains: |crd, view| {
-            let is_so = view.asked == "of another hash"
-                && (&crd.body, &view.body) == (&json!([301, false]), &json!([200, false]));
-            is_so.then(|| view.clone_from(crd)).is_some()
-        },
+        is_in: |crd, view| view.asked == "of another hash" && (crd.code(), view.code()) == (301, 200),
+        forgives: &["/code"],
     },
     Difference {
         name: "Nothing is written in protobuf or CBOR, also no refusal.",
         reason: "Custom resources are not either, but their refusals are.",
-        explains: |crd, view| {
-            let is_so = (crd.code, view.code) == (406, 406) && view.asked.contains("protobuf");
-            is_so.then(|| view.clone_from(crd)).is_some()
-        },
+        is_in: |_, view| view.asked.contains("protobuf") && is_refusal(view, 406, "NotAcceptable"),
+        forgives: &["/body", "/headers/content-type"],
     },
     Difference {
         name: "kubectl ends in the same way and says the same in the end where a refusal has other words.",
         reason: "It prints what it is answered.",
-        explains: |crd, view| {
-            let is_so = view.asked.starts_with("kubectl ")
-                && crd.code == view.code
-                && crd.code != 0
-                && crd.body["out"] == view.body["out"]
-                && last_words(&crd.body) == last_words(&view.body);
-            is_so.then(|| view.clone_from(crd)).is_some()
+        is_in: |crd, view| {
+            view.asked.starts_with("kubectl ")
+                && view.code() != 0
+                && last_words(crd).is_some_and(|words| last_words(view) == Some(words))
         },
+        forgives: &["/body/err"],
     },
 ];
 
-/// Whether both are failures of the same sort: a Status, or the ERROR event of a watch that has one. Of the causes, the view has all that the
-/// CRD has.
-fn is_same_refusal(crd: &Value, view: &Value) -> bool {
-    if let (Value::Array(crd), Value::Array(view)) = (crd, view) {
-        let is_error = |event: &Value| event["type"] == "ERROR";
-        return crd.len() == view.len()
-            && crd.iter().zip(view).all(|(crd, view)| match is_error(crd) && is_error(view) {
-                true => is_same_refusal(&crd["object"], &view["object"]),
-                false => crd == view,
-            });
-    }
+/// Whether a request is refused with this code and reason, in words.
+fn is_refusal(said: &Said, code: u64, reason: &str) -> bool {
+    let status = said.body();
+    said.code() == code
+        && status["status"] == "Failure"
+        && status["code"] == code
+        && status["reason"] == reason
+        && !text(status, "/message").is_empty()
+}
+
+/// Whether both are failures, and the view's has all the details and causes that the CRD's has.
+fn says_as_much(crd: &Value, view: &Value) -> bool {
     let causes = |status: &Value| -> BTreeSet<(String, String)> {
         let causes = status["details"]["causes"].as_array().into_iter().flatten();
         causes.map(|cause| (text(cause, "/field").to_owned(), text(cause, "/reason").to_owned())).collect()
     };
+    let has = |(key, value): (&String, &Value)| {
+        // The API server says the kind that the client wrote, or names the resource.
+        key == "causes"
+            || view["details"][key] == *value
+            || (key == "kind" && view["details"][key] == "Llama")
+    };
     crd["status"] == "Failure"
         && view["status"] == "Failure"
         && !text(view, "/message").is_empty()
-        && crd["code"] == view["code"]
-        && crd["reason"] == view["reason"]
+        && crd["details"].as_object().into_iter().flatten().all(has)
         && causes(crd).is_subset(&causes(view))
 }
 
 /// What kubectl says behind the last colon of its errors.
-fn last_words(body: &Value) -> Option<&str> {
-    body["err"].as_array()?.last()?.as_str()?.rsplit(": ").next().filter(|words| !words.is_empty())
+fn last_words(said: &Said) -> Option<&str> {
+    errors(said).last()?.as_str()?.rsplit(": ").next().filter(|words| !words.is_empty())
+}
+
+/// The lines of kubectl's errors.
+fn errors(said: &Said) -> impl Iterator<Item = &Value> {
+    said.body()["err"].as_array().into_iter().flatten()
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

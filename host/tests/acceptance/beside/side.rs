@@ -1,26 +1,17 @@
-//! [`Side`]: sends the requests of a case for one of the two resources, and writes down what is answered, without what must differ: the
+//! [`Side`]: carries the steps of a case out for one of the two resources, and writes down what is answered, without what must differ: the
 //! group, uids, versions and times.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use futures::StreamExt;
-use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kit::{Look, Patience, eventually, host::or_error};
-use kube::client::Body;
-use regex::Regex;
+use pintle_testbed::ControlPlane;
 use serde_json::{Map, Value, json};
-use tokio::task::JoinHandle;
+use tokio::{sync::mpsc::UnboundedReceiver, task::JoinHandle};
 
-/// What stands for the group in requests, and in answers as they are written down.
-pub(crate) const GROUP: &str = "GROUP";
-
-/// The group of the view.
-pub(crate) const OF_THE_VIEW: &str = "farm.example.com";
-
-/// The group of the CRD.
-pub(crate) const OF_THE_CRD: &str = "twin.example.com";
+use super::{cases::Case, names::Names, request::first_word};
 
 /// The headers that are written down.
 const HEADERS: [&str; 8] = [
@@ -34,49 +25,47 @@ const HEADERS: [&str; 8] = [
     "content-encoding",
 ];
 
+/// The most pages of a list that a case has.
+const PAGES_MAX: usize = 100;
+
 /// One of the two resources, in the namespace of a case.
-pub(crate) struct Side {
-    pub(crate) client: kube::Client,
+pub(crate) struct Side<'a> {
+    pub(crate) plane: &'a ControlPlane,
+    client: kube::Client,
     pub(crate) group: &'static str,
     pub(crate) namespace: String,
     /// Whether crowds are large.
     pub(crate) is_long: bool,
-    said: Vec<Said>,
-    names: Names,
+    pub(crate) said: Vec<Said>,
+    pub(crate) names: Names,
+    /// Bodies of answers.
+    kept: BTreeMap<&'static str, Value>,
+    watches: BTreeMap<&'static str, Watch>,
 }
 
 /// A request, and what is answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     pub(crate) asked: String,
-    pub(crate) code: u16,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: Value,
+    /// Mostly a code, headers and a body.
+    pub(crate) answer: Value,
 }
 
 impl Said {
-    /// Whether the same was answered.
-    pub(crate) fn is_as(&self, other: &Self) -> bool {
-        (self.code, &self.headers, &self.body) == (other.code, &other.headers, &other.body)
+    pub(crate) fn code(&self) -> u64 {
+        self.answer["code"].as_u64().unwrap_or_default()
     }
-}
 
-/// A request.
-#[derive(Clone)]
-pub(crate) struct Ask {
-    method: Method,
-    path: String,
-    query: String,
-    headers: Vec<(header::HeaderName, String)>,
-    body: Option<String>,
+    pub(crate) fn body(&self) -> &Value {
+        &self.answer["body"]
+    }
 }
 
 /// A watch that is open.
 pub(crate) struct Watch {
-    asked: String,
-    code: u16,
-    headers: BTreeMap<String, String>,
-    lines: tokio::sync::mpsc::UnboundedReceiver<Value>,
+    /// How it begins.
+    said: Said,
+    lines: UnboundedReceiver<Value>,
     reading: JoinHandle<()>,
 }
 
@@ -86,238 +75,168 @@ impl Drop for Watch {
     }
 }
 
-/// The objects of the case's namespace.
-pub(crate) fn list() -> Ask {
-    Ask::new(Method::GET, "/apis/GROUP/v1alpha/namespaces/NAMESPACE/llamas")
-}
-
-/// The objects of all namespaces.
-pub(crate) fn everywhere() -> Ask {
-    Ask::new(Method::GET, "/apis/GROUP/v1alpha/llamas")
-}
-
-/// An object.
-pub(crate) fn get(name: &str) -> Ask {
-    list().below(name)
-}
-
-/// A create.
-pub(crate) fn create(object: Value) -> Ask {
-    list().with(Method::POST).body("application/json", object.to_string())
-}
-
-/// An update.
-pub(crate) fn put(name: &str, object: Value) -> Ask {
-    get(name).with(Method::PUT).body("application/json", object.to_string())
-}
-
-/// A merge patch.
-pub(crate) fn merge(name: &str, patch: Value) -> Ask {
-    patch_of(name, "application/merge-patch+json", patch.to_string())
-}
-
-/// A JSON patch.
-pub(crate) fn json_patch(name: &str, patch: Value) -> Ask {
-    patch_of(name, "application/json-patch+json", patch.to_string())
-}
-
-/// A patch of any form.
-pub(crate) fn patch_of(name: &str, form: &str, patch: String) -> Ask {
-    get(name).with(Method::PATCH).body(form, patch)
-}
-
-/// A delete with these options.
-pub(crate) fn delete(name: &str, options: Value) -> Ask {
-    get(name).with(Method::DELETE).options(options)
-}
-
-/// A delete of all that are chosen.
-pub(crate) fn delete_all(options: Value) -> Ask {
-    list().with(Method::DELETE).options(options)
-}
-
-/// Any request.
-pub(crate) fn raw(method: Method, path: &str) -> Ask {
-    Ask::new(method, path)
-}
-
-/// A Llama.
-pub(crate) fn llama(name: &str) -> Value {
-    json!({
-        "apiVersion": "GROUP/v1alpha", "kind": "Llama", "metadata": {"name": name}, "spec": {"height": 1.5, "weight": 31.25},
-    })
-}
-
-/// A Llama with further metadata.
-pub(crate) fn llama_with(name: &str, metadata: &Value) -> Value {
-    let mut llama = llama(name);
-    for (key, value) in metadata.as_object().into_iter().flatten() {
-        llama["metadata"][key] = value.clone();
-    }
-    llama
-}
-
-impl Ask {
-    fn new(method: Method, path: &str) -> Self {
-        Self { method, path: path.to_owned(), query: String::new(), headers: Vec::new(), body: None }
+impl<'a> Side<'a> {
+    pub(crate) fn new(
+        plane: &'a ControlPlane,
+        client: kube::Client,
+        group: &'static str,
+        namespace: String,
+        is_long: bool,
+    ) -> Self {
+        let names = Names::new(group, namespace.clone());
+        let (said, kept, watches) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { plane, client, group, namespace, is_long, said, names, kept, watches }
     }
 
-    /// What is below this path.
-    pub(crate) fn below(mut self, rest: &str) -> Self {
-        self.path.push('/');
-        self.path.push_str(rest);
-        self
-    }
-
-    pub(crate) fn with(mut self, method: Method) -> Self {
-        self.method = method;
-        self
-    }
-
-    pub(crate) fn query(mut self, query: &str) -> Self {
-        query.clone_into(&mut self.query);
-        self
-    }
-
-    pub(crate) fn header(mut self, name: header::HeaderName, value: &str) -> Self {
-        self.headers.push((name, value.to_owned()));
-        self
-    }
-
-    pub(crate) fn accept(self, form: &str) -> Self {
-        self.header(header::ACCEPT, form)
-    }
-
-    pub(crate) fn body(mut self, form: &str, body: String) -> Self {
-        self.body = Some(body);
-        self.header(header::CONTENT_TYPE, form)
-    }
-
-    /// In somebody's name.
-    pub(crate) fn of(self, user: &str) -> Self {
-        self.header(header::HeaderName::from_static("impersonate-user"), user)
-    }
-
-    fn options(self, mut options: Value) -> Self {
-        if options.is_null() {
-            return self;
+    /// Carries the steps of a case out.
+    pub(crate) async fn carry_out(&mut self, case: &Case) -> anyhow::Result<()> {
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": {"beside": "yes"}},
+        });
+        self.must(&format!("POST /api/v1/namespaces {namespace}")).await?;
+        for &step in &case.steps {
+            self.step(step).await.context(step)?;
         }
-        if options.get("kind").is_none() {
-            options["kind"] = "DeleteOptions".into();
-            options["apiVersion"] = "v1".into();
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &'static str) -> anyhow::Result<()> {
+        let (word, rest) = first_word(step);
+        if let Some(step) = rest.strip_prefix("= ") {
+            return self.keep(word, step).await;
         }
-        self.body("application/json", options.to_string())
-    }
-
-    /// What a reader is told of it.
-    fn words(&self) -> String {
-        let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
-        let path = self.path.replace("/apis/GROUP/v1alpha/namespaces/NAMESPACE", "");
-        let headers: Vec<String> =
-            self.headers.iter().map(|(name, value)| format!(" {name}: {value}")).collect();
-        let body = self.body.as_deref().unwrap_or_default();
-        let body: String = body.chars().take(300).collect();
-        format!("{} {path}{query}{} {body}", self.method, headers.concat()).trim_end().to_owned()
-    }
-}
-
-impl Side {
-    pub(crate) fn new(client: kube::Client, group: &'static str, namespace: String, is_long: bool) -> Self {
-        Self { client, group, namespace, is_long, said: Vec::new(), names: Names::default() }
-    }
-
-    /// What was answered.
-    pub(crate) fn said(self) -> Vec<Said> {
-        self.said
-    }
-
-    fn filled(&self, text: &str) -> String {
-        text.replace(GROUP, self.group).replace("NAMESPACE", &self.namespace)
-    }
-
-    fn request(&self, ask: &Ask) -> anyhow::Result<Request<Body>> {
-        let mut uri = self.filled(&ask.path);
-        if !ask.query.is_empty() {
-            uri.push('?');
-            uri.push_str(&self.filled(&ask.query));
+        match word {
+            "until" => self.until(rest).await,
+            "events" | "names" | "rising" | "initial" | "end" => self.watched(step).await,
+            "same" => self.same(rest),
+            "pages" => self.pages(rest).await,
+            "kubectl" => self.kubectl(step).await,
+            "crowd" => self.crowd(rest).await,
+            "race" => self.race(rest).await,
+            "counters" => self.counters().await,
+            "watchers" => self.watchers().await,
+            "discovery" => self.discovery().await,
+            "schema" => self.schema().await,
+            "hashes" => self.hashes().await,
+            _ => self.ask(step).await.map(drop),
         }
-        let mut request = Request::builder().method(ask.method.clone()).uri(uri);
-        for (name, value) in &ask.headers {
-            request = request.header(name, value);
+    }
+
+    async fn keep(&mut self, name: &'static str, step: &str) -> anyhow::Result<()> {
+        match step.strip_prefix("watch ") {
+            Some(target) => {
+                let watch = self.watch(target).await?;
+                self.watches.insert(name, watch);
+            }
+            None => {
+                let body = self.ask(step).await?;
+                self.kept.insert(name, body);
+            }
         }
-        let body = ask.body.as_deref().map(|body| Body::from(self.filled(body).into_bytes()));
-        Ok(request.body(body.unwrap_or_else(Body::empty))?)
+        Ok(())
     }
 
-    /// Sends a request, and returns what is answered as it is. Nothing is written down.
-    pub(crate) async fn answer(&self, ask: &Ask) -> anyhow::Result<Said> {
-        let request = self.request(ask)?;
-        let answered = async {
-            let (head, body) = self.client.send(request).await?.into_parts();
-            let body = body.collect().await?.to_bytes();
-            let text = String::from_utf8_lossy(&body).into_owned();
-            // The index of OpenAPI is JSON, and called text.
-            let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-            anyhow::Ok(Said {
-                asked: ask.words(),
-                code: head.status.as_u16(),
-                headers: of_interest(&head.headers),
-                body,
-            })
-        };
-        in_time(answered, || format!("{} is answered", ask.words()), || "nothing came".into()).await?
+    /// What was kept under a name.
+    pub(crate) fn kept(&self, name: &str) -> anyhow::Result<&Value> {
+        self.kept.get(name).with_context(|| format!("nothing is kept as {name}"))
     }
 
-    /// Sends a request, writes down what is answered, and returns the body as it is.
-    pub(crate) async fn ask(&mut self, ask: Ask) -> anyhow::Result<Value> {
-        let said = self.answer(&ask).await?;
-        let body = said.body.clone();
-        self.write_down(said);
+    /// Sends the request of a step, writes down what is to be compared, and returns the body as it is.
+    async fn ask(&mut self, step: &str) -> anyhow::Result<Value> {
+        if let Some(request) = step.strip_prefix("must ") {
+            return self.must(request).await;
+        }
+        let (request, fields) = step.split_once(" | ").unwrap_or((step, ""));
+        let said = self.answer(request).await?;
+        let body = said.body().clone();
+        if fields.is_empty() {
+            self.write_down(said);
+        } else {
+            let field = |pointer: &str| said.answer.pointer(pointer).cloned().unwrap_or_default();
+            let fields: Map<String, Value> =
+                fields.split(' ').map(|pointer| (pointer.to_owned(), field(pointer))).collect();
+            self.note(request, fields.into());
+        }
         Ok(body)
     }
 
-    /// Sends a request that is to be answered in YAML, and writes down what that says.
-    pub(crate) async fn yaml(&mut self, ask: Ask) -> anyhow::Result<()> {
-        let mut said = self.answer(&ask).await?;
-        if let Value::String(text) = &said.body {
-            said.body = serde_saphyr::from_str(text).with_context(|| format!("{}: {text}", said.asked))?;
-        }
-        self.write_down(said);
-        Ok(())
-    }
-
-    /// Sends requests, one after the other.
-    pub(crate) async fn asks(&mut self, asks: impl IntoIterator<Item = Ask>) -> anyhow::Result<()> {
-        for ask in asks {
-            self.ask(ask).await?;
-        }
-        Ok(())
-    }
-
     /// Sends a request that must succeed, of which nothing is written down.
-    pub(crate) async fn must(&self, ask: Ask) -> anyhow::Result<Value> {
-        let said = self.answer(&ask).await?;
-        anyhow::ensure!(said.code < 300, "{}: {} {}", said.asked, said.code, said.body);
-        Ok(said.body)
+    pub(crate) async fn must(&self, request: &str) -> anyhow::Result<Value> {
+        let said = self.answer(request).await?;
+        ensure!(said.code() < 300, "{}: {}", said.asked, said.answer);
+        Ok(said.body().clone())
+    }
+
+    /// Sends a request, and returns what is answered as it is. Nothing is written down.
+    pub(crate) async fn answer(&self, request: &str) -> anyhow::Result<Said> {
+        let sent = self.request(request)?;
+        let answered = async {
+            let (head, body) = self.client.send(sent).await?.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let text = String::from_utf8_lossy(&body).into_owned();
+            let headers = of_interest(&head.headers);
+            let is_yaml = headers.get("content-type").is_some_and(|form| form.contains("yaml"));
+            // The index of OpenAPI is JSON, and called text.
+            let body: Value = match serde_json::from_str(&text) {
+                Ok(body) => body,
+                Err(_) if is_yaml => serde_saphyr::from_str(&text).with_context(|| text.clone())?,
+                Err(_) => text.into(),
+            };
+            anyhow::Ok(said(request, head.status, headers, body))
+        };
+        in_time(answered, || format!("{request} is answered"), || "nothing came".into()).await?
     }
 
     /// Writes down something else that is to be the same.
-    pub(crate) fn note(&mut self, about: &str, body: Value) {
-        self.write_down(Said { asked: about.to_owned(), code: 0, headers: BTreeMap::new(), body });
+    pub(crate) fn note(&mut self, about: &str, answer: Value) {
+        self.write_down(Said { asked: about.to_owned(), answer });
     }
 
     fn write_down(&mut self, mut said: Said) {
-        let namespace = self.namespace.clone();
-        self.names.clean(self.group, &namespace, &mut said.body);
-        for value in said.headers.values_mut() {
-            *value = self.names.text(self.group, &namespace, value);
-        }
+        self.names.clean(&mut said.answer);
         self.said.push(said);
     }
 
+    /// Waits until a request is answered in this way: `CODE REQUEST` or `POINTER VALUE REQUEST`.
+    async fn until(&self, step: &str) -> anyhow::Result<()> {
+        let (pointer, rest) = if step.starts_with('/') { first_word(step) } else { ("/code", step) };
+        let (value, request) = first_word(rest);
+        let value: Value = serde_json::from_str(value)?;
+        eventually(step, async || {
+            or_error(self.answer(request).await.map(|said| {
+                Look::reached_if(said.answer.pointer(pointer) == Some(&value), || said.answer.to_string())
+            }))
+        })
+        .await
+    }
+
+    /// Whether marks stand for the same.
+    fn same(&mut self, marks: &str) -> anyhow::Result<()> {
+        let meanings = marks.split(' ').map(|mark| self.meaning(mark)).collect::<anyhow::Result<Vec<_>>>()?;
+        let is_same = meanings.iter().all(|meaning| *meaning == meanings[0]);
+        self.note(marks, is_same.into());
+        Ok(())
+    }
+
+    /// Reads page after page of a list with these options.
+    async fn pages(&mut self, query: &str) -> anyhow::Result<()> {
+        let mut page = self.ask(&format!("GET .?{query}")).await?;
+        // The version stands in the token.
+        let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("resourceVersion")).collect();
+        for _ in 0..PAGES_MAX {
+            let token = page["metadata"]["continue"].as_str().unwrap_or_default();
+            if token.is_empty() {
+                return Ok(());
+            }
+            page = self.ask(&format!("GET .?{}&continue={token}", rest.join("&"))).await?;
+        }
+        bail!("a list of more than {PAGES_MAX} pages")
+    }
+
     /// Opens a watch.
-    pub(crate) async fn watch(&self, ask: Ask) -> anyhow::Result<Watch> {
-        let (head, body) = self.client.send(self.request(&ask)?).await?.into_parts();
+    pub(crate) async fn watch(&self, target: &str) -> anyhow::Result<Watch> {
+        let request = format!("GET {target}");
+        let (head, body) = self.client.send(self.request(&request)?).await?.into_parts();
         let (found, lines) = tokio::sync::mpsc::unbounded_channel();
         let reading = tokio::spawn(async move {
             let mut body = body.into_data_stream();
@@ -333,81 +252,90 @@ impl Side {
                 let _ = found.send(serde_json::from_slice(&rest).unwrap_or(Value::Null));
             }
         });
-        Ok(Watch {
-            asked: ask.words(),
-            code: head.status.as_u16(),
-            headers: of_interest(&head.headers),
-            lines,
-            reading,
-        })
+        let said = said(&request, head.status, of_interest(&head.headers), Value::Null);
+        Ok(Watch { said, lines, reading })
     }
 
-    /// Writes down so many events of a watch.
-    pub(crate) async fn events(&mut self, watch: &mut Watch, count: usize) -> anyhow::Result<Vec<Value>> {
-        let mut events = Vec::new();
-        while events.len() < count {
-            let what = || format!("{} shows {count} events", watch.asked);
-            let next = in_time(watch.lines.recv(), what, || format!("{events:?}")).await?;
-            let Some(next) = next else { break };
-            events.push(next);
+    /// Writes down what a watch shows: `events WATCH COUNT` as they are, `names WATCH COUNT` their types and names, which come in any order,
+    /// `rising WATCH COUNT` whether their versions rise, `initial WATCH` the names up to the bookmark and that, and `end WATCH` all events
+    /// until it ends.
+    async fn watched(&mut self, step: &str) -> anyhow::Result<()> {
+        let (what, rest) = first_word(step);
+        let (name, count) = first_word(rest);
+        let watch = self.watches.get_mut(name).with_context(|| format!("there is no watch {name}"))?;
+        let mut events = match what {
+            "end" => watch.rest().await?,
+            "initial" => {
+                watch.until(|events| events.last().is_some_and(|event| event["type"] == "BOOKMARK")).await?
+            }
+            _ => {
+                let count: usize = count.parse()?;
+                watch.until(|events| events.len() == count).await?
+            }
+        };
+        match what {
+            "names" => self.note(step, names_of(&events)),
+            "rising" => {
+                let versions = events.iter().map(|event| version_of(&event["object"]).parse::<u64>());
+                let versions = versions.collect::<Result<Vec<_>, _>>()?;
+                self.note(step, versions.is_sorted_by(|one, next| one < next).into());
+            }
+            "initial" => {
+                let bookmark = events.pop();
+                self.note(step, json!({"names": names_of(&events), "bookmark": bookmark}));
+            }
+            _ => {
+                let mut said = watch.said.clone();
+                said.answer["body"] = events.into();
+                self.write_down(said);
+            }
         }
-        self.write_down(watch.said(&events));
-        Ok(events)
-    }
-
-    /// So many events of a watch, each as its type and its object's name. Nothing is written down.
-    pub(crate) async fn events_unordered(
-        &self,
-        watch: &mut Watch,
-        count: usize,
-    ) -> anyhow::Result<Vec<String>> {
-        let mut events = Vec::new();
-        while events.len() < count {
-            let event = watch.next().await?.with_context(|| format!("the watch ends after {events:?}"))?;
-            events.push(format!("{} {}", event["type"], event["object"]["metadata"]["name"]));
-        }
-        Ok(events)
-    }
-
-    /// Writes down what a watch shows until it ends.
-    pub(crate) async fn events_to_the_end(&mut self, mut watch: Watch) -> anyhow::Result<Vec<Value>> {
-        let mut events = Vec::new();
-        let what = || format!("{} ends", watch.asked);
-        while let Some(next) = in_time(watch.lines.recv(), what, || format!("{events:?}")).await? {
-            events.push(next);
-        }
-        self.write_down(watch.said(&events));
-        Ok(events)
-    }
-
-    /// Waits until a request is answered with this code.
-    pub(crate) async fn until(&self, ask: &Ask, code: u16) -> anyhow::Result<()> {
-        eventually(format!("{} is answered with {code}", ask.words()), async || {
-            or_error(
-                self.answer(ask).await.map(|said| {
-                    Look::reached_if(said.code == code, || format!("{} {}", said.code, said.body))
-                }),
-            )
-        })
-        .await
+        Ok(())
     }
 }
 
 impl Watch {
-    fn said(&self, events: &[Value]) -> Said {
-        Said {
-            asked: self.asked.clone(),
-            code: self.code,
-            headers: self.headers.clone(),
-            body: events.into(),
+    /// The next events, until there are enough of them.
+    pub(crate) async fn until(&mut self, is_enough: impl Fn(&[Value]) -> bool) -> anyhow::Result<Vec<Value>> {
+        let mut events: Vec<Value> = Vec::new();
+        while !is_enough(&events) {
+            let Some(event) = self.next().await? else { bail!("the watch ends after {events:?}") };
+            events.push(event);
         }
+        Ok(events)
     }
 
-    /// The next event, as it is.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Value>> {
-        let what = || format!("{} shows a further event", self.asked);
+    /// All events until it ends.
+    async fn rest(&mut self) -> anyhow::Result<Vec<Value>> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await? {
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    async fn next(&mut self) -> anyhow::Result<Option<Value>> {
+        let what = || format!("{} shows a further event, or ends", self.said.asked);
         in_time(self.lines.recv(), what, || "nothing came".into()).await
     }
+}
+
+/// The version of an object or a list.
+pub(crate) fn version_of(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+}
+
+/// The types of events and the names of their objects, in order.
+fn names_of(events: &[Value]) -> Value {
+    let name = |event: &Value| format!("{} {}", event["type"], event["object"]["metadata"]["name"]);
+    let mut names: Vec<String> = events.iter().map(name).collect();
+    names.sort();
+    names.into()
+}
+
+fn said(asked: &str, code: http::StatusCode, headers: BTreeMap<String, String>, body: Value) -> Said {
+    let answer = json!({"code": code.as_u16(), "headers": headers, "body": body});
+    Said { asked: asked.to_owned(), answer }
 }
 
 /// What comes of this, unless it takes too long. The texts say what is waited for, and what there is instead.
@@ -433,114 +361,4 @@ fn of_interest(headers: &http::HeaderMap) -> BTreeMap<String, String> {
         (!values.is_empty()).then(|| ((*name).to_owned(), values.join(" | ")))
     };
     HEADERS.iter().filter_map(values).collect()
-}
-
-/// A uid that no object has.
-const SOMEBODYS: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
-
-/// The API server says several causes of one refusal in any order.
-fn in_order(status: &mut Map<String, Value>) {
-    let Some(Value::Array(causes)) = status.get_mut("details").and_then(|details| details.get_mut("causes"))
-    else {
-        return;
-    };
-    if causes.len() > 1 {
-        causes.sort_by_key(ToString::to_string);
-        if let Some(Value::String(message)) = status.get_mut("message")
-            && let Some(at) = message.find(": [")
-        {
-            message.truncate(at);
-        }
-    }
-}
-
-fn sort(list: &mut Value) {
-    if let Some(items) = list.as_array_mut() {
-        items.sort_by_key(ToString::to_string);
-    }
-}
-
-/// What takes the place of what must differ. A uid is called after the object that has it.
-#[derive(Default)]
-pub(crate) struct Names {
-    uids: BTreeMap<String, String>,
-}
-
-static UID: LazyLock<Regex> =
-    LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
-static VERSION: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)(version[^0-9]{0,40}?)\d{2,}( \(\d+\))?"));
-static RANDOM: LazyLock<Regex> = LazyLock::new(|| regex(r"(random-)[a-z0-9]{5}\b"));
-static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+[smhd](\d+[smhd])?$"));
-static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"));
-
-#[allow(clippy::expect_used, reason = "they are constants")]
-pub(crate) fn regex(text: &str) -> Regex {
-    Regex::new(text).expect("a regular expression")
-}
-
-impl Names {
-    pub(crate) fn text(&mut self, group: &str, namespace: &str, text: &str) -> String {
-        let text = text.replace(group, GROUP).replace(namespace, "NAMESPACE");
-        let text = RANDOM.replace_all(&text, "${1}XXXXX");
-        let text = TIME.replace_all(&text, "<time>");
-        let text = VERSION.replace_all(&text, "${1}<version>");
-        let uids = &self.uids;
-        let text = UID.replace_all(&text, |found: &regex::Captures<'_>| {
-            let uid = found[0].to_owned();
-            if uid == SOMEBODYS {
-                return uid;
-            }
-            format!("<uid {}>", uids.get(&uid).map_or("of nobody", String::as_str))
-        });
-        text.into_owned()
-    }
-
-    fn clean(&mut self, group: &str, namespace: &str, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = self.text(group, namespace, text),
-            Value::Array(items) => {
-                for item in items {
-                    self.clean(group, namespace, item);
-                    if let Value::String(text) = item
-                        && AGE.is_match(text)
-                    {
-                        "<age>".clone_into(text);
-                    }
-                }
-            }
-            Value::Object(fields) => self.fields(group, namespace, fields),
-            _ => {}
-        }
-    }
-
-    fn fields(&mut self, group: &str, namespace: &str, fields: &mut Map<String, Value>) {
-        // Managed fields are not shown, which is said for all objects at once; and a view stores nothing in any version.
-        fields.remove("managedFields");
-        fields.remove("storageVersionHash");
-        in_order(fields);
-        // Only custom resources say in this way that a list is complete.
-        if fields.get("continue").is_some_and(|token| token == "") {
-            fields.remove("continue");
-        }
-        if let (Some(uid), Some(name)) = (fields.get("uid"), fields.get("name"))
-            && let (Some(uid), Some(name)) = (uid.as_str(), name.as_str())
-            && !self.uids.contains_key(uid)
-        {
-            let name = RANDOM.replace_all(name, "${1}XXXXX");
-            let is_namesake = |known: &&String| known.split(' ').next() == Some(&name);
-            let namesakes = self.uids.values().filter(is_namesake).count();
-            self.uids.insert(uid.to_owned(), format!("{name} {namesakes}"));
-        }
-        for (key, value) in fields.iter_mut() {
-            match (key.as_str(), &*value) {
-                ("resourceVersion", Value::String(version)) if version.len() > 1 => {
-                    *value = "<version>".into()
-                }
-                ("continue", Value::String(_)) => *value = "<continue>".into(),
-                // Custom resources have an order of their own, and other resources that of the alphabet.
-                ("verbs", Value::Array(_)) => sort(value),
-                _ => self.clean(group, namespace, value),
-            }
-        }
-    }
 }

@@ -17,6 +17,14 @@ pub(crate) const CHECKS: [Check; 5] = [
     ("kubectl get shows what Modules and Reconcilers are about", own_columns),
 ];
 
+/// kubectl in a namespace, whose words stand in one text. It returns what kubectl prints.
+fn kubectl_in(plane: &ControlPlane, namespace: &'static str) -> impl Fn(&str) -> anyhow::Result<String> {
+    move |words| {
+        let words: Vec<&str> = ["-n", namespace].into_iter().chain(words.split(' ')).collect();
+        plane.run_kubectl(&words, None)
+    }
+}
+
 fn sample(plane: &ControlPlane, namespace: &str, file: &str) -> anyhow::Result<()> {
     plane.run_kubectl(&["create", "namespace", namespace], None)?;
     let path = repository().join("deploy/samples").join(file);
@@ -29,131 +37,96 @@ fn rows(printed: &str) -> Vec<Vec<&str>> {
 }
 
 fn darkroom_columns(plane: &ControlPlane) -> anyhow::Result<()> {
+    let kubectl = kubectl_in(plane, "columns-darkroom");
     sample(plane, "columns-darkroom", "darkroom.yaml")?;
-    let printed = plane.run_kubectl(&["get", "dr", "-n", "columns-darkroom"], None)?;
+    let printed = kubectl("get dr")?;
     let rows = rows(&printed);
     ensure!(rows[0][..3] == ["NAME", "VERSION", "TYPE"], "{printed}");
     ensure!(rows[1][..3] == ["darkroom-sample", "0.1.0", "WebFolder"], "{printed}");
-    plane.run_kubectl(&["delete", "namespace", "columns-darkroom", "--wait=false"], None)?;
-    Ok(())
+    kubectl("delete namespace columns-darkroom --wait=false").map(drop)
 }
 
 fn webserver_columns(plane: &ControlPlane) -> anyhow::Result<()> {
+    let kubectl = kubectl_in(plane, "columns-webserver");
     sample(plane, "columns-webserver", "webserver.yaml")?;
-    let ready =
-        ["wait", "-n", "columns-webserver", "--for=condition=Ready", "--timeout=180s", "ws/webserver-sample"];
-    plane.run_kubectl(&ready, None)?;
-    let printed = plane.run_kubectl(&["get", "ws", "-n", "columns-webserver"], None)?;
+    kubectl("wait --for=condition=Ready --timeout=180s ws/webserver-sample")?;
+    let printed = kubectl("get ws")?;
     let rows = rows(&printed);
     ensure!(rows[0] == ["NAME", "REPLICAS", "READY", "IMAGE", "AGE"], "{printed}");
     ensure!(rows[1][..4] == ["webserver-sample", "3", "3", "nginx:1.23.1"], "{printed}");
-    plane.run_kubectl(&["scale", "-n", "columns-webserver", "ws/webserver-sample", "--replicas=4"], None)?;
-    plane.run_kubectl(
-        &[
-            "wait",
-            "-n",
-            "columns-webserver",
-            "--for=jsonpath={.status.readyReplicas}=4",
-            "--timeout=180s",
-            "ws/webserver-sample",
-        ],
-        None,
-    )?;
-    plane.run_kubectl(&["delete", "namespace", "columns-webserver", "--wait=false"], None)?;
-    Ok(())
+    kubectl("scale ws/webserver-sample --replicas=4")?;
+    kubectl("wait --for=jsonpath={.status.readyReplicas}=4 --timeout=180s ws/webserver-sample")?;
+    kubectl("delete namespace columns-webserver --wait=false").map(drop)
 }
 
 fn configmonitor_columns(plane: &ControlPlane) -> anyhow::Result<()> {
+    let kubectl = kubectl_in(plane, "columns-configmonitor");
+    let wait = |what: &str| kubectl(&format!("wait {what} --timeout=180s cfgmon/flakapp-config-monitor"));
     sample(plane, "columns-configmonitor", "configmonitor.yaml")?;
-    let monitor = "cfgmon/flakapp-config-monitor";
-    let matched = [
-        "wait",
-        "-n",
-        "columns-configmonitor",
-        "--for=jsonpath={.status.matchedPods}=1",
-        "--timeout=180s",
-        monitor,
-    ];
-    plane.run_kubectl(&matched, None)?;
+    wait("--for=jsonpath={.status.matchedPods}=1")?;
     // A ConfigMap that comes after its monitor is seen when it has settled; what it is by then is no change.
-    let ready = ["wait", "-n", "columns-configmonitor", "--for=condition=Ready", "--timeout=180s", monitor];
-    plane.run_kubectl(&ready, None)?;
-    let edit = r#"{"data":{"config.cfg":"MSG=Hello"}}"#;
-    plane.run_kubectl(
-        &["patch", "-n", "columns-configmonitor", "configmap/flaskapp-config", "-p", edit],
-        None,
-    )?;
-    let restarted = [
-        "wait",
-        "-n",
-        "columns-configmonitor",
-        "--for=jsonpath={.status.restartCount}=1",
-        "--timeout=180s",
-        monitor,
-    ];
-    plane.run_kubectl(&restarted, None)?;
-    let printed = plane.run_kubectl(&["get", "cfgmon", "-n", "columns-configmonitor"], None)?;
+    wait("--for=condition=Ready")?;
+    kubectl(r#"patch configmap/flaskapp-config -p {"data":{"config.cfg":"MSG=Hello"}}"#)?;
+    wait("--for=jsonpath={.status.restartCount}=1")?;
+    let printed = kubectl("get cfgmon")?;
     let rows = rows(&printed);
     ensure!(rows[0] == ["NAME", "CONFIGMAP", "MATCHED", "LASTRESTART", "AGE"], "{printed}");
     ensure!(rows[1][..2] == ["flakapp-config-monitor", "flaskapp-config"] && rows[1].len() == 5, "{printed}");
-    plane.run_kubectl(&["delete", "namespace", "columns-configmonitor", "--wait=false"], None)?;
-    Ok(())
+    kubectl("delete namespace columns-configmonitor --wait=false").map(drop)
 }
 
 /// Somebody rolls a Deployment back that a ConfigMonitor has restarted: that is not undone, and the next change restarts it again. Each change
 /// of its spec counts the generation up, so that the generation after the next restart says whether anything else was changed before.
 fn configmonitor_rollback(plane: &ControlPlane) -> anyhow::Result<()> {
     const NAMESPACE: &str = "configmonitor-rollback";
-    let kubectl = |arguments: &[&str]| plane.run_kubectl(&[&["-n", NAMESPACE], arguments].concat(), None);
-    let monitor = "cfgmon/flakapp-config-monitor";
+    let kubectl = kubectl_in(plane, NAMESPACE);
+    let wait = |what: &str| kubectl(&format!("wait {what} --timeout=180s cfgmon/flakapp-config-monitor"));
     let is_restarted = |count: u32, content: &str| {
         let edit = format!(r#"{{"data":{{"config.cfg":"{content}"}}}}"#);
-        kubectl(&["patch", "configmap/flaskapp-config", "-p", &edit])?;
-        let count = format!("--for=jsonpath={{.status.restartCount}}={count}");
-        kubectl(&["wait", monitor, &count, "--timeout=180s"])?;
-        kubectl(&["wait", monitor, "--for=condition=Restarting=False", "--timeout=180s"])?;
-        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=180s"])
+        kubectl(&format!("patch configmap/flaskapp-config -p {edit}"))?;
+        wait(&format!("--for=jsonpath={{.status.restartCount}}={count}"))?;
+        wait("--for=condition=Restarting=False")?;
+        wait("--for=condition=Ready")
     };
     let deployment = || {
         let annotation =
             r"{.spec.template.metadata.annotations.magalix\.com/config-hash-flakapp-config-monitor}";
         let path = format!("-o=jsonpath={{.metadata.generation}} {annotation}");
-        kubectl(&["get", "deployment/frontend", &path])
+        plane.run_kubectl(&["-n", NAMESPACE, "get", "deployment/frontend", &path], None)
     };
-    let rolled_out = || kubectl(&["rollout", "status", "deployment/frontend", "--timeout=180s"]);
+    let rolled_out = || kubectl("rollout status deployment/frontend --timeout=180s");
     sample(plane, NAMESPACE, "configmonitor.yaml")?;
-    kubectl(&["wait", monitor, "--for=jsonpath={.status.matchedPods}=1", "--timeout=180s"])?;
+    wait("--for=jsonpath={.status.matchedPods}=1")?;
     // A ConfigMap that comes after its monitor is seen when it has settled; what it is by then is no change.
-    kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=180s"])?;
+    wait("--for=condition=Ready")?;
     is_restarted(1, "one")?;
     let first = deployment()?;
     is_restarted(2, "two")?;
-    for (generation, (command, ends)) in [(4, ("undo", ".1")), (5, ("restart", ".1")), (6, ("undo", ".1"))] {
-        kubectl(&["rollout", command, "deployment/frontend"])?;
+    for (generation, command) in [(4, "undo"), (5, "restart"), (6, "undo")] {
+        kubectl(&format!("rollout {command} deployment/frontend"))?;
         rolled_out()?;
         let now = deployment()?;
         ensure!(
-            now.starts_with(&format!("{generation} ")) && now.ends_with(ends),
+            now.starts_with(&format!("{generation} ")) && now.ends_with(".1"),
             "rollout {command}: {now}"
         );
         ensure!(
             now.split_once(' ').map(|(_, hash)| hash) == first.split_once(' ').map(|(_, hash)| hash),
             "{now}"
         );
-        kubectl(&["wait", monitor, "--for=condition=Ready", "--timeout=180s"])?;
+        wait("--for=condition=Ready")?;
     }
     is_restarted(3, "three")?;
     let now = deployment()?;
     ensure!(now.starts_with("7 ") && now.ends_with(".3"), "{now}");
-    kubectl(&["rollout", "undo", "deployment/frontend", "--to-revision=1"])?;
+    kubectl("rollout undo deployment/frontend --to-revision=1")?;
     rolled_out()?;
     let now = deployment()?;
     ensure!(now.trim() == "8", "to a revision without the annotation: {now}");
     is_restarted(4, "four")?;
     let now = deployment()?;
     ensure!(now.starts_with("9 ") && now.ends_with(".4"), "{now}");
-    plane.run_kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"], None)?;
-    Ok(())
+    kubectl("delete namespace configmonitor-rollback --wait=false").map(drop)
 }
 
 fn own_columns(plane: &ControlPlane) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use kube::{Client, ResourceExt};
 use pintle_api::{Module, Reconciler, View};
 use pintle_core::{
     conditions::READY,
-    reasons::{self, Object, REGISTERED, ROOTS_READY},
+    reasons::{REGISTERED, ROOTS_READY},
 };
 use pintle_kubernetes::connect::Connect;
 use pintle_wit::{Condition, ConditionStatus};
@@ -38,6 +38,9 @@ pub(super) struct Status {
     connect: Connect,
 }
 
+/// The page about reasons. What a reason means depends on where it is met, so it has a section for each kind of object.
+const REASONS: &str = include_str!("../../../docs/reasons.md");
+
 /// So wide that no line is broken: a command that is broken in two cannot be copied.
 const WIDTH: usize = u16::MAX as usize;
 
@@ -63,28 +66,28 @@ async fn look(client: &Client) -> Result<Screen, Problem> {
     for object in live::list::<Reconciler>(client, "Reconcilers").await? {
         let name = format!("reconciler/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, Object::Reconciler, &conditions, object.metadata.generation);
+        screen.add(name, "Reconcilers", &conditions, object.metadata.generation);
     }
     for object in live::list_if_served::<View>(client, "Views").await? {
         let name = format!("view/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, Object::View, &conditions, object.metadata.generation);
+        screen.add(name, "Views", &conditions, object.metadata.generation);
     }
     for object in live::list::<Module>(client, "Modules").await? {
         let name = format!("module/{}", object.name_any());
         let conditions = object.status.unwrap_or_default().conditions;
-        screen.add(name, Object::Module, &conditions, object.metadata.generation);
+        screen.add(name, "Modules", &conditions, object.metadata.generation);
     }
     Ok(screen)
 }
 
 impl Screen {
-    fn add(&mut self, name: String, on: Object, conditions: &[Condition], generation: Option<i64>) {
+    fn add(&mut self, name: String, section: &str, conditions: &[Condition], generation: Option<i64>) {
         let ready = conditions.iter().find(|condition| condition.r#type == READY);
         let status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
         let reason = ready.map(|ready| ready.reason.clone()).unwrap_or_default();
         self.table.row([name, status.as_str().into(), reason]);
-        for line in wrong(on, conditions, generation) {
+        for line in wrong(section, conditions, generation) {
             self.is_well = false;
             self.table.below(&line);
         }
@@ -97,7 +100,7 @@ impl Screen {
 }
 
 /// What is wrong with an object, in lines: the conditions that should be True and are not, and what to do.
-fn wrong(on: Object, conditions: &[Condition], generation: Option<i64>) -> Vec<String> {
+fn wrong(section: &str, conditions: &[Condition], generation: Option<i64>) -> Vec<String> {
     let find = |name: &str| conditions.iter().find(|condition| condition.r#type == name);
     let Some(ready) = find(READY) else { return vec!["nothing has been said of it yet".into()] };
     if ready.observed_generation.is_some_and(|seen| Some(seen) < generation) {
@@ -109,11 +112,19 @@ fn wrong(on: Object, conditions: &[Condition], generation: Option<i64>) -> Vec<S
         let Condition { r#type, reason, message, .. } = condition;
         lines.push(format!("{}: {reason}: {message}", r#type));
         // The reason of RootsReady is that of roots.
-        let on = if r#type == ROOTS_READY { Object::Root } else { on };
-        let known = reasons::ALL.iter().find(|known| known.name == reason && known.on.contains(&on));
-        lines.extend(known.map(|known| format!("hint: {}", known.remedy)));
+        let section = if r#type == ROOTS_READY { "Custom resources" } else { section };
+        lines.extend(remedy(section, reason).map(|remedy| format!("hint: {remedy}")));
     }
     lines
+}
+
+/// What to do about a reason, as the page says it in a section.
+fn remedy(section: &str, reason: &str) -> Option<String> {
+    let (_, below) = REASONS.split_once(&format!("\n## {section}\n"))?;
+    let start = format!("| `{reason}` |");
+    let mut rows = below.lines().take_while(|line| !line.starts_with("## "));
+    let (_, remedy) = rows.find(|row| row.starts_with(&start))?.strip_suffix(" |")?.rsplit_once(" | ")?;
+    Some(remedy.replace("\\|", "|"))
 }
 
 #[cfg(test)]

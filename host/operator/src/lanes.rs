@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use pintle_core::{Finished, Priority, Queue};
 use pintle_runtime::clock;
 
-use crate::{
-    metrics::{Metric, Metrics},
-    store::RootKey,
-};
+use crate::{metrics::Metrics, store::RootKey};
 
 /// The roots that wait for a worker or are in work, in a lane for each Reconciler.
 pub(crate) struct Lanes {
@@ -26,7 +23,7 @@ impl Lanes {
     /// Queues a root.
     pub(crate) fn add(&mut self, lane: &String, key: &RootKey, priority: Priority) {
         self.queue.add(lane, key.clone(), priority);
-        self.metrics.count(Metric::QueueAdds, &[lane, lane]);
+        self.metrics.queued(lane);
         if self.queue.waits(lane, key) {
             self.waiting.entry((lane.clone(), key.clone())).or_insert_with(clock::monotonic);
         }

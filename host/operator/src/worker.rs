@@ -22,7 +22,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::{
     limits::Limit,
-    metrics::{Ended, Metric},
+    metrics::Ended,
     state::Shared,
     store::{Cause, PassEnd, RootKey},
 };
@@ -69,7 +69,7 @@ pub(crate) async fn dispatch(shared: Arc<Shared>, workers: usize) {
                         reconciler = lane, root = %key, %error,
                         "A pass over a root panicked, a mistake of the host's; other roots are not concerned, and it is tried again"
                     );
-                    shared.metrics.count(Metric::Panics, &[&lane]);
+                    shared.metrics.panicked(&lane);
                     Finished::Failed(Duration::ZERO)
                 }
             };

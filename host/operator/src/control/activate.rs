@@ -15,7 +15,6 @@ use tracing::info;
 use super::{CLARITY_PATIENCE, Verdicts, kinds, resting, working};
 use crate::{
     bind::{self, InForce, Remainder, Verdict},
-    metrics::Metric,
     policy::{self, Active, Form},
     state::{Shared, State, own},
     store::{Root, RootKey},
@@ -129,7 +128,7 @@ fn put_in_force(
     info!(reconciler = name, module = in_force.active.module, roots, swapped, "In force");
     state.counts_changed.insert(name.clone());
     if swapped && shared.cluster.hold().term().is_some() {
-        shared.metrics.count(Metric::Swaps, &[name]);
+        shared.metrics.swapped(name);
     }
     (swapped || is_news).then(|| Swap {
         reconciler: name.clone(),

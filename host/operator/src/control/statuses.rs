@@ -17,7 +17,6 @@ use super::{Loop, ROUND_RETRY, Verdicts, kinds, pace::Pace, users::Users};
 use crate::{
     bind::{self, Verdict},
     load::Progress,
-    metrics::Metric,
     own_status::{self, Findings},
     state::{Shared, State, own},
     store::{FINALIZERS_OF_ROOTS, Tally, since_swap},
@@ -227,11 +226,9 @@ pub(super) fn reconciler_status(
                 None => Some(api::ActiveRoots::default()),
             };
             findings.failures = (!begins).then(|| state.roots.failures(kind, namespaces));
-            let gauge = |label, value: u32| shared.metrics.set(Metric::Roots, &[name, label], value.into());
             let roots = findings.roots;
-            gauge("ready", roots.ready);
-            gauge("failing", roots.failing);
-            gauge("other", roots.total.saturating_sub(roots.ready + roots.failing));
+            let other = roots.total.saturating_sub(roots.ready + roots.failing);
+            shared.metrics.count_roots(name, [roots.ready, roots.failing, other]);
             Ok(in_force.as_ref())
         }
     };

@@ -28,8 +28,8 @@ use crate::{
     status::StatusSchema,
 };
 
-pub use needs::{FIELDS_MAX, NEEDS_MAX, REQUIREMENT_VALUES_MAX, REQUIREMENTS_MAX, needs};
-pub use violations::{LISTED_MAX, Violation, Violations};
+pub use needs::needs;
+pub use violations::{Violation, Violations};
 
 /// The context in which the gate judges an answer.
 #[derive(Clone, Copy, Debug)]

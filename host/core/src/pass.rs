@@ -51,13 +51,10 @@ use serde_json::Value;
 
 pub use api_error::ApiError;
 pub use binding::{Binding, Duty};
-pub use breaker::{ASKING_BURST, DEADLINE_COST};
 pub use end::Wake;
-pub use events::{EVENTS_AT_ONCE, EVENTS_EVERY};
 pub use memory::RootMemory;
 pub use preview::{Fate, PatchFate, Preview, Previewed};
 pub use protocol::{Applied, Counts, Done, Hits, Judged, Outcome, Step};
-pub use recorded::RECORDED_MAX;
 pub use writes::{Apply, Claim, Deletion, EvictionWrite, FinalizerWrite, StatusWrite};
 
 use crate::{object, observed::Observed, reasons};

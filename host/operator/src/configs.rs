@@ -22,7 +22,7 @@ use super::{
     load::LoadedGuest,
     state::Shared,
 };
-use crate::limits::Limit;
+use crate::limits;
 
 /// How many checks run at once. Nearly all take microseconds.
 const AT_ONCE: usize = 2;
@@ -140,7 +140,7 @@ impl Configs {
                         Err(Failure::terminal(reasons::CONFIG_INVALID, message).at("spec.config"))
                     });
                     if matches!(&outcome, Err(failure) if failure.reason == reasons::CONFIG_TOO_EXPENSIVE) {
-                        shared.metrics.limit_hit(&due.reconciler, Limit::ConfigSteps);
+                        shared.metrics.limit_hit(&due.reconciler, limits::CONFIG_STEPS);
                     }
                     configs.found(&due, outcome);
                     // Who set it looks at what is known after that.

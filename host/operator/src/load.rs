@@ -12,7 +12,7 @@ use pintle_wit::Failure;
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::{limits::Limit, state::Shared};
+use super::{limits, state::Shared};
 
 /// How many modules that are not in use stay compiled, and how much machine code they may have together, in bytes. A module that was
 /// pushed is often put in force next, and a rollback is to the module that was in force a moment ago.
@@ -189,7 +189,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, name: &str, uid: &str, spec: ModuleSpe
             }
             Err(Refused { failure, excess }) => {
                 warn!(module = name, %failure, "A module is refused");
-                if let Some(limit) = excess.map(Limit::from).or_else(|| Limit::of_reason(&failure.reason)) {
+                if let Some(limit) = excess.map(limits::of_schema).or_else(|| limits::of_reason(&failure.reason)) {
                     shared.metrics.limit_hit(&shared.first_user_of(&name), limit);
                 }
                 (Progress::Refused(failure), 0)

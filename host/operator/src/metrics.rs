@@ -13,7 +13,7 @@ use std::{
 
 use pintle_core::{ApiError, Hits, Priority};
 use pintle_kubernetes::observer::Observer;
-use pintle_modules::Report;
+use pintle_modules::{Limit, Report};
 use pintle_runtime::{
     clock, labels,
     metrics::{self, Histograms, add, time},
@@ -23,7 +23,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::limits::Limit;
+use crate::limits::{self, LIMITS};
 
 /// From a pass that found nothing to do to one that waited out a slow API server, in seconds.
 const PASS_BUCKETS: [f64; 10] = [0.0005, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
@@ -267,8 +267,8 @@ impl Report for Metrics {
         self.compile_seconds.get_or_create(&Compiled { outcome }).observe(took.as_secs_f64());
     }
 
-    fn limit_hit(&self, counted_for: &str, limit: pintle_modules::Limit) {
-        Self::limit_hit(self, counted_for, limit.into());
+    fn limit_hit(&self, counted_for: &str, limit: Limit) {
+        Self::limit_hit(self, counted_for, limit.name());
     }
 }
 
@@ -321,7 +321,7 @@ impl Metrics {
             self.reconcile_errors.get_or_create(&of).inc();
             let error = Error { controller: controller.to_owned(), reason: self.reason(controller, reason) };
             self.errors_by_reason.get_or_create(&error).inc();
-            if let Some(limit) = Limit::of_reason(reason) {
+            if let Some(limit) = limits::of_reason(reason) {
                 self.limit_hit(controller, limit);
             }
         }
@@ -338,21 +338,21 @@ impl Metrics {
     }
 
     /// Something that this Reconciler is responsible for hit a limit. A pass that fails for it is counted by [`Self::reconciled`].
-    pub(crate) fn limit_hit(&self, controller: &str, limit: Limit) {
+    pub(crate) fn limit_hit(&self, controller: &str, limit: &'static str) {
         self.limits_hit(controller, limit, 1);
     }
 
     /// The limits that a pass hit without failing for it.
     pub(crate) fn hits(&self, controller: &str, hits: Hits) {
         let Hits { events, records, asking } = hits;
-        let hits = [(Limit::Events, events), (Limit::Records, records), (Limit::Asking, asking.into())];
+        let hits = [(limits::EVENTS, events), (limits::RECORDS, records), (limits::ASKING, asking.into())];
         for (limit, times) in hits.into_iter().filter(|(_, times)| *times > 0) {
             self.limits_hit(controller, limit, times);
         }
     }
 
-    fn limits_hit(&self, controller: &str, limit: Limit, times: u32) {
-        let hit = Hit { controller: controller.to_owned(), limit: limit.spec().name };
+    fn limits_hit(&self, controller: &str, limit: &'static str, times: u32) {
+        let hit = Hit { controller: controller.to_owned(), limit };
         self.limits_hit.get_or_create(&hit).inc_by(times.into());
     }
 
@@ -416,8 +416,8 @@ impl Metrics {
         for state in STATES {
             self.roots.remove(&Roots { controller: controller.to_owned(), state });
         }
-        for limit in Limit::ALL {
-            self.limits_hit.remove(&Hit { controller: controller.to_owned(), limit: limit.spec().name });
+        for &limit in LIMITS {
+            self.limits_hit.remove(&Hit { controller: controller.to_owned(), limit });
         }
         let Open { reasons, writes } = self.open().remove(controller).unwrap_or_default();
         for reason in reasons.into_iter().chain([OTHER.to_owned()]) {

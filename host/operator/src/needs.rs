@@ -37,7 +37,7 @@ type Place = (Option<String>, String);
 type PathValue = (String, String);
 
 /// How soon after the begin of a round the next one may begin, so that guests cannot make the API server list all the time.
-pub(crate) const RELIST_EVERY: Duration = Duration::from_secs(1);
+const RELIST_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a round may go on that brings more than guests ask for. A list costs more than the memory for a minute, and roots come and go.
 const SPARE_FOR: Duration = Duration::from_secs(60);

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    limits::Limit,
+    limits,
     metrics::Ended,
     state::Shared,
     store::{Cause, PassEnd, RootKey},
@@ -260,7 +260,7 @@ fn report(shared: &Shared, lane: &str, key: &RootKey, done: &Done, took: Duratio
     shared.metrics.hits(lane, done.hits);
     let counts = done.counts;
     if counts.unlisted_violations > 0 {
-        shared.metrics.limit_hit(lane, Limit::Violations);
+        shared.metrics.limit_hit(lane, limits::VIOLATIONS);
     }
     match &done.error {
         Some(error) => {

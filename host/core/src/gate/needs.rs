@@ -14,14 +14,14 @@ use crate::{
 
 /// The most needs of one answer. Each is looked up in every pass. A guest that follows a hundred Pods to their owners is well within
 /// the limit.
-pub const NEEDS_MAX: usize = 256;
+const NEEDS_MAX: usize = 256;
 /// The most fields of one need: six times what the sample guests ask for.
-pub const FIELDS_MAX: usize = 32;
+const FIELDS_MAX: usize = 32;
 /// The most labels in a selector, and also the most requirements. Selectors of Deployments have one or two of either. Each is compared
 /// with the labels of every object in the namespace.
-pub const REQUIREMENTS_MAX: usize = 16;
+const REQUIREMENTS_MAX: usize = 16;
 /// The most values of a requirement.
-pub const REQUIREMENT_VALUES_MAX: usize = 32;
+const REQUIREMENT_VALUES_MAX: usize = 32;
 /// The longest key of a label, in bytes: a prefix of 253, a slash, and a name of 63.
 const LABEL_KEY_BYTES_MAX: usize = 253 + 1 + 63;
 /// The longest value of a label, in bytes.

@@ -18,7 +18,7 @@ pub struct Violation {
 }
 
 /// How many violations are listed: more than anybody corrects at a time. A guest can easily cause hundreds of thousands of them.
-pub const LISTED_MAX: usize = 16;
+const LISTED_MAX: usize = 16;
 
 /// The longest path and the longest message of a violation, in bytes: the guest wrote parts of both.
 const PATH_BYTES_MAX: usize = 256;

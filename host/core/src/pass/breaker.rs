@@ -27,12 +27,10 @@ const STATUS_COST: SignedDuration = SignedDuration::from_secs(1);
 /// controllers that fight reach it within a second.
 const BURST: SignedDuration = SignedDuration::from_secs(200);
 /// What it costs when a guest asks to be called again at another time although nobody edited the root. A clock may step as often.
-pub const DEADLINE_COST: SignedDuration = SignedDuration::from_secs(1);
+const DEADLINE_COST: SignedDuration = SignedDuration::from_secs(1);
 /// What it costs when a guest asks to see other fields although nobody edited the root. Listing a kind costs at least as much as a
 /// repair.
 const FIELDS_COST: SignedDuration = CHILD_COST;
-/// How many new deadlines in a row a full bucket pays for.
-pub const ASKING_BURST: i64 = BURST.as_secs() / DEADLINE_COST.as_secs();
 /// How much must be back in the bucket before a slowed root counts as calm: half a minute without a repair.
 const CALM: SignedDuration = SignedDuration::from_secs(30);
 

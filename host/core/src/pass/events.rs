@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// The size of a root's token bucket, in Events, as in client-go.
-pub const EVENTS_AT_ONCE: i32 = 25;
+const EVENTS_AT_ONCE: i32 = 25;
 /// How long it takes until there is one token more, as in client-go.
-pub const EVENTS_EVERY: SignedDuration = SignedDuration::from_mins(5);
+const EVENTS_EVERY: SignedDuration = SignedDuration::from_mins(5);
 /// How many tokens are reserved for the host's own Events. Events of a guest must not keep the host from reporting why the root is
 /// refused or slowed.
 const HOST_ALONE: i32 = 5;

@@ -19,7 +19,7 @@ use crate::{gate::AllowedChild, object, observed::Observed, reasons, reconciler}
 
 /// The most entries of one list that count: a little more than twice the largest number of children that an answer may have (1000), for
 /// an answer and the answer before it.
-pub const RECORDED_MAX: usize = 2048;
+const RECORDED_MAX: usize = 2048;
 /// The most kinds among these entries: twice what a manifest may declare.
 const KINDS_MAX: usize = 2 * pintle_wit::manifest_limits::KINDS;
 /// The longest uid, in bytes, as the gate has it.

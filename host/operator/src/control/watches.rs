@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     bind::InForce,
-    limits::Limit,
+    limits,
     needs::Wanted,
     state::{Reading, Shared, State},
     watch::{self, Purpose, WatchKey},
@@ -94,7 +94,7 @@ fn rounds_of_needs(
             again = again.into_iter().chain([due.after]).min();
             if due.is_put_off {
                 // Nobody in particular is to blame: all who ask for the kind share its list.
-                shared.metrics.limit_hit("", Limit::Relists);
+                shared.metrics.limit_hit("", limits::RELISTS);
             }
         }
     }

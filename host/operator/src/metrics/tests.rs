@@ -24,7 +24,7 @@ fn full(controllers: [&str; 2]) -> Metrics {
         for ended in [Ended::Success, Ended::RequeueAfter].into_iter().chain(failed) {
             metrics.reconciled(controller, ended, took);
         }
-        for limit in Limit::ALL {
+        for &limit in LIMITS {
             metrics.limit_hit(controller, limit);
         }
         metrics.guest_called(controller, took, 1 << 20);

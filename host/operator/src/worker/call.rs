@@ -12,7 +12,7 @@ use pintle_wit::{Failure, Request, Response};
 use tokio::task::JoinError;
 
 use super::{AnswerMemory, Work};
-use crate::limits::Limit;
+use crate::limits;
 
 /// An answer with at most this many reserved bytes is judged on the thread of the pass, in one or two milliseconds. Handing it to another
 /// thread and back takes a twentieth of a millisecond.
@@ -114,7 +114,7 @@ impl Work {
         let (lane, budget) = (&self.binding.reconciler, &self.shared.budget);
         let reserved = budget.reserve_call(lane, grant, too_little, request_bytes).await;
         if reserved.as_ref().is_ok_and(Reservation::waited) {
-            self.shared.metrics.limit_hit(lane, Limit::MemoryBudget);
+            self.shared.metrics.limit_hit(lane, limits::MEMORY_BUDGET);
         }
         reserved
     }

@@ -1,8 +1,14 @@
 //! Runs scenarios on a cluster in memory: what a scenario does to the cluster, and what it reads from it.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use anyhow::Context;
+use pintle_modules::Budget;
+use pintle_preview::{Caller, Preview};
+use pintle_runtime::{Spawner, clock};
 use pintle_simulator::{Act, Failure, Record, Verb};
 use pintle_wit::ObjectRef;
 use serde_json::Value;
@@ -17,6 +23,8 @@ use crate::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
 
 /// How long a user waits between two actions, so that the later one has a later time.
 const USER_TAKES: Duration = Duration::from_millis(1100);
+/// The memory of a preview, in bytes.
+const PREVIEW_BYTES: u64 = 1 << 30;
 
 impl Backend for World {
     async fn apply(&self, object: &Value) -> anyhow::Result<()> {
@@ -71,6 +79,18 @@ impl Backend for World {
 
     async fn start_host(&self) -> anyhow::Result<()> {
         self.start_hosts().await.context("starting the host")
+    }
+
+    async fn preview<T>(
+        &self,
+        look: impl AsyncFnOnce(&Preview, &Caller) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let clock = Arc::new(clock::Virtual::new(self.now(), self.seed));
+        let spawner = Spawner::simulated(Arc::clone(&clock));
+        let preview = Preview::new(self.engine.clone(), None, Budget::fixed(PREVIEW_BYTES), spawner);
+        let client = kube::Client::new(self.server.service("planner"), "default");
+        let caller = Caller { user: client.clone(), modules: client };
+        clock.scope(async { look(&preview, &caller).await }).await
     }
 
     async fn advance(&self, time: Duration) {

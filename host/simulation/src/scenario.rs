@@ -15,6 +15,8 @@
 //!       - {object: {apiVersion: v1, kind: Service, name: shop-service}, uid: new}
 //! ```
 //!
+//! A step that swaps may have a `plan`, which is made before the swap, and compared with what the swap does.
+//!
 //! Each run has a namespace of its own, `$NS`. An object without a namespace is in it. A cluster-scoped object has `$RUN` in its name, so
 //! that scenarios can run at the same time. `$UID(v1/ConfigMap/name)` is the uid of an existing object, and `$ANY` matches any value.
 
@@ -28,7 +30,7 @@ pub use backend::{Backend, Call, CallScope, Mark};
 pub use custom_kind::API_VERSION as CUSTOM_API_VERSION;
 pub use format::{
     Bytes, Calls, Cascade, ConditionIs, CustomKind, Deletion, Edit, Expectation, Fixture, ModuleFile, Only,
-    OnlyOn, Scenario, ScenarioError, ScenarioStep, Stop, Swap, Target, UidIs, Without,
+    OnlyOn, PlanExpectation, Scenario, ScenarioError, ScenarioStep, Stop, Swap, Target, UidIs, Without,
 };
 pub use matching::differences;
 pub use run::{Failed, Names, Runner};

@@ -35,12 +35,12 @@ const CUT_OFF_FOR: Duration = Duration::from_secs(15);
 /// A cluster with hosts in it.
 pub(super) struct World {
     pub(super) server: ApiServer,
-    engine: Engine,
+    pub(super) engine: Engine,
     script: Arc<Mutex<Script>>,
     deeds: Arc<Notify>,
     pub(super) origin: Instant,
     epoch: Timestamp,
-    seed: u64,
+    pub(super) seed: u64,
     elect: bool,
     skew: Duration,
     starts: AtomicU32,

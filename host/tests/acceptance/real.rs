@@ -18,6 +18,9 @@ use kit::{
 };
 use kube::Client;
 use pintle_kubernetes::{Cluster, Resource, connect::Connect};
+use pintle_modules::Budget;
+use pintle_preview::{Caller, Preview};
+use pintle_runtime::Spawner;
 use pintle_simulation::scenario::{Backend, Call, CallScope, Cascade, Mark, Stop};
 use pintle_testbed::ControlPlane;
 use pintle_wit::{Kind, ObjectRef};
@@ -28,6 +31,7 @@ use crate::audit::{self, Audit, Entry};
 pub(crate) struct Real<'a> {
     client: Client,
     cluster: Cluster,
+    preview: Preview,
     kinds: Mutex<BTreeMap<Kind, Resource>>,
     kubeconfig: PathBuf,
     log: PathBuf,
@@ -52,8 +56,10 @@ impl<'a> Real<'a> {
         let kubeconfig = plane.kubeconfig_for_service_account("pintle-system", "pintle")?;
         let log = host::log_path(plane.directory());
         let host = host::start_ready(&kubeconfig, &log).await?;
+        let engine = pintle_offline::engine()?;
         Ok(Self {
             cluster: Cluster::new(client.clone()),
+            preview: Preview::new(engine, None, Budget::fixed(1 << 30), Spawner::default()),
             client,
             kinds: Mutex::default(),
             kubeconfig,
@@ -301,6 +307,13 @@ impl Backend for Real<'_> {
         let started = host::start_ready(&self.kubeconfig, &self.log).await?;
         *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
         Ok(())
+    }
+
+    async fn preview<T>(
+        &self,
+        look: impl AsyncFnOnce(&Preview, &Caller) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        look(&self.preview, &Caller { user: self.client.clone(), modules: self.client.clone() }).await
     }
 
     async fn advance(&self, time: Duration) {

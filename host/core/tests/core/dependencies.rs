@@ -107,6 +107,7 @@ const MAY_USE: [(&str, &[&str]); 22] = [
             "pintle-kubernetes",
             "pintle-modules",
             "pintle-offline",
+            "pintle-preview",
             "pintle-operator",
             "pintle-gateway",
             "pintle-simulator",

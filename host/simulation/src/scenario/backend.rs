@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pintle_preview::{Caller, Preview};
 use pintle_wit::ObjectRef;
 use serde_json::Value;
 
@@ -94,6 +95,18 @@ pub trait Backend {
     /// # Errors
     /// If it does not become ready.
     async fn start_host(&self) -> anyhow::Result<()>;
+
+    /// Calls `look` with a preview, and with a user who may read everything.
+    ///
+    /// # Errors
+    /// Those of `look`, and that there is no preview on this backend.
+    async fn preview<T>(
+        &self,
+        look: impl AsyncFnOnce(&Preview, &Caller) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let _ = look;
+        anyhow::bail!("no plan is made here")
+    }
 
     /// Lets time pass.
     async fn advance(&self, time: Duration);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use pintle_offline::documents::{self, DocumentError};
+use pintle_preview::{ModuleChoice, PlanRequest};
 use pintle_wit::{Kind, ObjectRef};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
@@ -68,7 +69,7 @@ pub struct Without {
 pub enum OnlyOn {
     /// A real control plane.
     Real,
-    /// The API server in memory.
+    /// The API server in memory, without faults.
     Simulator,
 }
 
@@ -150,6 +151,7 @@ pub enum Fixture {
     WithoutReconcile,
     CompileBomb,
     AsksAnew,
+    Fails,
 }
 
 /// Bytes that are not a guest.
@@ -190,6 +192,9 @@ pub struct ScenarioStep {
     /// Names another module in a Reconciler.
     #[serde(default)]
     pub swap: Option<Swap>,
+    /// What a plan says before the swap, or before a patch of a Reconciler.
+    #[serde(default)]
+    pub plan: Option<PlanExpectation>,
     /// Changes a child without the host, by a JSON merge patch.
     #[serde(default, rename = "edit-child")]
     pub edit_child: Option<Edit>,
@@ -275,6 +280,28 @@ pub struct Swap {
     pub reconciler: String,
     /// The Module.
     pub module: String,
+}
+
+/// What a plan of a swap says. The swap must then do exactly that, and afterwards every root must be one that can be recorded as a golden
+/// case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanExpectation {
+    /// Everything that becomes of children and of patched objects: `update ConfigMap photos`.
+    pub says: BTreeSet<String>,
+    /// Some of the fields that differ in them: `data.PORT`.
+    #[serde(default)]
+    pub fields: BTreeSet<String>,
+    /// Everything that changes in the guest's status: `status.size`. It is compared only for a module that always answers the same. The
+    /// status of others follows their children.
+    #[serde(default)]
+    pub status: BTreeSet<String>,
+    /// The roots fail with the module.
+    #[serde(default)]
+    pub fails: bool,
+    /// Texts that nothing shows: neither the plan, nor an inspection of a root, nor its case.
+    #[serde(default)]
+    pub never: BTreeSet<String>,
 }
 
 /// How the host is stopped.
@@ -452,6 +479,25 @@ impl Expectation {
 }
 
 impl ScenarioStep {
+    /// The request for a plan of the step's swap, or of its patch of a Reconciler.
+    pub(super) fn plan_request(&self) -> Option<PlanRequest> {
+        if let Some(swap) = &self.swap {
+            return Some(PlanRequest {
+                reconciler: swap.reconciler.clone(),
+                module: Some(ModuleChoice::Named(swap.module.clone())),
+                ..PlanRequest::default()
+            });
+        }
+        let edit = self.patch.as_ref().filter(|edit| edit.object.kind == "Reconciler")?;
+        let module = edit.patch.pointer("/spec/module").and_then(Value::as_str);
+        Some(PlanRequest {
+            reconciler: edit.object.name.clone(),
+            module: module.map(|name| ModuleChoice::Named(name.into())),
+            config: edit.patch.pointer("/spec/config").cloned(),
+            ..PlanRequest::default()
+        })
+    }
+
     fn check(&self, scenario: &Scenario) -> Result<(), String> {
         let actions = [
             !self.apply.is_empty(),
@@ -469,6 +515,9 @@ impl ScenarioStep {
         }
         if self.refused.is_some() && self.apply.is_empty() && self.patch.is_none() {
             return Err("refused is about apply and patch".into());
+        }
+        if self.plan.is_some() && self.plan_request().is_none() {
+            return Err("plan is about swap, and about patch of a Reconciler".into());
         }
         if let Some(name) = self.push.as_ref().filter(|name| !scenario.modules.contains_key(*name)) {
             return Err(format!("push: modules has no {name}"));

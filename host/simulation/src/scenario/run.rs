@@ -1,5 +1,7 @@
 //! The runner.
 
+mod planned;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -92,7 +94,7 @@ impl<'a, B: Backend> Runner<'a, B> {
 
     /// A run with faults that the scenario does not mention. Each step may take this long to reach what it expects. The way there is not
     /// checked: neither the number of calls, nor Events, nor for how long something holds, nor whether an object is still the same, nor how
-    /// often it was changed.
+    /// often it was changed, nor plans.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
     }
@@ -206,6 +208,10 @@ impl<'a, B: Backend> Runner<'a, B> {
             };
             uids.push(before.map(|live| uid(&live).to_owned()));
         }
+        let planned = match &step.plan {
+            Some(expected) if self.patience.is_none() => Some(self.plan(step, expected).await.map_err(said)?),
+            _ => None,
+        };
         let mark = self.backend.mark();
         match (self.act(step).await, &step.refused) {
             (Ok(()), None) => {}
@@ -226,6 +232,9 @@ impl<'a, B: Backend> Runner<'a, B> {
         self.wait_for(step, &uids).await?;
         if self.patience.is_some() {
             return Ok(());
+        }
+        if let Some(planned) = &planned {
+            self.compare(planned).await.map_err(said)?;
         }
         if let Some(time) = step.holds_for {
             let until = self.backend.mark().0 + time;
@@ -349,6 +358,10 @@ impl<'a, B: Backend> Runner<'a, B> {
                 }
                 Err(error) => unmet.push(format!("{error:#}")),
             }
+        }
+        if let Some(expected) = step.plan.as_ref().filter(|_| unmet.is_empty() && self.patience.is_none()) {
+            let left = self.left_to_do(step, expected).await;
+            unmet.extend(left.unwrap_or_else(|error| Some(format!("{error:#}"))));
         }
         unmet
     }

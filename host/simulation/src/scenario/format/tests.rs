@@ -21,6 +21,8 @@ fn a_step_does_one_thing() {
     assert_eq!(error, "s.yaml: steps[0] (a): a step does one thing; make it two steps");
     let error = read("[{name: a, advance: 1s, refused: no}]").unwrap_err();
     assert_eq!(error, "s.yaml: steps[0] (a): refused is about apply and patch");
+    let error = read("[{name: a, advance: 1s, plan: {says: []}}]").unwrap_err();
+    assert_eq!(error, "s.yaml: steps[0] (a): plan is about swap, and about patch of a Reconciler");
     let error = read("[{name: a, expect: [{object: {apiVersion: v1, kind: A, name: a}}]}]").unwrap_err();
     assert_eq!(
         error,

@@ -27,7 +27,7 @@ use pintle_offline::documents;
 use pintle_simulation::{
     Fault, NamedModule, Plan, Property, Replay, RunOutcome, Setting, Simulation,
     choice::{self, Effort, Menu, Subject},
-    scenario::ModuleFile,
+    scenario::{ModuleFile, OnlyOn},
     search::{self, Tally},
     views::VIEWS,
 };
@@ -161,7 +161,8 @@ fn setting(guests: &[&str]) -> anyhow::Result<Setting> {
     Setting::new(&crds, &modules, &spares, &objects)
 }
 
-/// The scenarios that the simulator can run, each with its reference, and whether every property holds in those.
+/// The scenarios that both backends can run, each with its reference, and whether every property holds in all references. A scenario that
+/// only the simulator runs has a reference, and no plans.
 fn subjects<'a>(
     settings: &'a BTreeMap<Vec<&'static str>, Setting>,
     files: &Files,
@@ -172,7 +173,8 @@ fn subjects<'a>(
         let setting = settings.get(guests).context("a setting for each set of guests")?;
         for (file, text) in files {
             let simulation = Simulation::new(setting, file, text, &modules::resolve)?;
-            if simulation.scenario().only.is_none() {
+            let only = simulation.scenario().only.as_ref().map(|only| only.on);
+            if only != Some(OnlyOn::Real) {
                 simulations.push(simulation);
             }
         }
@@ -203,7 +205,9 @@ fn subjects<'a>(
                     "ok      {file}: {} writes, {} requests, {} events; looked at {} times more, nothing changed; {milliseconds} ms",
                     outcome.writes, outcome.requests, outcome.events, outcome.forced
                 );
-                subjects.push(Subject { simulation, reference });
+                if simulation.scenario().only.is_none() {
+                    subjects.push(Subject { simulation, reference });
+                }
             }
             Some(broken) => {
                 fine = false;

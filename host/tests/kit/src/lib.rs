@@ -5,7 +5,6 @@
 pub mod group;
 pub mod host;
 pub mod modules;
-pub mod previews;
 pub mod worst;
 
 pub use pintle_testbed::{Look, Patience, asynchronous::eventually, count_failed_wait};

@@ -65,6 +65,10 @@ fn unpadded(module: &ModuleFile) -> anyhow::Result<Vec<u8>> {
         // Some 25 s of a processor's time where neither it nor the compiler is optimised, and a third of that where they are.
         Fixture::CompileBomb => fixtures::compile_bomb(&manifest, 1500, 60, 60),
         Fixture::AsksAnew => fixtures::asks_anew(&manifest),
+        Fixture::Fails => {
+            let failure = r#"{"apiVersion": "guest.pintle.dev/v1", "reason": "NotToday", "message": "it does not want to"}"#;
+            fixtures::fails(&manifest, failure)
+        }
     })
 }
 

@@ -108,8 +108,7 @@ test('the numbers', async ({ console: page }) => {
     });
     observer.observe(document, { subtree: true, childList: true, characterData: true });
   }, root(0));
-  const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
-  const shown = { cookie, ...(await bearer(page)) };
+  const shown = await bearer(page);
   const [opened, listed, rest]: [number[], number[], number[]] = [[], [], []];
   const stages: Stages[] = [];
   await page.goto('/console/sources');

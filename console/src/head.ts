@@ -7,9 +7,9 @@ import type { Ahead, Kept } from './lib/ahead';
   const KEY = 'pintle-ahead';
   const TOKEN = 'pintle-token';
 
-  const read = (key: string): string | null => {
+  const read = (storage: 'localStorage' | 'sessionStorage', key: string): string | null => {
     try {
-      return localStorage.getItem(key);
+      return window[storage].getItem(key);
     } catch {
       // Storage is forbidden.
       return null;
@@ -18,8 +18,8 @@ import type { Ahead, Kept } from './lib/ahead';
   // Where nothing can be kept, every visit begins as the first.
   const write = (key: string, value: string | null): void => {
     try {
-      if (value === null) localStorage.removeItem(key);
-      else localStorage.setItem(key, value);
+      if (value === null) sessionStorage.removeItem(key);
+      else sessionStorage.setItem(key, value);
     } catch {
       // It lasts as long as the page.
     }
@@ -32,22 +32,21 @@ import type { Ahead, Kept } from './lib/ahead';
     }
   };
 
-  const theme = read('pintle-theme');
+  const theme = read('localStorage', 'pintle-theme');
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
 
   const ahead: Ahead = {
-    kept: parse(read(KEY) ?? 'null'),
-    token: read(TOKEN),
+    kept: parse(read('sessionStorage', KEY) ?? 'null'),
+    token: read('sessionStorage', TOKEN),
     asked: new Map(),
     keep: (kept) => write(KEY, kept && JSON.stringify(kept)),
     keepToken(token) {
       ahead.token = token;
       write(TOKEN, token);
     },
-    dropToken(token) {
+    dropToken() {
       ahead.token = null;
-      // Another tab may have signed in since.
-      if (read(TOKEN) === token) write(TOKEN, null);
+      write(TOKEN, null);
     },
   };
   window.pintleAhead = ahead;

@@ -1,6 +1,6 @@
 // What the frame around the pages does: the keyboard alone is enough, one stream serves all tabs, and an ended login is asked for once.
 import { type Page } from '@playwright/test';
-import { IN_CLUSTER, MARK, ORIGIN, TOKEN, apply, askMarks, darkroom, expect, kubectl, signInWith, test } from './world';
+import { IN_CLUSTER, MARK, ORIGIN, TOKEN, apply, askMarks, darkroom, expect, kubectl, test } from './world';
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 const isLive = (page: Page) => expect(page.getByText('Live', { exact: true })).toBeVisible();
@@ -132,19 +132,19 @@ test('keys are left alone where somebody types, and with the switch off', async 
   await expect(page.getByRole('dialog')).toHaveCount(1);
 });
 
-test('the secret of the launch does not stay in the address, and the theme outlives a reload', async ({ console: page }) => {
+test('the secret of the console does not stay in the address, and the theme outlives a reload', async ({ console: page }) => {
   expect(new URL(page.url()).hash).toBe('');
   await page.getByRole('button', { name: 'Dark', exact: true }).click();
   await page.reload();
   await expect(page.locator('html')).toHaveAttribute('data-theme', 'dark');
 });
 
-test('where the browser signs in by itself, the next visit asks for its first rows before the console has been read', async ({ console: page, context }) => {
+test('where a tab signs in by itself, its next visit asks for its first rows before the console has been read', async ({ console: page, context }) => {
   const row = page.getByRole('link', { name: 'darkroom-sample', exact: true });
   await page.goto('/console/sources');
   await expect(row).toBeVisible();
   // The rows may be there before it is known who this is, and only then is it kept with what a visit begins.
-  await expect.poll(() => page.evaluate(() => localStorage.getItem('pintle-ahead'))).toContain('/console/sources');
+  await expect.poll(() => page.evaluate(() => sessionStorage.getItem('pintle-ahead'))).toContain('/console/sources');
   // Without the console, only the head can ask.
   await context.route('**/main-*.js', (route) => route.abort());
   const asked: string[] = [];
@@ -159,29 +159,12 @@ test('where the browser signs in by itself, the next visit asks for its first ro
   expect(asked.filter((path) => path === '/api/v1/session'), 'what the head has asked is not asked again').toHaveLength(1);
 });
 
-test('where the browser signed in by itself before and does no longer, the page for signing in comes, and no dialog', async ({ console: page, context }) => {
-  await page.goto('/console/sources');
-  await expect(page.getByRole('link', { name: 'darkroom-sample', exact: true })).toBeVisible();
-  await context.clearCookies();
-  await page.reload();
-  await expect(page.getByLabel('Address or secret')).toBeVisible();
-  await expect(page.getByRole('dialog')).toHaveCount(0);
-  await expect(page.getByRole('link', { name: 'darkroom-sample', exact: true })).toHaveCount(0);
-  // Anew, so that no answer to what the page has asked before is still on its way: it would sign out again.
-  await page.reload();
-  await signInWith(async (address) => {
-    await page.getByLabel('Address or secret').fill(address);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await expect(page.getByRole('link', { name: 'darkroom-sample', exact: true })).toBeVisible();
-  });
-});
-
 test('a token goes with no request that the head makes, so it makes none', async ({ page }) => {
   await page.goto(IN_CLUSTER);
   await page.getByLabel('Token').fill(TOKEN.editor);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await expect(heading(page, 'Dashboard')).toBeVisible();
-  expect(await page.evaluate(() => localStorage.getItem('pintle-ahead'))).toBeNull();
+  expect(await page.evaluate(() => sessionStorage.getItem('pintle-ahead'))).toBeNull();
 });
 
 test('eight tabs are live at once, though a browser opens six connections', async ({ console: page, context }) => {

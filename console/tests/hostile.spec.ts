@@ -1,17 +1,17 @@
 // What a hostile page, network or object tries.
 import { request } from '@playwright/test';
-import { ORIGIN, address, apply, darkroom, expect, kubectl, test } from './world';
+import { ADDRESS, ORIGIN, apply, darkroom, expect, kubectl, test } from './world';
 
 const SESSION = '/api/v1/session';
 
-test('without the secret of the launch nothing is served but the pages themselves', async () => {
+test('without the secret of the console nothing is served but the pages themselves', async () => {
   const stranger = await request.newContext();
   expect((await stranger.get(ORIGIN + SESSION)).status()).toBe(401);
   expect((await stranger.get(`${ORIGIN}/api/v1/kinds`)).status()).toBe(401);
-  expect((await stranger.post(ORIGIN + SESSION, { data: { secret: 'a'.repeat(64) } })).status()).toBe(401);
+  expect((await stranger.get(ORIGIN + SESSION, { headers: { authorization: `Bearer ${'a'.repeat(64)}` } })).status()).toBe(401);
   const page = await stranger.get(`${ORIGIN}/console/`, { headers: { accept: 'text/html' } });
   expect(page.status()).toBe(200);
-  expect(await page.text()).not.toContain(new URL(address()).hash.slice(1));
+  expect(await page.text()).not.toContain(new URL(ADDRESS).hash.slice(1));
 });
 
 test('a name that leads to this machine is no way in', async () => {

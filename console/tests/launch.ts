@@ -1,10 +1,10 @@
-// A `pintle console` of its own, for tests that sign everybody out, or that look at how the browser is opened.
+// A `pintle console` of its own, for tests that end it, or that look at how the browser is opened.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLUSTER_PATIENCE } from './patience';
-import { addressIn, env, expect } from './world';
+import { env, expect } from './world';
 
 export class Launch {
   /** All that it has printed. */
@@ -21,11 +21,9 @@ export class Launch {
   /** Starts one. Where it would open a browser, it finds a program that only notes with what words it was started. */
   static async start(...words: string[]): Promise<Launch> {
     const folder = mkdtempSync(join(tmpdir(), 'pintle-launch-'));
-    const runtime = join(folder, 'run');
-    mkdirSync(runtime);
     writeFileSync(join(folder, 'xdg-open'), `#!/bin/sh\nprintf '%s\\n' "$@" > '${folder}/words.new' && mv '${folder}/words.new' '${folder}/words'\n`, { mode: 0o755 });
     const started = spawn(env('PINTLE'), ['console', ...words], {
-      env: { ...process.env, KUBECONFIG: env('KUBECONFIG'), PATH: `${folder}:${process.env.PATH}`, XDG_RUNTIME_DIR: runtime },
+      env: { ...process.env, KUBECONFIG: env('KUBECONFIG'), PATH: `${folder}:${process.env.PATH}` },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const launch = new Launch(started, folder);
@@ -39,9 +37,11 @@ export class Launch {
     return launch;
   }
 
-  /** The address that it printed last. */
+  /** The address that it printed. */
   get address(): string {
-    return addressIn(this.said);
+    const found = /http:\/\/\S+#\w+/.exec(this.said)?.[0];
+    if (!found) throw new Error(`no address: ${this.said}`);
+    return found;
   }
 
   get origin(): string {

@@ -14,8 +14,8 @@ export const env = (name: string): string => {
   return value;
 };
 
-/** What `pintle console` has printed so far. */
-const SAID = env('PINTLE_CONSOLE_SAID');
+/** The address of the local console, with its secret. */
+export const ADDRESS = env('PINTLE_CONSOLE');
 /** The console as it is in a cluster. */
 export const IN_CLUSTER = env('PINTLE_CONSOLE_IN_CLUSTER');
 /** Tokens of two people of the namespace `console-tests`. */
@@ -24,33 +24,16 @@ export const GUESTS = env('PINTLE_GUESTS');
 export const LOGS = env('PINTLE_LOGS');
 
 /** Where the local console is. */
-export const ORIGIN = new URL(env('PINTLE_CONSOLE')).origin;
-
-/** The last address in what a console printed: its secret signs in once, and then the console prints the next. */
-export function addressIn(said: string): string {
-  const found = /.*(http:\/\/\S+#\w+)\n/s.exec(said)?.[1];
-  if (!found) throw new Error(`no address: ${said}`);
-  return found;
-}
-
-/** The address that the local console printed last. */
-export const address = (): string => addressIn(readFileSync(SAID, 'utf8'));
-
-/** Signs in with the address that the local console printed last. Whoever signs in next finds one that is good. */
-export async function signInWith(enter: (address: string) => Promise<void>): Promise<void> {
-  const used = address();
-  await enter(used);
-  await expect.poll(address, { message: 'the console prints the next address' }).not.toBe(used);
-}
+export const ORIGIN = new URL(ADDRESS).origin;
 
 /** Signs a page in to the local console. */
-export const signIn = (page: Page): Promise<void> => signInWith(async (address) => {
-  await page.goto(address);
+export async function signIn(page: Page): Promise<void> {
+  await page.goto(ADDRESS);
   await expect(page.getByRole('navigation').first()).toBeVisible();
-});
+}
 
-/** What a program shows of the login of a page, beside the cookie that it shares. */
-export const bearer = (page: Page): Promise<{ authorization: string }> => page.evaluate(() => ({ authorization: `Bearer ${localStorage.getItem('pintle-token')}` }));
+/** What a program shows of the login of a page. */
+export const bearer = (page: Page): Promise<{ authorization: string }> => page.evaluate(() => ({ authorization: `Bearer ${sessionStorage.getItem('pintle-token')}` }));
 
 /** With what status the console answers what a page asks. */
 const statusOf = (page: Page, path: string, asked: { method?: string; headers: Record<string, string>; body?: string }): Promise<number> =>

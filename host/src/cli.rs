@@ -101,7 +101,7 @@ Deploy a guest:
   swap        Switch a Reconciler or View to another Module
 
 Look after a cluster:
-  console     Open the console in a browser
+  console     Serve the console on this machine
   status      Show what is not ready, and why
   inspect     Show request and answer of a root
   record      Write a golden case of a root

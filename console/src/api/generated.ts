@@ -392,12 +392,6 @@ export interface ObjectRef {
   namespace?: string | null;
 }
 
-/** What signs a browser or a program in on loopback, beside the cookie that comes with it. */
-export interface Opened {
-  /** To be sent as a bearer token with each request. */
-  token: string;
-}
-
 /** A page of a list. */
 export interface Page {
   /** What asks for the next page; nothing on the last. */
@@ -588,12 +582,6 @@ export interface Session {
   user: User;
   /** The version of this server. */
   version: string;
-}
-
-/** The secret in the page's URL. */
-export interface Shown {
-  /** What stands after `#`. */
-  secret: string;
 }
 
 /** What the root's Ready says of a refusal. */
@@ -1084,13 +1072,6 @@ export interface Operations {
     body: never;
     answer: Session;
   };
-  /** Give a cookie and a token for the secret in the page's URL, once. */
-  openSession: {
-    path: never;
-    query: never;
-    body: Shown;
-    answer: Opened;
-  };
   /** Changes of objects as they happen: events added, modified, deleted, bookmark, reset, problem and bye. */
   stream: {
     path: never;
@@ -1163,7 +1144,6 @@ export const operations = {
   plan: { method: "POST", path: "/api/v1/reconcilers/{name}/plan" },
   getSchema: { method: "GET", path: "/api/v1/schema/{group}/{version}/{plural}" },
   getSession: { method: "GET", path: "/api/v1/session" },
-  openSession: { method: "POST", path: "/api/v1/session" },
   stream: { method: "GET", path: "/api/v1/stream" },
   getHealth: { method: "GET", path: "/healthz" },
   getDescription: { method: "GET", path: "/openapi.json" },

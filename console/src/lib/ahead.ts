@@ -1,5 +1,5 @@
-// The requests with which pages begin. Where the browser signs in by itself, with a cookie and a token that it keeps for this origin, the
-// script in the head makes those of the last visit anew while the console is still being read.
+// The requests with which pages begin. Where the tab signs in by itself, with a token that it keeps, the script in the head makes those of the
+// last visit anew while the console is still being read.
 
 /** The requests with which visits begin. */
 export interface Kept {
@@ -11,16 +11,16 @@ export interface Kept {
 
 /** What the script in the head offers. */
 export interface Ahead {
-  /** What the last visits kept; null if the browser did not sign in by itself. */
+  /** What the last visits kept; null if they did not sign in by themselves. */
   kept: Kept | null;
-  /** The token of this machine's console, which is good only beside its cookie. One of a cluster is never kept. */
+  /** The token of this machine's console. One of a cluster is never kept. */
   token: string | null;
   /** The requests that were made already. */
   asked: Map<string, Promise<Response>>;
   keep(kept: Kept | null): void;
   keepToken(token: string): void;
-  /** Forgets a token that is no longer good. */
-  dropToken(token: string): void;
+  /** Forgets the token, which is no longer good. */
+  dropToken(): void;
 }
 
 declare global {
@@ -29,18 +29,18 @@ declare global {
   }
 }
 
-/** The requests with which this visit has begun, or would have if the browser had been known to sign in by itself. */
+/** The requests with which this visit has begun, or would have if it had been known to sign in by itself. */
 const begun: Kept = { all: [], of: {} };
 
 const ahead = (): Ahead | undefined => (typeof window === 'undefined' ? undefined : window.pintleAhead);
 
-/** The token that the browser keeps, if it has signed in to the console of this machine. */
+/** The token that the tab keeps, if it has signed in to the console of this machine. */
 export const keptToken = (): string | null => ahead()?.token ?? null;
 
 export const keepToken = (token: string): void => ahead()?.keepToken(token);
-export const dropToken = (token: string): void => ahead()?.dropToken(token);
+export const dropToken = (): void => ahead()?.dropToken();
 
-/** Whether this browser signed in by itself last time: then requests can be made before the host has said who this is. */
+/** Whether this tab can sign in by itself: then requests can be made before the host has said who this is. */
 export const signsInByItself = (): boolean => Boolean(ahead()?.kept && keptToken());
 
 /** Makes a request, or takes the answer of the one that was made in the head. */
@@ -71,7 +71,7 @@ export function begins(path: string, everywhere = false): void {
   if (!paths.includes(path)) paths.push(path);
 }
 
-/** Keeps with what this visit has begun for the next one, now that it is known how the browser signs in. */
+/** Keeps with what this visit has begun for the next one, now that it is known how it signed in. */
 export function keepAhead(byItself: boolean): void {
   ahead()?.keep(byItself ? { all: begun.all, of: { ...ahead()?.kept?.of, ...begun.of } } : null);
 }

@@ -6,9 +6,10 @@ import { cleanToken, secretOf } from './session';
 test('a token may be pasted with what stood around it', () => {
   assert.equal(cleanToken('  Bearer abc.d\nef.ghi '), 'abc.def.ghi');
   assert.equal(cleanToken('"abc"'), 'abc');
+  assert.equal(cleanToken(' http://127.0.0.1:4711/console/#abc\n'), 'abc');
 });
 
-test('only what looks like the secret of a launch is sent as one', () => {
+test('only what looks like the secret of a console is sent as one', () => {
   const secret = 'A'.repeat(43);
   assert.equal(secretOf(`#${secret}`), secret);
   assert.deepEqual(['', '#', '#short', `#${secret}/x`, `#${'x'.repeat(200)}`].map(secretOf), [null, null, null, null, null]);

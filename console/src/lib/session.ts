@@ -1,8 +1,8 @@
-// Who is signed in, and how: by a token. In local mode the console itself gives it, beside a cookie without which it opens nothing, and the
-// browser keeps it; in token mode it is one of the cluster, which only the memory of the open tabs holds.
+// Who is signed in, and how: by a token. In local mode it is the secret in the console's address, which each tab keeps for itself; in token mode
+// it is one of the cluster, which only the memory of the open tabs holds.
 import { signal } from '@preact/signals';
-import { call, pathOf } from '../api/call';
-import { type ModeName, type Opened, operations, type Session, type Shown } from '../api/generated';
+import { pathOf } from '../api/call';
+import type { ModeName, Session } from '../api/generated';
 import { answered, begins, dropToken, fetchAhead, keepAhead, keepToken, keptToken, signsInByItself } from './ahead';
 import { asProblem, type Problem, readProblem, useHooks } from './api';
 import { post, startStream } from './stream';
@@ -21,40 +21,30 @@ export const signIn = signal<SignIn>({ state: 'starting' });
 export const expired = signal<{ problem: Problem; isAsking: boolean } | null>(null);
 
 let token: string | null = null;
+/** What stood in the address. */
+let secret: string | null = null;
 let waiting: ((again: boolean) => void)[] = [];
 
 function isMode(mode: unknown): mode is ModeName {
   return mode === 'local' || mode === 'token';
 }
 
-/** A token may be pasted with the word before it, with quotes or with line breaks in it. */
+/** A token may be pasted with the word before it, with quotes or with line breaks in it; a secret with the address before it. */
 export function cleanToken(text: string): string {
-  return text.trim().replace(/^Bearer\s+/i, '').replace(/^["']|["']$/g, '').replace(/\s+/g, '');
+  return text.trim().replace(/^Bearer\s+/i, '').replace(/^["']|["']$/g, '').replace(/\s+/g, '').replace(/^.*#/, '');
 }
 
-/** What the fragment of the address holds: the secret of this launch, if it looks like one. */
+/** What the fragment of the address holds: the secret of `pintle console`, if it looks like one. */
 export function secretOf(fragment: string): string | null {
   const found = /^#([A-Za-z0-9_-]{16,128})$/.exec(fragment);
   return found?.[1] ?? null;
 }
 
-/** Nothing else is to see the secret, and a page that is loaded again is not to send it again. */
-function hideSecret(): void {
-  history.replaceState(history.state, '', location.pathname + location.search);
-}
-
-/** Takes the secret out of the address, and sends it once. */
-async function redeem(secret: string): Promise<Problem | null> {
-  hideSecret();
-  const answer = await fetch(pathOf('openSession'), {
-    method: operations.openSession.method, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ secret } satisfies Shown), credentials: 'same-origin',
-  });
-  if (!answer.ok) return readProblem(answer);
-  const opened = (await answer.json()) as Opened;
-  token = opened.token;
-  keepToken(opened.token);
-  post({ type: 'token', token });
-  return null;
+/** Takes the secret out of the address: nothing else is to see it, and it is in no history. */
+function takeSecret(): string | null {
+  const found = secretOf(location.hash);
+  if (found) history.replaceState(history.state, '', location.pathname + location.search);
+  return found;
 }
 
 async function ask(candidate: string | null): Promise<Session | Problem> {
@@ -70,6 +60,7 @@ function isProblem(answer: Session | Problem): answer is Problem {
 
 function accept(given: Session): void {
   session.value = given;
+  if (given.mode === 'local' && token) keepToken(token);
   keepAhead(given.mode === 'local');
   signIn.value = { state: 'in' };
   expired.value = null;
@@ -105,7 +96,7 @@ function otherTab(given: string | null): void {
 /** Asks for a login once, however many requests found out that there is none; resolves to whether they are worth making again. */
 function unauthorized(problem: Problem, sentWith: string | null): Promise<boolean> {
   if (sentWith !== token) return Promise.resolve(true);
-  if (token) dropToken(token);
+  dropToken();
   if (expired.value && !expired.value.isAsking) return Promise.resolve(false);
   expired.value = { problem, isAsking: true };
   return new Promise((resolve) => waiting.push(resolve));
@@ -121,51 +112,47 @@ export function askAgain(): void {
   if (expired.value) expired.value = { ...expired.value, isAsking: true };
 }
 
-/** Asks who this is, and signs in with the secret in the address where that is nobody. Who is signed in does not show it: it may have been
- * shown before, as that of a link that is followed twice, and then everybody would be signed out. */
-async function enter(): Promise<{ answer: Session | Problem; refused: Problem | null }> {
-  const secret = secretOf(location.hash);
-  if (!secret) return { answer: await ask(token), refused: null };
-  if (token) {
-    const answer = await ask(token);
-    if (!isProblem(answer)) hideSecret();
-    if (!isProblem(answer) || answer.status !== 401) return { answer, refused: null };
-    dropToken(token);
-    token = null;
-  }
-  const refused = await redeem(secret);
-  return { answer: await ask(token), refused };
+/** Asks who this is: whoever has the secret that stood in the address, or else what this tab keeps. */
+async function enter(): Promise<Session | Problem> {
+  if (!secret) return ask(token);
+  const answer = await ask(secret);
+  if (isProblem(answer) && answer.status !== 401) return answer;
+  // A link signs nobody in to a cluster: it could be with the token of somebody else.
+  if (isProblem(answer) || answer.mode !== 'local') return ask(token);
+  token = secret;
+  return answer;
 }
 
 let isFirst = true;
 
-/** Starts: finds out who this is. Where the browser has signed in by itself before, the pages are drawn meanwhile: what they show comes from
- * the host, which asks for the cookie and the token. */
+/** Starts: finds out who this is. Where this tab has signed in before, the pages are drawn meanwhile: what they show comes from the host, which
+ * asks for the token. */
 export async function start(): Promise<void> {
   useHooks({ token: () => token, unauthorized });
   token ??= keptToken();
-  signIn.value = { state: isFirst && signsInByItself() && !secretOf(location.hash) ? 'in' : 'starting' };
+  secret = takeSecret() ?? secret;
+  signIn.value = { state: isFirst && signsInByItself() && !secret ? 'in' : 'starting' };
   isFirst = false;
   begins(pathOf('getSession'), true);
   // The worker starts while the host is asked who this is; but it lists everything anew, and the first rows come before that.
   void answered().then(listen);
   try {
-    const { answer, refused } = await enter();
-    if (!isProblem(answer)) return accept(answer);
+    const answer = await enter();
+    if (!isProblem(answer)) {
+      accept(answer);
+      post({ type: 'token', token });
+      return;
+    }
     if (answer.status !== 401) {
       signIn.value = { state: 'failed', problem: answer };
       return;
     }
-    if (token) dropToken(token);
+    dropToken();
     token = null;
-    const mode = isMode(answer.mode) ? answer.mode : 'token';
-    if (mode === 'token') {
-      const shared = await fromOtherTab();
-      if (shared) return;
-    }
+    if (await fromOtherTab()) return;
     // The page for it asks for the login, and not a dialog over the others.
     expired.value = null;
-    signIn.value = { state: 'out', mode, problem: refused };
+    signIn.value = { state: 'out', mode: isMode(answer.mode) ? answer.mode : 'token', problem: secret ? answer : null };
   } catch (error) {
     signIn.value = { state: 'failed', problem: { ...asProblem(error), title: 'The host does not answer', detail: 'The connection to the host failed. Is it still running?' } };
   }
@@ -183,7 +170,7 @@ async function fromOtherTab(): Promise<boolean> {
   return true;
 }
 
-/** Signs in with a token; the problem, if the cluster does not take it. */
+/** Signs in with a token, or with the address of `pintle console`; the problem, if it is not taken. */
 export async function signInWith(text: string): Promise<Problem | null> {
   const given = cleanToken(text);
   try {
@@ -198,21 +185,6 @@ export async function signInWith(text: string): Promise<Problem | null> {
   }
 }
 
-/** Signs in with an address that `pintle console` printed, or the secret in it. */
-export async function signInLocally(text: string): Promise<Problem | null> {
-  const secret = secretOf(`#${text.trim().replace(/^.*#/, '')}`);
-  try {
-    const refused = await redeem(secret ?? text.trim());
-    if (refused) return refused;
-    const answer = await ask(token);
-    if (isProblem(answer)) return answer;
-    accept(answer);
-    return null;
-  } catch (error) {
-    return asProblem(error);
-  }
-}
-
 /** Forgets the token, in all tabs. */
 export function signOut(): void {
   token = null;
@@ -220,9 +192,4 @@ export function signOut(): void {
   expired.value = null;
   signIn.value = { state: 'out', mode: 'token', problem: null };
   post({ type: 'token', token: null });
-}
-
-/** The rights that the signed-in user has may have changed: asks anew. */
-export async function refreshSession(): Promise<void> {
-  session.value = await call('getSession');
 }

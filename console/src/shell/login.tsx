@@ -1,7 +1,7 @@
 // Signing in: a page when nobody has yet, a dialog over the page when a login has ended.
 import { useState } from 'preact/hooks';
 import type { Problem } from '../lib/api';
-import { expired, later, type SignIn, signIn, signInLocally, signInWith, start } from '../lib/session';
+import { expired, later, type SignIn, signIn, signInWith, start } from '../lib/session';
 import { useTitle } from '../lib/router';
 import { Button } from '../ui/button';
 import { CopyText } from '../ui/copy';
@@ -27,7 +27,7 @@ function useSignIn(mode: 'local' | 'token', initial: Problem | null) {
   const submit = async () => {
     if (busy || typed.trim() === '') return;
     setBusy(true);
-    setProblem(await (mode === 'token' ? signInWith(typed) : signInLocally(typed)));
+    setProblem(await signInWith(typed));
     setBusy(false);
   };
   const fields = mode === 'token' ? (
@@ -42,7 +42,7 @@ function useSignIn(mode: 'local' | 'token', initial: Problem | null) {
       </div>
     </>
   ) : (
-    <Field label="Address or secret" required help={<>The address that <code>pintle console</code> printed last, or what stands in it after the #. Each is good once.</>}>
+    <Field label="Address or secret" required help={<>The address that <code>pintle console</code> printed, or what stands in it after the #.</>}>
       <TextInput value={typed} onInput={setTyped} mono autofocus />
     </Field>
   );
@@ -58,7 +58,7 @@ function SignInForm({ mode, problem }: { mode: 'local' | 'token'; problem: Probl
       void submit();
     }}>
       {mode === 'local' && (
-        <p>This console acts with the rights of whoever started it, so it opens only for them: use the address that <code>pintle console</code> printed last, or start it again. If an address is opened twice, everybody is signed out, and it prints another.</p>
+        <p>This console acts with the rights of whoever started it, so it opens only for them: use the address that <code>pintle console</code> printed.</p>
       )}
       {mode === 'token' && <p>The console asks the cluster as you: it can do what you can do with kubectl, and nothing else.</p>}
       {fields}

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use http::{Extensions, HeaderMap};
-use tokio::sync::watch;
+use http::HeaderMap;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{
     assets::Assets,
@@ -12,13 +12,14 @@ use crate::{
     door::{Door, Mode},
     feed::Hub,
     memory::Memory,
-    places::Place,
     problem::Problem,
-    seats::Admission,
     token::Token,
     users::Users,
     workshop::Shop,
 };
+
+/// How many requests of those who are known are in work at once: a tenth of what the API server serves at once by default.
+pub const REQUESTS: usize = 64;
 
 /// What serves requests.
 pub struct App {
@@ -41,8 +42,8 @@ pub struct App {
     pub stopping: watch::Receiver<bool>,
     /// Who callers are, as the API server says it.
     pub users: Users,
-    /// How many requests for documents, and bodies, one user, and all, may have in flight.
-    pub admission: Arc<dyn Admission>,
+    /// [`REQUESTS`] places. Whoever is not known yet holds none, so that strangers keep nobody out.
+    pub requests: Semaphore,
     /// The watches that streams share.
     pub hub: Hub,
     /// Where modules are compiled and called, once that is there.
@@ -61,18 +62,16 @@ pub struct About {
 }
 
 impl App {
-    /// Who sends a request, by the name that the API server knows it by. On this machine there is one user, to whom the
-    /// cookie was given.
+    /// Who sends a request, by the name that the API server knows it by. On this machine there is one user, who has the secret.
     ///
     /// # Errors
     /// 401 when it does not show who it is, or the API server does not know it; 429 and 504 when that cannot be found out now.
-    pub async fn known(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, Problem> {
+    pub async fn known(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         let mut caller = self.shown(headers)?;
         if let Mode::Token = self.door.mode {
             let user = self.users.user(&caller).await?;
             caller = caller.named(&user.name);
         }
-        Place::is_of(extensions, caller.name());
         Ok(caller)
     }
 
@@ -83,11 +82,11 @@ impl App {
 
     fn shown(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         match &self.door.mode {
-            Mode::Local(local) if local.signed_in(headers).is_some() => {
+            Mode::Local(local) if local.opens_for(headers) => {
                 Ok(Caller::of_kubeconfig(self.upstream.clone(), self.memory.clone()))
             }
             Mode::Local(_) => Err(Problem::unauthorized(
-                "nobody is signed in with this: open the address that pintle console printed last",
+                "the secret of this console is needed: open the address that pintle console printed",
             )
             .because("SessionRequired")),
             Mode::Token => {

@@ -1,8 +1,7 @@
 //! [`Door`]: who may come in, and how a caller shows who it is.
 //!
-//! Two doors lead to one router. `pintle console` opens the one on loopback: it acts with the rights of a kubeconfig, so a browser must show
-//! what it was given for the secret in the page's URL ([`local`]). `pintle gateway` opens the one in a cluster: callers bring a bearer token
-//! of their own, which is sent on.
+//! Two doors lead to one router. `pintle console` opens the one on loopback: it acts with the rights of a kubeconfig, so callers show the
+//! secret of the process ([`local`]). `pintle gateway` opens the one in a cluster: callers bring a bearer token of their own, which is sent on.
 //!
 //! [`hosts`] and [`origin`] decide before anything else does, and know nothing of what is asked for.
 
@@ -10,13 +9,11 @@ pub mod hosts;
 pub mod local;
 pub mod origin;
 
-use std::sync::Arc;
-
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 
 use crate::problem::ModeName;
 use hosts::{Host, Hosts};
-use local::{Local, SignedIn};
+use local::Local;
 
 /// A door.
 #[derive(Debug)]
@@ -32,29 +29,21 @@ pub struct Door {
 /// How callers show who they are.
 #[derive(Debug)]
 pub enum Mode {
-    /// By a cookie and a token, which stand for the kubeconfig of whoever started this process.
-    Local(Arc<Local>),
+    /// By the secret of this process, which stands for the kubeconfig of whoever started it.
+    Local(Local),
     /// By a bearer token of their own.
     Token,
 }
 
 impl Door {
     /// The door on loopback.
-    pub fn local(local: Arc<Local>) -> Self {
+    pub fn local(local: Local) -> Self {
         Self { hosts: Hosts::loopback(local.port()), cors: Vec::new(), mode: Mode::Local(local) }
     }
 
     /// The door in a cluster, under these names, for its own pages and those of these origins.
     pub fn token(hosts: Vec<Host>, cors: Vec<HeaderValue>) -> Self {
         Self { hosts: Hosts(hosts), cors, mode: Mode::Token }
-    }
-
-    /// Whether a request shows what a session gives: until when it may be answered. A token of a cluster ends by itself.
-    pub fn signed_in(&self, headers: &HeaderMap) -> Option<SignedIn> {
-        match &self.mode {
-            Mode::Local(local) => local.signed_in(headers),
-            Mode::Token => None,
-        }
     }
 
     /// The name of the mode.

@@ -7,19 +7,19 @@ use std::{
 };
 
 use axum::{body::Body, response::Response};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_core::bulk::Bulk;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     app::App,
-    body::{Bounds, OF_NOBODY},
     caller::Caller,
     memory::Held,
     problem::Problem,
     query::{Form, Param, Query},
-    seats::{self, Stay},
 };
 
 /// The largest JSON body, in bytes.
@@ -229,9 +229,9 @@ impl Call {
     /// The body as a JSON document. What was read cannot be read again.
     ///
     /// # Errors
-    /// 400 where it is none, 408 where it comes too slowly, 413 where it is too large, 422 where it has another shape, 429 where there is no room for it.
+    /// 400 where it is none, 413 where it is too large, 422 where it has another shape, 429 where there is no room for it.
     pub async fn json<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
-        let bytes = self.bytes(Bounds::of_user(JSON_BYTES_MAX)).await?;
+        let bytes = self.bytes(JSON_BYTES_MAX).await?;
         if let Some(caller) = &self.caller {
             self.memory = self.app.memory.of_body(caller.name(), &Bulk::of(&bytes)).await?;
         }
@@ -242,24 +242,12 @@ impl Call {
         })
     }
 
-    /// The body, within these bounds if it is known who asks. What was read cannot be read again.
+    /// The body. What was read cannot be read again.
     ///
     /// # Errors
-    /// 413 where it is too large, 408 where it comes too slowly, 400 where it ends too early, 429 where too many come slowly.
-    pub async fn bytes(&mut self, of_user: Bounds) -> Result<bytes::Bytes, Problem> {
-        let bounds = if self.caller.is_some() { of_user } else { OF_NOBODY };
-        let declared = self
-            .headers
-            .get(header::CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if declared.is_some_and(|bytes| bytes > bounds.bytes_max as u64) {
-            return Err(bounds.too_large().into());
-        }
-        let _seat = match &self.caller {
-            Some(caller) => Some(seats::take(&*self.app.admission, caller.name(), Stay::Body).await?),
-            None => None,
-        };
-        Ok(bounds.read(self.body.take()).await?)
+    /// 413 where it is larger, 400 where it ends too early.
+    pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, Problem> {
+        read(self.body.take(), bytes_max).await
     }
 
     /// Whether the body has the form that the endpoint takes.
@@ -279,6 +267,20 @@ impl Call {
             true => Ok(()),
             false => Err(unsupported(&format!("the body must be {wanted}"))),
         }
+    }
+}
+
+/// Reads a body of so many bytes at most.
+///
+/// # Errors
+/// 413 where it is larger, 400 where it ends too early.
+pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(read) => Ok(read.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(Problem::too_large(format!("the body has more than {bytes_max} bytes")))
+        }
+        Err(_) => Err(Problem::bad_request("the body ended too early")),
     }
 }
 

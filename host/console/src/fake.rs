@@ -3,37 +3,26 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{body::Body as Sent, http::Request as Made, response::Response as Given};
-use futures::future::BoxFuture;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use pintle_modules::Budget;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
 use crate::{
-    app::{About, App},
+    app::{About, App, REQUESTS},
     assets::Assets,
     caller::Caller,
     documents::NoViews,
     door::{Door, local::Local},
     feed::Hub,
     memory::Memory,
-    seats::{Admission, Seat, Stay},
     token::Token,
     users::{User, Users},
     workshop::Shop,
 };
-
-/// Has a seat for everybody.
-pub(crate) struct Everybody;
-
-impl Admission for Everybody {
-    fn admit<'a>(&'a self, _: &'a str, _: Stay) -> BoxFuture<'a, Option<Seat>> {
-        Box::pin(async { Some(Box::new(()) as Seat) })
-    }
-}
 
 /// A request that reached the API server.
 #[derive(Clone, Debug)]
@@ -162,7 +151,7 @@ fn app_of(users: Users, door: Door, upstream: kube::Client) -> Arc<App> {
         serves_tls: false,
         stopping,
         users,
-        admission: Arc::new(Everybody),
+        requests: Semaphore::new(REQUESTS),
         hub: Hub::default(),
         shop: Shop::default(),
     })
@@ -197,12 +186,11 @@ pub(crate) async fn ask(app: &Arc<App>, request: Made<Sent>) -> (u16, Value) {
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The door of this machine at port 4711, and the headers that open it: the cookie, and who asks.
-pub(crate) fn local() -> (Door, [(&'static str, String); 2]) {
-    let local = Arc::new(Local::new(4711));
-    let url = local.address().unwrap().url;
-    let (_, secret) = url.split_once('#').unwrap();
-    let admitted = local.admit(secret).unwrap();
-    let cookie = admitted.cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
-    (Door::local(local), [("cookie", cookie), ("authorization", format!("Bearer {}", admitted.token))])
+/// The door of this machine at port 4711, and the value of the header that opens it.
+pub(crate) fn local() -> (Door, String) {
+    let local = Local::new(4711).unwrap();
+    let address = local.address();
+    let (_, secret) = address.split_once('#').unwrap();
+    let bearer = format!("Bearer {secret}");
+    (Door::local(local), bearer)
 }

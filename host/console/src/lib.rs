@@ -3,8 +3,8 @@
 //! Every object is read and written as the caller; the process has no rights of its own here. The files stand in this order, and each uses
 //! only those before it:
 //!
-//! 1. [`problem`], [`body`], [`seats`], [`memory`], `places`, `secret`, `token`, [`place`], [`query`], [`rows`], `happening`, `sse`: values, and how they are read.
-//! 2. [`door`]: who may come in. `headers`: what every answer has. `signed_out`: until when one goes on.
+//! 1. [`problem`], [`memory`], `secret`, `token`, [`place`], [`query`], [`rows`], `happening`, `sse`: values, and how they are read.
+//! 2. [`door`]: who may come in. `headers`: what every answer has.
 //! 3. [`caller`]: asks the API server as whoever asks us. `reading`: takes its lists apart while they arrive. [`users`]: who callers are. [`assets`]: the files of the pages.
 //! 4. `feed`: the watches that streams share. [`documents`]: which views show documents. [`app`]: what serves requests. [`mod@endpoint`]: one line of the route table.
 //! 5. `session` and the other files with endpoints: what the lines do. [`rest`]: the documents, at paths of their own.
@@ -12,7 +12,6 @@
 
 pub mod app;
 pub mod assets;
-pub mod body;
 pub mod caller;
 mod children;
 mod discovery;
@@ -31,7 +30,6 @@ pub mod memory;
 mod objects;
 pub mod openapi;
 pub mod place;
-mod places;
 mod plan;
 pub mod problem;
 pub mod query;
@@ -40,12 +38,10 @@ pub mod rest;
 pub mod router;
 pub mod rows;
 mod schema;
-pub mod seats;
 pub mod secret;
 mod sending;
 pub mod serve;
 pub mod session;
-mod signed_out;
 mod sse;
 mod stream;
 pub mod table;
@@ -54,7 +50,7 @@ mod upload;
 pub mod users;
 pub mod workshop;
 
-pub use app::{About, App};
+pub use app::{About, App, REQUESTS};
 pub use assets::Assets;
 pub use caller::Caller;
 pub use documents::{DocumentGuest, DocumentPath, DocumentView, NoViews, Provider, Shown};
@@ -63,7 +59,6 @@ pub use feed::Hub;
 pub use memory::Memory;
 pub use problem::Problem;
 pub use router::router;
-pub use seats::{Admission, Seat, Stay};
 pub use serve::{bind_loopback, serve};
 pub use users::Users;
 pub use workshop::{Parts, Shop, Workshop};

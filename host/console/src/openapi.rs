@@ -40,12 +40,10 @@ pub fn document(endpoints: &[Endpoint]) -> Value {
         "openapi": "3.1.0",
         "info": {"title": "Pintle", "version": env!("CARGO_PKG_VERSION"),
             "description": "What the console is made of. Every object is read and written as the caller."},
-        "security": [{"token": []}, {"token": [], "cookie": []}],
+        "security": [{"token": []}],
         "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": {
-            "token": {"type": "http", "scheme": "bearer", "description": "In a cluster: a token that its API server accepts. On loopback: the one that openSession answers, beside the cookie"},
-            "cookie": {"type": "apiKey", "in": "cookie", "name": "pintle-console-PORT",
-                "description": "On loopback: openSession sets it for the secret in the URL that pintle console prints"},
+            "token": {"type": "http", "scheme": "bearer", "description": "In a cluster: a token that its API server accepts. On loopback: what stands behind the # of the address that pintle console prints"},
         }},
     })
 }
@@ -131,11 +129,7 @@ mod tests {
             assert_eq!(operation["operationId"], endpoint.id, "{} {}", method, endpoint.path);
             let has_body = !matches!(endpoint.takes, Takes::Nothing);
             assert_eq!(operation.get("requestBody").is_some(), has_body, "{}", endpoint.id);
-            assert!(
-                !endpoint.for_anyone || endpoint.method == http::Method::GET || endpoint.id == "openSession",
-                "{}",
-                endpoint.id
-            );
+            assert!(!endpoint.for_anyone || endpoint.method == http::Method::GET, "{}", endpoint.id);
         }
         assert!(references_that_lead_somewhere(&document) > 10);
         // Two types of one name would be told apart by a number.

@@ -13,7 +13,10 @@ use pintle_wit::{Kind, syntax};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Instant,
+};
 
 use crate::{
     app::App,
@@ -23,9 +26,8 @@ use crate::{
     objects,
     problem::{Problem, Written},
     query::Form,
-    seats::{self, Stay},
     sse::{WAITING, event, events_of},
-    workshop::{Seat, Workshop},
+    workshop::Workshop,
 };
 
 /// How many roots a plan tells of, and how many bytes about them. The rest is only counted.
@@ -148,8 +150,6 @@ async fn inspected(call: &Call, proposed: Option<Value>) -> Result<Response, Pro
     let caller = call.caller()?;
     let served = discovery::of_resource(caller, &place.resource).await?;
     let workshop = call.app.shop.workshop()?;
-    // Turns are taken in order, so that no user may have all that wait for one.
-    let _seat = seats::take(&*call.app.admission, caller.name(), Stay::Request).await?;
     let Ok(_turn) = workshop.inspections.acquire().await else {
         return Err(Problem::busy("the server stops", 1));
     };
@@ -181,11 +181,11 @@ async fn plan(mut call: Call) -> Result<Response, Problem> {
         server: wanted.server,
     };
     let caller = call.caller()?.clone();
-    let user = call.app.users.user(&caller).await?;
     let workshop = call.app.shop.workshop()?;
-    let seat = workshop.plans.sit(&user.name)?;
+    let place = Arc::clone(&workshop.plans).try_acquire_owned();
+    let place = place.map_err(|_| Problem::busy("other plans are being made", 10))?;
     let (events, told) = mpsc::channel(WAITING);
-    let making = Making { app: call.app, caller, workshop, request, events, _seat: seat };
+    let making = Making { app: call.app, caller, workshop, request, events, _place: place };
     tokio::spawn(making.run());
     Ok(events_of(told))
 }
@@ -198,7 +198,7 @@ struct Making {
     request: PlanRequest,
     events: mpsc::Sender<Bytes>,
     /// Given back when the plan ends, however it does.
-    _seat: Seat,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Making {
@@ -323,17 +323,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_user_has_one_plan_and_all_have_two() {
+    async fn two_plans_are_made_at_a_time() {
         let (app, _) = served(reads_nothing);
-        let plans = app.shop.workshop().unwrap();
-        let first = plans.plans.sit("bob").unwrap();
-        assert_eq!(plans.plans.sit("bob").err().unwrap().status, 429);
-        let second = plans.plans.sit("carl").unwrap();
-        let (code, problem) =
-            ask(&app, request("POST", "/api/v1/reconcilers/rooms/plan", Some(json!({})))).await;
+        let workshop = app.shop.workshop().unwrap();
+        let plan = || request("POST", "/api/v1/reconcilers/rooms/plan", Some(json!({})));
+        let both = workshop.plans.try_acquire_many(2).unwrap();
+        let (code, problem) = ask(&app, plan()).await;
         assert_eq!((code, &problem["reason"]), (429, &json!("TooManyRequests")));
-        drop((first, second));
-        assert!(plans.plans.sit("bob").is_ok());
+        drop(both);
+        assert_eq!(ask(&app, plan()).await.0, 200);
     }
 
     #[tokio::test]

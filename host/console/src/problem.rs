@@ -45,7 +45,7 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ModeName {
-    /// By a cookie and a token, which were given for the secret of this launch.
+    /// By the secret in the address that `pintle console` prints.
     Local,
     /// By a bearer token that the API server accepts.
     Token,

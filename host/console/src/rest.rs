@@ -29,10 +29,8 @@ use pintle_core::{
 
 use crate::{
     app::App,
-    body::Bounds,
-    endpoint::{JSON_BYTES_MAX, PATIENCE},
+    endpoint::{self, JSON_BYTES_MAX, PATIENCE},
     problem::Problem,
-    seats::{self, Stay},
     sending,
 };
 use request::Asked;
@@ -53,7 +51,7 @@ pub async fn answer(app: &Arc<App>, request: Request) -> Result<Response, Proble
 }
 
 async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
-    let caller = app.known(request.headers(), request.extensions()).await?;
+    let caller = app.known(request.headers()).await?;
     let (head, body) = request.into_parts();
     let query = request::query(&head.uri)?;
     let not_here = || Problem::not_found("there is nothing at this path");
@@ -68,20 +66,15 @@ async fn begun(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
         None => return Err(Refusal::not_allowed("this method here").into()),
     };
     asked.allows(verb)?;
-    let seat = |stay| seats::take(&*app.admission, caller.name(), stay);
-    // A body that comes slowly holds no seat of a request.
+    let _place = app.requests.acquire().await;
     let body = match verb {
-        Verb::Create | Verb::Update | Verb::Patch => {
-            let _seat = seat(Stay::Body).await?;
-            Bounds::of_user(JSON_BYTES_MAX).read(body).await?
-        }
+        Verb::Create | Verb::Update | Verb::Patch => endpoint::read(body, JSON_BYTES_MAX).await?,
         _ => Bytes::new(),
     };
-    let seat = seat(if verb == Verb::Watch { Stay::Watch } else { Stay::Request }).await?;
     let _memory = app.memory.of_body(caller.name(), &Bulk::of(&body)).await?;
     let answer = match verb {
         Verb::List => read::list(&asked).await,
-        Verb::Watch => watch::watch(&asked, seat).await,
+        Verb::Watch => watch::watch(&asked).await,
         Verb::Get => read::get(&asked).await,
         Verb::Create => write::create(&asked, &body).await,
         Verb::Update => write::replace(&asked, &body).await,

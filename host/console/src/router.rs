@@ -2,7 +2,7 @@
 //!
 //! Every answer, whatever becomes of the request, has the headers of [`headers`](crate::headers).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     RequestExt, Router,
@@ -12,22 +12,18 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 use http::{HeaderValue, Method, StatusCode, header};
+use tower_http::cors::CorsLayer;
 
 use crate::{
     app::App,
     assets::PREFIX,
-    door::origin::{self, From},
+    door::origin,
     endpoint::{Call, Endpoint, MERGE_PATCH, Unread, WASM, unsupported},
     headers,
     problem::Problem,
     query::Query,
-    rest, sending, signed_out, table,
+    rest, sending, table,
 };
-
-/// What listed origins may send.
-const CORS_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-const CORS_HEADERS: &str = "authorization, content-type, if-match";
-const CORS_EXPOSED: &str = "etag, location, retry-after";
 
 /// What answers requests.
 pub fn router(app: Arc<App>) -> Router {
@@ -35,13 +31,25 @@ pub fn router(app: Arc<App>) -> Router {
     for endpoint in table::endpoints() {
         router = router.route(endpoint.path, method(endpoint));
     }
-    router
+    router = router
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "there is no such method here")
         })
-        .fallback(elsewhere)
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard))
-        .with_state(app)
+        .fallback(elsewhere);
+    if !app.door.cors.is_empty() {
+        router = router.layer(cors(&app.door.cors));
+    }
+    router.layer(middleware::from_fn_with_state(Arc::clone(&app), guard)).with_state(app)
+}
+
+/// What pages of these origins may send, and see of the answers.
+fn cors(origins: &[HeaderValue]) -> CorsLayer {
+    CorsLayer::new()
+        .allow_origin(origins.to_vec())
+        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::IF_MATCH])
+        .expose_headers([header::ETAG, header::LOCATION, header::RETRY_AFTER])
+        .max_age(Duration::from_secs(600))
 }
 
 /// One line of the table as axum wants it. A HEAD request is answered as a GET without its body.
@@ -67,10 +75,8 @@ fn method(endpoint: Endpoint) -> MethodRouter<Arc<App>> {
 }
 
 async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<Response, Problem> {
-    let caller = match endpoint.for_anyone {
-        true => None,
-        false => Some(app.known(request.headers(), request.extensions()).await?),
-    };
+    let caller = if endpoint.for_anyone { None } else { Some(app.known(request.headers()).await?) };
+    let is_known = caller.is_some();
     let user = caller.as_ref().map(|caller| caller.name().to_owned()).unwrap_or_default();
     let params = request
         .extract_parts::<RawPathParams>()
@@ -89,7 +95,10 @@ async fn run(app: Arc<App>, endpoint: Endpoint, mut request: Request) -> Result<
         memory: None,
     };
     call.has_form(endpoint.takes)?;
-    let answer = (endpoint.handler)(call);
+    let answer = async {
+        let _place = if is_known { app.requests.acquire().await.ok() } else { None };
+        (endpoint.handler)(call).await
+    };
     let answer = match endpoint.patience {
         None => answer.await?,
         Some(patience) => tokio::time::timeout(patience, answer)
@@ -127,39 +136,24 @@ async fn elsewhere(State(app): State<Arc<App>>, request: Request) -> Response {
 /// Judges a request before anything else does, and sets the headers of its answer.
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let accept = request.headers().get(header::ACCEPT).cloned();
-    let (mut response, from) = match admit(&app, &request) {
-        Ok(From::Listed(origin)) if request.method() == Method::OPTIONS => {
-            (preflight(), From::Listed(origin))
-        }
-        Ok(from) => {
-            let signed_in = app.door.signed_in(request.headers());
-            (signed_out::until(next.run(request).await, signed_in), from)
-        }
-        Err(problem) => (problem.into_response_for(accept.as_ref()), From::Us),
+    let mut response = match admit(&app, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response_for(accept.as_ref()),
     };
     headers::secure(response.headers_mut(), app.serves_tls);
-    if !app.door.cors.is_empty() {
-        response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
-    }
-    if let From::Listed(origin) = from {
-        let fields = response.headers_mut();
-        fields.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        fields.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(CORS_EXPOSED));
-    }
     response
 }
 
-fn admit(app: &App, request: &Request) -> Result<From, Problem> {
+fn admit(app: &App, request: &Request) -> Result<(), Problem> {
     let path = request.uri().path();
     // A probe calls a Pod by its address. It is told nothing but `ok`.
     if matches!(path, "/healthz" | "/readyz") {
-        return Ok(From::Us);
+        return Ok(());
     }
     let host = app.door.hosts.judge(request.uri(), request.headers())?;
     let is_page = path == "/" || path.starts_with(PREFIX.trim_end_matches('/'));
-    let from = origin::judge(request.method(), request.headers(), &host, &app.door.cors, is_page)?;
-    has_known_form(request)?;
-    Ok(from)
+    origin::judge(request.method(), request.headers(), &host, &app.door.cors, is_page)?;
+    has_known_form(request)
 }
 
 /// A form of another site can send three content types without being asked for leave: none of ours is one of them.
@@ -177,16 +171,5 @@ fn has_known_form(request: &Request) -> Result<(), Problem> {
     }
 }
 
-fn preflight() -> Response {
-    let fields = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, CORS_METHODS),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS),
-        (header::ACCESS_CONTROL_MAX_AGE, "600"),
-    ];
-    (StatusCode::NO_CONTENT, fields).into_response()
-}
-
-#[cfg(test)]
-mod on_loopback;
 #[cfg(test)]
 mod tests;

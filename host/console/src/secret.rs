@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 pub struct Secret(String);
 
 /// The hash of what may be a secret, from which nobody can tell what that is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {

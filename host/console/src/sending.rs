@@ -9,11 +9,7 @@ use http::header;
 use http_body_util::BodyExt as _;
 use pintle_runtime::paced;
 
-use crate::{
-    app::App,
-    problem::Problem,
-    seats::{self, Stay},
-};
+use crate::{app::App, problem::Problem};
 
 /// How long an answer is that takes no memory of the budget, in bytes: as much as is on its way in any case.
 const SHORT_BYTES: u64 = 1 << 20;
@@ -21,12 +17,11 @@ const SHORT_BYTES: u64 = 1 << 20;
 /// An answer for a user, who has to read it in time if it is long.
 ///
 /// # Errors
-/// 429 when the user has as many long answers already as it may, or there is no memory for another.
+/// 429 when there is no memory for it.
 pub(crate) async fn sent(app: &App, user: &str, response: Response) -> Result<Response, Problem> {
     let Some(bytes) = response.body().size_hint().exact().filter(|bytes| *bytes > SHORT_BYTES) else {
         return Ok(response);
     };
-    let seat = seats::take(&*app.admission, user, Stay::Large).await?;
     let memory = app.memory.of_sending(user, bytes).await?;
     let (mut head, body) = response.into_parts();
     // It is there already.
@@ -38,7 +33,7 @@ pub(crate) async fn sent(app: &App, user: &str, response: Response) -> Result<Re
     let (parts, arriving) = paced::channel();
     tokio::spawn(async move {
         let _ = parts.send_whole(text).await;
-        drop((seat, memory));
+        drop(memory);
     });
     Ok(Response::from_parts(head, Body::from_stream(arriving)))
 }

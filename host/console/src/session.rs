@@ -2,13 +2,12 @@
 
 use axum::response::Response;
 use futures::{StreamExt, TryStreamExt, stream};
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     caller::{AT_ONCE, Ask, METADATA_OF_ALL},
-    door::{Mode, local::Admitted},
     endpoint::{self, Call, Endpoint, Takes, shape},
     problem::{ModeName, Problem},
     reading,
@@ -38,21 +37,6 @@ pub struct Session {
     expires: Option<String>,
 }
 
-/// What signs a browser or a program in on loopback, beside the cookie that comes with it.
-#[derive(Serialize, JsonSchema)]
-struct Opened {
-    /// To be sent as a bearer token with each request.
-    token: String,
-}
-
-/// The secret in the page's URL.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Shown {
-    /// What stands after `#`.
-    secret: String,
-}
-
 /// What a caller wants to know whether it may do.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,20 +61,11 @@ struct Namespaces {
 
 /// The endpoints of this file.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let session = "/api/v1/session";
     vec![
-        Endpoint::new(Method::GET, session, "getSession", "Who the caller is", |call| Box::pin(get(call)))
-            .gives::<Session>(),
-        Endpoint::new(
-            Method::POST,
-            session,
-            "openSession",
-            "Give a cookie and a token for the secret in the page's URL, once",
-            |call| Box::pin(open(call)),
-        )
-        .takes(Takes::Json(shape::<Shown>))
-        .gives::<Opened>()
-        .for_anyone(),
+        Endpoint::new(Method::GET, "/api/v1/session", "getSession", "Who the caller is", |call| {
+            Box::pin(get(call))
+        })
+        .gives::<Session>(),
         Endpoint::new(Method::POST, "/api/v1/can", "can", "What the caller may do", |call| {
             Box::pin(can(call))
         })
@@ -128,17 +103,6 @@ async fn get(call: Call) -> Result<Response, Problem> {
         expires: caller.expires().map(|time| time.to_string()),
     };
     endpoint::json(StatusCode::OK, &session)
-}
-
-async fn open(mut call: Call) -> Result<Response, Problem> {
-    let Shown { secret } = call.json().await?;
-    let Mode::Local(local) = &call.app.door.mode else {
-        return Err(Problem::not_found("here a bearer token says who the caller is"));
-    };
-    let Admitted { cookie, token } = local.admit(&secret)?;
-    let mut response = endpoint::json(StatusCode::OK, &Opened { token })?;
-    response.headers_mut().insert(header::SET_COOKIE, cookie);
-    Ok(response)
 }
 
 async fn can(mut call: Call) -> Result<Response, Problem> {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use http::{Extensions, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -60,7 +60,7 @@ async fn description(call: Call) -> Result<Response, Problem> {
     let mut document = DOCUMENT.clone();
     // The views are described to whoever may use them; everybody may know the rest.
     if call.app.shows_who(&call.headers) {
-        let caller = call.app.known(&call.headers, &Extensions::new()).await?;
+        let caller = call.app.known(&call.headers).await?;
         match call.app.documents.paths(&caller).await {
             Ok(paths) => {
                 let views = paths.iter().map(|found| call.app.documents.view(&found.path, &caller));

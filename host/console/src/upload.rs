@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    body::Bounds,
     caller::{Ask, Caller},
     endpoint::{self, Call, Endpoint, Takes},
     objects::FIELD_MANAGER,
@@ -88,10 +87,11 @@ async fn put(mut call: Call) -> Result<Response, Problem> {
     // Nobody's bytes are read, and nobody's code is compiled, who may not create a Module.
     may_upload(&caller).await?;
     let shop = call.app.shop.workshop()?;
+    let bytes = call.bytes(engine::MODULE_BYTES_MAX).await?.to_vec();
+    // Not before all of it is here: one that comes slowly holds up no other.
     let Ok(_place) = shop.uploads.try_acquire() else {
         return Err(Problem::busy("other modules are being uploaded", 5));
     };
-    let bytes = call.bytes(Bounds::of_upload(engine::MODULE_BYTES_MAX)).await?.to_vec();
     let loaded = shop.loader.examine(&name, bytes.clone(), "").await;
     let module = loaded.and_then(|module| upload::supports(&module).map(|()| module)).map_err(refused)?;
     let digest = module.digest().to_string();
@@ -346,6 +346,18 @@ pub(crate) mod tests {
         form.headers_mut().insert("content-type", "application/json".parse().unwrap());
         assert_eq!(ask(&app, form).await.0, 415);
         assert_eq!(ask(&app, put("..%2Fx", guest())).await.0, 400);
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_comes_slowly_holds_up_no_other() {
+        let (app, _) = served(allows);
+        for _ in 0..2 {
+            let (app, mut slow) = (Arc::clone(&app), put("slow", Vec::new()));
+            let never = futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>();
+            *slow.body_mut() = Body::from_stream(never);
+            tokio::spawn(async move { ask(&app, slow).await });
+        }
+        assert_eq!(ask(&app, put("toy", guest())).await.0, 200);
     }
 
     #[tokio::test]

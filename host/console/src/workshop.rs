@@ -1,9 +1,8 @@
 //! [`Workshop`]: where the modules of others are compiled and called, within the limits that the operator has for its own.
 
 use std::{
-    collections::BTreeSet,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -33,8 +32,8 @@ pub struct Workshop {
     pub(crate) uploads: Semaphore,
     /// What makes plans, and inspects roots.
     pub(crate) preview: Preview,
-    /// Who has a plan made now.
-    pub(crate) plans: Plans,
+    /// The plans that may be made now.
+    pub(crate) plans: Arc<Semaphore>,
     /// Who may inspect a root now.
     pub(crate) inspections: Semaphore,
     /// Whoever reads the bytes of Modules for previews; the caller if nobody does.
@@ -57,45 +56,6 @@ pub struct Parts {
     pub client: kube::Client,
     /// Whether that client reads the bytes of Modules for everybody who may read the Module.
     pub reads_modules: bool,
-}
-
-/// The users who have a plan made now.
-#[derive(Clone, Default)]
-pub(crate) struct Plans(Arc<Mutex<BTreeSet<String>>>);
-
-/// A place among them. It is given back when it is dropped.
-pub(crate) struct Seat {
-    plans: Plans,
-    user: String,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.plans.users().remove(&self.user);
-    }
-}
-
-impl Plans {
-    fn users(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // Every change is one insertion or removal.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place for a plan of this user.
-    ///
-    /// # Errors
-    /// 429 when it has one, or others have them all.
-    pub(crate) fn sit(&self, user: &str) -> Result<Seat, Problem> {
-        let mut users = self.users();
-        if users.contains(user) {
-            return Err(Problem::busy("another plan of yours is being made", 5));
-        }
-        if users.len() >= PLANS {
-            return Err(Problem::busy("the plans of others are being made", 10));
-        }
-        users.insert(user.to_owned());
-        Ok(Seat { plans: self.clone(), user: user.to_owned() })
-    }
 }
 
 /// The workshop could not be started.
@@ -130,7 +90,7 @@ impl Workshop {
             loader: Loader::new(cluster, engine, compilers, budget, spawner, report),
             uploads: Semaphore::new(UPLOADS),
             preview,
-            plans: Plans::default(),
+            plans: Arc::new(Semaphore::new(PLANS)),
             inspections: Semaphore::new(INSPECTIONS),
             modules: reads_modules.then_some(client),
         }

@@ -28,7 +28,7 @@ use crate::{
     authorize::{self, authorize},
     body,
     directory::{Directory, Document, Resource},
-    documents::{Documents, Seats},
+    documents::Documents,
     events::Events,
     failed::FailedLists,
     identity::{Authentication, Peer, Presented, User},
@@ -175,11 +175,6 @@ impl<R: Reviews> Gateway<R> {
     /// The documents that it knows, for the console's door.
     pub fn documents(&self) -> Documents {
         Documents::new(Arc::clone(&self.parts.guests), self.directory.clone())
-    }
-
-    /// The seats that it has, for the console's door.
-    pub fn seats(&self) -> Seats {
-        Seats(self.pools.clone())
     }
 
     /// What is missing until it can answer, in a word or two; nothing when it can.

@@ -1,18 +1,27 @@
 //! Bodies of requests: they arrive at a pace, and are JSON or YAML, read strictly.
 
-use bytes::Bytes;
+use std::{pin::pin, time::Duration};
+
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
-use pintle_console::body::{Bounds, Unread};
+use http_body_util::BodyExt;
 use pintle_core::view::{Status, accept::Body, query::FieldValidation};
 use pintle_schema::strict;
 use serde::de::Error;
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 
 /// The largest body, in bytes: as much as the API server takes.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
 
-/// What a body may be, at either door.
-const BOUNDS: Bounds = Bounds::of_user(BODY_BYTES_MAX);
+/// How long the first bytes may take: a client that has something to send does so at once.
+const BEGINS: Duration = Duration::from_secs(5);
+
+/// How many bytes come in each second from then on, at least: less than the slowest telephone sends.
+const BYTES_A_SECOND: u32 = 16 << 10;
+
+/// How long a body may take.
+const WHOLE: Duration = Duration::from_secs(60);
 
 /// Reads a body whole.
 ///
@@ -27,11 +36,30 @@ where
     if announced.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
         return Err(Status::too_large(BODY_BYTES_MAX));
     }
-    BOUNDS.read(body).await.map_err(|unread| match unread {
-        Unread::TooLarge { bytes_max } => Status::too_large(bytes_max),
-        Unread::TooSlow => Status::too_slow(),
-        Unread::Broken => Status::bad_request("the body is not complete"),
-    })
+    let mut body = pin!(body);
+    let mut read = BytesMut::new();
+    let began = Instant::now();
+    loop {
+        let deadline = began + due(read.len());
+        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Status::too_slow())?;
+        // Of a body that always has something, if only a little, the next piece is there whenever it is asked for.
+        if Instant::now() > deadline {
+            return Err(Status::too_slow());
+        }
+        let Some(frame) = frame else { return Ok(read.freeze()) };
+        let frame = frame.map_err(|_| Status::bad_request("the body is not complete"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if read.len() + data.len() > BODY_BYTES_MAX {
+            return Err(Status::too_large(BODY_BYTES_MAX));
+        }
+        read.extend_from_slice(&data);
+    }
+}
+
+/// When the next bytes are due, from the beginning, after so many came.
+fn due(received: usize) -> Duration {
+    let sent = Duration::from_secs_f64(received as f64 / f64::from(BYTES_A_SECOND));
+    BEGINS.saturating_add(sent).min(WHOLE)
 }
 
 /// Reads an object.
@@ -92,22 +120,54 @@ pub(crate) fn at_its_field(refused: Status, patch: &[u8]) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
+    use std::{convert::Infallible, task::Poll};
 
-    use http_body_util::{BodyExt, Full, combinators::BoxBody};
+    use axum::body::Body as Sent;
+    use futures::{StreamExt, stream};
+    use http_body_util::Full;
     use serde_json::json;
 
     use super::*;
 
+    #[test]
+    fn a_body_is_due_after_a_head_start_at_its_pace_and_within_a_minute() {
+        for (bytes, seconds) in
+            [(0, 5), (1, 5), (16 << 10, 6), (160 << 10, 15), (1 << 20, 60), (3 << 20, 60), (usize::MAX, 60)]
+        {
+            assert_eq!(due(bytes).as_secs(), seconds, "{bytes}");
+        }
+    }
+
+    /// Pieces of so many bytes, each after so many milliseconds, and then the end, or none for ever.
+    fn pieces(pieces: &[(u64, usize)], ends: bool) -> Sent {
+        let pieces = stream::iter(pieces.to_vec()).then(|(milliseconds, bytes)| async move {
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+            Ok::<_, Infallible>(Bytes::from(vec![b' '; bytes]))
+        });
+        let rest = stream::poll_fn(move |_| if ends { Poll::Ready(None) } else { Poll::Pending });
+        Sent::from_stream(pieces.chain(rest))
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_come_is_not_waited_for_and_one_that_is_too_large_is_not_read_on() {
-        let nothing = http_body_util::StreamBody::new(futures::stream::pending::<Result<_, Infallible>>());
-        let read = async |body: BoxBody<Bytes, Infallible>| {
-            read(&HeaderMap::new(), body).await.map_err(|status| status.code)
-        };
-        assert_eq!(read(BodyExt::boxed(nothing)).await, Err(408));
-        assert_eq!(read(Full::new(Bytes::from(vec![b' '; BODY_BYTES_MAX + 1])).boxed()).await, Err(413));
-        assert_eq!(read(Full::new(Bytes::from_static(b"{}")).boxed()).await, Ok(Bytes::from_static(b"{}")));
+    async fn a_body_that_pauses_is_waited_for_until_it_is_behind_its_pace() {
+        let second = 16 << 10;
+        for (what, sent, ends, expected) in [
+            ("at once", vec![(0, 2_000)], true, Ok(2_000)),
+            ("nothing", vec![], true, Ok(0)),
+            ("short and late", vec![(4_900, 1)], true, Ok(1)),
+            ("a quick half, and a pause", vec![(0, second), (5_500, second)], true, Ok(2 * second)),
+            ("a mebibyte in time", vec![(58, 1 << 10); 1_024], true, Ok(1 << 20)),
+            ("a mebibyte too late", vec![(60, 1 << 10); 1_024], true, Err(408)),
+            ("not at all", vec![], false, Err(408)),
+            ("a byte a second", vec![(1_000, 1); 60], true, Err(408)),
+            ("a byte, and no more", vec![(0, 1)], false, Err(408)),
+            ("at the pace for too long", vec![(900, second); 100], true, Err(408)),
+            ("too large", vec![(0, BODY_BYTES_MAX), (0, 1)], true, Err(413)),
+        ] {
+            let read = read(&HeaderMap::new(), pieces(&sent, ends)).await;
+            let read = read.map(|body| body.len()).map_err(|status| status.code);
+            assert_eq!(read, expected, "{what}");
+        }
     }
 
     #[tokio::test]

@@ -6,14 +6,19 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Context;
-use pintle_console::{self as console, About, App, Assets, Door, Hub, Memory, Parts, Shop, Users, Workshop};
-use tokio::{net::TcpListener, sync::watch};
+use pintle_console::{
+    self as console, About, App, Assets, Door, Hub, Memory, Parts, REQUESTS, Shop, Users, Workshop,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 use tokio_rustls::TlsAcceptor;
 use tracing::info;
 
 use crate::{
     Flags,
-    documents::{Documents, Seats},
+    documents::Documents,
     tls::{self, Files, Served},
 };
 
@@ -63,8 +68,8 @@ impl Console {
         })
     }
 
-    /// Serves the pages, the API and these documents, from these seats, until this becomes true.
-    pub(crate) async fn serve(self, documents: Documents, seats: Seats, stopping: watch::Receiver<bool>) {
+    /// Serves the pages, the API and these documents, until this becomes true.
+    pub(crate) async fn serve(self, documents: Documents, stopping: watch::Receiver<bool>) {
         let Self { listener, tls, door, upstream, cluster, parts } = self;
         let memory = Memory::new(parts.budget.clone());
         let shop = Shop::default();
@@ -83,7 +88,7 @@ impl Console {
             serves_tls: tls.is_some(),
             stopping,
             users: Users::default(),
-            admission: Arc::new(seats),
+            requests: Semaphore::new(REQUESTS),
             hub: Hub::default(),
             shop,
         };

@@ -8,9 +8,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use pintle_console::{
-    Caller, DocumentGuest, DocumentPath, DocumentView, Provider, Seat, Shown as Told, Stay,
-};
+use pintle_console::{Caller, DocumentGuest, DocumentPath, DocumentView, Provider, Shown as Told};
 use pintle_core::view::{
     BackingObject, Lens,
     document::problem::{Doing, Refusal},
@@ -20,30 +18,10 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::{
-    admission::{Party, Pools},
     directory::{Directory, Resource},
     reply::RETRY_SECONDS,
     show::{Guests, Shown},
 };
-
-/// The places of a gateway, of which documents and the bodies of the console take theirs as the aggregated API does.
-#[derive(Clone, Default)]
-pub struct Seats(pub(crate) Pools);
-
-impl pintle_console::Admission for Seats {
-    fn admit<'a>(&'a self, user: &'a str, stay: Stay) -> BoxFuture<'a, Option<Seat>> {
-        let pool = match stay {
-            Stay::Body => &self.0.bodies,
-            Stay::Request => &self.0.requests,
-            Stay::Watch => &self.0.watches,
-            Stay::Large => &self.0.large,
-        };
-        Box::pin(async move {
-            let admitted = pool.admit(&Party::User(user.to_owned())).await.ok()?;
-            Some(Box::new(admitted) as Seat)
-        })
-    }
-}
 
 /// The documents that a directory has.
 pub struct Documents {

@@ -52,7 +52,6 @@ mod watch;
 mod write;
 mod yaml;
 
-pub use documents::Seats;
 pub use flags::Flags;
 pub use host::Host;
 pub use local::LocalDocuments;

@@ -88,8 +88,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
                 stop.await;
                 let _ = stopping.send(true);
             };
-            let (documents, seats) = (gateway.documents(), gateway.seats());
-            tokio::join!(server.serve(gateway, stop), console.serve(documents, seats, stops));
+            let documents = gateway.documents();
+            tokio::join!(server.serve(gateway, stop), console.serve(documents, stops));
         }
     }
     info!("Stopped");

@@ -111,7 +111,7 @@ pub fn server_config(served: Served) -> Result<Arc<ServerConfig>, rustls::Error>
     Ok(Arc::new(config))
 }
 
-/// The same for people: a browser that is asked for a client certificate would ask its user.
+/// The same for people, by HTTP/1.1: a browser that is asked for a client certificate would ask its user.
 ///
 /// # Errors
 /// As [`server_config`].
@@ -120,7 +120,7 @@ pub fn config_for_people(served: Served) -> Result<Arc<ServerConfig>, rustls::Er
         .with_protocol_versions(&[&TLS13, &TLS12])?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(served));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 

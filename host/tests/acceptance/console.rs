@@ -12,7 +12,7 @@ use kit::{
     Look, Patience, eventually,
     host::{or_error, wait_for_address},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What the console says of a guest that took longer than a tenth of a second, as any may on a machine that does much else.
 const LATE: &str = "the guest of the view did not answer in time: it is asked again in a moment";
@@ -44,11 +44,11 @@ impl Answer {
 }
 
 impl Console {
-    /// `pintle console`, after its URL was opened.
+    /// `pintle console`, with the secret of its URL.
     pub(crate) fn on_loopback(kubeconfig: &Path, log: &Path) -> anyhow::Result<Self> {
         let log = std::fs::File::create(log)?;
         let mut child = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["console", "--no-open", "--kubeconfig"])
+            .args(["console", "--kubeconfig"])
             .arg(kubeconfig)
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null())
@@ -64,15 +64,8 @@ impl Console {
             .strip_prefix("http://")
             .and_then(|rest| rest.split_once("/console/#"))
             .with_context(|| format!("no URL: {line}"))?;
-        let mut console = Self { child, address: address.to_owned(), credential: String::new() };
-        let session =
-            console.ask("POST", "/api/v1/session", "application/json", Some(&json!({"secret": secret})))?;
-        let cookie =
-            session.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")?.split(';').next());
-        let cookie = cookie.with_context(|| format!("no cookie: {}", session.head))?;
-        let token = session.body["token"].as_str().with_context(|| format!("no token: {}", session.body))?;
-        console.credential = format!("Cookie: {cookie}\r\nAuthorization: Bearer {token}\r\n");
-        Ok(console)
+        let credential = format!("Authorization: Bearer {secret}\r\n");
+        Ok(Self { child, address: address.to_owned(), credential })
     }
 
     /// The gateway's door, once it answers. The gateway has the rights of this kubeconfig; who asks has yet to say who it is.

@@ -37,7 +37,6 @@ pub(crate) fn run(arguments: &[&str], operator: bool) -> Result<()> {
         ("KUBECONFIG", plane.kubeconfig().display().to_string()),
         ("KUBECTL", plane.kubectl().display().to_string()),
         ("PINTLE_CONSOLE", url),
-        ("PINTLE_CONSOLE_SAID", local.log().to_string()),
         ("PINTLE_CONSOLE_PID", local.id().to_string()),
         ("PINTLE_CONSOLE_IN_CLUSTER", format!("http://{address}/console/")),
         ("PINTLE_LOGS", plane.directory().join("logs").display().to_string()),

@@ -53,7 +53,7 @@ pub(crate) fn run(exit: bool, console: bool) -> Result<()> {
         gateway.log(),
     );
     if console {
-        let mut console = demo.shell("exec pintle console");
+        let mut console = demo.shell("exec pintle console --open");
         plane.takes_in(&mut console)?;
         console.stdin(Stdio::null()).status()?;
     }
@@ -109,10 +109,10 @@ impl<'a> Demo<'a> {
         Server::start(self.plane, account, server)
     }
 
-    /// Starts the console with the rights of the administrator. Its first address signs one browser in.
+    /// Starts the console with the rights of the administrator, and returns its address.
     pub(crate) fn console(&self) -> Result<(Server, String)> {
         let mut console = Command::new(&self.pintle);
-        console.args(["console", "--no-open", "--kubeconfig"]).arg(self.plane.kubeconfig());
+        console.args(["console", "--kubeconfig"]).arg(self.plane.kubeconfig());
         let mut console = Server::start(self.plane, "console", console)?;
         let address = console.says("its address", |said| {
             said.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)

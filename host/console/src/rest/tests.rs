@@ -13,17 +13,16 @@ use pintle_core::view::{Access, Backing, BackingObject, Cut, Epoch, Lens, Served
 use pintle_schema::structural::Structural;
 use pintle_wit::Failure;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::*;
 use crate::{
-    app::About,
+    app::{About, REQUESTS},
     assets::Assets,
     caller::Caller,
     documents::{DocumentGuest, DocumentPath, DocumentView, Provider, Shown},
     fake::{self, Asked, Log, refused},
     feed::Hub,
-    seats::Admission,
     workshop::Shop,
 };
 
@@ -143,10 +142,10 @@ fn app(answer: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static) -> (Arc<
 }
 
 fn served_by(upstream: kube::Client) -> Arc<App> {
-    served_with(Rooms::default(), Arc::new(fake::Everybody), upstream)
+    served_with(Rooms::default(), upstream)
 }
 
-fn served_with(guest: Rooms, admission: Arc<dyn Admission>, upstream: kube::Client) -> Arc<App> {
+fn served_with(guest: Rooms, upstream: kube::Client) -> Arc<App> {
     let (_, stopping) = watch::channel(false);
     Arc::new(App {
         door: fake::cluster(),
@@ -158,7 +157,7 @@ fn served_with(guest: Rooms, admission: Arc<dyn Admission>, upstream: kube::Clie
         serves_tls: false,
         stopping,
         users: fake::users(),
-        admission,
+        requests: Semaphore::new(REQUESTS),
         hub: Hub::default(),
         shop: Shop::default(),
     })

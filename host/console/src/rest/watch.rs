@@ -31,7 +31,6 @@ use crate::{
     caller::Whole,
     documents::{DocumentView, Shown},
     problem::Problem,
-    seats::Seat,
     sse::{ALIVE, KEEP_ALIVE, StreamEnd, WAITING, end_of_life, event, events_of, only},
 };
 
@@ -41,8 +40,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest event, in bytes: one object, and its managed fields.
 const EVENT_BYTES_MAX: usize = 8 << 20;
 
-/// Follows documents.
-pub(super) async fn watch(asked: &Asked<'_>, seat: Seat) -> Result<Response, Problem> {
+/// Follows documents, as one of the user's streams.
+pub(super) async fn watch(asked: &Asked<'_>) -> Result<Response, Problem> {
+    let place = asked.app.hub.place(asked.caller)?;
     let lens = &asked.view.lens;
     let options =
         ListOptions::read(&options(asked)).map_err(|status| Refusal::of_status(Doing::Watch, &status))?;
@@ -74,7 +74,7 @@ pub(super) async fn watch(asked: &Asked<'_>, seat: Seat) -> Result<Response, Pro
     let stopping = asked.app.stopping.clone();
     tokio::spawn(async move {
         following.follow(response.into_body(), life, stopping).await;
-        drop(seat);
+        drop(place);
     });
     Ok(events_of(waiting))
 }

@@ -1,7 +1,6 @@
 //! For whom guests work, and how much an answer has.
 
 use super::*;
-use crate::seats::{Seat, Stay};
 
 /// Every request for documents that there is, as a merge patch where it changes one.
 fn every_request(token: &str) -> Vec<Request> {
@@ -26,7 +25,7 @@ async fn no_guest_works_for_a_token_that_nobody_has() {
         _ => refused(401, "Unauthorized", "Unauthorized"),
     });
     let calls = Arc::<AtomicUsize>::default();
-    let app = served_with(Rooms(Arc::clone(&calls)), Arc::new(fake::Everybody), upstream);
+    let app = served_with(Rooms(Arc::clone(&calls)), upstream);
     for request in every_request("made-up") {
         let line = format!("{} {}", request.method(), request.uri());
         assert_eq!(fake::ask(&app, request).await.0, 401, "{line}");
@@ -51,7 +50,7 @@ async fn no_guest_works_for_who_may_not_do_it_to_the_object_behind() {
         _ => refused(403, "Forbidden", "rooms is forbidden"),
     });
     let calls = Arc::<AtomicUsize>::default();
-    let app = served_with(Rooms(Arc::clone(&calls)), Arc::new(fake::Everybody), upstream);
+    let app = served_with(Rooms(Arc::clone(&calls)), upstream);
     for request in every_request("bob-token") {
         let line = format!("{} {}", request.method(), request.uri());
         let (code, problem) = fake::ask(&app, request).await;
@@ -87,59 +86,20 @@ async fn no_guest_works_for_who_may_not_do_it_to_the_object_behind() {
     );
 }
 
-/// Has no seat for Bob, and writes down who has one.
-#[derive(Clone, Default)]
-struct NotBob(Arc<Mutex<Vec<(String, Stay)>>>);
-
-impl Admission for NotBob {
-    fn admit<'a>(&'a self, user: &'a str, stay: Stay) -> BoxFuture<'a, Option<Seat>> {
-        let seated = Arc::clone(&self.0);
-        let whose = (user.to_owned(), stay);
-        Box::pin(async move {
-            seated.lock().unwrap().push(whose.clone());
-            (whose.0 != "bob").then(|| Box::new(Seated(seated, whose)) as Seat)
-        })
-    }
-}
-
-struct Seated(Arc<Mutex<Vec<(String, Stay)>>>, (String, Stay));
-
-impl Drop for Seated {
-    fn drop(&mut self) {
-        self.0.lock().unwrap().retain(|seated| *seated != self.1);
-    }
-}
-
 #[tokio::test]
-async fn documents_take_a_seat_of_their_user_and_without_one_no_guest_works() {
-    let (upstream, _) = fake::raw_upstream(|asked| match asked.path.as_str() {
-        path if path.ends_with("/selfsubjectreviews") => {
-            (201, Sent::from(json!({"status": {"userInfo": {"username": "bob"}}}).to_string()))
-        }
-        path if path.contains("watch=true") => {
-            let held = futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>();
-            (200, Sent::from_stream(held))
-        }
-        _ => (200, Sent::from(stores(asked).1.to_string())),
+async fn a_watch_is_one_of_the_streams_of_its_user() {
+    let (upstream, _) = fake::raw_upstream(|_| {
+        let held = futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>();
+        (200, Sent::from_stream(held))
     });
-    let (calls, seats) = (Arc::<AtomicUsize>::default(), NotBob::default());
-    let app = served_with(Rooms(Arc::clone(&calls)), Arc::new(seats.clone()), upstream);
-    for request in every_request("bob-token") {
-        let given = fake::answer(&app, request).await;
-        assert_eq!(given.status(), 429);
-        assert!(given.headers().contains_key("retry-after"));
-    }
-    assert_eq!(calls.load(Ordering::Relaxed), 0);
-    seats.0.lock().unwrap().clear();
-    assert_eq!(fake::ask(&app, request("GET", "/rooms/a", None)).await.0, 200);
-    assert_eq!(*seats.0.lock().unwrap(), [], "it is given back");
-    let watch = fake::answer(&app, request("GET", "/rooms?watch=true", None)).await;
-    assert_eq!(
-        *seats.0.lock().unwrap(),
-        [("ann".to_owned(), Stay::Watch)],
-        "it is held until the watch ends"
-    );
-    assert_eq!(watch.status(), 200);
+    let app = served_by(upstream);
+    let ann = app.known(request("GET", "/", None).headers()).await.unwrap();
+    let streams: Vec<_> = (0..127).map(|_| app.hub.place(&ann).unwrap()).collect();
+    let follow = || fake::answer(&app, request("GET", "/rooms?watch=true", None));
+    let watch = follow().await;
+    assert_eq!((watch.status().as_u16(), follow().await.status().as_u16()), (200, 429));
+    drop(streams);
+    assert_eq!(follow().await.status(), 200);
 }
 
 #[tokio::test]

@@ -1,26 +1,16 @@
-// Builds the pages into dist/, and the list of its files that the host embeds. With --check it writes nothing, and fails when what is
-// committed is not what the sources make. With --watch it builds anew whenever a source changes: `pintle console --assets console/dist`.
-import { createHash } from 'node:crypto';
+// Builds the pages into dist/, whose files the host embeds. With --check it writes nothing, and fails when what is committed is not what the
+// sources make. With --watch it builds anew whenever a source changes: `pintle console --assets console/dist`.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, constants } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
 
 const console_ = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(console_, 'dist');
-const list = join(dirname(console_), 'host/console/src/assets/generated.rs');
 
-/** The most that a first visit may load before it shows anything, without the editor: bytes of brotli. */
+/** The most that a first visit may load before it shows anything, without the editor: bytes of gzip. */
 const FIRST_LOAD_MAX = 60 * 1024;
-
-const TYPES = {
-  css: 'text/css; charset=utf-8',
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-  txt: 'text/plain; charset=utf-8',
-};
 
 /** What every visit loads. Whoever comes later may count on it. */
 const FIRST = join(console_, 'src/console.tsx');
@@ -105,36 +95,6 @@ function licences(result) {
   }).join(`\n${'-'.repeat(80)}\n\n`);
 }
 
-/** A file as browsers that know brotli get it; none where that is no smaller. */
-function compressed(bytes) {
-  const small = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
-  return small.length < bytes.length ? small : undefined;
-}
-
-/** The list of the files, as the host reads it. */
-function rust(all) {
-  const assets = [...all].filter(([path]) => !path.endsWith('.br')).map(([path, bytes]) => {
-    const type = TYPES[path.split('.').pop()];
-    if (!type) throw new Error(`nobody knows the type of ${path}`);
-    const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 32);
-    const include = (path) => `include_bytes!("../../../../console/dist/${path}")`;
-    const brotli = all.has(`${path}.br`) ? `Some(${include(`${path}.br`)})` : 'None';
-    return `    Asset {
-        path: "${path}",
-        content_type: "${type}",
-        etag: "\\"${hash}\\"",
-        immutable: ${path.startsWith('assets/')},
-        plain: ${include(path)},
-        brotli: ${brotli},
-    },\n`;
-  });
-  return `//! The files of console/dist. Written by \`npm run build\` in console/; do not edit.
-
-use super::Asset;
-
-pub(super) const ASSETS: &[Asset] = &[\n${assets.join('')}];\n`;
-}
-
 /** The files of these entries, and whatever they import at once. */
 function imported(result, entries) {
   const needed = new Set(entries.map((entry) => `dist/${made(result, entry)}`));
@@ -147,7 +107,7 @@ function imported(result, entries) {
 /** What a first visit loads: the page, what it names, and whatever these import at once. */
 function firstLoad(result, all) {
   const needed = imported(result, ['src/main.tsx', 'src/style.css']);
-  const size = (path) => (all.get(`${path}.br`) ?? all.get(path)).length;
+  const size = (path) => gzipSync(all.get(path), { level: 9 }).length;
   return ['index.html', ...[...needed].map((path) => relative('dist', path))].reduce((sum, path) => sum + size(path), 0);
 }
 
@@ -157,8 +117,6 @@ function put(all) {
     mkdirSync(dirname(join(dist, path)), { recursive: true });
     writeFileSync(join(dist, path), bytes);
   }
-  mkdirSync(dirname(list), { recursive: true });
-  writeFileSync(list, rust(all));
 }
 
 /** The files of dist/ that are not as they should be. */
@@ -166,18 +124,11 @@ function stale(all) {
   const there = existsSync(dist) ? readdirSync(dist, { recursive: true, withFileTypes: true }) : [];
   const found = there.filter((file) => file.isFile()).map((file) => relative(dist, join(file.parentPath ?? file.path, file.name)));
   const differ = [...all].filter(([path, bytes]) => !existsSync(join(dist, path)) || !readFileSync(join(dist, path)).equals(bytes));
-  const wrong = [...differ.map(([path]) => path), ...found.filter((path) => !all.has(path))].map((path) => `console/dist/${path}`);
-  if (!existsSync(list) || readFileSync(list, 'utf8') !== rust(all)) wrong.push(relative(dirname(console_), list));
-  return wrong;
+  return [...differ.map(([path]) => path), ...found.filter((path) => !all.has(path))].map((path) => `console/dist/${path}`);
 }
 
 function finish(result, isCheck) {
-  const plain = files(result);
-  const all = new Map(plain);
-  for (const [path, bytes] of plain) {
-    const small = compressed(bytes);
-    if (small) all.set(`${path}.br`, small);
-  }
+  const all = files(result);
   const size = firstLoad(result, all);
   if (size > FIRST_LOAD_MAX) throw new Error(`a first visit loads ${size} bytes; it may load ${FIRST_LOAD_MAX}`);
   if (!isCheck) return put(all), console.log(`console/dist: a first visit loads ${size} bytes`);

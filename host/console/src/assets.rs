@@ -1,14 +1,21 @@
 //! The files of the pages: in the program, or read from a folder by whoever works on them.
 
-mod generated;
-
-use std::{path::PathBuf, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use sha2::{Digest, Sha256};
 
 use crate::{headers, problem::Problem};
 
@@ -18,16 +25,25 @@ pub const PREFIX: &str = "/console/";
 /// The page for everything that is no file.
 const INDEX: &str = "index.html";
 
+/// The files of console/dist with their paths there, as `build.rs` lists them.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// The same files as they are served. They are compressed once, for the first request.
+static EMBEDDED: LazyLock<BTreeMap<&str, Asset>> = LazyLock::new(|| {
+    let assets = FILES.iter().map(|&(path, bytes)| (path, Asset::new(path, Bytes::from_static(bytes))));
+    assets.map(|(path, asset)| (path, asset.compressed())).collect()
+});
+
 /// One file.
-pub(crate) struct Asset {
-    path: &'static str,
+struct Asset {
     content_type: &'static str,
+    cache: &'static str,
     /// The beginning of its sha256, in quotes.
-    etag: &'static str,
-    /// Whether its name has its hash in it.
-    immutable: bool,
-    plain: &'static [u8],
-    brotli: Option<&'static [u8]>,
+    etag: HeaderValue,
+    /// What a page may do.
+    policy: Option<HeaderValue>,
+    plain: Bytes,
+    gzip: Option<Bytes>,
 }
 
 /// Where the files are.
@@ -45,7 +61,7 @@ impl Assets {
     ///
     /// # Errors
     /// 404 for a file that is not there, 405 for a request that wants to change something.
-    pub async fn serve(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    pub fn serve(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         if method != Method::GET && method != Method::HEAD {
             return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "pages are read"));
         }
@@ -53,82 +69,85 @@ impl Assets {
         let path = path.strip_prefix(PREFIX).ok_or_else(missing)?;
         let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let wants_page = path.is_empty() || (accept.contains("text/html") && !path.starts_with("assets/"));
-        match self {
-            Self::Embedded => {
-                let found = embedded(path).or_else(|| embedded(INDEX).filter(|_| wants_page));
-                Ok(found.ok_or_else(missing)?.respond(headers))
-            }
+        let mut paths = [Some(path), wants_page.then_some(INDEX)].into_iter().flatten();
+        let found = match self {
+            Self::Embedded => paths.find_map(|path| EMBEDDED.get(path)).map(|asset| asset.respond(headers)),
             Self::Folder(folder) => {
-                let names = || {
-                    path.split('/')
-                        .all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains('\\'))
-                };
-                let file = match (names(), wants_page) {
-                    (true, _) if folder.join(path).is_file() => folder.join(path),
-                    (_, true) => folder.join(INDEX),
-                    (_, false) => return Err(missing()),
-                };
-                let read = tokio::task::spawn_blocking(move || {
-                    let bytes = std::fs::read(&file);
-                    bytes.map(|bytes| (bytes, content_type(&file.to_string_lossy())))
-                });
-                let (bytes, form) = read.await.map_err(|_| missing())?.map_err(|_| missing())?;
-                let policy = form.starts_with("text/html").then(|| headers::policy_for(&bytes));
-                let mut response =
-                    ([(header::CONTENT_TYPE, form), (header::CACHE_CONTROL, "no-store")], bytes)
-                        .into_response();
-                response.headers_mut().extend(policy.map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
-                Ok(response)
+                paths.find_map(|path| read(folder, path)).map(|asset| asset.respond(headers))
             }
-        }
+        };
+        found.ok_or_else(missing)
     }
 }
 
-/// The policy of the page in the program: its hash is computed once.
-static INDEX_POLICY: LazyLock<HeaderValue> =
-    LazyLock::new(|| headers::policy_for(embedded(INDEX).map_or(&[][..], |index| index.plain)));
-
-/// A file in the program.
-fn embedded(path: &str) -> Option<&'static Asset> {
-    generated::ASSETS.iter().find(|asset| asset.path == path)
+/// A file of a folder, and of none outside of it.
+fn read(folder: &Path, path: &str) -> Option<Asset> {
+    let mut parts = path.split('/');
+    if !parts.all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains('\\')) {
+        return None;
+    }
+    Some(Asset::new(path, fs::read(folder.join(path)).ok()?.into()))
 }
 
 impl Asset {
+    fn new(path: &str, plain: Bytes) -> Self {
+        let content_type = content_type(path);
+        let is_hashed = path.starts_with("assets/");
+        let hash: String = Sha256::digest(&plain).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self {
+            content_type,
+            cache: if is_hashed { "public, max-age=31536000, immutable" } else { "no-cache" },
+            etag: HeaderValue::try_from(format!("\"{hash}\"")).unwrap_or(HeaderValue::from_static("\"\"")),
+            policy: content_type.starts_with("text/html").then(|| headers::policy_for(&plain)),
+            plain,
+            gzip: None,
+        }
+    }
+
+    /// The same, and for browsers that take it so, compressed, if that is smaller.
+    fn compressed(self) -> Self {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let gzip = gzip.write_all(&self.plain).and_then(|()| gzip.finish());
+        let gzip = gzip.ok().filter(|gzip| gzip.len() < self.plain.len()).map(Bytes::from);
+        Self { gzip, ..self }
+    }
+
     fn respond(&self, headers: &HeaderMap) -> Response {
-        let brotli = self.brotli.filter(|_| accepts_brotli(headers));
-        let cache = if self.immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let gzip = self.gzip.as_ref().filter(|_| accepts_gzip(headers));
         let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-        let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == self.etag));
-        let mut response = match is_known {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => Response::new(Body::from(brotli.unwrap_or(self.plain))),
+        let is_own = |etag: &str| etag.trim().as_bytes() == self.etag.as_bytes();
+        let is_known = known.is_some_and(|known| known.split(',').any(is_own));
+        let mut response = if is_known {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            Response::new(Body::from(gzip.unwrap_or(&self.plain).clone()))
         };
         let fields = response.headers_mut();
-        fields.insert(header::ETAG, HeaderValue::from_static(self.etag));
-        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-        // An answer that says that nothing has changed changes the headers all the same.
-        if self.path == INDEX {
-            fields.insert(header::CONTENT_SECURITY_POLICY, INDEX_POLICY.clone());
-        }
+        fields.insert(header::ETAG, self.etag.clone());
+        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.cache));
         fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        // An answer that says that nothing has changed changes the headers all the same.
+        if let Some(policy) = &self.policy {
+            fields.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
+        }
         if !is_known {
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-            if brotli.is_some() {
-                fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("br"));
+            if gzip.is_some() {
+                fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             }
         }
         response
     }
 }
 
-/// Whether a client takes brotli: named, and not refused by `q=0`.
-fn accepts_brotli(headers: &HeaderMap) -> bool {
+/// Whether a client takes gzip: named, and not refused by `q=0`.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
-        let is_brotli = parts.next() == Some("br");
+        let is_gzip = parts.next() == Some("gzip");
         let weight = parts.find_map(|part| part.strip_prefix("q=")?.trim().parse::<f32>().ok());
-        is_brotli && weight.is_none_or(|weight| weight > 0.0)
+        is_gzip && weight.is_none_or(|weight| weight > 0.0)
     })
 }
 
@@ -151,48 +170,53 @@ fn content_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+    use http_body_util::BodyExt;
+
     use super::*;
 
     fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
-    async fn get(assets: &Assets, path: &str, pairs: &[(&'static str, &str)]) -> Result<Response, u16> {
-        let served = assets.serve(&Method::GET, path, &map(pairs)).await;
+    fn get(assets: &Assets, path: &str, pairs: &[(&'static str, &str)]) -> Result<Response, u16> {
+        let served = assets.serve(&Method::GET, path, &map(pairs));
         served.map_err(|problem| problem.status.as_u16())
     }
 
-    #[tokio::test]
-    async fn pages_are_the_index_and_files_that_are_missing_are_not() {
+    #[test]
+    fn pages_are_the_index_and_files_that_are_missing_are_not() {
         let assets = Assets::Embedded;
-        let index = get(&assets, "/console/", &[]).await.unwrap();
+        let index = get(&assets, "/console/", &[]).unwrap();
         assert_eq!(index.headers()["content-type"], "text/html; charset=utf-8");
         assert_eq!(index.headers()["cache-control"], "no-cache");
         let etag = index.headers()["etag"].to_str().unwrap().to_owned();
-        let known = get(&assets, "/console/", &[("if-none-match", &format!("\"x\", {etag}"))]).await.unwrap();
+        let known = get(&assets, "/console/", &[("if-none-match", &format!("\"x\", {etag}"))]).unwrap();
         assert_eq!(known.status(), 304);
         let html = [("accept", "text/html,*/*")];
-        assert!(get(&assets, "/console/engine/modules", &html).await.is_ok());
-        assert_eq!(get(&assets, "/console/engine/modules", &[("accept", "*/*")]).await.unwrap_err(), 404);
-        assert_eq!(get(&assets, "/console/assets/gone-1234.js", &html).await.unwrap_err(), 404);
-        let post = assets.serve(&Method::POST, "/console/", &HeaderMap::new()).await;
+        assert!(get(&assets, "/console/engine/modules", &html).is_ok());
+        assert_eq!(get(&assets, "/console/engine/modules", &[("accept", "*/*")]).unwrap_err(), 404);
+        assert_eq!(get(&assets, "/console/assets/gone-1234.js", &html).unwrap_err(), 404);
+        let post = assets.serve(&Method::POST, "/console/", &HeaderMap::new());
         assert_eq!(post.unwrap_err().status, 405);
     }
 
-    #[tokio::test]
-    async fn the_script_in_the_page_may_run_and_no_other() {
+    #[test]
+    fn the_script_in_the_page_may_run_and_no_other() {
         let script_sources = |response: &Response| {
             let policy = response.headers()["content-security-policy"].to_str().unwrap();
             let sources = policy.split("; ").find_map(|rule| rule.strip_prefix("script-src "));
             sources.unwrap().to_owned()
         };
         let assets = Assets::Embedded;
-        let index = get(&assets, "/console/", &[]).await.unwrap();
+        let index = get(&assets, "/console/", &[]).unwrap();
         let sources = script_sources(&index);
         let hashes: Vec<&str> = sources.split(' ').skip(1).collect();
         assert!(sources.starts_with("'self' 'sha256-") && hashes.len() == 1, "{sources}");
         let etag = index.headers()["etag"].to_str().unwrap();
-        let unchanged = get(&assets, "/console/", &[("if-none-match", etag)]).await.unwrap();
+        let unchanged = get(&assets, "/console/", &[("if-none-match", etag)]).unwrap();
         assert_eq!(script_sources(&unchanged), sources);
         let page = headers::policy_for(b"<script src=\"a.js\"></script><script>alert(1)</script>");
         // By `printf 'alert(1)' | openssl dgst -sha256 -binary | base64`.
@@ -201,8 +225,8 @@ mod tests {
         assert!(!headers::policy_for(b"").to_str().unwrap().contains("sha256"));
     }
 
-    #[tokio::test]
-    async fn a_folder_is_read_and_never_left() {
+    #[test]
+    fn a_folder_is_read_and_never_left() {
         let outside = tempfile::tempdir().unwrap();
         let folder = outside.path().join("dist");
         std::fs::create_dir_all(folder.join("assets")).unwrap();
@@ -210,7 +234,7 @@ mod tests {
         std::fs::write(folder.join("index.html"), "index").unwrap();
         std::fs::write(folder.join("assets/a.js"), "1").unwrap();
         let assets = Assets::Folder(folder);
-        let script = get(&assets, "/console/assets/a.js", &[]).await.unwrap();
+        let script = get(&assets, "/console/assets/a.js", &[]).unwrap();
         assert_eq!(script.headers()["content-type"], "text/javascript; charset=utf-8");
         for wrong in [
             "../secret.js",
@@ -220,27 +244,31 @@ mod tests {
             "assets/gone.js",
             ".hidden",
         ] {
-            assert_eq!(get(&assets, &format!("/console/{wrong}"), &[]).await.unwrap_err(), 404, "{wrong}");
+            assert_eq!(get(&assets, &format!("/console/{wrong}"), &[]).unwrap_err(), 404, "{wrong}");
         }
     }
 
     #[test]
-    fn brotli_is_sent_to_who_takes_it() {
-        let takes = |value: &str| accepts_brotli(&map(&[("accept-encoding", value)]));
-        assert!(takes("gzip, deflate, br") && takes("br;q=0.5") && takes("br"));
-        assert!(!takes("gzip") && !takes("br;q=0") && !takes("br; q=0.0") && !takes("brotli"));
+    fn gzip_is_sent_to_who_takes_it() {
+        let takes = |value: &str| accepts_gzip(&map(&[("accept-encoding", value)]));
+        assert!(takes("gzip, deflate, br") && takes("gzip;q=0.5") && takes("gzip"));
+        assert!(!takes("br") && !takes("gzip;q=0") && !takes("gzip; q=0.0") && !takes("x-gzip"));
+    }
+
+    #[tokio::test]
+    async fn what_is_compressed_is_the_same_file_and_smaller() {
+        let index = get(&Assets::Embedded, "/console/", &[("accept-encoding", "gzip")]).unwrap();
+        assert_eq!(index.headers()["content-encoding"], "gzip");
+        let sent = index.into_body().collect().await.unwrap().to_bytes();
+        let (mut read, plain) = (Vec::new(), &EMBEDDED[INDEX].plain);
+        GzDecoder::new(&sent[..]).read_to_end(&mut read).unwrap();
+        assert!(read == plain[..] && sent.len() < plain.len());
     }
 
     #[test]
-    fn every_file_in_the_program_has_a_form_and_a_hash_of_its_bytes() {
-        use sha2::{Digest, Sha256};
-        assert!(generated::ASSETS.iter().any(|asset| asset.path == INDEX));
-        for asset in generated::ASSETS {
-            let hash: String =
-                Sha256::digest(asset.plain).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-            assert_eq!(asset.etag, format!("\"{hash}\""), "{}", asset.path);
-            assert_eq!(asset.content_type, content_type(asset.path), "{}", asset.path);
-            assert_eq!(asset.immutable, asset.path.starts_with("assets/"), "{}", asset.path);
+    fn every_file_in_the_program_has_a_form() {
+        for (path, _) in FILES {
+            assert_ne!(content_type(path), "application/octet-stream", "{path}");
         }
     }
 }

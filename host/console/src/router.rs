@@ -127,7 +127,7 @@ async fn elsewhere(State(app): State<Arc<App>>, request: Request) -> Response {
         return (StatusCode::FOUND, [(header::LOCATION, to)]).into_response();
     }
     let served = match path.starts_with(PREFIX) {
-        true => app.assets.serve(&method, path, &fields).await,
+        true => app.assets.serve(&method, path, &fields),
         false => Err(Problem::not_found("there is nothing at this path")),
     };
     served.unwrap_or_else(|problem| problem.into_response_for(fields.get(header::ACCEPT)))

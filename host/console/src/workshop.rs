@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -118,12 +118,12 @@ impl Workshop {
 
 /// The workshop of a process, once it is there: the pages need not wait for it.
 #[derive(Clone, Default)]
-pub struct Shop(Arc<RwLock<Option<Arc<Workshop>>>>);
+pub struct Shop(Arc<OnceLock<Arc<Workshop>>>);
 
 impl Shop {
-    /// Opens it.
+    /// Opens it, once.
     pub fn open(&self, workshop: Workshop) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(workshop));
+        let _ = self.0.set(Arc::new(workshop));
     }
 
     /// The workshop.
@@ -131,8 +131,7 @@ impl Shop {
     /// # Errors
     /// 503 while there is none.
     pub(crate) fn workshop(&self) -> Result<Arc<Workshop>, Problem> {
-        let found = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        found.ok_or_else(|| {
+        self.0.get().cloned().ok_or_else(|| {
             let status = http::StatusCode::SERVICE_UNAVAILABLE;
             let problem = Problem::new(status, "the engine is starting: try again in a moment");
             Problem { retry_after: Some(Duration::from_secs(2)), ..problem }.because("EngineStarting")

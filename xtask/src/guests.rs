@@ -179,7 +179,7 @@ mod tests {
         let (root, guests) = (root.path(), root.path().join("guests"));
         let guest = Guest::new("guest", "sources/guest", 0);
         let is_current = || guest.is_current(root, &guests, "rustc 1");
-        let age = |path: &Path, minutes| {
+        let age = |path: &Path, minutes: u64| {
             let time = SystemTime::now() - Duration::from_secs(60 * minutes);
             File::open(path).unwrap().set_modified(time).unwrap();
         };

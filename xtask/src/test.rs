@@ -97,17 +97,6 @@ impl Step {
         self >= Self::Units && !matches!(self, Self::Testbed | Self::Conformance)
     }
 
-    /// The integration test that it is.
-    fn test(self) -> Option<&'static str> {
-        match self {
-            Self::Simulate => Some("simulate"),
-            Self::Testbed => Some("control_plane"),
-            Self::Conformance => Some("conformance"),
-            Self::Smoke | Self::Acceptance | Self::Views | Self::Checks => Some("acceptance"),
-            _ => None,
-        }
-    }
-
     /// What the machine lacks for it, if it may be left out for that.
     fn lacks(self) -> Option<String> {
         match self {

@@ -15,7 +15,7 @@ const IO: [&str; 4] = ["wasmtime", "tokio", "futures", "axum"];
 
 /// The packages of the workspace that each may build on. Whatever is not listed here is a guest when its folder says so, and free
 /// otherwise (`testbed`).
-const MAY_USE: [(&str, &[&str]); 22] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("pintle-wit", &[]),
     ("pintle-guest", &["pintle-wit"]),
     ("pintle-core", &["pintle-wit"]),

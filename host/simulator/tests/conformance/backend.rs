@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     path::Path,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use anyhow::{Context, bail, ensure};

@@ -102,7 +102,7 @@ fn told(read: &host::Host, now: Timestamp) -> Result<Host, Problem> {
             host::NAME
         )));
     }
-    let pods = deployment.as_ref().map(|deployment| host::Pods::of(deployment));
+    let pods = deployment.as_ref().map(host::Pods::of);
     Ok(Host::of(pods.unwrap_or_default(), read.leader(now)))
 }
 

@@ -1,4 +1,4 @@
-//! Checks which packages of this workspace may depend on which, so that the decisions stay free of I/O, WebAssembly and clients.
+//! Which packages of this workspace build on which, so that the decisions stay free of I/O, WebAssembly and clients.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,131 +13,39 @@ use serde_json::Value;
 const CLIENTS: [&str; 5] = ["kube", "kube-client", "kube-runtime", "k8s-openapi", "hyper"];
 const IO: [&str; 4] = ["wasmtime", "tokio", "futures", "axum"];
 
-/// The packages of the workspace that each may build on. Whatever is not listed here is a guest when its folder says so, and free
-/// otherwise (`testbed`).
-const MAY_USE: [(&str, &[&str]); 21] = [
-    ("pintle-wit", &[]),
-    ("pintle-guest", &["pintle-wit"]),
-    ("pintle-core", &["pintle-wit"]),
-    ("pintle-engine", &["pintle-wit"]),
-    ("pintle-api", &["pintle-wit", "pintle-core"]),
-    ("pintle-runtime", &[]),
-    ("pintle-kubernetes", &["pintle-wit", "pintle-core", "pintle-runtime"]),
-    ("pintle-schema", &["pintle-wit", "pintle-core"]),
-    (
-        "pintle-offline",
-        &["pintle-wit", "pintle-core", "pintle-engine", "pintle-api", "pintle-schema", "pintle-runtime"],
-    ),
-    (
-        "pintle-modules",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-        ],
-    ),
-    (
-        "pintle-operator",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-            "pintle-modules",
-        ],
-    ),
-    (
-        "pintle-gateway",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-            "pintle-modules",
-            "pintle-console",
-        ],
-    ),
-    (
-        "pintle-preview",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-            "pintle-modules",
-        ],
-    ),
-    (
-        "pintle-console",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-            "pintle-modules",
-            "pintle-preview",
-        ],
-    ),
-    ("pintle-simulator", &["pintle-wit", "pintle-schema"]),
-    (
-        "pintle-simulation",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-            "pintle-modules",
-            "pintle-offline",
-            "pintle-preview",
-            "pintle-operator",
-            "pintle-gateway",
-            "pintle-simulator",
-        ],
-    ),
-    (
-        "pintle",
-        &[
-            "pintle-wit",
-            "pintle-core",
-            "pintle-engine",
-            "pintle-api",
-            "pintle-schema",
-            "pintle-runtime",
-            "pintle-kubernetes",
-            "pintle-modules",
-            "pintle-offline",
-            "pintle-preview",
-            "pintle-operator",
-            "pintle-gateway",
-            "pintle-console",
-        ],
-    ),
-    (
-        "pintle-simulate",
-        &["pintle-wit", "pintle-engine", "pintle-runtime", "pintle-offline", "pintle-simulation", "pintle"],
-    ),
-    ("pintle-bench", &["pintle-testbed", "guest-bench"]),
-    ("xtask", &[]),
-    ("workbench", &["pintle-testbed", "xtask"]),
+/// All packages of the workspace, in their order: each builds only on those above it.
+const ORDER: [&str; 31] = [
+    "pintle-wit",
+    "pintle-guest",
+    "pintle-core",
+    "pintle-schema",
+    "pintle-engine",
+    "pintle-runtime",
+    "pintle-api",
+    "pintle-kubernetes",
+    "pintle-modules",
+    "pintle-operator",
+    "pintle-offline",
+    "pintle-preview",
+    "pintle-console",
+    "pintle-gateway",
+    "pintle",
+    "pintle-simulator",
+    "pintle-simulation",
+    "pintle-simulate",
+    "guest-bench",
+    "guest-configmonitor",
+    "guest-darkroom",
+    "guest-farm",
+    "guest-tickets",
+    "guest-webserver",
+    "darkroom-next",
+    "pintle-testbed",
+    "pintle-bench",
+    "kit",
+    "xtask",
+    "generators",
+    "workbench",
 ];
 
 fn workspace() -> PathBuf {
@@ -225,26 +133,43 @@ fn the_first_command_of_the_readme_waits_for_little() {
 }
 
 #[test]
-fn packages_of_the_workspace_build_only_on_those_below_them() {
+fn a_package_builds_only_on_those_above_it() {
     let packages = packages();
-    for (name, dependencies) in &packages {
-        let allowed: &[&str] = match MAY_USE.iter().find(|(package, _)| package == name) {
-            Some((_, allowed)) => allowed,
-            None if name.starts_with("guest-") => &["pintle-guest"],
-            None => continue,
-        };
-        for (dependency, kind) in dependencies {
+    let listed = BTreeSet::from(ORDER);
+    let found: BTreeSet<&str> = packages.keys().map(String::as_str).collect();
+    assert_eq!(listed, found, "each package of the workspace has its place");
+    for (at, name) in ORDER.iter().enumerate() {
+        for (dependency, kind) in &packages[*name] {
             let is_ours = packages.contains_key(dependency);
             assert!(
-                !is_ours || kind == "dev" || allowed.contains(&dependency.as_str()),
-                "{name} builds on {dependency}; it may build on {allowed:?}"
+                !is_ours || kind == "dev" || ORDER[..at].contains(&dependency.as_str()),
+                "{name} builds on {dependency}, which is not above it"
             );
         }
     }
 }
 
 #[test]
-fn a_host_in_a_cluster_is_built_without_the_simulator() {
+fn nothing_but_the_binary_and_the_simulation_builds_on_the_operator() {
+    for (name, dependencies) in packages() {
+        let needs = dependencies.iter().any(|(name, kind)| name == "pintle-operator" && kind != "dev");
+        assert_eq!(needs, ["pintle", "pintle-simulation"].contains(&name.as_str()), "{name}");
+    }
+}
+
+#[test]
+fn guests_build_on_the_sdk_alone_even_in_their_tests() {
+    let packages = packages();
+    let mut guests = packages.iter().filter(|(name, _)| name.starts_with("guest-")).peekable();
+    assert!(guests.peek().is_some(), "the guests were not found");
+    for (name, dependencies) in guests {
+        let mut ours = dependencies.iter().map(|(name, _)| name).filter(|name| packages.contains_key(*name));
+        assert!(ours.all(|dependency| dependency == "pintle-guest"), "{name}: {dependencies:?}");
+    }
+}
+
+#[test]
+fn a_host_in_a_cluster_runs_without_the_clock_of_tests() {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--package", "pintle", "--edges", "normal"])
         .args(["--prefix", "none", "--format", "{p} {f}"])
@@ -253,54 +178,7 @@ fn a_host_in_a_cluster_is_built_without_the_simulator() {
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tree = String::from_utf8_lossy(&output.stdout);
-    let line = |name: &str| tree.lines().find(|line| line.split(' ').next() == Some(name));
-    assert!(line("pintle-operator").is_some(), "{tree}");
-    for name in ["pintle-simulation", "pintle-simulator"] {
-        assert_eq!(line(name), None);
-    }
-    let tokio = line("tokio").expect("it runs on tokio");
+    let tokio = tree.lines().find(|line| line.split(' ').next() == Some("tokio"));
+    let tokio = tokio.expect("it runs on tokio");
     assert!(!tokio.contains("test-util"), "{tokio}");
-}
-
-#[test]
-fn guests_know_nothing_of_the_host_not_even_in_their_tests() {
-    let is_host = |name: &str| {
-        name == "pintle" || name.starts_with("pintle-") && !["pintle-wit", "pintle-guest"].contains(&name)
-    };
-    let packages = packages();
-    let guests = packages.iter().filter(|(name, _)| name.starts_with("guest-") || *name == "pintle-guest");
-    let mut seen = 0;
-    for (name, dependencies) in guests {
-        for (dependency, kind) in dependencies {
-            assert!(!is_host(dependency), "{name} has the {kind} dependency {dependency}");
-        }
-        seen += 1;
-    }
-    assert!(seen >= 3, "the guests were not found");
-}
-
-/// Beyond this a file is about more than one thing, and nobody reads it as a whole.
-const LINES_MAX: usize = 600;
-
-/// The Rust sources below a folder, without what was built.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
-            sources(&path, found);
-        } else if name.ends_with(".rs") {
-            found.push(path);
-        }
-    }
-}
-
-#[test]
-fn no_source_file_is_longer_than_one_reads_at_once() {
-    let mut files = Vec::new();
-    sources(&workspace(), &mut files);
-    assert!(files.len() > 200, "the sources were not found: {files:?}");
-    let is_long = |file: &&PathBuf| fs::read_to_string(file).unwrap().lines().count() > LINES_MAX;
-    let long: Vec<&PathBuf> = files.iter().filter(is_long).collect();
-    assert!(long.is_empty(), "at most {LINES_MAX} lines; split by what they are about: {long:#?}");
 }

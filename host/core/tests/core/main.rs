@@ -3,7 +3,6 @@
 
 mod budget;
 mod bytes;
-mod circles;
 mod dependencies;
 mod election;
 mod gate;

@@ -200,7 +200,8 @@ mod tests {
         memory.take(60 * MIB).await.unwrap();
         memory.take(30 * MIB).await.unwrap();
         assert_eq!(memory.take(60 * MIB).await.unwrap_err().code, 429);
-        assert!(matches!(memory.sufficed(), Err(PreviewError::Busy(_))));
+        let advice = "besides 90 MiB of them; name a namespace, labels, or one root";
+        assert!(matches!(memory.sufficed(), Err(PreviewError::Busy(why)) if why.contains(advice)));
         // A large call of a guest finds its memory meanwhile.
         assert!(!budget.reserve("guest", Purpose::Call, 140 * MIB).await.unwrap().waited());
     }

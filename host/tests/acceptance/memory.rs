@@ -1,17 +1,274 @@
-//! The worst answers on a real control plane.
+//! Guests whose answers take as much memory as they can make them take, and a host that is held to what `deploy/` gives it.
 
-use kit::worst;
+use anyhow::{Context, ensure};
+use futures::future::join_all;
+use kit::{
+    Look, eventually,
+    group::{Group, LIMIT_BYTES, peak_bytes},
+    host::{self, Host, or_error},
+};
+use pintle_api::module_objects;
+use pintle_engine::fixtures;
+use pintle_simulation::scenario::{Backend, CUSTOM_API_VERSION, Cascade, Stop};
+use pintle_wit::ObjectRef;
+use serde_json::{Value, json};
 
 use crate::real::Real;
 
 pub(crate) const NAME: &str = "a host of 512 MiB lives through the worst answers, and serves their neighbour";
 
+/// In each of them there is a root of every kind: eighteen in all, more than there are workers.
+const NAMESPACES: [&str; 3] = ["memory-0", "memory-1", "memory-2"];
+
+/// How often the neighbour is edited, without the others and beside them.
+const EDITS: u32 = 20;
+
+/// A kind whose roots have a bad guest.
+struct Bad {
+    kind: &'static str,
+    /// What `Ready` says in the end; nothing where it may be anything.
+    reason: Option<&'static str>,
+    limits: Value,
+    module: fn(&str) -> Vec<u8>,
+}
+
+const HEAD: &str = r#"{"apiVersion":"guest.pintle.dev/v1","#;
+
+fn bads() -> [Bad; 6] {
+    [
+        Bad {
+            kind: "Values",
+            reason: Some("ResponseTooComplex"),
+            limits: json!({}),
+            module: |manifest| {
+                fixtures::repeats(
+                    manifest,
+                    &format!(r#"{HEAD}"status":{{"a":["#),
+                    r#"{"":0},"#,
+                    "0]}}",
+                    1 << 20,
+                )
+            },
+        },
+        Bad {
+            kind: "Maps",
+            reason: Some("StatusTooLarge"),
+            limits: json!({}),
+            // As many values as there may be: of each two a map is made.
+            module: |manifest| {
+                fixtures::repeats(
+                    manifest,
+                    &format!(r#"{HEAD}"status":{{"a":["#),
+                    r#"{"":0},"#,
+                    "0]}}",
+                    229_000,
+                )
+            },
+        },
+        Bad {
+            kind: "Wrong",
+            reason: Some("EventInvalid"),
+            limits: json!({}),
+            module: |manifest| wrong(manifest, 680_000),
+        },
+        Bad {
+            kind: "Huge",
+            reason: Some("MemoryBudgetExceeded"),
+            limits: json!({"responseKibibytes": 16384, "memoryMebibytes": 128, "timeoutMilliseconds": 2000}),
+            module: |manifest| wrong(manifest, 10 << 20),
+        },
+        Bad {
+            kind: "Legal",
+            reason: None,
+            limits: json!({}),
+            // What is carried out in full: objects near their limit, with as many values as an answer may have.
+            module: |manifest| {
+                let data = |_| (0..14_000).map(|key| (format!("k{key:05}"), Value::from(""))).collect();
+                let child = |number: usize| {
+                    let data: serde_json::Map<String, Value> = data(number);
+                    json!({"id": number.to_string(), "object": {
+                        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("legal-{number}")}, "data": data}})
+                };
+                let children: Vec<Value> = (0..4).map(child).collect();
+                let answer = json!({"apiVersion": "guest.pintle.dev/v1", "children": children});
+                fixtures::answers(manifest, &answer.to_string())
+            },
+        },
+        Bad {
+            kind: "Fills",
+            reason: Some("Succeeded"),
+            limits: json!({"timeoutMilliseconds": 2000}),
+            module: |manifest| fixtures::fills(manifest, 62 << 20, r#"{"apiVersion":"guest.pintle.dev/v1"}"#),
+        },
+    ]
+}
+
+/// Answers with wrong events, so many bytes of them.
+fn wrong(manifest: &str, bytes: usize) -> Vec<u8> {
+    let event = r#"{"type":"Normal","reason":"","message":""}"#;
+    fixtures::repeats(
+        manifest,
+        &format!(r#"{HEAD}"events":["#),
+        &format!("{event},"),
+        &format!("{event}]}}"),
+        bytes,
+    )
+}
+
+/// The kind, its module and its Reconciler.
+async fn install(real: &Real<'_>, bad: &Bad) -> anyhow::Result<()> {
+    let singular = bad.kind.to_lowercase();
+    let (plural, name) = (format!("{singular}all"), format!("memory-{singular}"));
+    let group = CUSTOM_API_VERSION.split('/').next().unwrap_or_default();
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    real.apply(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced",
+            "names": {"kind": bad.kind, "listKind": format!("{}List", bad.kind), "plural": plural, "singular": singular},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}]},
+    }))
+    .await?;
+    let manifest = fixtures::manifest(&name, CUSTOM_API_VERSION, bad.kind, &["v1/ConfigMap"]);
+    let bytes = (bad.module)(&manifest);
+    let digest = pintle_engine::Digest::of(&bytes).to_string();
+    for object in module_objects(&name, &bytes, &digest) {
+        real.apply(&object).await?;
+    }
+    real.apply(&json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": name},
+        "spec": {"for": {"apiVersion": CUSTOM_API_VERSION, "kind": bad.kind}, "module": name, "limits": bad.limits,
+            "grants": {"children": [{"apiVersion": "v1", "kinds": ["ConfigMap"]}]}},
+    }))
+    .await
+}
+
+/// Runs a host that is held to its limit beside the worst answers, and looks at what becomes of it and of their neighbour.
 pub(crate) async fn check(real: &Real<'_>) -> anyhow::Result<()> {
     real.stop_host_if_it_runs().await?;
-    worst::check(real, real.kubeconfig(), &real.log(), &[]).await?;
-    worst::clean_up(real).await?;
-    for namespace in worst::NAMESPACES {
+    for namespace in NAMESPACES {
+        real.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+            .await?;
+    }
+    for bad in bads() {
+        install(real, &bad).await?;
+    }
+    let group = Group::make("host");
+    let (by, limit) = Group::held(group.as_ref())?;
+    let log = real.log();
+    let mut host = Host::start_through(&by, real.kubeconfig(), &log, limit)?;
+    let outcome = async {
+        host::wait_until_it_leads(&mut host, &log).await?;
+        let budget = host.metric(r#"pintle_memory_budget_bytes{of="process"}"#)?;
+        ensure!(budget == LIMIT_BYTES as f64, "it takes its limit to be {budget}");
+        worst(real, &host).await
+    }
+    .await;
+    let said = || host::tail(&log, &[], 20).join("\n");
+    ensure!(!host.has_ended()?, "the host ended, after {:?}:\n{}", outcome.err(), said());
+    let peak = peak_bytes(host.pid())?;
+    println!("        the host's peak was {} MiB", peak >> 20);
+    if let Some(group) = &group {
+        ensure!(group.kills()? == 0, "something in the host's control group was killed for want of memory");
+    }
+    outcome.with_context(said)?;
+    host.stop(Stop::Gracefully)?;
+    ensure!(peak < LIMIT_BYTES, "the host's peak was {} MiB", peak >> 20);
+    clean_up(real).await
+}
+
+async fn clean_up(real: &Real<'_>) -> anyhow::Result<()> {
+    for bad in bads() {
+        for namespace in NAMESPACES {
+            real.delete(&root(bad.kind, namespace), Cascade::Background).await?;
+        }
+        let name = format!("memory-{}", bad.kind.to_lowercase());
+        real.kubectl(&["delete", "reconciler", &name, "--wait=false"], None)?;
+    }
+    for namespace in NAMESPACES {
         real.delete_namespace(namespace)?;
+    }
+    Ok(())
+}
+
+async fn worst(real: &Real<'_>, host: &Host) -> anyhow::Result<()> {
+    let neighbour = json!({
+        "apiVersion": "my.domain/v1", "kind": "WebServer", "metadata": {"name": "neighbour", "namespace": NAMESPACES[0]},
+        "spec": {"image": "nginx:1.23.1", "replicas": 0, "nodePort": 0},
+    });
+    real.apply(&neighbour).await?;
+    let neighbour = pintle_core::object::reference(&neighbour);
+    edits(real, &neighbour, &[]).await?;
+
+    let mut roots = Vec::new();
+    for bad in bads() {
+        for namespace in NAMESPACES {
+            let root = root(bad.kind, namespace);
+            let metadata = json!({"name": root.name, "namespace": namespace});
+            real.apply(&json!({"apiVersion": CUSTOM_API_VERSION, "kind": bad.kind, "metadata": metadata, "spec": {}}))
+                .await?;
+            roots.push(root);
+        }
+    }
+    edits(real, &neighbour, &roots).await?;
+    for bad in bads() {
+        for namespace in NAMESPACES {
+            let root = root(bad.kind, namespace);
+            let wanted = bad.reason.unwrap_or("something");
+            eventually(format!("{root} says {wanted}"), async || {
+                or_error(real.get(&root).await.map(|live| {
+                    let status = live.unwrap_or_default()["status"].clone();
+                    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+                    let is_said = conditions.any(|one| {
+                        one["type"] == "Ready" && bad.reason.is_none_or(|reason| one["reason"] == reason)
+                    });
+                    Look::reached_if(is_said, || format!("its status is {status}"))
+                }))
+            })
+            .await?;
+        }
+    }
+    // All of it was given back, and what was hit is counted.
+    eventually("nothing is reserved any more", async || {
+        or_error(
+            host.metric(r#"pintle_memory_reserved_bytes{purpose="call"}"#)
+                .map(|reserved| Look::reached_if(reserved == 0.0, || format!("{reserved} bytes are"))),
+        )
+    })
+    .await?;
+    for (kind, limit) in [("values", "answer-values"), ("wrong", "violations"), ("huge", "memory-budget")] {
+        let hits = format!(r#"pintle_limits_hit_total{{controller="memory-{kind}",limit="{limit}"}}"#);
+        ensure!(host.metric(&hits)? > 0.0, "{hits} was not counted");
+    }
+    Ok(())
+}
+
+fn root(kind: &str, namespace: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: CUSTOM_API_VERSION.into(),
+        kind: kind.into(),
+        namespace: Some(namespace.into()),
+        name: "bad".into(),
+    }
+}
+
+/// Edits the neighbour, each time just after these were touched, and waits until its child shows it.
+async fn edits(real: &Real<'_>, neighbour: &ObjectRef, others: &[ObjectRef]) -> anyhow::Result<()> {
+    let child = ObjectRef { api_version: "apps/v1".into(), kind: "Deployment".into(), ..neighbour.clone() };
+    for edit in 0..EDITS {
+        let touch = json!({"metadata": {"annotations": {"pintle.dev/reconcile-at": edit.to_string()}}});
+        for touched in join_all(others.iter().map(|other| real.patch(other, &touch))).await {
+            touched?;
+        }
+        let image = format!("nginx:1.{}.{}", 20 + edit, others.len());
+        real.patch(neighbour, &json!({"spec": {"image": image}})).await?;
+        eventually("an edit of the neighbour arrives", async || {
+            or_error(real.get(&child).await.map(|live| {
+                let live = &live.unwrap_or_default()["spec"]["template"]["spec"]["containers"][0]["image"];
+                Look::reached_if(live == image.as_str(), || format!("its child has {live}, not {image}"))
+            }))
+        })
+        .await?;
     }
     Ok(())
 }

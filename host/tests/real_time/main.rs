@@ -2,5 +2,4 @@
 #![allow(clippy::disallowed_methods, reason = "it runs in real time")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test fail as the test does")]
 
-mod memory;
 mod previews;

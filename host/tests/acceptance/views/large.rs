@@ -206,26 +206,7 @@ async fn listed_in_each_way(held: &Held, people: &[Person]) -> anyhow::Result<()
             peak_bytes(held.gateway.child.id())? >> 20,
         );
     }
-    a_plan_that_does_not_fit_says_so(people).await?;
     slow_readers_hold_up_nobody(held, people).await
-}
-
-/// A plan keeps all roots, and forty of these are more than a plan may have here. Whoever asks is told what to do.
-async fn a_plan_that_does_not_fit_says_so(people: &[Person]) -> anyhow::Result<()> {
-    let plan = Way { body: Some(r#"{"namespace": "large"}"#), ..console("plan", PLAN, EVENTS) };
-    let begun = Instant::now();
-    // As many as are made at a time.
-    let plans = people.iter().take(2).map(async |person| {
-        let text = send(&plan, person, None).await?.into_body().collect().await?.to_bytes();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let is_refused = text.contains("there is no memory for the objects to look at")
-            && text.contains("name a namespace, labels, or one root");
-        ensure!(is_refused || text.contains("event: summary"), "a plan that does not fit says: {text}");
-        anyhow::Ok(())
-    });
-    try_join_all(plans).await?;
-    println!("        plans of all that do not fit: told within {:.1} s", begun.elapsed().as_secs_f32());
-    Ok(())
 }
 
 /// All ten ask for lists, through both doors, and do not read them. Others are told all the same.

@@ -5,6 +5,5 @@
 pub mod group;
 pub mod host;
 pub mod modules;
-pub mod worst;
 
 pub use pintle_testbed::{Look, Patience, asynchronous::eventually, count_failed_wait};

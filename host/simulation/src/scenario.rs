@@ -7,24 +7,27 @@
 //! steps:
 //!   - name: it becomes ready
 //!     expect:
-//!       - object: {apiVersion: my.domain/v1, kind: WebServer, name: shop}
-//!         condition: {type: Ready, status: "True"}
+//!       - {object: my.domain/v1/WebServer/shop, condition: Ready=True}
 //!   - name: its Service is deleted, and is back
-//!     delete: {object: {apiVersion: v1, kind: Service, name: shop-service}}
+//!     delete: {object: v1/Service/shop-service}
 //!     expect:
-//!       - {object: {apiVersion: v1, kind: Service, name: shop-service}, uid: new}
+//!       - {object: v1/Service/shop-service, uid: new}
 //! ```
 //!
 //! A step that swaps may have a `plan`, which is made before the swap, and compared with what the swap does.
 //!
 //! Each run has a namespace of its own, `$NS`. An object without a namespace is in it. A cluster-scoped object has `$RUN` in its name, so
 //! that scenarios can run at the same time. `$UID(v1/ConfigMap/name)` is the uid of an existing object, and `$ANY` matches any value.
+//!
+//! An object in another namespace is named by fields: `{apiVersion: v1, kind: Service, namespace: other, name: shop-service}`. So is a
+//! condition that has a message.
 
 mod backend;
 mod custom_kind;
 mod format;
 mod matching;
 mod run;
+mod short;
 
 pub use backend::{Backend, Call, CallScope, Mark};
 pub use custom_kind::API_VERSION as CUSTOM_API_VERSION;

@@ -11,6 +11,8 @@ use pintle_wit::{Kind, ObjectRef};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
+use super::short;
+
 /// A scenario, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -126,6 +128,13 @@ pub struct ModuleFile {
     /// The digest in its Module, if it is not that of the bytes.
     #[serde(default)]
     pub digest: Option<String>,
+    /// A Reconciler of the module's name exists from the start, made after `objects`. It is for `reconciles`, which is then a custom kind
+    /// without being named in `kinds`; it grants `children`, and its spec has these fields besides or instead.
+    #[serde(default)]
+    pub reconciler: Option<serde_json::Map<String, Value>>,
+    /// For `reconciler`: the names of roots that exist from the start. Their spec is empty.
+    #[serde(default)]
+    pub roots: Vec<String>,
 }
 
 impl ModuleFile {
@@ -243,6 +252,7 @@ pub enum Calls {
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// Which object.
+    #[serde(deserialize_with = "short::target")]
     pub object: Target,
     /// The JSON merge patch.
     pub patch: Value,
@@ -253,6 +263,7 @@ pub struct Edit {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Deletion {
     /// Which object.
+    #[serde(deserialize_with = "short::target")]
     pub object: Target,
     /// What happens to the objects that it owns.
     #[serde(default)]
@@ -314,7 +325,7 @@ pub enum Stop {
     Killed,
 }
 
-/// An object by name.
+/// An object by name: `apps/v1/Deployment/web`, or field by field.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Target {
@@ -351,6 +362,7 @@ impl Target {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Expectation {
     /// Which object.
+    #[serde(deserialize_with = "short::target")]
     pub object: Target,
     /// It has these fields. `null` stands for an absent field, and a list must have exactly these items.
     #[serde(default)]
@@ -362,14 +374,14 @@ pub struct Expectation {
     #[serde(default)]
     pub event: Option<String>,
     /// It has this condition.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short::some_condition")]
     pub condition: Option<ConditionIs>,
     /// Whether it is the object that existed when the step began, or another one.
     #[serde(default)]
     pub uid: Option<UidIs>,
 }
 
-/// A condition of an object.
+/// A condition of an object: `Ready=True`, with a reason `Ready=False GuestTrapped`, or field by field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConditionIs {
@@ -417,7 +429,8 @@ impl Scenario {
     /// # Errors
     /// With the file and the place, if the text is not a scenario.
     pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = documents::parse_one(file, text)?;
+        let mut scenario: Self = documents::parse_one(file, text)?;
+        scenario.add_bindings();
         scenario.check().map_err(|what| ScenarioError::Invalid { file: file.into(), what })?;
         Ok(scenario)
     }
@@ -452,8 +465,13 @@ impl Scenario {
             if sources.iter().filter(|given| **given).count() != 1 {
                 return Err(format!("modules.{name}: one of guest, fixture, answers and bytes is needed"));
             }
-            if (module.fixture.is_some() || module.answers.is_some()) && module.reconciles.is_none() {
+            let is_for_a_kind =
+                module.fixture.is_some() || module.answers.is_some() || module.reconciler.is_some();
+            if is_for_a_kind && module.reconciles.is_none() {
                 return Err(format!("modules.{name}: reconciles is needed"));
+            }
+            if !module.roots.is_empty() && module.reconciler.is_none() {
+                return Err(format!("modules.{name}: roots need a reconciler"));
             }
         }
         for (index, step) in self.steps.iter().enumerate() {

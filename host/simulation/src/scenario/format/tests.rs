@@ -1,6 +1,7 @@
 //! Tests of reading scenario files, and of the errors in them.
 
 use super::*;
+use serde_json::json;
 
 fn read(steps: &str) -> Result<Scenario, String> {
     Scenario::read("s.yaml", &format!("about: a\nsteps: {steps}\n")).map_err(|error| error.to_string())
@@ -92,4 +93,59 @@ fn a_module_has_one_source() {
     );
     assert_eq!(read("{fixture: traps}").unwrap_err(), "s.yaml: modules.m: reconciles is needed");
     assert_eq!(read("{bytes: 20MB}").unwrap().modules["m"].bytes, Some(Bytes::TooMany));
+}
+
+#[test]
+fn an_object_and_a_condition_are_a_word_or_fields() {
+    let expected = |text: &str| {
+        let scenario = read(&format!("[{{name: a, expect: [{text}]}}]"))?;
+        let expectation = scenario.steps[0].expect[0].clone();
+        let condition = expectation.condition.map(|one| (one.r#type, one.status, one.reason));
+        Ok::<_, String>((expectation.object.reference("n").to_string(), condition))
+    };
+    for (word, fields) in [
+        (
+            "{object: apps/v1/Deployment/web, condition: Ready=False Some Reason}",
+            "{object: {apiVersion: apps/v1, kind: Deployment, name: web}, \
+             condition: {type: Ready, status: 'False', reason: Some Reason}}",
+        ),
+        (
+            "{object: v1/Service/web, condition: Ready=True}",
+            "{object: {apiVersion: v1, kind: Service, name: web}, condition: {type: Ready, status: 'True'}}",
+        ),
+    ] {
+        assert_eq!(expected(word).unwrap(), expected(fields).unwrap());
+    }
+    let error = expected("{object: Deployment/web, absent: true}").unwrap_err();
+    assert!(error.contains("apiVersion/Kind/name"), "{error}");
+    let error = expected("{object: v1/Service/web, condition: Ready}").unwrap_err();
+    assert!(error.contains("Type=Status Reason"), "{error}");
+}
+
+#[test]
+fn a_module_brings_its_kind_its_reconciler_and_its_roots() {
+    let read = |module: &str| {
+        let text = format!(
+            "about: a\nmodules: {{thing: {{answers: {{}}, {module}}}}}\nobjects: [{{}}]\nsteps: []\n"
+        );
+        Scenario::read("s.yaml", &text).map_err(|error| error.to_string())
+    };
+    let module = "reconciles: Thing, children: [v1/ConfigMap, apps/v1/Deployment]";
+    let scenario = read(&format!("{module}, reconciler: {{suspend: true}}, roots: [a, b]")).unwrap();
+    assert_eq!(scenario.kinds, BTreeMap::from([("Thing".into(), CustomKind::HostStatus)]));
+    let root = |name: &str| json!({"apiVersion": "acceptance.pintle.dev/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {}});
+    let reconciler = json!({
+        "apiVersion": "pintle.dev/v1alpha1", "kind": "Reconciler", "metadata": {"name": "thing"},
+        "spec": {
+            "for": {"apiVersion": "acceptance.pintle.dev/v1", "kind": "Thing"}, "module": "thing", "suspend": true,
+            "grants": {"children": [
+                {"apiVersion": "v1", "kinds": ["ConfigMap"]}, {"apiVersion": "apps/v1", "kinds": ["Deployment"]},
+            ]},
+        },
+    });
+    assert_eq!(scenario.objects, [json!({}), reconciler, root("a"), root("b")]);
+    assert!(read(module).unwrap().kinds.is_empty());
+    assert_eq!(read("reconciler: {}").unwrap_err(), "s.yaml: modules.thing: reconciles is needed");
+    let error = read(&format!("{module}, roots: [a]")).unwrap_err();
+    assert_eq!(error, "s.yaml: modules.thing: roots need a reconciler");
 }

@@ -12,11 +12,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail it")]
 
 mod backend;
-mod evictions;
 mod generate;
 mod normal;
 mod objects;
-mod parameters;
+mod requests;
 mod schemas;
 
 use std::{process::ExitCode, time::Instant};
@@ -62,16 +61,13 @@ async fn conformance() -> anyhow::Result<bool> {
     let real = Real::connect(plane.kubeconfig()).await?;
     println!("the API server is up after {:.1} s", started.elapsed().as_secs_f32());
     let mut same = timed("schemas", schemas::compare(&real)).await?;
-    same &= timed("evictions", async {
-        real.make_namespace("evictions").await?;
-        evictions::compare(&real, &Simulated::new("evictions").await?, "evictions").await
-    })
-    .await?;
-    same &= timed("parameters", async {
-        real.make_namespace("parameters").await?;
-        parameters::compare(&real, &Simulated::new("parameters").await?, "parameters").await
-    })
-    .await?;
+    for (name, text, told) in requests::FILES {
+        same &= timed(name, async {
+            real.make_namespace(name).await?;
+            requests::compare(&real, &Simulated::new(name).await?, name, text, told).await
+        })
+        .await?;
+    }
     same &= timed("sequences", compare_sequences(&real)).await?;
     // Open watches would keep the API server from stopping.
     drop(real);

@@ -1,5 +1,7 @@
 //! What the controllers of every cluster do, step by step.
 
+use std::sync::Arc;
+
 use pintle_simulator::{Act, ApiServer, Cascade, Options, Snapshot};
 use pintle_wit::ObjectRef;
 use serde_json::{Value, json};
@@ -17,8 +19,14 @@ fn settle(server: &ApiServer) {
     panic!("the controllers do not come to rest");
 }
 
-fn reference(api_version: &str, kind: &str, name: &str) -> ObjectRef {
-    let namespace = (kind != "Namespace").then(|| "default".into());
+fn reference(kind: &str, name: &str) -> ObjectRef {
+    let (api_version, is_namespaced) = match kind {
+        "Deployment" => ("apps/v1", true),
+        "PodDisruptionBudget" => ("policy/v1", true),
+        "CustomResourceDefinition" => ("apiextensions.k8s.io/v1", false),
+        kind => ("v1", kind != "Namespace"),
+    };
+    let namespace = is_namespaced.then(|| "default".into());
     ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace, name: name.into() }
 }
 
@@ -26,8 +34,8 @@ fn create(server: &ApiServer, object: Value) -> Value {
     server.act("user", &Act::Create(object)).unwrap()
 }
 
-fn config_map(name: &str, owners: &[&Value]) -> Value {
-    let reference = |owner: &&Value| {
+fn config_map(name: &str, owners: &[Arc<Value>]) -> Value {
+    let reference = |owner: &Arc<Value>| {
         let metadata = &owner["metadata"];
         json!({
             "apiVersion": owner["apiVersion"], "kind": owner["kind"],
@@ -39,9 +47,7 @@ fn config_map(name: &str, owners: &[&Value]) -> Value {
 }
 
 fn delete(server: &ApiServer, kind: &str, name: &str, cascade: Cascade) {
-    let api_version = if kind == "Deployment" { "apps/v1" } else { "v1" };
-    let target = reference(api_version, kind, name);
-    server.act("user", &Act::Delete { target, cascade }).unwrap();
+    server.act("user", &Act::Delete { target: reference(kind, name), cascade }).unwrap();
 }
 
 fn names(snapshot: &Snapshot, kind: &str) -> Vec<String> {
@@ -65,83 +71,77 @@ fn apply(server: &ApiServer, object: Value) -> Value {
     server.act("user", &Act::Apply { object, manager: "user".into(), force: true }).unwrap()
 }
 
-#[test]
-fn what_is_owned_goes_with_its_last_owner() {
-    let server = server();
-    let one = create(&server, config_map("one", &[]));
-    let two = create(&server, config_map("two", &[]));
-    create(&server, config_map("of-one", &[&one]));
-    create(&server, config_map("of-both", &[&one, &two]));
-    settle(&server);
-    delete(&server, "ConfigMap", "one", Cascade::Background);
-    settle(&server);
-    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["of-both", "two"]);
-    let left = server.object(&reference("v1", "ConfigMap", "of-both")).unwrap();
-    assert_eq!(left["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
-    delete(&server, "ConfigMap", "two", Cascade::Background);
-    settle(&server);
-    assert!(names(&server.snapshot(), "ConfigMap").is_empty());
+/// The action of a step.
+fn act(server: &ApiServer, step: &str) -> Act {
+    let (verb, rest) = step.split_once(' ').unwrap();
+    let mut words = rest.splitn(3, ' ');
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    match verb {
+        "create" => Act::Create(serde_json::from_str(rest).unwrap()),
+        "own" => {
+            let owner = |name| server.object(&reference("ConfigMap", name)).unwrap();
+            let owners: Vec<Arc<Value>> = rest.split(' ').skip(1).map(owner).collect();
+            Act::Create(config_map(first, &owners))
+        }
+        "deploy" => {
+            let object = deployment(first.parse().unwrap(), second);
+            Act::Apply { object, manager: "user".into(), force: true }
+        }
+        "delete" => {
+            let cascade = match words.next() {
+                Some("Foreground") => Cascade::Foreground,
+                Some("Orphan") => Cascade::Orphan,
+                _ => Cascade::Background,
+            };
+            Act::Delete { target: reference(first, second), cascade }
+        }
+        "patch" => {
+            let patch = serde_json::from_str(words.next().unwrap()).unwrap();
+            Act::JsonPatch { target: reference(first, second), subresource: None, patch }
+        }
+        _ => panic!("{step}"),
+    }
+}
+
+/// Takes a step, or looks whether it is as the step says.
+fn take(server: &ApiServer, claim: &str, step: &str) {
+    let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
+    match verb {
+        "settle" => settle(server),
+        "refused" => {
+            let mut words = rest.splitn(3, ' ');
+            let (code, word) = (words.next().unwrap(), words.next().unwrap());
+            let refused = server.act("user", &act(server, words.next().unwrap())).unwrap_err();
+            let says = refused.reason == word || refused.message.contains(word);
+            assert!(refused.code.to_string() == code && says, "{claim}: {step}: {refused:?}");
+        }
+        "names" => {
+            let mut words = rest.split(' ');
+            let found = names(&server.snapshot(), words.next().unwrap());
+            assert_eq!(found, words.collect::<Vec<_>>(), "{claim}: {step}");
+        }
+        "is" => {
+            let words: Vec<&str> = rest.splitn(4, ' ').collect();
+            let object = server.object(&reference(words[0], words[1]));
+            let found = object.and_then(|object| object.pointer(words[2]).cloned()).unwrap_or_default();
+            assert_eq!(found, serde_json::from_str::<Value>(words[3]).unwrap(), "{claim}: {step}");
+        }
+        _ => {
+            server.act("user", &act(server, step)).unwrap_or_else(|why| panic!("{claim}: {step}: {why:?}"));
+        }
+    }
 }
 
 #[test]
-fn a_successor_of_the_same_name_is_no_owner() {
-    let server = server();
-    let owner = create(&server, config_map("owner", &[]));
-    create(&server, config_map("owned", &[&owner]));
-    delete(&server, "ConfigMap", "owner", Cascade::Background);
-    create(&server, config_map("owner", &[]));
-    settle(&server);
-    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["owner"]);
-}
-
-#[test]
-fn orphans_stay_and_forget_their_owner() {
-    let server = server();
-    let owner = create(&server, config_map("owner", &[]));
-    create(&server, config_map("owned", &[&owner]));
-    delete(&server, "ConfigMap", "owner", Cascade::Orphan);
-    settle(&server);
-    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["owned"]);
-    let owned = server.object(&reference("v1", "ConfigMap", "owned")).unwrap();
-    assert!(owned["metadata"].get("ownerReferences").is_none());
-}
-
-#[test]
-fn nobody_takes_an_owner_of_a_kind_that_is_not_served_for_gone() {
-    let server = server();
-    let llama = json!({"apiVersion": "farm.example.com/v1", "kind": "Llama", "metadata": {"name": "dolly", "uid": "u"}});
-    create(&server, config_map("owned", &[&llama]));
-    settle(&server);
-    assert_eq!(names(&server.snapshot(), "ConfigMap"), ["owned"]);
-}
-
-#[test]
-fn an_explicit_policy_replaces_the_finalizer_of_another_and_none_leaves_it() {
-    let server = server();
-    let mut held = config_map("held", &[]);
-    held["metadata"]["finalizers"] = json!(["a.b/c", "orphan"]);
-    create(&server, held);
-    let finalizers = || {
-        let held = server.object(&reference("v1", "ConfigMap", "held"));
-        held.map(|held| held["metadata"]["finalizers"].clone())
-    };
-    delete(&server, "ConfigMap", "held", Cascade::Foreground);
-    assert_eq!(finalizers(), Some(json!(["a.b/c", "foregroundDeletion"])));
-    delete(&server, "ConfigMap", "held", Cascade::Background);
-    assert_eq!(finalizers(), Some(json!(["a.b/c"])));
-}
-
-#[test]
-fn a_namespace_goes_with_all_that_is_in_it_and_takes_nothing_new_meanwhile() {
-    let server = server();
-    create(&server, config_map("a", &[]));
-    delete(&server, "Namespace", "default", Cascade::Background);
-    let refused = server.act("user", &Act::Create(config_map("b", &[]))).unwrap_err();
-    assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
-    settle(&server);
-    let snapshot = server.snapshot();
-    assert!(names(&snapshot, "ConfigMap").is_empty());
-    assert!(!names(&snapshot, "Namespace").contains(&"default".to_owned()));
+fn controllers_do_what_each_case_says() {
+    let cases = include_str!("controllers.txt").split("\n## ").skip(1);
+    for case in cases {
+        let server = server();
+        let (claim, steps) = case.split_once('\n').unwrap();
+        for step in steps.lines().filter(|step| !step.is_empty()) {
+            take(&server, claim, step);
+        }
+    }
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_deployment_rolls_out_in_steps_and_never_has_too_few_pods() {
         .count()
     };
     assert_eq!(ready(&server), 4);
-    let target = reference("apps/v1", "Deployment", "web");
+    let target = reference("Deployment", "web");
     let rolled_out = server.object(&target).unwrap();
     assert_eq!(rolled_out["status"]["availableReplicas"], 4);
     assert_eq!(rolled_out["status"]["observedGeneration"], rolled_out["metadata"]["generation"]);
@@ -177,17 +177,6 @@ fn a_deployment_rolls_out_in_steps_and_never_has_too_few_pods() {
         .map(|(_, pod)| pod["spec"]["containers"][0]["image"].clone())
         .collect();
     assert_eq!(pods, vec![json!("web:2"); 4]);
-}
-
-#[test]
-fn a_deleted_deployment_takes_its_pods_along() {
-    let server = server();
-    apply(&server, deployment(2, "web:1"));
-    settle(&server);
-    delete(&server, "Deployment", "web", Cascade::Background);
-    settle(&server);
-    let snapshot = server.snapshot();
-    assert!(names(&snapshot, "Pod").is_empty() && names(&snapshot, "ReplicaSet").is_empty());
 }
 
 #[test]
@@ -217,42 +206,12 @@ fn the_same_seed_gives_the_same_cluster() {
 }
 
 #[test]
-fn a_kind_goes_with_its_objects() {
-    let server = server();
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        },
-    });
-    create(&server, crd.clone());
-    create(
-        &server,
-        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "default"}}),
-    );
-    let target = ObjectRef {
-        api_version: "apiextensions.k8s.io/v1".into(),
-        kind: "CustomResourceDefinition".into(),
-        namespace: None,
-        name: "widgets.example.com".into(),
-    };
-    server.act("user", &Act::Delete { target: target.clone(), cascade: Cascade::Background }).unwrap();
-    assert!(server.object(&target).is_some(), "it waits for its objects");
-    settle(&server);
-    let snapshot = server.snapshot();
-    assert!(names(&snapshot, "Widget").is_empty() && server.object(&target).is_none());
-    create(&server, crd);
-    assert!(names(&server.snapshot(), "Widget").is_empty());
-}
-
-#[test]
 fn what_is_deleted_in_the_foreground_goes_after_its_pods() {
     let server = server();
     apply(&server, deployment(2, "web:1"));
     settle(&server);
     delete(&server, "Deployment", "web", Cascade::Foreground);
-    let target = reference("apps/v1", "Deployment", "web");
+    let target = reference("Deployment", "web");
     let mut steps = 0;
     while server.controllers_step() {
         steps += 1;
@@ -272,16 +231,6 @@ fn a_fork_gives_no_uid_out_again() {
         let second = create(&fork, config_map("b", &[]));
         assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"], "seed {seed}");
     }
-}
-
-#[test]
-fn a_rollout_is_no_new_generation() {
-    let server = server();
-    apply(&server, deployment(1, "web:1"));
-    settle(&server);
-    let deployment = server.object(&reference("apps/v1", "Deployment", "web")).unwrap();
-    assert_eq!(deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
-    assert_eq!(deployment["metadata"]["generation"], 1);
 }
 
 #[test]
@@ -307,12 +256,12 @@ fn a_budget_counts_what_is_ready_and_an_eviction_takes_of_what_it_allows() {
         json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}),
     );
     settle(&server);
-    let budget = || server.object(&reference("policy/v1", "PodDisruptionBudget", "web")).unwrap();
+    let budget = || server.object(&reference("PodDisruptionBudget", "web")).unwrap();
     let status = |field: &str| budget()["status"][field].as_i64().unwrap();
     assert_eq!((status("expectedPods"), status("currentHealthy"), status("disruptionsAllowed")), (3, 3, 1));
     let pods = names(&server.snapshot(), "Pod");
     let evict = |name: &str| {
-        let target = reference("v1", "Pod", name);
+        let target = reference("Pod", name);
         server.act("somebody", &Act::Evict { target })
     };
     evict(&pods[0]).unwrap();
@@ -325,56 +274,4 @@ fn a_budget_counts_what_is_ready_and_an_eviction_takes_of_what_it_allows() {
     evict(&pods[1]).unwrap();
     settle(&server);
     assert_eq!(names(&server.snapshot(), "Pod").len(), 3);
-}
-
-#[test]
-fn a_share_of_pods_is_one_of_those_that_are_wanted() {
-    let server = server();
-    apply(&server, deployment(4, "web:1"));
-    let spec = json!({"maxUnavailable": "30%", "selector": {}});
-    create(
-        &server,
-        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}),
-    );
-    settle(&server);
-    let budget = server.object(&reference("policy/v1", "PodDisruptionBudget", "web")).unwrap();
-    // A part of a Pod counts as one that may go.
-    assert_eq!(
-        (&budget["status"]["desiredHealthy"], &budget["status"]["disruptionsAllowed"]),
-        (&json!(2), &json!(2))
-    );
-}
-
-#[test]
-fn what_a_patch_tests_for_null_need_not_be_there() {
-    let server = server();
-    create(&server, config_map("a", &[]));
-    let target = reference("v1", "ConfigMap", "a");
-    let patch = |patch: Value| {
-        server.act("somebody", &Act::JsonPatch { target: target.clone(), subresource: None, patch })
-    };
-    patch(json!([
-        {"op": "test", "path": "/metadata/finalizers", "value": null},
-        {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/hold"]},
-    ]))
-    .unwrap();
-    let again = patch(json!([{"op": "test", "path": "/metadata/finalizers", "value": null}]));
-    assert_eq!(again.unwrap_err().code, 422);
-}
-
-#[test]
-fn what_an_api_server_has_and_this_one_does_not_is_said_by_its_name() {
-    let server = server();
-    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}});
-    let webhook = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"}});
-    let unknown = json!({"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "n"}});
-    for (object, code, name) in
-        [(quota, 501, "ResourceQuota"), (webhook, 501, "ValidatingWebhookConfiguration"), (unknown, 404, "")]
-    {
-        let refused = server.act("somebody", &Act::Create(object)).unwrap_err();
-        assert_eq!(refused.code, code);
-        assert!(refused.message.contains(name), "{}", refused.message);
-    }
-    let strict = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
-    assert_eq!(server.act("somebody", &Act::Create(strict)).unwrap_err().code, 501);
 }

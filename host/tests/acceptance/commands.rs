@@ -1,144 +1,185 @@
-//! What people see with Pintle's own command line.
+//! What people type, and what they see, as text: `commands/*.txt`.
+//!
+//! A case has its claim behind `## `. `$ COMMAND` is run by bash, with `pintle` and `kubectl` in the PATH, and `until $ COMMAND` until it is as
+//! it should be. What must be so stands below it, behind two blanks:
+//!
+//! - `TEXT`: a line of the output begins with it; `... TEXT`: a line has it somewhere. Many blanks are as one.
+//! - `2> TEXT`: the same of the error output, and `2>` alone: that has no other lines.
+//! - `exit CODE`: the exit code, which is 0 where nothing is said.
+//!
+//! `NAMESPACE` is a namespace of the case's own, and `<version>` that of the workspace.
 
 use std::{
-    env,
-    path::PathBuf,
-    process::{Command, Stdio},
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
 };
 
-use anyhow::{Context, ensure};
-use kit::Look;
+use anyhow::{Context, bail};
+use kit::{Look, modules};
 use pintle_core::view::metadata::collectors_of;
+use pintle_simulation::scenario::{Fixture, ModuleFile};
 use pintle_testbed::{ControlPlane, eventually};
 use serde_json::json;
 
 use crate::repository;
 
-pub(crate) const NAME: &str = "the command line shows what blocks";
-
 /// Removes Pintle from the cluster: the last thing that is done with it.
-pub(crate) const REMOVES: &str = "the command line removes Pintle and leaves the roots and their children";
+pub(crate) const REMOVAL: Case = Case {
+    claim: "the command line removes Pintle and leaves the roots and their children",
+    steps: include_str!("commands/removal.txt"),
+};
 
-const NAMESPACE: &str = "commands";
+/// Each right that a role gives, and what it is called.
+const RIGHTS: &str = r#"{{.metadata.name}} {{.metadata.labels}}
+{{range .rules}}{{$rule := .}}{{range .apiGroups}}{{$group := .}}{{range $rule.resources}}{{$resource := .}}{{range $rule.verbs}}{{$group}} {{$resource}} {{.}}
+{{end}}{{end}}{{end}}{{end}}"#;
 
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+/// What a ConfigMonitor writes into the Deployment that it restarts.
+const HASH: &str = r"{.spec.template.metadata.annotations.magalix\.com/config-hash-flakapp-config-monitor}";
+
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) claim: &'static str,
+    steps: &'static str,
 }
 
-fn pintle(plane: &ControlPlane, arguments: &[&str]) -> anyhow::Result<Said> {
-    let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
-        .args(arguments)
-        .env("KUBECONFIG", plane.kubeconfig())
-        .stdin(Stdio::null())
-        .output()?;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("no UTF-8");
-    Ok(Said { code: output.status.code(), stdout: text(output.stdout)?, stderr: text(output.stderr)? })
+/// All cases but that of the removal.
+pub(crate) fn cases() -> Vec<Case> {
+    let cases = include_str!("commands/cases.txt").split("\n## ").skip(1);
+    let cases = cases.filter_map(|case| case.split_once('\n'));
+    cases.map(|(claim, steps)| Case { claim, steps }).collect()
 }
 
-/// What a command prints that succeeds.
-fn printed(plane: &ControlPlane, arguments: &[&str]) -> anyhow::Result<String> {
-    let said = pintle(plane, arguments)?;
-    ensure!(said.code == Some(0), "pintle {}: {}{}", arguments.join(" "), said.stdout, said.stderr);
-    Ok(said.stdout)
+impl Case {
+    pub(crate) fn run(&self, plane: &ControlPlane) -> anyhow::Result<()> {
+        let folder = folder(plane)?;
+        let letters = self.claim.chars().filter(|letter| letter.is_ascii_lowercase()).take(50);
+        let namespace: String = letters.collect();
+        let steps = self.steps.replace("NAMESPACE", &namespace);
+        let steps = steps.replace("<version>", env!("CARGO_PKG_VERSION"));
+        let has_namespace = self.steps.contains("NAMESPACE");
+        if has_namespace {
+            // What an earlier try has left.
+            let delete = ["delete", "namespace", &namespace, "--ignore-not-found", "--timeout=180s"];
+            plane.run_kubectl(&delete, None)?;
+            plane.run_kubectl(&["create", "namespace", &namespace], None)?;
+        }
+        let mut lines = steps.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+        while let Some(line) = lines.next() {
+            let mut expected = Vec::new();
+            while let Some(text) = lines.peek().and_then(|line| line.strip_prefix("  ")) {
+                expected.push(text);
+                lines.next();
+            }
+            let (command, is_waited_for) = match line.strip_prefix("until ") {
+                Some(command) => (command, true),
+                None => (line, false),
+            };
+            let command = command.strip_prefix("$ ").with_context(|| format!("no command: {line}"))?;
+            let look = || {
+                let output = bash(plane, &folder, command)?;
+                let unmet = unmet(&output, &expected);
+                anyhow::Ok(Look::reached_if(unmet.is_empty(), || {
+                    format!("lacking: {unmet:#?} in {output:?}")
+                }))
+            };
+            if is_waited_for {
+                eventually(command, look)?;
+            } else if let Look::NotYet(why) = look()? {
+                bail!("{command}: {why}");
+            }
+        }
+        if has_namespace {
+            plane.run_kubectl(&["delete", "namespace", &namespace, "--wait=false"], None)?;
+        }
+        Ok(())
+    }
 }
 
-fn webserver(namespace: &str, name: &str, node_port: u16) -> String {
-    format!(
-        "{{apiVersion: my.domain/v1, kind: WebServer, metadata: {{name: {name}, namespace: {namespace}}}, \
-         spec: {{image: 'nginx:1.23.1', replicas: 1, nodePort: {node_port}}}}}"
-    )
+/// What must be so, and is not.
+fn unmet(output: &Output, expected: &[&str]) -> Vec<String> {
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes);
+        let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        lines.filter(|line| !line.is_empty()).collect()
+    };
+    let (printed, complaints) = (lines(&output.stdout), lines(&output.stderr));
+    let is = |line: &String, text: &str| match text.strip_prefix("... ") {
+        Some(part) => line.contains(part),
+        None => line.starts_with(text),
+    };
+    let is_met = |text: &str| {
+        if let Some(code) = text.strip_prefix("exit ") {
+            return output.status.code().is_some_and(|found| found.to_string() == code);
+        }
+        match text.strip_prefix("2>").map(str::trim) {
+            None => printed.iter().any(|line| is(line, text)),
+            Some("") => complaints.iter().all(|line| {
+                expected.iter().filter_map(|text| text.strip_prefix("2> ")).any(|text| is(line, text))
+            }),
+            Some(text) => complaints.iter().any(|line| is(line, text)),
+        }
+    };
+    let names_code = expected.iter().any(|text| text.starts_with("exit "));
+    let ended = (!names_code).then_some("exit 0");
+    let all = ended.into_iter().chain(expected.iter().copied());
+    all.filter(|text| !is_met(*text)).map(str::to_owned).collect()
 }
 
-/// With the guests and the host that ran the scenarios.
-pub(crate) fn check(plane: &ControlPlane) -> anyhow::Result<()> {
-    let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
-    kubectl(&["create", "namespace", NAMESPACE])?;
-    // A Deployment of that name belongs to nobody.
-    kubectl(&["create", "deployment", "taken", "-n", NAMESPACE, "--image=nginx", "--replicas=0"])?;
-    plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver(NAMESPACE, "taken", 30_111)))?;
-    kubectl(&["wait", "-n", NAMESPACE, "--for=condition=Ready=False", "--timeout=180s", "ws/taken"])?;
-    let shown = ["reconciler/webserver", "RootsReady: ", " roots fail ("];
-    // The host counts the roots that fail when it gets to it.
-    eventually("the status shows that roots of webserver fail", || {
-        let status = pintle(plane, &["status"])?;
-        let is_shown = status.code == Some(1) && shown.iter().all(|word| status.stdout.contains(word));
-        Ok(Look::reached_if(is_shown, || format!("{:?} {}{}", status.code, status.stdout, status.stderr)))
-    })?;
-    kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"])?;
-    Ok(())
-}
-
-/// A Module in use that was deleted goes later, and cannot be pushed until then.
-fn refuses_to_push_what_goes(plane: &ControlPlane) -> anyhow::Result<()> {
-    plane.run_kubectl(&["delete", "module", "darkroom-0.1.0", "--wait=false"], None)?;
-    let file = guests().join("darkroom.wasm").display().to_string();
-    let said = pintle(plane, &["push", "darkroom-0.1.0", &file])?;
-    ensure!(
-        said.code == Some(2) && said.stderr.contains("is being deleted and is in use by Reconciler darkroom"),
-        "{}{}",
-        said.stdout,
-        said.stderr
-    );
-    Ok(())
-}
-
-/// Where `cargo xtask guests` puts them.
-fn guests() -> PathBuf {
-    env::var_os("PINTLE_GUEST_DIR").map_or_else(|| repository().join("target/guests"), Into::into)
-}
-
-/// A View whose gateway is gone for ever, and an object that it shows, on which the garbage collector has a finalizer for the view.
-fn is_held_by_nobody(plane: &ControlPlane) -> anyhow::Result<()> {
+fn bash(plane: &ControlPlane, folder: &Path, command: &str) -> anyhow::Result<Output> {
+    let path = env::var("PATH").unwrap_or_default();
     let [foreground, _] = collectors_of("held.example.com", "things");
-    let view = json!({
-        "apiVersion": "pintle.dev/v1alpha1", "kind": "View",
-        "metadata": {"name": "held", "finalizers": ["pintle.dev/view"]},
-        "spec": {"module": "held", "view": "things", "serve": {"aggregated": {}}},
-    });
-    let object = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "held", "namespace": "stays", "finalizers": [foreground]},
-    });
-    let status = json!({"status": {"served": {
-        "apiVersion": "held.example.com/v1", "kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList",
-        "verbs": ["delete", "get"], "schema": {"type": "object"}, "reads": ["data"], "writes": ["data"],
-        "backing": {"apiVersion": "v1", "kind": "ConfigMap", "plural": "configmaps", "namespaced": true},
-    }}});
-    for object in [view, object] {
-        plane.run_kubectl(&["apply", "-f", "-"], Some(&object.to_string()))?;
-    }
-    let patch = ["patch", "view", "held", "--subresource=status", "--type=merge", "-p", &status.to_string()];
-    plane.run_kubectl(&patch, None)?;
-    Ok(())
+    let output = Command::new("bash")
+        .args(["-eo", "pipefail", "-c", command])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{path}", folder.display()))
+        .env("KUBECONFIG", plane.kubeconfig())
+        .env("KUBECACHEDIR", folder.join("cache"))
+        .env("KUBERC", "off")
+        .env("LC_ALL", "C")
+        .env("DEPLOY", repository().join("deploy"))
+        .env("GUESTS", std::path::absolute(modules::guests())?)
+        .env("FOREGROUND", foreground)
+        .env("RIGHTS", RIGHTS)
+        .env("HASH", HASH)
+        .stdin(Stdio::null())
+        .output();
+    output.context("bash cannot run")
 }
 
-/// The host works until it goes.
-pub(crate) fn removes(plane: &ControlPlane) -> anyhow::Result<()> {
-    let kubectl = |arguments: &[&str]| plane.run_kubectl(arguments, None);
-    kubectl(&["create", "namespace", "stays"])?;
-    plane.run_kubectl(&["apply", "-f", "-"], Some(&webserver("stays", "stays", 30_112)))?;
-    kubectl(&["wait", "-n", "stays", "--for=condition=Ready", "--timeout=180s", "ws/stays"])?;
-    refuses_to_push_what_goes(plane)?;
-    is_held_by_nobody(plane)?;
-    let planned = printed(plane, &["uninstall", "--crds", "--dry-run"])?;
-    ensure!(planned.contains("namespace/pintle-system, with everything in it"), "{planned}");
-    kubectl(&["get", "reconciler", "webserver"])?;
-    let told = printed(plane, &["uninstall", "--crds", "--yes", "--timeout=180s"])?;
-    ensure!(
-        told.ends_with("customresourcedefinition.apiextensions.k8s.io/modules.pintle.dev deleted\n"),
-        "{told}"
-    );
-    let left = kubectl(&["get", "crds,namespaces,clusterroles", "-o", "name"])?;
-    for gone in ["reconcilers.pintle.dev", "modules.pintle.dev", "namespace/pintle-system", "/pintle-host"] {
-        ensure!(!left.contains(gone), "{gone} is still there:\n{left}");
+/// The folder of the commands, with the programs, and the modules that are swapped: the same answers again are another module.
+fn folder(plane: &ControlPlane) -> anyhow::Result<PathBuf> {
+    let folder = plane.directory().join("commands");
+    fs::create_dir_all(&folder)?;
+    let program = Path::new(env!("CARGO_BIN_EXE_pintle"));
+    for (name, to) in [("pintle", program), ("kubectl-pintle", program), ("kubectl", plane.kubectl())] {
+        let link = folder.join(name);
+        if !link.exists() {
+            symlink(to, link)?;
+        }
     }
-    kubectl(&["get", "-n", "stays", "ws/stays", "deployment/stays"])?;
-    let finalizers =
-        kubectl(&["get", "-n", "stays", "configmap/held", "-o", "jsonpath={.metadata.finalizers}"])?;
-    ensure!(finalizers.is_empty(), "nobody could delete it any more: {finalizers}");
-    let again = printed(plane, &["uninstall", "--crds", "--yes"])?;
-    ensure!(again.contains("there is nothing to delete"), "{again}");
-    Ok(())
+    for (name, value, padded) in [
+        ("swaps-1", Some("one"), false),
+        ("swaps-2", Some("two"), false),
+        ("swaps-2-again", Some("two"), true),
+        ("swaps-traps", None, false),
+        ("swaps-traps-again", None, true),
+    ] {
+        let answer = |value| {
+            json!({"children": [{"id": "made", "object": {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}, "data": {"is": value}}}]})
+        };
+        let module = ModuleFile {
+            answers: value.map(answer),
+            fixture: value.is_none().then_some(Fixture::Traps),
+            reconciles: Some("Swapped".into()),
+            children: vec!["v1/ConfigMap".into()],
+            padded,
+            ..ModuleFile::default()
+        };
+        fs::write(folder.join(format!("{name}.wasm")), modules::resolve(&module)?)?;
+    }
+    Ok(folder)
 }

@@ -16,7 +16,6 @@ mod doors;
 mod fight;
 mod informers;
 mod install;
-mod kubectl;
 mod leaders;
 mod memory;
 mod previews;
@@ -25,8 +24,6 @@ mod real;
 mod rights;
 mod schemas;
 mod served;
-mod shell;
-mod swaps;
 mod tokens;
 mod views;
 mod wire;
@@ -164,11 +161,10 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(fight::NAME, move || fight::check(real)),
         check(schemas::NAME, move || schemas::check(real)),
     ];
-    for (name, work) in kubectl::CHECKS.into_iter().chain(shell::CHECKS).chain(swaps::CHECKS) {
-        checks.push(on_plane(plane, name, work));
+    for case in commands::cases() {
+        checks.push(on_plane(plane, case.claim, move |plane| case.run(plane)));
     }
     checks.extend([
-        on_plane(plane, commands::NAME, commands::check),
         check(woken::NAME, move || woken::check(plane, real)),
         on_plane(plane, rights::NAME, rights::check),
         check(informers::NAME, move || informers::check(plane)).of_views(),
@@ -279,10 +275,11 @@ async fn everything(
     let outcome = tally.attempt(async |_| no_call_was_forbidden(&real, &allowed)).await;
     tally.line("the host's account may do all that the host does", outcome);
     // Last, and not from a cluster that is somebody's own.
-    if arguments.wants(Part::Checks, false, commands::REMOVES) && plane.audit_log().is_some() {
+    let removal = commands::REMOVAL;
+    if arguments.wants(Part::Checks, false, removal.claim) && plane.audit_log().is_some() {
         real.start_host_unless_it_runs().await?;
-        let outcome = tally.attempt(async |_| commands::removes(plane)).await;
-        tally.line(commands::REMOVES, outcome);
+        let outcome = tally.attempt(async |_| removal.run(plane)).await;
+        tally.line(removal.claim, outcome);
     }
     real.stop()
 }

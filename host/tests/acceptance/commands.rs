@@ -23,13 +23,17 @@ use pintle_simulation::scenario::{Fixture, ModuleFile};
 use pintle_testbed::{ControlPlane, eventually};
 use serde_json::json;
 
-use crate::repository;
+use crate::{repository, views::DOLLY};
 
 /// Removes Pintle from the cluster: the last thing that is done with it.
 pub(crate) const REMOVAL: Case = Case {
     claim: "the command line removes Pintle and leaves the roots and their children",
     steps: include_str!("commands/removal.txt"),
 };
+
+/// What kubectl says of the farm, whose gateways are there.
+pub(crate) const FARM: Case =
+    Case { claim: "kubectl is answered as by any other API", steps: include_str!("commands/farm.txt") };
 
 /// Each right that a role gives, and what it is called.
 const RIGHTS: &str = r#"{{.metadata.name}} {{.metadata.labels}}
@@ -45,7 +49,7 @@ pub(crate) struct Case {
     steps: &'static str,
 }
 
-/// All cases but that of the removal.
+/// The cases that need nothing but the host.
 pub(crate) fn cases() -> Vec<Case> {
     let cases = include_str!("commands/cases.txt").split("\n## ").skip(1);
     let cases = cases.filter_map(|case| case.split_once('\n'));
@@ -142,6 +146,7 @@ fn bash(plane: &ControlPlane, folder: &Path, command: &str) -> anyhow::Result<Ou
         .env("DEPLOY", repository().join("deploy"))
         .env("GUESTS", std::path::absolute(modules::guests())?)
         .env("FOREGROUND", foreground)
+        .env("DOLLY", DOLLY)
         .env("RIGHTS", RIGHTS)
         .env("HASH", HASH)
         .stdin(Stdio::null())

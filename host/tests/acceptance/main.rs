@@ -21,7 +21,6 @@ mod memory;
 mod previews;
 mod proxy;
 mod real;
-mod rights;
 mod schemas;
 mod served;
 mod tokens;
@@ -132,15 +131,6 @@ where
     }
 }
 
-/// A check that needs nothing but the control plane, and blocks.
-fn on_plane<'a>(
-    plane: &'a ControlPlane,
-    name: &'static str,
-    work: impl Fn(&ControlPlane) -> anyhow::Result<()> + Copy + 'a,
-) -> Check<'a> {
-    check(name, move || async move { work(plane) })
-}
-
 impl Check<'_> {
     fn in_smoke(self) -> Self {
         Self { is_smoke: true, ..self }
@@ -162,11 +152,10 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(schemas::NAME, move || schemas::check(real)),
     ];
     for case in commands::cases() {
-        checks.push(on_plane(plane, case.claim, move |plane| case.run(plane)));
+        checks.push(check(case.claim, move || async move { case.run(plane) }));
     }
     checks.extend([
         check(woken::NAME, move || woken::check(plane, real)),
-        on_plane(plane, rights::NAME, rights::check),
         check(informers::NAME, move || informers::check(plane)).of_views(),
         check(beside::NAME, move || views::beside_a_crd(plane)).of_views(),
         check(views::SMOKE, move || views::smoke(plane)).of_views().in_smoke(),

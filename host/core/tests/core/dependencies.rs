@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -71,46 +70,26 @@ fn packages() -> BTreeMap<String, Vec<(String, String)>> {
     packages.collect()
 }
 
-/// What each package in Cargo.lock builds on. For packages of the workspace this includes what only their tests use.
-fn locked() -> BTreeMap<String, BTreeSet<String>> {
-    let lock = fs::read_to_string(workspace().join("Cargo.lock")).unwrap();
-    let mut locked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut package = String::new();
-    for line in lock.lines() {
-        if let Some(name) = line.strip_prefix("name = ") {
-            package = name.trim_matches('"').into();
-        } else if let Some(dependency) = line.strip_prefix(" \"") {
-            let name = dependency.trim_end_matches([',', '"']).split(' ').next().unwrap();
-            locked.entry(package.clone()).or_default().insert(name.into());
-        }
-    }
-    assert!(locked.len() > 20, "Cargo.lock was not understood");
-    locked
+/// What gets built when others build this package, a line each: its name, its version and its features.
+fn built(package: &str) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--package", package, "--edges", "normal,build"])
+        .args(["--prefix", "none", "--format", "{p} {f}"])
+        .current_dir(workspace())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// Everything that gets built when others build this package.
-fn closure(of: &str) -> BTreeSet<String> {
-    let (packages, locked) = (packages(), locked());
-    let (mut seen, mut open) = (BTreeSet::new(), vec![of.to_owned()]);
-    while let Some(name) = open.pop() {
-        if !seen.insert(name.clone()) {
-            continue;
-        }
-        match packages.get(&name) {
-            Some(dependencies) => {
-                open.extend(
-                    dependencies.iter().filter(|(_, kind)| kind != "dev").map(|(name, _)| name.clone()),
-                );
-            }
-            None => open.extend(locked.get(&name).into_iter().flatten().cloned()),
-        }
-    }
-    seen
+/// The names of [`built`].
+fn names(package: &str) -> BTreeSet<String> {
+    built(package).iter().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
 }
 
 #[test]
 fn core_is_built_without_kubernetes_without_webassembly_and_without_io() {
-    let built = closure("pintle-core");
+    let built = names("pintle-core");
     assert!(built.contains("pintle-wit") && built.contains("serde_json"), "{built:?}");
     for name in CLIENTS.iter().chain(&IO) {
         assert!(!built.contains(*name), "core is built on {name}");
@@ -119,7 +98,7 @@ fn core_is_built_without_kubernetes_without_webassembly_and_without_io() {
 
 #[test]
 fn engine_is_built_without_kubernetes() {
-    let built = closure("pintle-engine");
+    let built = names("pintle-engine");
     assert!(built.contains("pintle-wit"), "{built:?}");
     for name in CLIENTS {
         assert!(!built.contains(name), "engine is built on {name}");
@@ -128,7 +107,7 @@ fn engine_is_built_without_kubernetes() {
 
 #[test]
 fn the_first_command_of_the_readme_waits_for_little() {
-    let built = closure("xtask");
+    let built = names("xtask");
     assert!(built.contains("clap") && built.len() < 40, "cargo xtask is built on {}: {built:?}", built.len());
 }
 
@@ -170,15 +149,8 @@ fn guests_build_on_the_sdk_alone_even_in_their_tests() {
 
 #[test]
 fn a_host_in_a_cluster_runs_without_the_clock_of_tests() {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--offline", "--package", "pintle", "--edges", "normal"])
-        .args(["--prefix", "none", "--format", "{p} {f}"])
-        .current_dir(workspace())
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tree = String::from_utf8_lossy(&output.stdout);
-    let tokio = tree.lines().find(|line| line.split(' ').next() == Some("tokio"));
+    let built = built("pintle");
+    let tokio = built.iter().find(|line| line.starts_with("tokio "));
     let tokio = tokio.expect("it runs on tokio");
     assert!(!tokio.contains("test-util"), "{tokio}");
 }

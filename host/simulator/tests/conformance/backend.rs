@@ -155,17 +155,50 @@ pub(crate) trait Backend {
 
     /// Sends a request that accepts this form of an answer, and returns when the answer begins.
     async fn begin(&self, request: &Request, accept: &str) -> anyhow::Result<http::Response<Body>> {
-        begin(self.client(), request, accept).await
-    }
-
-    /// Sends a request that accepts this form of an answer.
-    async fn exchange(&self, request: &Request, accept: &str) -> anyhow::Result<Reply> {
-        exchange(self.client(), request, accept).await
+        let body = match &request.body {
+            Value::Null => Vec::new(),
+            Value::String(text) => text.clone().into_bytes(),
+            body => body.to_string().into_bytes(),
+        };
+        let made = http::Request::builder()
+            .method(request.method)
+            .uri(&request.uri)
+            .header("content-type", request.content_type)
+            .header("accept", accept)
+            .header("user-agent", "conformance/1")
+            .body(Body::from(body))?;
+        self.client().send(made).await.with_context(|| format!("{} {}", request.method, request.uri))
     }
 
     async fn send(&self, request: &Request) -> anyhow::Result<(u16, Value)> {
-        let Reply { code, body, .. } = self.exchange(request, accept(request)).await?;
+        let Reply { code, body, .. } = Reply::read(self.begin(request, accept(request)).await?).await?;
         Ok((code, body))
+    }
+
+    /// Makes this.
+    async fn make(&self, uri: &str, object: Value) -> anyhow::Result<()> {
+        let (code, body) = self.send(&post(uri, object)).await?;
+        ensure!(code == 201, "{body}");
+        Ok(())
+    }
+
+    async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.make("/api/v1/namespaces", namespace).await
+    }
+
+    /// Deletes what holds on to node ports.
+    async fn clean(&self, namespace: &str) -> anyhow::Result<()> {
+        for name in crate::generate::NAMES {
+            let request = Request {
+                method: "DELETE",
+                uri: format!("/api/v1/namespaces/{namespace}/services/{name}"),
+                content_type: "application/json",
+                body: Value::Null,
+            };
+            self.send(&request).await?;
+        }
+        Ok(())
     }
 }
 
@@ -178,51 +211,8 @@ fn accept(request: &Request) -> &'static str {
     "application/json"
 }
 
-async fn send(client: &Client, request: &Request) -> anyhow::Result<(u16, Value)> {
-    let Reply { code, body, .. } = exchange(client, request, accept(request)).await?;
-    Ok((code, body))
-}
-
-async fn exchange(client: &Client, request: &Request, accept: &str) -> anyhow::Result<Reply> {
-    Reply::read(begin(client, request, accept).await?).await
-}
-
-async fn begin(client: &Client, request: &Request, accept: &str) -> anyhow::Result<http::Response<Body>> {
-    let body = match &request.body {
-        Value::Null => Vec::new(),
-        Value::String(text) => text.clone().into_bytes(),
-        body => body.to_string().into_bytes(),
-    };
-    let made = http::Request::builder()
-        .method(request.method)
-        .uri(&request.uri)
-        .header("content-type", request.content_type)
-        .header("accept", accept)
-        .header("user-agent", "conformance/1")
-        .body(Body::from(body))?;
-    client.send(made).await.with_context(|| format!("{} {}", request.method, request.uri))
-}
-
-/// Deletes what holds on to node ports.
-async fn clean(client: &Client, namespace: &str) -> anyhow::Result<()> {
-    for name in crate::generate::NAMES {
-        let request = Request {
-            method: "DELETE",
-            uri: format!("/api/v1/namespaces/{namespace}/services/{name}"),
-            content_type: "application/json",
-            body: Value::Null,
-        };
-        send(client, &request).await?;
-    }
-    Ok(())
-}
-
 fn post(uri: &str, body: Value) -> Request {
     Request { method: "POST", uri: uri.into(), content_type: "application/json", body }
-}
-
-fn namespace(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -237,16 +227,11 @@ impl Simulated {
     pub(crate) async fn new(name: &str) -> anyhow::Result<Self> {
         let server = ApiServer::new(Options::default());
         let client = Client::new(server.service("conformance"), "default");
-        for request in [post(CRDS, crd()), post("/api/v1/namespaces", namespace(name))] {
-            let (code, body) = send(&client, &request).await?;
-            ensure!(code == 201, "{body}");
-        }
-        let began = server.version();
-        Ok(Self { server, client, began })
-    }
-
-    pub(crate) async fn clean(&self, namespace: &str) -> anyhow::Result<()> {
-        clean(&self.client, namespace).await
+        let mut simulated = Self { server, client, began: 0 };
+        simulated.make(CRDS, crd()).await?;
+        simulated.make_namespace(name).await?;
+        simulated.began = simulated.server.version();
+        Ok(simulated)
     }
 
     pub(crate) async fn events(&self, namespace: &str) -> anyhow::Result<Events> {
@@ -294,7 +279,7 @@ impl Real {
         config.default_retry = false;
         let real =
             Self { client: Client::try_from(config)?, events: Arc::default(), watches: Mutex::default() };
-        let (code, body) = send(&real.client, &post(CRDS, crd())).await?;
+        let (code, body) = real.send(&post(CRDS, crd())).await?;
         ensure!(code == 201 || code == 409, "{body}");
         let kind = KINDS.iter().find(|kind| kind.is_custom()).context("there is a custom kind")?;
         real.get_eventually(&kind.path("default")).await?;
@@ -313,17 +298,7 @@ impl Real {
     pub(crate) async fn get(&self, uri: &str) -> anyhow::Result<(u16, Value)> {
         let request =
             Request { method: "GET", uri: uri.into(), content_type: "application/json", body: Value::Null };
-        send(&self.client, &request).await
-    }
-
-    pub(crate) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let (code, body) = send(&self.client, &post("/api/v1/namespaces", namespace(name))).await?;
-        ensure!(code == 201, "{body}");
-        Ok(())
-    }
-
-    pub(crate) async fn clean(&self, namespace: &str) -> anyhow::Result<()> {
-        clean(&self.client, namespace).await
+        self.send(&request).await
     }
 
     /// One watch a kind, for all sequences.
@@ -365,8 +340,7 @@ impl Real {
     pub(crate) async fn drain(&self) -> anyhow::Result<()> {
         self.make_namespace(LAST).await?;
         for kind in KINDS {
-            let (code, body) = send(&self.client, &post(&kind.path(LAST), kind.plain("last"))).await?;
-            ensure!(code == 201, "{body}");
+            self.make(&kind.path(LAST), kind.plain("last")).await?;
         }
         eventually("each watch shows what was made last", async || {
             let shown = self.events(LAST);

@@ -20,31 +20,11 @@ struct Owner<'a> {
 
 impl Farm<'_> {
     pub(super) fn garbage_is_collected(&self) -> anyhow::Result<()> {
-        self.owners_and_dependents()?;
         self.the_ways_to_delete()?;
         // A whole namespace, with a llama in it.
         self.run("create namespace farm-2", None)?;
         self.run("apply --namespace=farm-2 --filename=-", Some(DOLLY))?;
         self.run("delete namespace farm-2 --timeout=180s", None).map(drop)
-    }
-
-    /// A Llama owns something, and something owns a Llama.
-    fn owners_and_dependents(&self) -> anyhow::Result<()> {
-        self.owned(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "straw", &self.llama("dolly")?)?;
-        self.run(&format!("create configmap shepherd --namespace={NAMESPACE}"), None)?;
-        let uid = self.field(&format!("configmap shepherd --namespace={NAMESPACE}"), ".metadata.uid")?;
-        let shepherd = Owner { api_version: "v1", kind: "ConfigMap", name: "shepherd", uid };
-        let polly = json!({
-            "apiVersion": "farm.example.com/v1alpha", "kind": "Llama", "spec": {"weight": 1, "height": 1},
-        });
-        self.owned(polly, "polly", &shepherd)?;
-        self.the_collector_comes_by("farm.example.com/v1alpha", "Llama")?;
-        for there in ["configmap/straw", "llama/polly", "llama/dolly"] {
-            ensure!(self.is_there(there)?, "{there} is gone although its owner is there");
-        }
-        self.run(&format!("delete configmap shepherd --namespace={NAMESPACE} --cascade=foreground"), None)?;
-        self.run(&format!("delete llama dolly --namespace={NAMESPACE}"), None)?;
-        eventually("what the two owned is gone", || self.are_gone(&["configmap/straw", "llama/polly"]))
     }
 
     /// What a Llama is stored as is deleted in the way that was asked for, and so is what the Llama owns.

@@ -46,7 +46,7 @@ const HASH: &str = r"{.spec.template.metadata.annotations.magalix\.com/config-ha
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) claim: &'static str,
-    steps: &'static str,
+    pub(crate) steps: &'static str,
 }
 
 /// The cases that need nothing but the host.
@@ -54,6 +54,12 @@ pub(crate) fn cases() -> Vec<Case> {
     let cases = include_str!("commands/cases.txt").split("\n## ").skip(1);
     let cases = cases.filter_map(|case| case.split_once('\n'));
     cases.map(|(claim, steps)| Case { claim, steps }).collect()
+}
+
+/// What kubectl says of two versions of a resource, step by step.
+pub(crate) fn tickets() -> impl Iterator<Item = Case> {
+    let steps = include_str!("commands/tickets.txt").split("\n\n");
+    steps.map(|steps| Case { claim: "two versions of a resource", steps })
 }
 
 impl Case {

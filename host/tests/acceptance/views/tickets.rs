@@ -7,48 +7,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 use pintle_testbed::eventually;
 
 use super::Farm;
-use crate::{informers::Informers, repository};
+use crate::{commands, informers::Informers, repository};
 
 const NAMESPACE: &str = "tickets";
-
-/// What kubectl does, and what it says. A `!` stands before what must fail.
-const KUBECTL: &[(&str, &str, &str)] = &[
-    (
-        "create --filename=-",
-        r#"{"apiVersion": "tickets.example.com/v2", "kind": "Ticket", "metadata": {"name": "a"}, "spec": {"title": "mow"}}"#,
-        "ticket.tickets.example.com/a created",
-    ),
-    ("get tickets.v1.tickets.example.com a --output=jsonpath={.spec}", "", r#"{"minutes":60,"title":"mow"}"#),
-    (
-        "get tickets.v2.tickets.example.com a --output=jsonpath={.spec}",
-        "",
-        r#"{"effort":{"hours":1,"minutes":0},"title":"mow"}"#,
-    ),
-    ("get ticketrecord a --output=jsonpath={.metadata.labels}", "", r#"{"tickets.example.com/open":"true"}"#),
-    // A field that neither version knows stays, whoever writes.
-    (r#"patch ticketrecord a --type=merge --patch={"spec":{"assignee":"ann"}}"#, "", "patched"),
-    (
-        r#"patch tickets.v2.tickets.example.com a --type=merge --patch={"spec":{"effort":{"hours":2,"minutes":5}}}"#,
-        "",
-        "patched",
-    ),
-    ("get ticketrecord a --output=jsonpath={.spec}", "", r#"{"assignee":"ann","minutes":125,"title":"mow"}"#),
-    (r#"patch tickets.v1.tickets.example.com a --type=merge --patch={"spec":{"minutes":59}}"#, "", "patched"),
-    ("get tickets.v2.tickets.example.com a --output=jsonpath={.spec.effort.minutes}", "", "59"),
-    (
-        r#"!patch tickets.v2.tickets.example.com a --type=merge --patch={"spec":{"effort":{"minutes":60}}}"#,
-        "",
-        "spec.effort.minutes in body should be less than or equal to 59",
-    ),
-    ("explain ticket.spec.effort --api-version=tickets.example.com/v2", "", "Minutes of the next hour."),
-    ("!label ticket a tickets.example.com/open-", "", "tickets.example.com/open"),
-    // One that is not open is no ticket, and whoever wants to see it is told so.
-    ("label ticketrecord a tickets.example.com/open-", "", "unlabeled"),
-    ("!get ticket a", "", "\"a\" not found"),
-    ("get tickets", "", "No resources found"),
-    ("label ticketrecord a tickets.example.com/open=true", "", "labeled"),
-    ("get ticket a --output=name", "", "ticket.tickets.example.com/a"),
-];
 
 /// A record that no version can show.
 const BROKEN: &str = r#"{"apiVersion": "store.tickets.example.com/v1", "kind": "TicketRecord", "metadata": {"name": "broken",
@@ -86,13 +47,10 @@ impl Farm<'_> {
             "tickets",
         );
         let mut informers = Informers::start(self.plane.kubeconfig(), &resource, Some(NAMESPACE)).await?;
-        for (words, stdin, wanted) in KUBECTL {
-            let (words, must_fail) = words.strip_prefix('!').map_or((*words, false), |words| (words, true));
-            let (succeeds, said) = self.asked(&format!("--namespace={NAMESPACE} {words}"), stdin)?;
-            let is_as_wanted = succeeds != must_fail && said.contains(wanted);
-            ensure!(is_as_wanted, "kubectl {words}\nwanted: {wanted}\nsaid:   {said}");
+        for step in commands::tickets() {
+            step.run(self.plane)?;
             // After each, since an informer that was late would see the first and the last state alone.
-            informers.wait_until_in_step().await.with_context(|| format!("after kubectl {words}"))?;
+            informers.wait_until_in_step().await.with_context(|| format!("after {}", step.steps))?;
         }
         for told in informers.told(&format!("{NAMESPACE}/a")) {
             ensure!(

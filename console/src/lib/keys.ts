@@ -1,13 +1,12 @@
 // Everything that can be done from the keyboard, once: what handles keys, the help and the palette all read it.
 import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { press, type Pressed } from './chords';
 
 export interface Action {
   id: string;
   title: string;
-  /** Keys, such as `g s` or `/`; none for what only the palette offers. */
-  keys?: string | undefined;
+  /** A key, such as `/`; none for what only the palette offers. */
+  key?: string | undefined;
   group: string;
   run: () => void;
   /** More words to find it by. */
@@ -40,9 +39,6 @@ export function setSingleKeys(on: boolean): void {
   }
 }
 
-/** The open chord's first keys, for those who look. */
-export const pending = signal('');
-
 export function addActions(added: Action[]): () => void {
   actions.value = [...actions.value, ...added];
   return () => {
@@ -57,14 +53,14 @@ interface Given extends Omit<Action, 'run'> {
 }
 
 /** Registers an action for as long as the component is there. */
-export function useAction({ id, title, keys, group, run, words, isHidden, when = true }: Given): void {
+export function useAction({ id, title, key, group, run, words, isHidden, when = true }: Given): void {
   const latest = useRef(run);
   latest.current = run;
   // With what is drawn, and not after it is painted: what somebody sees, its keys work on.
   useLayoutEffect(() => {
     if (!when) return;
-    return addActions([{ id, title, keys, group, words, isHidden, run: () => latest.current() }]);
-  }, [id, title, keys, group, words, isHidden, when]);
+    return addActions([{ id, title, key, group, words, isHidden, run: () => latest.current() }]);
+  }, [id, title, key, group, words, isHidden, when]);
 }
 
 /** Whether somebody is typing where the key went. */
@@ -73,8 +69,6 @@ function isTyping(event: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || target.closest('input, textarea, select, [contenteditable], [role="textbox"], [role="listbox"], [role="combobox"]') !== null;
 }
-
-let pressed: Pressed = { keys: [], at: 0 };
 
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.isComposing || event.repeat) return;
@@ -88,13 +82,10 @@ function onKey(event: KeyboardEvent): void {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys.value) return;
   if (isTyping(event) || document.querySelector('dialog[open]')) return;
-  const bound = [...actions.value].reverse();
-  const { run, pressed: next, used } = press(pressed, event.key, event.timeStamp, bound);
-  pressed = next;
-  pending.value = next.keys.join(' ');
-  if (!used) return;
+  const action = actions.value.findLast(({ key }) => key === event.key);
+  if (!action) return;
   event.preventDefault();
-  run?.run();
+  action.run();
 }
 
 export function startKeys(): void {

@@ -14,7 +14,7 @@ const FIXED = [
 export function Help({ onClose }: { onClose: () => void }) {
   const groups = new Map<string, [keys: string, title: string][]>();
   const add = (group: string, keys: string, title: string) => groups.set(group, [...(groups.get(group) ?? []), [keys, title]]);
-  for (const { keys, title, group } of actions.value) if (keys) add(group, keys, title);
+  for (const { key, title, group } of actions.value) if (key) add(group, key, title);
   for (const [keys, title, group] of FIXED) add(group, keys, title);
   return (
     <Dialog title="Keyboard" onClose={onClose} wide>

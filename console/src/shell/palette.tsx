@@ -2,12 +2,12 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api/call';
 import type { Kind, Page, Row } from '../api/generated';
-import { fit } from '../lib/chords';
 import { actions } from '../lib/keys';
 import { kinds, rootHref } from '../lib/kinds';
 import { navigate, useSettled } from '../lib/router';
 import { MODULES, RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
 import { Icon, type IconName } from '../ui/icon';
+import { fit } from './fit';
 import { ENGINE, systems } from './nav';
 
 interface Entry {
@@ -15,7 +15,7 @@ interface Entry {
   title: string;
   what: string;
   icon: IconName;
-  keys?: string | undefined;
+  key?: string | undefined;
   words?: string | undefined;
   run: () => void;
 }
@@ -67,11 +67,11 @@ function useEntries(typed: string): Entry[] {
   const roots = useRoots(typed);
   const all = actions.value;
   const fixed = useMemo(() => {
-    const pages = [...systems(), ...ENGINE].map(({ title, path, icon }): Entry => ({ id: `page ${path}`, title, what: 'Page', icon, keys: all.find(({ id }) => id === `go ${path}`)?.keys, run: () => navigate(path) }));
+    const pages = [...systems(), ...ENGINE].map(({ title, path, icon }): Entry => ({ id: `page ${path}`, title, what: 'Page', icon, run: () => navigate(path) }));
     const named = (title: string, what: string, path: string, icon: IconName): Entry => ({ id: `${what} ${title}`, title, what, icon, run: () => navigate(path) });
     return [
       ...pages,
-      ...all.filter(({ id, isHidden }) => !isHidden && !id.startsWith('go ')).map(({ id, title, group, keys, words, run }): Entry => ({ id, title, what: group, icon: 'arrow', keys, words, run })),
+      ...all.filter(({ isHidden }) => !isHidden).map(({ id, title, group, key, words, run }): Entry => ({ id, title, what: group, icon: 'arrow', key, words, run })),
       ...reconcilers.rows.value.flatMap(({ name }) => [
         named(name, 'Reconciler', `/engine/reconcilers/${encodeURIComponent(name)}`, 'refresh'),
         { ...named(`Plan a swap of ${name}`, 'Action', `/engine/reconcilers/${encodeURIComponent(name)}/plan`, 'swap'), words: 'module config' },
@@ -162,7 +162,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           <li key={entry.id} id={`${id}-${index}`} role="option" aria-selected={index === at} onMouseMove={() => index !== at && setActive(index)} onClick={() => choose(entry)}>
             <Icon name={entry.icon} />
             <span class="cut">{entry.title}</span>
-            {entry.keys && <span class="keys">{entry.keys.split(' ').map((key) => <kbd key={key}>{key}</kbd>)}</span>}
+            {entry.key && <kbd>{entry.key}</kbd>}
             <span class="what">{entry.what}</span>
           </li>
         ))}

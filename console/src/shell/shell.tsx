@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { Component } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { pending, search, step, useAction } from '../lib/keys';
+import { search, step, useAction } from '../lib/keys';
 import { kinds, readKinds } from '../lib/kinds';
 import { announced, loading, navigate, problem, retitle, shown } from '../lib/router';
 import { expired, session, signOut } from '../lib/session';
@@ -17,21 +17,6 @@ import { SignInAgain } from './login';
 import { Nav } from './nav';
 import { Palette } from './palette';
 import { ConnectionBanner, TopBar } from './topbar';
-
-const CHORDS: [keys: string, title: string, path: string][] = [
-  ['g d', 'Dashboard', '/'],
-  ['g s', 'Sources', '/sources'],
-  ['g o', 'Overview of the engine', '/engine'],
-  ['g r', 'Reconcilers', '/engine/reconcilers'],
-  ['g m', 'Modules', '/engine/modules'],
-  ['g v', 'Views', '/engine/views'],
-  ['g e', 'Events', '/engine/events'],
-];
-
-function Chord({ keys, title, path }: { keys: string; title: string; path: string }) {
-  useAction({ id: `go ${path}`, title, keys, group: 'Go to', run: () => navigate(path) });
-  return null;
-}
 
 /** A page that fails takes only itself down. */
 class Fence extends Component<{ children: ComponentChildren; place: string }, { failed: Problem | null; place: string }> {
@@ -118,16 +103,16 @@ export function Shell() {
     if (isAsked) close();
   }, [isAsked]);
   useAction({ id: 'palette', title: 'Palette', group: 'Anywhere', isHidden: true, run: () => setOpen('palette') });
-  useAction({ id: 'help', title: 'Keyboard', keys: '?', group: 'Anywhere', run: () => setOpen('help') });
-  useAction({ id: 'search', title: 'Search this page', keys: '/', group: 'Anywhere', isHidden: true, run: search });
-  useAction({ id: 'next', title: 'Next row', keys: 'j', group: 'In tables', isHidden: true, run: () => step(true) });
-  useAction({ id: 'previous', title: 'Previous row', keys: 'k', group: 'In tables', isHidden: true, run: () => step(false) });
+  useAction({ id: 'help', title: 'Keyboard', key: '?', group: 'Anywhere', run: () => setOpen('help') });
+  useAction({ id: 'search', title: 'Search this page', key: '/', group: 'Anywhere', isHidden: true, run: search });
+  useAction({ id: 'next', title: 'Next row', key: 'j', group: 'In tables', isHidden: true, run: () => step(true) });
+  useAction({ id: 'previous', title: 'Previous row', key: 'k', group: 'In tables', isHidden: true, run: () => step(false) });
   useAction({ id: 'dark', title: 'Theme: dark', group: 'Action', run: () => setTheme('dark') });
   useAction({ id: 'light', title: 'Theme: light', group: 'Action', run: () => setTheme('light') });
   useAction({ id: 'system', title: 'Theme: as the system', group: 'Action', run: () => setTheme('system') });
   useAction({ id: 'sign-out', title: 'Sign out', group: 'Action', when: session.value?.mode === 'token', run: signOut });
   const hasDarkrooms = kinds.value?.items.some(({ plural }) => plural === 'darkrooms') ?? true;
-  useAction({ id: 'new-source', title: 'New Source', keys: 'c', group: 'Action', words: 'create darkroom', when: hasDarkrooms, run: () => navigate('/sources/new') });
+  useAction({ id: 'new-source', title: 'New Source', key: 'c', group: 'Action', words: 'create darkroom', when: hasDarkrooms, run: () => navigate('/sources/new') });
 
   return (
     <>
@@ -137,7 +122,6 @@ export function Shell() {
         if (heading) heading.tabIndex = -1;
         heading?.focus();
       }}>Skip to the content</a>
-      {CHORDS.map(([keys, title, path]) => <Chord key={keys} keys={keys} title={title} path={path} />)}
       <KindsReader />
       <div class="frame">
         <div class="side"><Nav /></div>
@@ -152,7 +136,6 @@ export function Shell() {
       {open === 'help' && <Help onClose={close} />}
       {open === 'menu' && <Drawer onClose={close} />}
       <SignInAgain mode={session.value?.mode ?? 'token'} />
-      {pending.value && <div class="chord" aria-hidden="true">{pending.value.split(' ').map((key) => <kbd key={key}>{key}</kbd>)} …</div>}
       <div class="sr-only" role="status" aria-live="polite">{announced.value}</div>
       <Toaster />
     </>

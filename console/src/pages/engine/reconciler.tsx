@@ -136,7 +136,7 @@ function Actions({ name, spec, status }: { name: string; spec: ReconcilerSpec; s
     if (problem) toast(problem.detail, 'bad');
   };
   const isSuspended = spec.suspend === true;
-  useAction({ id: 'reconciler-plan', title: `Plan a swap of ${name}`, keys: 'p', group: 'Reconciler', run: () => navigate(planPage(name)) });
+  useAction({ id: 'reconciler-plan', title: `Plan a swap of ${name}`, key: 'p', group: 'Reconciler', run: () => navigate(planPage(name)) });
   useAction({ id: 'reconciler-suspend', title: isSuspended ? `Resume ${name}` : `Suspend ${name}`, group: 'Reconciler', run: () => (isSuspended ? void resume() : setAsks(true)), when: can.value === true });
   const why = can.value === false ? 'You may not change this Reconciler.' : undefined;
   return (

@@ -134,7 +134,7 @@ export function UploadZone({ modules }: { modules: readonly Row[] }) {
   const { manifest } = state;
   const users = manifest ? reconcilers.filter(({ fields }) => fields['spec.for.kind'] === manifest.reconciles.kind && fields['spec.for.apiVersion'] === manifest.reconciles.apiVersion) : [];
   const isBusy = state.phase === 'creating';
-  useAction({ id: 'module-upload', title: 'Upload a module', keys: 'u', group: 'Modules', run: () => input.current?.click(), when: can !== false && !isBusy });
+  useAction({ id: 'module-upload', title: 'Upload a module', key: 'u', group: 'Modules', run: () => input.current?.click(), when: can !== false && !isBusy });
 
   useEffect(() => {
     if (can === false) return;

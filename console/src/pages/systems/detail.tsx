@@ -49,7 +49,7 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
   const canDelete = useCan({ ...check, verb: 'delete' });
   const [isDeleting, setDeleting] = useState(false);
   const edit = `${pageOf(system, namespace, name)}/edit`;
-  useAction({ id: 'edit-here', title: `Edit ${name}`, keys: 'e', group: 'This page', when: canUpdate.value === true, run: () => navigate(edit) });
+  useAction({ id: 'edit-here', title: `Edit ${name}`, key: 'e', group: 'This page', when: canUpdate.value === true, run: () => navigate(edit) });
   const crumbs = [{ label: isDarkroom(system) ? 'Sources' : layout.many, href: system.home }];
 
   const found = object.value;

@@ -107,7 +107,7 @@ export function SystemList({ system, schema }: { system: System; schema?: JsonSc
   const all = rows.value;
   const found = useMemo(() => narrowed(all, narrowing), [all, narrowing.search, narrowing.state, narrowing.type]);
   const newHref = `${system.home}/new${namespace ? `?namespace=${encodeURIComponent(namespace)}` : ''}`;
-  useAction({ id: 'new-here', title: `New ${layout.one}`, keys: 'n', group: 'This page', when: !hasCards, run: () => navigate(newHref) });
+  useAction({ id: 'new-here', title: `New ${layout.one}`, key: 'n', group: 'This page', when: !hasCards, run: () => navigate(newHref) });
   const show = (next: string) => {
     setLooks(next as Looks);
     try {

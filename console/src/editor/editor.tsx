@@ -1,5 +1,5 @@
 // CodeMirror for YAML. It lives in a shadow root: there its styles are adopted sheets, which the page's policy allows.
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
+import { closeBrackets, closeBracketsKeymap } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
 import { yaml } from '@codemirror/lang-yaml';
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from '@codemirror/language';
@@ -8,10 +8,7 @@ import { highlightSelectionMatches, searchKeymap } from '@codemirror/search';
 import { EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
-import type { CompletionContext } from '@codemirror/autocomplete';
 import { useEffect, useRef } from 'preact/hooks';
-import type { JsonSchema } from '../lib/kubernetes';
-import { suggest } from './complete';
 import type { LineProblem } from './yaml';
 
 export type { LineProblem } from './yaml';
@@ -22,8 +19,6 @@ export interface EditorProps {
   problems?: readonly LineProblem[] | undefined;
   label: string;
   readOnly?: boolean | undefined;
-  /** What is offered while somebody types. */
-  schema?: JsonSchema | undefined;
   onBlur?: (() => void) | undefined;
   /** Ctrl or Cmd with Enter, or with S. */
   onSubmit?: (() => void) | undefined;
@@ -40,12 +35,6 @@ const theme = EditorView.theme({
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': { backgroundColor: 'light-dark(#cfe8ea, #1d4a50)' },
   '.cm-matchingBracket': { backgroundColor: 'var(--accent-soft)', outline: 'none' },
   '.cm-tooltip': { color: 'var(--text)', backgroundColor: 'var(--raised)', border: '1px solid var(--line)', borderRadius: '6px' },
-  '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', maxHeight: '240px' },
-  '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '3px 8px' },
-  '.cm-tooltip-autocomplete ul li[aria-selected]': { color: 'var(--text)', backgroundColor: 'var(--accent-soft)' },
-  '.cm-completionDetail': { color: 'var(--muted)', fontStyle: 'normal' },
-  '.cm-completionMatchedText': { textDecoration: 'none', fontWeight: '700' },
-  '.cm-completionInfo': { maxWidth: '320px', padding: '6px 8px', fontFamily: 'var(--sans)' },
   '.cm-diagnostic': { padding: '4px 8px', fontFamily: 'var(--sans)' },
   '.cm-panels': { color: 'var(--text)', backgroundColor: 'var(--sunken)', borderColor: 'var(--line)' },
   '.cm-panel input, .cm-panel button': { color: 'var(--text)', background: 'var(--surface)', border: '1px solid var(--line-strong)', borderRadius: '4px' },
@@ -101,12 +90,6 @@ export function Editor(props: EditorProps) {
     const element = host.current;
     if (!element) return;
     const root = element.shadowRoot ?? element.attachShadow({ mode: 'open' });
-    const offers = ({ state, pos, explicit }: CompletionContext) => {
-      const { schema } = latest.current;
-      const found = schema && suggest(state.doc.toString(), pos, schema);
-      if (!found || found.options.length === 0 || (!explicit && found.from === pos)) return null;
-      return { from: found.from, options: found.options.map(({ label, apply, detail, info }) => ({ label, apply, detail, ...(info ? { info } : {}) })), validFor: /^[\w.-]*$/ };
-    };
     const submit = () => {
       latest.current.onSubmit?.();
       return true;
@@ -119,12 +102,11 @@ export function Editor(props: EditorProps) {
         extensions: [
           lineNumbers(), highlightActiveLineGutter(), highlightActiveLine(), drawSelection(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
           highlightSelectionMatches(), lintGutter(), yaml(), indentUnit.of('  '), syntaxHighlighting(colours), theme,
-          autocompletion({ override: [offers], icons: false, activateOnTyping: true }),
           EditorState.readOnly.of(latest.current.readOnly ?? false),
           EditorView.contentAttributes.of({ 'aria-label': latest.current.label, spellcheck: 'false', autocapitalize: 'off' }),
           keymap.of([
             { key: 'Mod-Enter', run: submit }, { key: 'Mod-s', run: submit, preventDefault: true },
-            ...completionKeymap, ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...lintKeymap, indentWithTab,
+            ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...lintKeymap, indentWithTab,
           ]),
           EditorView.updateListener.of(({ docChanged, state }) => {
             if (!docChanged) return;

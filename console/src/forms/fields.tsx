@@ -276,7 +276,7 @@ function YamlField(props: FieldProps) {
   return (
     <fieldset class="field" {...invalid(id, error)}>
       <legend>{label}{required && <span class="need" aria-hidden="true">*</span>}</legend>
-      {text !== undefined && <YamlEditor label={label} schema={node.schema} value={text} problems={wrong} onInput={type} onBlur={() => form.blur(path)} />}
+      {text !== undefined && <YamlEditor label={label} value={text} problems={wrong} onInput={type} onBlur={() => form.blur(path)} />}
       <FieldError id={id}>{error}</FieldError>
       {help && <span class="help">{help}</span>}
     </fieldset>

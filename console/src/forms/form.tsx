@@ -65,7 +65,7 @@ export function ObjectForm(props: ObjectFormProps) {
       )}
       <Tabs label="How to edit" value={tab} onChange={open} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
         {tab === 'yaml' ? (
-          <YamlEditor label={`YAML of the ${layout.one}`} schema={props.schema} value={text.text} problems={text.problems} onInput={text.type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
+          <YamlEditor label={`YAML of the ${layout.one}`} value={text.text} problems={text.problems} onInput={text.type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
         ) : text.isReadable ? (
           <FormFields form={form} {...props} />
         ) : (

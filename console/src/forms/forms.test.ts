@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import type { JsonSchema } from '../lib/kubernetes';
-import { fieldsOf, flat, labelOf, schemaAt } from './model';
+import { fieldsOf, flat, labelOf } from './model';
 import { get, isWithin, mergePatch, parsePath, pathText, set, unset } from './path';
 import { validate, validateName, wordsOf } from './validate';
 
@@ -136,12 +136,6 @@ test('setting leaves what was given as it was, and removing takes empty groups a
 test('a merge patch holds what changed alone, and null for what went away', () => {
   assert.equal(mergePatch({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] }), undefined);
   assert.deepEqual(mergePatch({ spec: { a: 1, b: { c: 1, d: 2 }, e: [1] } }, { spec: { a: 1, b: { c: 2 }, e: [1, 2] } }), { spec: { b: { c: 2, d: null }, e: [1, 2] } });
-});
-
-test('a schema is found by path, through lists and maps', () => {
-  assert.equal(schemaAt(darkroom, ['spec', 'subDomains', 3])?.maxLength, 63);
-  assert.equal(schemaAt(monitor, ['spec', 'podSelector', 'matchLabels', 'app'])?.type, 'string');
-  assert.equal(schemaAt(darkroom, ['spec', 'nothing']), undefined);
 });
 
 test('names are judged as the API server judges them', () => {

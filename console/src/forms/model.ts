@@ -98,17 +98,6 @@ export function fieldsOf(schema: JsonSchema): FieldNode[] {
   return membersOf({ ...schema, properties: rest }, [], 0);
 }
 
-/** The schema at a path; undefined where the schema says nothing of it. */
-export function schemaAt(schema: JsonSchema, path: Path): JsonSchema | undefined {
-  let at: JsonSchema | undefined = schema;
-  for (const part of path) {
-    if (!at) return undefined;
-    if (typeof part === 'number') at = at.items;
-    else at = at.properties && Object.hasOwn(at.properties, part) ? at.properties[part] : typeof at.additionalProperties === 'object' ? at.additionalProperties : undefined;
-  }
-  return at;
-}
-
 /** Every field of a form, groups and their members alike. */
 export function flat(fields: readonly FieldNode[]): FieldNode[] {
   return fields.flatMap((field) => [field, ...flat(field.fields)]);

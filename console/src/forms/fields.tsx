@@ -11,7 +11,7 @@ import { YamlEditor } from '../ui/yaml';
 import type { Look } from './layout';
 import { type FieldNode, fieldOf, shown } from './model';
 import { isEqual, isObject, isSame } from './path';
-import type { Form } from './use-form';
+import type { FieldForm } from './use-form';
 
 /** The most entries of a list or a map that are drawn. */
 const MOST_ENTRIES = 200;
@@ -25,7 +25,7 @@ function MoreEntries({ count }: { count: number }) {
 const MOST_RADIOS = 3;
 
 interface FieldProps {
-  form: Form;
+  form: FieldForm;
   node: FieldNode;
   look?: Look | undefined;
 }

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import type { JsonSchema } from '../lib/kubernetes';
+import { faultsOf, wordsOf } from './faults';
 import { fieldsOf, flat, labelOf } from './model';
 import { get, isWithin, mergePatch, parsePath, pathText, set, unset } from './path';
-import { validate, validateName, wordsOf } from './validate';
 
 interface Crd {
   spec: { versions: { schema: { openAPIV3Schema: JsonSchema } }[] };
@@ -24,7 +24,6 @@ const webserver = crd('webservers.my.domain');
 const monitor = crd('configmonitors.magalix.com');
 
 const widgets = (schema: JsonSchema) => Object.fromEntries(flat(fieldsOf(schema)).map(({ path, widget, required }) => [pathText(path), required ? `${widget}!` : widget]));
-const faults = (spec: unknown, schema: JsonSchema) => validate({ spec }, schema).map(({ path, message }) => `${pathText(path)}: ${message}`);
 
 test('every field of a Darkroom has its widget', () => {
   const found = widgets(darkroom);
@@ -68,41 +67,6 @@ test('labels are words', () => {
   assert.deepEqual(['nodePort', 'baseUrl', 'ttlSeconds', 'HTTPPort', 'a', 'sub_domains'].map(labelOf), ['Node port', 'Base URL', 'TTL seconds', 'HTTP port', 'A', 'Sub domains']);
 });
 
-test('an empty Darkroom names the fields that somebody can fill in', () => {
-  assert.deepEqual(faults({}, darkroom), ['spec.source.type: is required', 'spec.subDomains: is required']);
-});
-
-test('a Darkroom that the schema refuses says where and why', () => {
-  assert.deepEqual(faults({ source: { type: 'Ftp', baseUrl: 5, extra: 1 }, subDomains: ['a', '', 'a'], version: 'x'.repeat(128) }, darkroom), [
-    'spec.source.type: must be one of WebFolder, S3',
-    'spec.source.baseUrl: must be a text',
-    'spec.source.extra: is not a field of this kind',
-    'spec.subDomains[2]: stands there twice',
-    'spec.subDomains[1]: must not be empty',
-    'spec.version: must have at most 127 characters; it has 128',
-  ]);
-  assert.deepEqual(faults({ source: { type: 'S3' }, subDomains: [] }, darkroom), ['spec.subDomains: needs at least one']);
-});
-
-test('what stands beside the spec is no field either', () => {
-  assert.deepEqual(validate({ spec: { image: 'x' }, sepc: {}, '': null }, webserver).map(({ path }) => path), [['sepc'], ['']]);
-});
-
-test('numbers are judged by type, format and range', () => {
-  const of = (replicas: unknown) => faults({ image: 'x', replicas }, webserver);
-  assert.deepEqual(of(-1), ['spec.replicas: must be at least 0']);
-  assert.deepEqual(of(1.5), ['spec.replicas: must be a whole number']);
-  assert.deepEqual(of('two'), ['spec.replicas: must be a whole number']);
-  assert.deepEqual(of(2 ** 31), ['spec.replicas: must lie between -2147483648 and 2147483647']);
-  assert.deepEqual(of(3), []);
-});
-
-test('maps with a key that must be unique, and patterns, are judged', () => {
-  const list: JsonSchema = { type: 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'], items: { type: 'object', properties: { name: { type: 'string', pattern: '^[a-z]+$' } } } };
-  assert.deepEqual(validate([{ name: 'a' }, { name: 'a' }, { name: 'B' }], list).map(({ path, message }) => `${pathText(path)} ${message}`), ['[1] stands there twice', '[2].name must match ^[a-z]+$']);
-  assert.deepEqual(validate('x', { type: 'string', pattern: '(?i)X' }), [], 'a pattern that browsers do not know is left to the server');
-});
-
 test('paths are read as servers write them, and written so that they read back', () => {
   const cases: [string, (string | number)[]][] = [
     ['spec.source.baseUrl', ['spec', 'source', 'baseUrl']],
@@ -138,16 +102,31 @@ test('a merge patch holds what changed alone, and null for what went away', () =
   assert.deepEqual(mergePatch({ spec: { a: 1, b: { c: 1, d: 2 }, e: [1] } }, { spec: { a: 1, b: { c: 2 }, e: [1, 2] } }), { spec: { b: { c: 2, d: null }, e: [1, 2] } });
 });
 
-test('names are judged as the API server judges them', () => {
-  for (const name of ['a', 'a-b', 'a.b', '0', 'x'.repeat(253)]) assert.equal(validateName(name), undefined, name);
-  for (const name of ['', undefined, '-a', 'a-', 'A', 'a..b', 'ä', 'x'.repeat(254)]) assert.ok(validateName(name), String(name));
-});
-
 test("a server's words lose what the page shows anyway", () => {
   assert.equal(wordsOf('Invalid value: "object": a source of type S3 needs bucket'), 'a source of type S3 needs bucket');
   assert.equal(wordsOf('Invalid value: "a \\"b\\": c": must be x'), 'must be x');
   assert.equal(wordsOf('Invalid value: In and NotIn need values'), 'In and NotIn need values', 'a value that the host keeps to itself');
   assert.equal(wordsOf('Required value'), 'is required');
   assert.equal(wordsOf('Unsupported value: "x": supported values: "A", "B"'), 'must be one of "A", "B"');
+  assert.equal(wordsOf('Invalid value: -1: spec.replicas in body should be greater than or equal to 0'), 'should be greater than or equal to 0');
+  assert.equal(wordsOf('Too many: 65: must have at most 64 items'), 'must have at most 64 items');
   assert.equal(wordsOf('something else'), 'something else');
+});
+
+test('that other rules were not checked is said only where nothing else is', () => {
+  const more = { field: '<nil>', reason: 'FieldValueInvalid', message: 'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation' };
+  const problem = (causes: object[]) => ({ title: '', status: 422, detail: '', details: '', causes }) as Parameters<typeof faultsOf>[0];
+  assert.deepEqual(faultsOf(problem([{ field: 'spec.version', reason: '', message: 'no' }, more])).map(({ path }) => pathText(path)), ['spec.version']);
+  assert.equal(faultsOf(problem([more])).length, 1);
+});
+
+test('a name that is taken is a fault of the name of a new object, and of nothing where none is made', () => {
+  const taken = { title: 'Conflict', status: 409, detail: '', details: '', causes: [], reason: 'AlreadyExists' };
+  assert.deepEqual(faultsOf(taken, true), [{ path: ['metadata', 'name'], message: 'is taken already' }]);
+  assert.deepEqual(faultsOf(taken), []);
+});
+
+test('the causes of a problem go to the fields that they name', () => {
+  const causes = [{ field: 'spec.subDomains[0]', message: 'Invalid value: "A": must be one DNS label', reason: 'FieldValueInvalid' }];
+  assert.deepEqual(faultsOf({ title: '', status: 422, detail: '', details: '', causes }), [{ path: ['spec', 'subDomains', 0], message: 'must be one DNS label' }]);
 });

@@ -3,7 +3,6 @@ import type { IconName } from '../ui/icon';
 import type { Option } from '../ui/inputs';
 import { type FieldNode, flat } from './model';
 import { get, isObject, isWithin, parsePath, pathText, set } from './path';
-import type { Fault } from './validate';
 
 /** What the form itself remembers beside the object: which of two ways somebody chose. */
 export type Choices = Readonly<Record<string, string>>;
@@ -60,15 +59,13 @@ export interface Layout {
   when: (field: string, thing: Thing, choices: Choices) => boolean;
   /** The object without what the choices leave out. */
   clean: (thing: Thing, choices: Choices) => Thing;
-  /** What is wrong that the schema does not say. */
-  check: (thing: Thing, choices: Choices) => Fault[];
 }
 
 /** The layout of a kind that has none of its own. */
 export function plainLayout(kind: string): Layout {
   return {
     one: kind, many: `${kind}s`, icon: 'box', nameLabel: 'Name', groups: [], looks: {}, choices: {}, retired: [], start: {},
-    when: () => true, clean: (thing) => thing, check: () => [],
+    when: () => true, clean: (thing) => thing,
   };
 }
 

@@ -1,8 +1,7 @@
 // The layouts of the kinds that come with Pintle.
 import type { KindPath } from '../api/objects';
 import { type Layout, plainLayout, type Thing } from './layout';
-import { isObject, type Path } from './path';
-import type { Fault } from './validate';
+import { isObject } from './path';
 
 const specOf = (thing: Thing): Thing => (isObject(thing.spec) ? thing.spec : {});
 const sourceOf = (thing: Thing): Thing => {
@@ -10,19 +9,10 @@ const sourceOf = (thing: Thing): Thing => {
   return isObject(source) ? source : {};
 };
 
-const NAME: Path = ['metadata', 'name'];
-
-/** What a name is called that a Service has too. */
-const DNS_1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
-
-/** The name that was typed, if any was: that there must be one every form says. */
-const nameOf = (thing: Thing): string => (isObject(thing.metadata) && typeof thing.metadata.name === 'string' ? thing.metadata.name : '');
-
 /** The fields of a source that only one type has. */
 const WEB_FOLDER = ['baseUrl'];
 const KEYS = ['accessKey', 'secretKey'];
 const S3 = ['bucket', 'region', 'pathPrefix', 'endpoint', 'credentialsSecretRef', ...KEYS];
-const AT = (...rest: string[]): Path => ['spec', 'source', ...rest];
 
 /** Versions of the image proxy that are known to start. */
 const VERSIONS = ['0.4.0', '0.3.1', '0.3.0', '0.2.0', '0.1.0', 'latest'];
@@ -32,22 +22,6 @@ function leavesOut(field: string, type: unknown, way: string | undefined): boole
   if (!S3.includes(field) && field !== '@credentials') return false;
   return type !== 'S3' || (field === 'credentialsSecretRef' && way === 'keys') || (KEYS.includes(field) && way === 'secret');
 }
-
-function checkSource(source: Thing, way: string | undefined): Fault[] {
-  const { type, baseUrl } = source;
-  const missing = (field: string, ...path: string[]): Fault[] => (source[field] === undefined ? [{ path: AT(field, ...path), message: 'is required' }] : []);
-  if (type === 'WebFolder') {
-    if (typeof baseUrl !== 'string') return missing('baseUrl');
-    return /^https?:\/\/[^/]/.test(baseUrl) ? [] : [{ path: AT('baseUrl'), message: 'must be an address that begins with http:// or https://' }];
-  }
-  if (type !== 'S3') return [];
-  const keys = way === 'secret' ? missing('credentialsSecretRef', 'name') : KEYS.flatMap((key) => missing(key));
-  const { pathPrefix } = source;
-  const prefix = typeof pathPrefix === 'string' && !pathPrefix.startsWith('/') ? [{ path: AT('pathPrefix'), message: "must begin with '/'" }] : [];
-  return [...missing('bucket'), ...missing('region'), ...prefix, ...keys];
-}
-
-const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 export const darkroom: Layout = {
   ...plainLayout('Darkroom'),
@@ -93,24 +67,9 @@ export const darkroom: Layout = {
     const source = sourceOf(thing);
     if (source.type !== 'WebFolder' && source.type !== 'S3') return thing;
     const kept = Object.fromEntries(Object.entries(source).filter(([field]) => !leavesOut(field, source.type, choices['@credentials'])));
-    return { ...thing, spec: { ...specOf(thing), source: kept } };
-  },
-  check: (thing, choices) => {
-    const faults = checkSource(sourceOf(thing), choices['@credentials']);
-    const { subDomains, version } = specOf(thing);
-    if (Array.isArray(subDomains)) {
-      subDomains.forEach((label: unknown, at) => {
-        if (typeof label === 'string' && label !== '' && !SUBDOMAIN.test(label)) {
-          faults.push({ path: ['spec', 'subDomains', at], message: "must be one DNS label: lower-case letters, digits and inner '-', without dots" });
-        }
-      });
-    }
-    if (typeof version === 'string' && !/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(version)) faults.push({ path: ['spec', 'version'], message: 'must be a version such as 0.4.0, or an image tag such as latest' });
-    const name = nameOf(thing);
-    if (name !== '' && (name.length > 63 || !DNS_1035.test(name))) {
-      faults.push({ path: NAME, message: "must be at most 63 lower-case letters, digits and '-', beginning with a letter: a Service has the same name" });
-    }
-    return faults;
+    // A Secret that has no name yet is there, so that the API server misses the name at its field.
+    const unnamed = source.type === 'S3' && choices['@credentials'] === 'secret' ? { credentialsSecretRef: {} } : {};
+    return { ...thing, spec: { ...specOf(thing), source: { ...unnamed, ...kept } } };
   },
 };
 
@@ -124,11 +83,6 @@ export const webServer: Layout = {
     'spec.image': { label: 'Image', placeholder: 'registry.example.com/site:1.0' },
     'spec.replicas': { half: true, label: 'Replicas' },
     'spec.nodePort': { half: true, label: 'Node port' },
-  },
-  check: (thing) => {
-    const name = nameOf(thing);
-    if (name.length > 55) return [{ path: NAME, message: 'may have at most 55 characters, because the Service is called <name>-service' }];
-    return name === '' || DNS_1035.test(name) ? [] : [{ path: NAME, message: "must begin with a letter, and have only lower-case letters, digits and '-', because a Service is named after it" }];
   },
 };
 
@@ -148,10 +102,6 @@ export const configMonitor: Layout = {
     'spec.podSelector.matchExpressions': { label: 'Further requirements' },
     'spec.strategy': { label: 'Strategy', options: [{ value: 'RollingRestart', label: 'Rolling restart' }, { value: 'Evict', label: 'Evict' }, { value: 'Delete', label: 'Delete' }] },
     'spec.evictUnowned': { label: 'Take Pods without an owner too' },
-  },
-  check: (thing) => {
-    const spec = specOf(thing);
-    return spec.configmap === undefined && spec.configMap === undefined ? [{ path: ['spec', 'configmap'], message: 'is required' }] : [];
   },
 };
 

@@ -1,12 +1,12 @@
-// The state of a form: the object as it is typed, what is wrong with it, and what of that somebody should see by now.
+// The state of a form: the object as it is typed, what the server finds wrong with it, and what of that somebody should see by now.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Problem, ProblemError } from '../lib/api';
 import type { JsonSchema } from '../lib/kubernetes';
+import { type Fault, faultsOf, isTaken } from './faults';
 import type { Choices, Layout, Part, Thing } from './layout';
 import { partsOf } from './layout';
 import { fieldsOf } from './model';
 import { get, isEqual, isSame, isWithin, parsePath, type Path, pathText, set, unset } from './path';
-import { type Fault, validate, validateName, wordsOf } from './validate';
 
 const NAME: Path = ['metadata', 'name'];
 
@@ -24,7 +24,19 @@ export interface FormOptions {
   save: (thing: Thing) => Promise<void>;
 }
 
-export interface Form {
+/** What a field knows of the form that it is in. */
+export interface FieldForm {
+  at: (path: Path) => unknown;
+  set: (path: Path, value: unknown) => void;
+  blur: (path: Path) => void;
+  /** What to show as wrong at a field; with `inside`, what is wrong in it too. */
+  error: (path: Path, inside?: boolean) => string | undefined;
+  faultsIn: (path: Path) => Fault[];
+  /** A text that cannot be read as a value at all; undefined once it can. */
+  unreadable: (path: Path, message: string | undefined) => void;
+}
+
+export interface Form extends FieldForm {
   /** The object as it would be saved. */
   thing: Thing;
   parts: Part[];
@@ -34,51 +46,18 @@ export interface Form {
   /** What belongs to no field that is shown. */
   head: Fault[];
   problem: Problem | null;
-  at: (path: Path) => unknown;
-  set: (path: Path, value: unknown) => void;
   /** Takes the whole object, as it was typed as YAML. */
   replace: (thing: Thing) => void;
   choose: (name: string, value: string) => void;
-  blur: (path: Path) => void;
-  /** What to show as wrong at a field; with `inside`, what is wrong in it too. */
-  error: (path: Path, inside?: boolean) => string | undefined;
-  faultsIn: (path: Path) => Fault[];
   /** Everything that is wrong, whether it is shown yet or not. */
   faults: Fault[];
   /** How much of it is in the way, after an attempt to save. */
   wrong: number;
-  /** A text that cannot be read as a value at all; undefined once it can. */
-  unreadable: (path: Path, message: string | undefined) => void;
   submit: () => Promise<boolean>;
-}
-
-/** What the API server adds where the schema refuses a field: that it has not come to its other rules. Whoever mends the field need not know. */
-const NOT_CHECKED = /^some validation rules were not checked because the object was invalid/;
-
-const isTaken = ({ causes, reason }: Problem): boolean => reason === 'AlreadyExists' && causes.length === 0;
-
-/** The faults of a problem's causes. That the name of a new object is taken has no cause, and is a fault of the name. */
-export function faultsOf(problem: Problem, isNew = false): Fault[] {
-  if (isNew && isTaken(problem)) return [{ path: NAME, message: 'is taken already' }];
-  const faults = problem.causes.map(({ field, message }) => ({ path: parsePath(field), message: wordsOf(message) }));
-  const told = faults.filter(({ message }) => !NOT_CHECKED.test(message));
-  return told.length > 0 ? told : faults;
 }
 
 function without(faults: readonly Fault[], path: Path): Fault[] {
   return faults.filter((fault) => !isWithin(fault.path, path) && !isWithin(path, fault.path));
-}
-
-/** What the browser finds wrong. The more precise of two faults of one field stands first. */
-export function judge(thing: Thing, { schema, layout, isNew }: Pick<FormOptions, 'schema' | 'layout' | 'isNew'>, choices: Choices): Fault[] {
-  const name = isNew ? validateName(get(thing, NAME)) : undefined;
-  const { metadata, ...rest } = thing;
-  const found = [...layout.check(thing, choices), ...validate(rest, schema), ...(name === undefined ? [] : [{ path: NAME, message: name }])];
-  const seen = new Set<string>();
-  return found.filter(({ path }) => {
-    const key = pathText(path);
-    return !seen.has(key) && seen.add(key);
-  });
 }
 
 export function useForm(options: FormOptions): Form {
@@ -96,11 +75,10 @@ export function useForm(options: FormOptions): Form {
   const thing = useMemo(() => layout.clean(typed, choices), [layout, typed, choices]);
   const fields = useMemo(() => fieldsOf(schema), [schema]);
   const parts = useMemo(() => partsOf(fields, layout, thing, choices), [fields, layout, thing, choices]);
-  const own = useMemo(() => [...broken, ...judge(thing, options, choices)], [thing, choices, broken, schema, layout]);
-  const faults = useMemo(() => [...own, ...told.filter(({ path }) => !own.some((fault) => isSame(fault.path, path)))], [own, told]);
+  const faults = useMemo(() => [...broken, ...told], [broken, told]);
 
-  const latest = useRef({ thing, own });
-  latest.current = { thing, own };
+  const latest = useRef({ thing, broken });
+  latest.current = { thing, broken };
   const asked = useRef<{ timer?: ReturnType<typeof setTimeout>; abort?: AbortController; about?: Thing }>({});
   const stop = () => {
     clearTimeout(asked.current.timer);
@@ -119,8 +97,8 @@ export function useForm(options: FormOptions): Form {
     stop();
     asked.current.timer = setTimeout(() => {
       const { thing } = latest.current;
-      // Going through the fields without a change asks nothing; nor does what has no name, because that alone would be the answer.
-      if (isEqual(thing, asked.current.about ?? initial) || validateName(get(thing, NAME)) !== undefined) return;
+      // Going through the fields without a change asks nothing.
+      if (isEqual(thing, asked.current.about ?? initial)) return;
       asked.current.about = thing;
       const abort = new AbortController();
       asked.current.abort = abort;
@@ -136,9 +114,9 @@ export function useForm(options: FormOptions): Form {
     stop();
     setSubmitted(true);
     setProblem(null);
-    const { thing, own } = latest.current;
+    const { thing, broken } = latest.current;
+    if (broken.length > 0) return false;
     // What the server said before may hold no longer: it is asked again.
-    if (own.length > 0) return false;
     setTold([]);
     setSaving(true);
     try {
@@ -158,7 +136,8 @@ export function useForm(options: FormOptions): Form {
     thing, parts, choices, isSaving, problem, faults, submit,
     wrong: isSubmitted ? faults.length : 0,
     isDirty: !isEqual(thing, layout.clean(initial, Object.fromEntries(Object.entries(layout.choices).map(([name, { of }]) => [name, of(initial)])))),
-    head: isSubmitted || problem ? faults.filter(({ path }) => !isShown(placeOf(path))) : [],
+    // What is about the whole object has no field that somebody could have been at before.
+    head: [...(isSubmitted ? broken : []), ...told.filter(({ path }) => isSubmitted || path.length < 2)].filter(({ path }) => !isShown(placeOf(path))),
     at: (path) => get(thing, path),
     set: (path, value) => {
       delete asked.current.about;

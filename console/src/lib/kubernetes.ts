@@ -1,11 +1,9 @@
 // The shapes of Kubernetes objects and of their schemas, of which the API's description says no more than that they are JSON.
 import type { Condition, Json } from '../api/generated';
 
-/** An OpenAPI v3 schema of the API server, references inlined. */
+/** An OpenAPI v3 schema of the API server, references inlined, as far as forms read it. */
 export interface JsonSchema {
   type?: string;
-  format?: string;
-  title?: string;
   description?: string;
   properties?: Record<string, JsonSchema>;
   required?: string[];
@@ -13,29 +11,10 @@ export interface JsonSchema {
   additionalProperties?: boolean | JsonSchema;
   enum?: Json[];
   default?: Json;
-  nullable?: boolean;
-  pattern?: string;
-  minLength?: number;
-  maxLength?: number;
   minimum?: number;
   maximum?: number;
-  exclusiveMinimum?: boolean;
-  exclusiveMaximum?: boolean;
-  multipleOf?: number;
-  minItems?: number;
-  maxItems?: number;
-  uniqueItems?: boolean;
-  minProperties?: number;
-  maxProperties?: number;
-  oneOf?: JsonSchema[];
-  anyOf?: JsonSchema[];
-  allOf?: JsonSchema[];
-  not?: JsonSchema;
-  'x-kubernetes-validations'?: { rule: string; message?: string; messageExpression?: string; fieldPath?: string; reason?: string }[];
   'x-kubernetes-preserve-unknown-fields'?: boolean;
   'x-kubernetes-int-or-string'?: boolean;
-  'x-kubernetes-list-type'?: string;
-  'x-kubernetes-list-map-keys'?: string[];
 }
 
 export interface Meta {

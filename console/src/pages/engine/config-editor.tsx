@@ -3,7 +3,6 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Json } from '../../api/generated';
 import type { LineProblem } from '../../editor/yaml';
 import { isEqual } from '../../forms/path';
-import { validate } from '../../forms/validate';
 import type { Problem } from '../../lib/api';
 import { Button } from '../../ui/button';
 import { Field } from '../../ui/field';
@@ -104,7 +103,7 @@ export function ConfigEditor({ config, current, manifest, problem, onSubmit }: C
   const none = configOf(current) === undefined;
   const schema = useMemo(() => formSchema(manifest?.configSchema), [manifest]);
   const hasForm = schema !== null && Object.keys(schema.properties ?? {}).length > 0;
-  const faults = useMemo(() => [...(schema && edited.problems.length === 0 ? validate(edited.value ?? {}, schema) : []), ...faultsOf(problem)], [schema, edited, problem]);
+  const faults = useMemo(() => faultsOf(problem), [problem]);
   const isForm = hasForm && how === 'form' && edited.problems.length === 0;
   return (
     <div class="stack">

@@ -1,10 +1,10 @@
 // A config as a form, made from the schema that its module declares.
 import type { Json } from '../../api/generated';
+import type { Fault } from '../../forms/faults';
 import { FieldView } from '../../forms/fields';
 import { fieldOf } from '../../forms/model';
 import { get, isObject, isSame, isWithin, set, unset } from '../../forms/path';
-import type { Form } from '../../forms/use-form';
-import type { Fault } from '../../forms/validate';
+import type { FieldForm } from '../../forms/use-form';
 import type { JsonSchema } from '../../lib/kubernetes';
 
 interface ConfigFormProps {
@@ -16,25 +16,13 @@ interface ConfigFormProps {
 
 export function ConfigForm({ schema, value, onChange, faults }: ConfigFormProps) {
   const thing = isObject(value) ? value : {};
-  const form: Form = {
-    thing,
-    parts: [],
-    choices: {},
-    isDirty: false,
-    isSaving: false,
-    head: [],
-    problem: null,
+  const form: FieldForm = {
     at: (path) => get(thing, path),
     set: (path, to) => onChange((to === undefined ? unset(thing, path) : set(thing, path, to)) as Json),
-    replace: (to) => onChange(to as Json),
-    choose: () => undefined,
     blur: () => undefined,
     error: (path, inside) => faults.find((fault) => (inside ? isWithin(fault.path, path) : isSame(fault.path, path)))?.message,
     faultsIn: (path) => faults.filter((fault) => isWithin(fault.path, path)),
-    faults: [...faults],
-    wrong: faults.length,
     unreadable: () => undefined,
-    submit: () => Promise.resolve(false),
   };
   const nodes = Object.entries(schema.properties ?? {}).map(([key, one]) => fieldOf(key, one, [key], schema.required?.includes(key) ?? false));
   return <div class="stack">{nodes.map((node) => <FieldView key={node.key} form={form} node={node} />)}</div>;

@@ -9,7 +9,7 @@ const isThing = (value: Json | undefined): value is Thing => typeof value === 'o
 /** Deeper than this no form goes, and a schema that contains itself ends here. */
 const DEEPEST = 8;
 
-/** References are put in place, and what may be null is called so. What a form cannot show stays without a type, and is edited as YAML. */
+/** References are put in place, and null is left out of what is allowed. What a form cannot show stays without a type, and is edited as YAML. */
 export function formSchema(schema: Json | undefined): JsonSchema | null {
   return isThing(schema) ? (simple(schema, schema, 0) as JsonSchema) : null;
 }
@@ -19,7 +19,7 @@ function simple(schema: Json | undefined, root: Thing, depth: number): Thing {
   const { $ref, $defs, anyOf, allOf, ...own } = schema;
   if (typeof $ref === 'string') return { ...simple(at(root, $ref), root, depth + 1), ...described(own) };
   const choices = Array.isArray(anyOf) ? anyOf.filter((one) => !(isThing(one) && one.type === 'null')) : [];
-  if (Array.isArray(anyOf) && choices.length === 1) return { ...simple(choices[0], root, depth + 1), ...described(own), nullable: true };
+  if (Array.isArray(anyOf) && choices.length === 1) return { ...simple(choices[0], root, depth + 1), ...described(own) };
   if (Array.isArray(allOf) && allOf.length === 1 && own.type === undefined) return { ...simple(allOf[0], root, depth + 1), ...described(own) };
   if (anyOf !== undefined || allOf !== undefined || own.oneOf !== undefined) return described(own);
   const plain: Thing = { ...own };
@@ -27,7 +27,6 @@ function simple(schema: Json | undefined, root: Thing, depth: number): Thing {
     const types = own.type.filter((one) => one !== 'null');
     if (types.length === 1 && types[0] !== undefined) plain.type = types[0];
     else delete plain.type;
-    if (types.length < own.type.length) plain.nullable = true;
   }
   if (isThing(own.properties)) plain.properties = Object.fromEntries(Object.entries(own.properties).map(([name, one]) => [name, simple(one, root, depth + 1)]));
   if (isThing(own.items)) plain.items = simple(own.items, root, depth + 1);
@@ -35,8 +34,8 @@ function simple(schema: Json | undefined, root: Thing, depth: number): Thing {
   return plain;
 }
 
-function described({ description, title, default: given }: Thing): Thing {
-  return { ...(description === undefined ? {} : { description }), ...(title === undefined ? {} : { title }), ...(given === undefined ? {} : { default: given }) };
+function described({ description, default: given }: Thing): Thing {
+  return { ...(description === undefined ? {} : { description }), ...(given === undefined ? {} : { default: given }) };
 }
 
 /** What a reference such as `#/$defs/Image` points to. */

@@ -19,7 +19,7 @@ test('the field of a refusal leads to its place in the config', () => {
   assert.equal(pathInConfig('spec.configuration.x'), null);
 });
 
-test('a schema is made one that forms can show: references in place, null as a mark, and the rest without a type', () => {
+test('a schema is made one that forms can show: references in place, null left out, and the rest without a type', () => {
   const schema = formSchema({
     type: 'object',
     properties: {
@@ -30,8 +30,8 @@ test('a schema is made one that forms can show: references in place, null as a m
     },
     $defs: { Image: { type: 'object', properties: { name: { type: 'string' } } }, Tree: { type: 'object', properties: { next: { $ref: '#/$defs/Tree' } } } },
   });
-  assert.deepEqual(schema?.properties?.suffix, { type: 'string', nullable: true, description: 'The suffix.' });
-  assert.deepEqual(schema?.properties?.image, { type: 'object', properties: { name: { type: 'string' } }, description: 'The image.', nullable: true });
+  assert.deepEqual(schema?.properties?.suffix, { type: 'string', description: 'The suffix.' });
+  assert.deepEqual(schema?.properties?.image, { type: 'object', properties: { name: { type: 'string' } }, description: 'The image.' });
   assert.deepEqual(schema?.properties?.odd, {});
   assert.equal(schema?.properties?.tree?.type, 'object');
   assert.equal(formSchema(null), null);

@@ -2,11 +2,10 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Failure, Json } from '../../api/generated';
 import { callObject } from '../../api/objects';
+import { type Fault, faultsOf } from '../../forms/faults';
 import { ObjectForm } from '../../forms/form';
 import type { Thing } from '../../forms/layout';
 import { get, isEqual, isObject, mergePatch } from '../../forms/path';
-import { faultsOf } from '../../forms/use-form';
-import type { Fault } from '../../forms/validate';
 import { ProblemError, problemOf } from '../../lib/api';
 import type { K8sObject } from '../../lib/kubernetes';
 import { navigate, queryOf, useGuard, useTitle } from '../../lib/router';

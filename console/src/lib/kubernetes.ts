@@ -65,7 +65,7 @@ export interface ViewSpec {
   view: string;
   serve: { aggregated?: object; rest?: { path: string } };
   verbs?: string[];
-  access?: string;
+  access?: 'ViewAndBacking' | 'View';
   annotations?: string[];
   config?: Json;
   suspend?: boolean;

@@ -13,9 +13,9 @@ import { type Column, VirtualTable } from '../../ui/virtual';
 import { Config } from './config-view';
 import { ENGINE_PAGE, VIEWS_PAGE } from './paths';
 import { BlockerNotice, Conditions, Listed, ModuleRef, Tags, text } from './shared';
-import { conditionsOf, statefulOf } from './words';
+import { conditionsOf, statefulOf, whoReads } from './words';
 
-const FIELDS = ['spec.module', 'spec.view', 'spec.serve.rest.path', 'spec.access', 'status.active.module', 'status.active.since', 'status.served.apiVersion', 'status.served.kind', 'status.served.backing.kind'];
+const FIELDS = ['spec.module', 'spec.view', 'spec.serve.rest.path', 'status.active.module', 'status.active.since', 'status.served.apiVersion', 'status.served.kind', 'status.served.backing.kind'];
 
 /** Where a View is served, in words. */
 function place(fields: Row['fields']): string {
@@ -58,7 +58,7 @@ function ViewDialog({ name, onClose }: { name: string; onClose: () => void }) {
               served?.backing ? ['From', `${served.backing.kind} (${served.backing.apiVersion})`] : undefined,
               served?.reads?.length ? ['Reads', <Tags items={served.reads} />] : undefined,
               served?.writes?.length ? ['Writes', <Tags items={served.writes} />] : undefined,
-              ['As', spec.access === 'Gateway' ? 'the gateway' : 'the caller'],
+              ['As', whoReads(spec)],
               active?.epoch === undefined ? undefined : ['Epoch', <span class="num">{active.epoch}</span>],
               ['Config', <Config value={active?.config ?? spec.config} />],
             ]}

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { parse } from 'yaml';
 import type { Condition } from '../../api/generated';
 import type { Problem } from '../../lib/api';
-import type { K8sObject } from '../../lib/kubernetes';
+import type { K8sObject, ViewSpec } from '../../lib/kubernetes';
 import { type Manifest, manifestDifferences, manifestIn, notGranted } from './manifest';
-import { blockerOf, bytes, count, grantLines, isNamedBy, listed, nameFromFile, nameProblem, shortDigest, sortedConditions, uploadHelp, verdictOf } from './words';
+import { blockerOf, bytes, count, grantLines, isNamedBy, listed, nameFromFile, nameProblem, shortDigest, sortedConditions, uploadHelp, verdictOf, whoReads } from './words';
 
 const condition = (type: string, status: Condition['status'], more: Partial<Condition> = {}): Condition => ({ type, status, reason: 'Some', message: '', lastTransitionTime: '2026-01-01T00:00:00Z', ...more });
 const root = (conditions: Condition[]) => ({ apiVersion: 'a/v1', kind: 'A', metadata: { name: 'a', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' }, status: { conditions } }) as unknown as K8sObject;
@@ -56,6 +58,14 @@ test('a message names a child by kind and whole name', () => {
 test('grants are told a line each', () => {
   const lines = grantLines({ children: [{ apiVersion: 'apps/v1', kinds: ['Deployment'] }], needs: [{ apiVersion: 'v1', kinds: ['ConfigMap'], scope: 'All' }], evictions: true });
   assert.deepEqual(lines.map(({ what, kinds, where }) => `${what} ${kinds.join()} ${where}`), ["May create Deployment (apps/v1) in the root's namespace", 'May see ConfigMap in all namespaces', 'May evict Pod respecting disruption budgets']);
+});
+
+test('of each access that a View may have it is told in whose name the backing kind is read', () => {
+  const installed = readFileSync('../deploy/install.yaml', 'utf8').split(/^---$/m).map((text): any => parse(text));
+  const { spec } = installed.find((one) => one?.metadata?.name === 'views.pintle.dev');
+  const known: NonNullable<ViewSpec['access']>[] = spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.access.enum;
+  assert.deepEqual(known.map((access) => `${access}: ${whoReads({ access })}`), ['ViewAndBacking: the caller', 'View: the gateway']);
+  assert.equal(whoReads({}), 'the caller', 'the default');
 });
 
 test('a refused upload is told with what helps', () => {

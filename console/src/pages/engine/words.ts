@@ -2,7 +2,7 @@
 import { BAD_WHEN_TRUE, GOOD_WHEN_TRUE } from '../../lib/conditions';
 import type { Condition, Failure, Json } from '../../api/generated';
 import type { Problem } from '../../lib/api';
-import type { Grants, K8sObject } from '../../lib/kubernetes';
+import type { Grants, K8sObject, ViewSpec } from '../../lib/kubernetes';
 import type { Stateful } from '../../ui/state';
 
 /** The few hexadecimal digits of a digest that people compare. */
@@ -112,6 +112,11 @@ export function isNamedBy(message: string, { kind, name, namespace }: { kind: st
 /** A failure in one line, its path first. */
 export function failureWords({ reason, message, path }: Failure): string {
   return `${path ? `${path}: ` : ''}${message || reason}`;
+}
+
+/** In whose name the backing kind of a View is read and written. */
+export function whoReads({ access }: Pick<ViewSpec, 'access'>): string {
+  return access === 'View' ? 'the gateway' : 'the caller';
 }
 
 /** A grant as a line: what, and where. */

@@ -19,8 +19,8 @@ export interface UploadState {
 
 export const NOTHING: UploadState = { phase: 'idle', file: null, verified: null, manifest: null, proposed: '', problem: null };
 
-/** Larger files are not even read: no host takes them. */
-const MOST = 256 * 1024 * 1024;
+/** Larger files are not even read: no host takes them (`MODULE_BYTES_MAX` of host/engine). */
+const MOST = 8 * 1024 * 1024;
 
 /** A name that no Module has, for a check that is about the bytes alone. */
 function nameOfCheck(): string {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ProblemError, useHooks } from '../lib/api';
+import type { K8sObject } from '../lib/kubernetes';
 import { call, inexact, pathOf } from './call';
-import { callObject, pathOfObject } from './objects';
+import { callObject, patchSeen, pathOfObject } from './objects';
 
 const kind = { group: 'a.example.com', version: 'v1', plural: 'darkrooms' };
 
@@ -45,4 +46,22 @@ test('a whole number that the page may have rounded is refused with its field, a
   const body = { spec: { a: [{ b: 1 }, { b: Number('9007199254740993') }] } };
   await assert.rejects(callObject('patchObject', { ...kind, name: 'x' }, { body }), (error) => error instanceof ProblemError && error.problem.causes[0]?.field === 'spec.a[1].b');
   assert.equal(sent.mock.callCount(), 0);
+});
+
+test('a patch is of the object that was seen: a status that is written meanwhile is no conflict, and another generation is', async (context) => {
+  const version = (resourceVersion: string, generation: number): K8sObject => ({ apiVersion: 'a/v1', kind: 'A', metadata: { name: 'x', uid: 'u', resourceVersion, generation, creationTimestamp: '' } });
+  let now = version('2', 4);
+  const patched: string[] = [];
+  context.mock.method(globalThis, 'fetch', (_: string, { method, body }: RequestInit) => {
+    if (method === 'GET') return Promise.resolve(Response.json(now));
+    const { metadata: { resourceVersion } } = JSON.parse(String(body)) as K8sObject;
+    patched.push(resourceVersion);
+    return Promise.resolve(resourceVersion === now.metadata.resourceVersion ? Response.json(now) : new Response('{"title":"Conflict","status":409}', { status: 409 }));
+  });
+  const patch = () => patchSeen(kind, version('1', 4), { spec: { a: 1 } }, ({ metadata }) => metadata.generation === 4);
+  await patch();
+  assert.deepEqual(patched.splice(0), ['1', '2']);
+  now = version('3', 5);
+  await assert.rejects(patch(), (error) => error instanceof ProblemError && error.problem.status === 409);
+  assert.deepEqual(patched, ['1'], 'it is not tried on what nobody has seen');
 });

@@ -18,7 +18,7 @@ import { reconcilerPage, RECONCILERS_PAGE } from './paths';
 import { PlanResult } from './plan-result';
 import { PlanRun } from './plan-run';
 import { Missing, type PageProps, text } from './shared';
-import { SwapBar } from './swap';
+import { type Planned, SwapBar } from './swap';
 import { count } from './words';
 
 interface Scope {
@@ -47,7 +47,7 @@ function Planner({ object }: { object: K8sObject }) {
   const [scope, setScope] = useState<Scope>({ namespace: '', labelSelector: '', server: false });
   const config = useConfigText(spec.config);
   const run = useMemo(() => new PlanRun(), []);
-  const [planned, setPlanned] = useState<{ module: string; config: EditedConfig; generation: number | undefined } | null>(null);
+  const [planned, setPlanned] = useState<Planned | null>(null);
   useEffect(() => () => run.forget(), []);
   const state = run.state.value;
   const isRunning = state.phase === 'running';
@@ -59,7 +59,7 @@ function Planner({ object }: { object: K8sObject }) {
   };
   const plan = () => {
     if (isRunning || config.edited.problems.length > 0) return;
-    setPlanned({ module, config: config.edited, generation: object.metadata.generation });
+    setPlanned({ module, config: config.edited, object });
     void run.start(name, askedOf(inForce, module, config.edited, scope));
   };
   useAction({ id: 'plan-run', title: `Plan ${module} on ${name}`, group: 'Plan', run: plan });

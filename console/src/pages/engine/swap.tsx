@@ -1,6 +1,6 @@
 // The swap itself: after a plan, behind the typed name of the Reconciler.
 import { useState } from 'preact/hooks';
-import { callObject } from '../../api/objects';
+import { patchSeen } from '../../api/objects';
 import { asProblem, type Problem } from '../../lib/api';
 import { useCan } from '../../lib/can';
 import type { K8sObject, ReconcilerSpec } from '../../lib/kubernetes';
@@ -19,7 +19,8 @@ import { listed } from './words';
 export interface Planned {
   module: string;
   config: EditedConfig;
-  generation: number | undefined;
+  /** The Reconciler as it was. */
+  object: K8sObject;
 }
 
 export function SwapBar({ object, planned, state }: { object: K8sObject; planned: Planned; state: PlanState }) {
@@ -32,7 +33,7 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   const { config } = planned;
   const patch = swapPatch({ module: spec.module, ...(spec.config === undefined ? {} : { config: spec.config }) }, { module: planned.module, isEdited: config.isEdited, ...(config.value === undefined ? {} : { config: config.value }) });
   const isNothing = Object.keys(patch.spec).length === 0;
-  const isOld = planned.generation !== object.metadata.generation;
+  const { generation } = planned.object.metadata;
   const isPart = Boolean(state.asked?.namespace || state.asked?.labelSelector || state.asked?.root);
   const fails = newlyFailing(state);
 
@@ -40,7 +41,7 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
     setBusy(true);
     setProblem(null);
     try {
-      await callObject('patchObject', { ...RECONCILERS, name }, { body: patch });
+      await patchSeen(RECONCILERS, planned.object, patch, (now) => now.metadata.generation === generation);
       toast(`${planned.module} is to be in force on ${name}.`);
       navigate(reconcilerPage(name));
     } catch (error) {
@@ -50,6 +51,7 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
   };
 
   if (isNothing) return <Notice tone="info">This is what the Reconciler asks for already: there is nothing to swap.</Notice>;
+  if (generation !== object.metadata.generation) return <Notice tone="warn">The Reconciler has changed since this plan. Plan again, and then swap.</Notice>;
   return (
     <section class="swap-bar" aria-label="Swap">
       <div>
@@ -60,7 +62,6 @@ export function SwapBar({ object, planned, state }: { object: K8sObject; planned
       {asks && (
         <ConfirmByName title={`Swap ${name} to ${planned.module}?`} name={name} verb="Swap" variant={fails > 0 ? 'danger' : 'primary'} busy={busy} problem={problem} onConfirm={() => void swap()} onClose={() => setAsks(false)}>
           <p>{consequence(state)}</p>
-          {isOld && <Notice tone="warn">The Reconciler has changed since this plan. Plan again to be sure.</Notice>}
           {isPart && <Notice tone="warn">The plan was about some of the roots. The swap is about all of them.</Notice>}
           {state.summary && state.summary.newKinds.length > 0 && <Notice tone="warn">It needs rights that the host does not have yet: {listed(state.summary.newKinds.map(({ kind }) => kind))}.</Notice>}
         </ConfirmByName>

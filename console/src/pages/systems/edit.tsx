@@ -1,7 +1,7 @@
 // Making an object, and changing one.
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Failure, Json } from '../../api/generated';
-import { callObject } from '../../api/objects';
+import { callObject, patchSeen } from '../../api/objects';
 import { type Fault, faultsOf } from '../../forms/faults';
 import { ObjectForm } from '../../forms/form';
 import type { Thing } from '../../forms/layout';
@@ -86,28 +86,10 @@ export function written({ apiVersion, kind, metadata, status, ...rest }: K8sObje
   return { apiVersion, kind, metadata: { name, ...(namespace ? { namespace } : {}), ...(labels ? { labels } : {}), ...(annotations ? { annotations } : {}) }, ...rest };
 }
 
-/** How often a status that is written meanwhile may come first. */
-const TRIES = 5;
-
-/** Writes what was changed, onto the object that is there now: others may have changed its status meanwhile, but not what people write. */
+/** Writes what was changed, where nobody else has changed what people write. */
 async function change(system: System, before: K8sObject, thing: Thing): Promise<void> {
-  const { name, namespace } = before.metadata;
-  const place = { ...system, namespace, name };
   const patch = mergePatch(written(before), thing);
-  if (!isObject(patch)) return;
-  let { resourceVersion } = before.metadata;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const metadata = isObject(patch.metadata) ? patch.metadata : {};
-      await callObject('patchObject', place, { body: { ...patch, metadata: { ...metadata, resourceVersion } } as JsonObject });
-      return;
-    } catch (error) {
-      if (!(error instanceof ProblemError) || error.problem.status !== 409 || attempt >= TRIES) throw error;
-      const now = await callObject('getObject', place);
-      if (!isEqual(written(now), written(before))) throw error;
-      ({ resourceVersion } = now.metadata);
-    }
-  }
+  if (isObject(patch)) await patchSeen(system, before, patch, (now) => isEqual(written(now), written(before)));
 }
 
 /** What would be stored; undefined where nothing was changed. */

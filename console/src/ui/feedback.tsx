@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { Problem } from '../lib/api';
 import { Button } from './button';
 import { Icon, type IconName } from './icon';
-import { iconOf, type Tone } from './state';
+import { iconOf, type Tone } from './conditions';
 import { beginning } from './text';
 
 /** Nothing is here; perhaps a way to change that. */

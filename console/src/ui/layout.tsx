@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import { Icon, type IconName } from './icon';
-import type { Tone } from './state';
+import type { Tone } from './conditions';
 
 export function Page({ children }: { children: ComponentChildren }) {
   return <div class="page">{children}</div>;

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Ready } from '../api/generated';
 import { duration } from './age';
 import { chipsOf } from './chips';
 import { linesOf, pairsOf } from './diff-model';
-import { PASSING, stateOf } from './state';
 import { ordered } from './table';
 import { rangeOf } from './windowed';
 
@@ -20,32 +17,6 @@ test('of ten thousand rows only those on the screen and a few around it are draw
 test('durations are as kubectl says them', () => {
   const of = (seconds: number) => duration(seconds * 1000);
   assert.deepEqual([-3, 4, 5, 119, 120, 7199, 7200, 172_799, 172_800, 86_400 * 800].map(of), ['now', 'now', '5s', '119s', '2m', '119m', '2h', '47h', '2d', '2y']);
-});
-
-const ready = (status: Ready['status'], more: Partial<Ready> = {}): Ready => ({ status, reason: 'R', message: 'm', current: true, since: null, ...more });
-const row = { stalled: false, reconciling: false, suspended: false, deleting: false };
-
-test('a state is what the conditions of the present generation say', () => {
-  const label = (given: Parameters<typeof stateOf>[0]) => stateOf(given).label;
-  assert.equal(label({ ...row, ready: ready('True') }), 'Ready');
-  assert.equal(label({ ...row, ready: ready('True', { current: false }) }), 'In progress', 'true of an older generation');
-  assert.equal(label({ ...row, ready: ready('False'), stalled: true }), 'Failed');
-  assert.equal(label({ ...row, ready: ready('False', { reason: 'ChildNotReady' }), reconciling: true }), 'In progress');
-  assert.equal(label({ ...row, ready: ready('False', { reason: 'DomainTaken' }), reconciling: true }), 'Not ready', 'trying again does not help');
-  assert.equal(label({ ...row, ready: ready('False') }), 'Not ready');
-  assert.equal(label({ ...row, ready: ready(null, { current: false }) }), 'Unknown');
-  assert.equal(label({ ...row, ready: ready('True'), deleting: true }), 'Deleting');
-  assert.equal(label({ ...row, ready: ready('True'), suspended: true }), 'Suspended');
-});
-
-test('failing comes before waiting, and ready last', () => {
-  const states = [{ ...row, ready: ready('True') }, { ...row, ready: ready('False', { reason: 'Progressing' }), reconciling: true }, { ...row, ready: ready('False'), reconciling: true }, { ...row, ready: ready('False'), stalled: true }];
-  assert.deepEqual(states.map(stateOf).sort((one, other) => one.rank - other.rank).map(({ label }) => label), ['Failed', 'Not ready', 'In progress', 'Ready']);
-});
-
-test('the reasons that pass by themselves are reasons of the host', () => {
-  const page = readFileSync('../docs/reasons.md', 'utf8');
-  assert.deepEqual([...PASSING].filter((reason) => !page.includes(`| \`${reason}\` |`)), []);
 });
 
 test('what is pasted becomes a chip a word', () => {

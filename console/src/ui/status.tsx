@@ -1,5 +1,5 @@
 import { Icon, type IconName } from './icon';
-import { iconOf, type Stateful, stateOf, type Tone } from './state';
+import { iconOf, type Stateful, stateOf, type Tone } from './conditions';
 
 type StatusProps = { pill?: boolean | undefined; title?: string | undefined } & (
   | { row: Stateful }

@@ -1,6 +1,6 @@
 // Short news at the edge of the page. Errors stay until somebody takes them away.
 import { signal } from '@preact/signals';
-import type { Tone } from './state';
+import type { Tone } from './conditions';
 
 export interface News {
   id: number;

@@ -1,6 +1,6 @@
 import { IconButton } from './button';
 import { Icon } from './icon';
-import { iconOf } from './state';
+import { iconOf } from './conditions';
 import { dismiss, news } from './toast';
 
 /** Where the news stand: the frame of the pages has one. */

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Change, ChildChange, FieldChange, Json } from '../../api/generated';
 import { Diff } from '../../ui/diff';
 import { Icon, type IconName } from '../../ui/icon';
-import type { Tone } from '../../ui/state';
+import type { Tone } from '../../ui/conditions';
 import { ObjectName } from './shared';
 import { count } from './words';
 

@@ -5,9 +5,9 @@ import { rootHref } from '../../lib/kinds';
 import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
 import { Icon } from '../../ui/icon';
+import { beginning } from '../../ui/text';
 import { modulePage, reconcilerPage, VIEWS_PAGE } from './paths';
 import { ObjectName } from './shared';
-import { cut } from './words';
 
 const PAGE = 100;
 
@@ -41,7 +41,7 @@ export function EventList({ events, quiet }: { events: readonly ClusterEvent[]; 
                   <strong><span class="sr-only">{event.type}: </span>{event.reason}</strong>
                   {!quiet && <ObjectName reference={event.regarding} href={pageOf(event.regarding)} />}
                 </div>
-                <p class="words">{cut(event.note, 600)}</p>
+                <p class="words">{beginning(event.note, 600)}</p>
               </div>
               <span class="when small muted">
                 <Age time={event.last} ago />

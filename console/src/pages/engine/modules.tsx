@@ -14,16 +14,17 @@ import { ConfirmByName, Dialog } from '../../ui/dialog';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { SearchInput } from '../../ui/inputs';
 import { KeyValue, Page, PageHead, Section, Toolbar } from '../../ui/layout';
-import { stateOf } from '../../ui/state';
+import { Blocker, Conditions } from '../../ui/condition-list';
+import { statefulOf, stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { toast } from '../../ui/toast';
 import { type Column, VirtualTable } from '../../ui/virtual';
 import { manifestIn } from './manifest';
 import { ManifestView } from './manifest-view';
 import { ENGINE_PAGE, modulePage, userPage } from './paths';
-import { BlockerNotice, Conditions, Listed, number, text, texts } from './shared';
+import { Listed, number, text, texts } from './shared';
 import { UploadZone } from './upload';
-import { bytes, conditionsOf, listed, shortDigest, statefulOf } from './words';
+import { bytes, listed, shortDigest } from './words';
 
 const FIELDS = ['spec.digest', 'status.size', 'status.usedBy', 'status.manifest.name', 'status.manifest.version', 'status.manifest.reconciles.kind'];
 
@@ -56,7 +57,7 @@ function About({ module, onDelete }: { module: K8sObject; onDelete: () => void }
         <Status pill row={statefulOf(module)} />
         <Button small icon="trash" disabled={users.length > 0 || can !== true} title={why} onClick={onDelete}>Delete</Button>
       </div>
-      <BlockerNotice object={module} />
+      <Blocker object={module} />
       <KeyValue
         items={[
           ['Used by', users.length === 0 ? <span class="muted">nobody</span> : <>{users.map((user, index) => <span key={user}>{index > 0 && ', '}<a href={userPage(user)}>{userWord(user)}</a></span>)}</>],
@@ -69,7 +70,7 @@ function About({ module, onDelete }: { module: K8sObject; onDelete: () => void }
         ]}
       />
       {manifest && <Section title="Manifest"><ManifestView manifest={manifest} /></Section>}
-      <Section title="Conditions"><Conditions conditions={conditionsOf(module)} /></Section>
+      <Section title="Conditions"><Conditions object={module} /></Section>
     </>
   );
 }

@@ -12,7 +12,7 @@ import { Age } from '../../ui/age';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { Icon } from '../../ui/icon';
 import { Card, Count, KeyValue, Page, PageHead, Section } from '../../ui/layout';
-import { stateOf } from '../../ui/state';
+import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 

@@ -8,7 +8,7 @@ import { Empty, Notice } from '../../ui/feedback';
 import { Icon, type IconName } from '../../ui/icon';
 import { SearchInput, Segment } from '../../ui/inputs';
 import { Section } from '../../ui/layout';
-import type { Tone } from '../../ui/state';
+import type { Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 import { ChangeWord, ChildChanges, type DiffMode, Fields } from './changes';

@@ -12,15 +12,18 @@ import { Button, LinkButton } from '../../ui/button';
 import { Dialog } from '../../ui/dialog';
 import { Notice, ProblemView, Progress, Skeleton } from '../../ui/feedback';
 import { Card, KeyValue, Page, PageHead, Section } from '../../ui/layout';
+import { Blocker, Conditions } from '../../ui/condition-list';
+import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
+import { beginning } from '../../ui/text';
 import { toast } from '../../ui/toast';
 import { YamlView } from '../../ui/yaml';
 import { Config } from './config-view';
 import { planPage, RECONCILERS_PAGE } from './paths';
 import { Roots } from './roots-table';
-import { BlockerNotice, Conditions, Facts, Missing, ModuleRef, type PageProps, Tags } from './shared';
-import { conditionsOf, count, cut, grantLines, statefulOf } from './words';
+import { Facts, Missing, ModuleRef, type PageProps, Tags } from './shared';
+import { count, grantLines } from './words';
 
 /** What is in force, and how far the roots have got with it. */
 function InForce({ spec, status }: { spec: ReconcilerSpec; status: ReconcilerStatus }) {
@@ -46,7 +49,7 @@ function InForce({ spec, status }: { spec: ReconcilerSpec; status: ReconcilerSta
       )}
       {candidate && (
         <Notice tone="warn" title={`${candidate.module} is not in force yet${candidate.reason ? `: ${candidate.reason}` : ''}`}>
-          {candidate.message && <p class="words">{cut(candidate.message)}</p>}
+          {candidate.message && <p class="words">{beginning(candidate.message)}</p>}
           <span class="muted">{active ? `${active.module} keeps working meanwhile.` : 'Nothing is reconciled meanwhile.'}</span>
         </Notice>
       )}
@@ -169,12 +172,12 @@ function Reconciler({ object }: { object: K8sObject }) {
         breadcrumbs={[{ label: 'Engine', href: '/console/engine' }, { label: 'Reconcilers', href: RECONCILERS_PAGE }]}
         actions={<Actions name={name} spec={spec} status={status} />}
       />
-      {spec.suspend ? <Notice tone="info" title="Suspended">No root is reconciled. Children and statuses stay as they are until it is resumed.</Notice> : !status.candidate && <BlockerNotice object={object} />}
+      {spec.suspend ? <Notice tone="info" title="Suspended">No root is reconciled. Children and statuses stay as they are until it is resumed.</Notice> : !status.candidate && <Blocker object={object} />}
       <InForce spec={spec} status={status} />
       <Tabs label={`About ${name}`} tabs={TABS.map((one) => (one.key === 'roots' && status.roots?.failing ? { ...one, badge: status.roots.failing, bad: true } : one))} value={tab} onChange={setTab}>
         <div class="panel">
           {tab === 'roots' && <Roots reference={spec.for} />}
-          {tab === 'conditions' && <Card><Conditions conditions={conditionsOf(object)} /></Card>}
+          {tab === 'conditions' && <Conditions object={object} />}
           {tab === 'allowed' && <Allowed name={name} spec={spec} />}
           {tab === 'yaml' && <YamlView value={object} />}
         </div>

@@ -7,7 +7,7 @@ import { Age } from '../../ui/age';
 import { Empty } from '../../ui/feedback';
 import { SearchInput } from '../../ui/inputs';
 import { Page, PageHead, Toolbar } from '../../ui/layout';
-import { stateOf } from '../../ui/state';
+import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, VirtualTable } from '../../ui/virtual';
 import { ENGINE_PAGE, reconcilerPage } from './paths';

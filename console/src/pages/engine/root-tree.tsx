@@ -6,11 +6,12 @@ import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { Icon, type IconName } from '../../ui/icon';
-import type { Tone } from '../../ui/state';
+import type { Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
+import { beginning } from '../../ui/text';
 import type { Read } from './root-about';
 import { type Branch, branches, type ChildState, stateOfChild } from './tree';
-import { count, cut } from './words';
+import { count } from './words';
 
 const SHOWN: Record<ChildState, { tone: Tone; icon: IconName; label: string }> = {
   ready: { tone: 'ok', icon: 'check-circle', label: 'Ready' },
@@ -36,7 +37,7 @@ function Leaf({ child, blocks, root }: { child: Child; blocks: boolean; root: st
       {blocks && <span class="tag blocking">blocks</span>}
       <Status tone={blocks && tone !== 'muted' ? 'bad' : tone} icon={icon} label={label} />
       <Age time={child.created} />
-      {(message || (reason && stateOfChild(child) === 'waiting')) && <span class="why muted">{cut(message || reason || '', 300)}</span>}
+      {(message || (reason && stateOfChild(child) === 'waiting')) && <span class="why muted">{beginning(message || reason || '', 300)}</span>}
     </li>
   );
 }

@@ -10,7 +10,9 @@ import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { LinkButton } from '../../ui/button';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
-import { Card, type Crumb, Page, PageHead, Section } from '../../ui/layout';
+import { type Crumb, Page, PageHead, Section } from '../../ui/layout';
+import { Blocker, Conditions } from '../../ui/condition-list';
+import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
 import { YamlView } from '../../ui/yaml';
@@ -22,8 +24,7 @@ import { useRead } from './root-about';
 import { RootActions } from './root-actions';
 import { InOut } from './root-inout';
 import { Tree } from './root-tree';
-import { BlockerNotice, Conditions, Missing, type PageProps } from './shared';
-import { blockerOf, conditionsOf, statefulOf } from './words';
+import { Missing, type PageProps } from './shared';
 
 /** The digest of the module whose answer last changed something. */
 function lastDigest(object: K8sObject): string | undefined {
@@ -38,6 +39,7 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
   const { name, uid, resourceVersion } = object.metadata;
   const namespace = object.metadata.namespace ?? null;
   const place = { ...kind, namespace, name };
+  const state = statefulOf(object);
   const [changes, setChanges] = useState(0);
   const children = useRead('listChildren', place, { version: `${resourceVersion} ${changes}` });
   useChildChanges(children.value, uid, () => setChanges((before) => before + 1));
@@ -53,12 +55,12 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
     <Page>
       <PageHead
         title={name}
-        beside={<Status pill row={statefulOf(object)} />}
+        beside={<Status pill row={state} />}
         subtitle={<>{kind.kind}{namespace && <> in {namespace}</>}, <Age time={object.metadata.creationTimestamp} /> old</>}
         breadcrumbs={crumbsOf(kind)}
         actions={<><RootActions kind={kind} object={object} /><LinkButton icon="edit" href={systemPage(kind, namespace, name)}>Edit</LinkButton></>}
       />
-      <BlockerNotice object={object} />
+      <Blocker object={object} />
       <Tabs
         label={`About ${name}`}
         value={tab}
@@ -74,9 +76,9 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
           {tab === 'overview' && (
             <div class="halves wide-first">
               <Section title="Children" beside={children.value && <span class="muted num">{children.value.items.length.toLocaleString('en')}</span>}>
-                <Tree children={children} blocker={blockerOf(object)?.message ?? ''} namespace={namespace} />
+                <Tree children={children} blocker={state.ready.status === 'True' ? '' : state.ready.message} namespace={namespace} />
               </Section>
-              <Section title="Conditions"><Card><Conditions conditions={conditionsOf(object)} /></Card></Section>
+              <Section title="Conditions"><Conditions object={object} /></Section>
             </div>
           )}
           {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}

@@ -6,13 +6,14 @@ import { useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { Empty, Notice, Skeleton } from '../../ui/feedback';
 import { SearchInput, Select } from '../../ui/inputs';
-import { STATES, stateOf } from '../../ui/state';
+import { STATES, stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
+import { beginning } from '../../ui/text';
 import { type Column, VirtualTable } from '../../ui/virtual';
 import { useKind } from './kinds';
 import { rootPage } from './paths';
 import { Listed } from './shared';
-import { count, cut } from './words';
+import { count } from './words';
 
 export function Roots({ reference }: { reference: { apiVersion: string; kind: string } }) {
   const kind = useKind(reference);
@@ -26,7 +27,7 @@ function Why(row: Row) {
   const { tone, why } = stateOf(row);
   if (tone === 'ok') return <span class="muted">-</span>;
   const { reason, current } = row.ready;
-  return <span class="cut" title={why}>{current && reason} <span class="muted">{cut(why, 300)}</span></span>;
+  return <span class="cut" title={why}>{current && reason} <span class="muted">{beginning(why, 300)}</span></span>;
 }
 
 function columnsOf(kind: Kind): Column<Row>[] {

@@ -1,63 +1,15 @@
 // What several of the engine's pages show.
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import type { Condition, Json, ObjectRef } from '../../api/generated';
-import type { K8sObject } from '../../lib/kubernetes';
+import type { Json, ObjectRef } from '../../api/generated';
 import type { Rows } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
-import { Icon, type IconName } from '../../ui/icon';
-import type { Tone } from '../../ui/state';
 import { modulePage } from './paths';
-import { blockerOf, cut, shortDigest, sortedConditions, verdictOf, type Verdict } from './words';
+import { shortDigest } from './words';
 
 export interface PageProps {
   params: Record<string, string>;
-}
-
-const TONES: Record<Verdict, Tone> = { good: 'ok', bad: 'bad', moving: 'info', unknown: 'muted' };
-const ICONS: Record<Verdict, IconName> = { good: 'check-circle', bad: 'cross-circle', moving: 'refresh', unknown: 'help' };
-
-/** The conditions of an object in words; what is in the way first. */
-export function Conditions({ conditions }: { conditions: readonly Condition[] }) {
-  if (conditions.length === 0) return <p class="muted">Nobody has said yet how it is.</p>;
-  const told = new Set<string>();
-  // Several conditions often say the same: it is read once.
-  const isNews = (message: string) => message !== '' && !told.has(message) && told.add(message);
-  return (
-    <ul class="conditions plain" role="list">
-      {sortedConditions(conditions).slice(0, 100).map((one) => {
-        const verdict = verdictOf(one);
-        return (
-          <li key={one.type}>
-            <Icon name={ICONS[verdict]} class={`tone-${TONES[verdict]}`} />
-            <div>
-              <p>
-                <strong>{cut(one.type, 200)}</strong> <span class="muted">is {cut(one.status, 20)}{one.reason && one.reason !== 'Succeeded' && <>: {cut(one.reason, 200)}</>}</span>
-              </p>
-              {isNews(one.message) && <p class="words">{cut(one.message)}</p>}
-            </div>
-            <Age time={one.lastTransitionTime} />
-          </li>
-        );
-      })}
-      {conditions.length > 100 && <li class="muted">{(conditions.length - 100).toLocaleString('en')} more are in the YAML.</li>}
-    </ul>
-  );
-}
-
-/** The first thing in the way of an object, above everything else. */
-export function BlockerNotice({ object }: { object: K8sObject }) {
-  const blocker = blockerOf(object);
-  if (!blocker) return null;
-  return (
-    <Notice tone={blocker.isStuck ? 'bad' : 'warn'} title={cut(blocker.reason, 200)}>
-      {blocker.message && <p class="words">{cut(blocker.message)}</p>}
-      <span class="muted">
-        {blocker.isStuck ? 'Only a change helps.' : 'It is tried again by itself.'} <Age time={blocker.since} ago />
-      </span>
-    </Notice>
-  );
 }
 
 /** A sentence in which what stands between backticks is code. */

@@ -7,13 +7,14 @@ import { Age } from '../../ui/age';
 import { Dialog } from '../../ui/dialog';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import { KeyValue, Page, PageHead, Section } from '../../ui/layout';
-import { stateOf } from '../../ui/state';
+import { Blocker, Conditions } from '../../ui/condition-list';
+import { statefulOf, stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, VirtualTable } from '../../ui/virtual';
 import { Config } from './config-view';
 import { ENGINE_PAGE, VIEWS_PAGE } from './paths';
-import { BlockerNotice, Conditions, Listed, ModuleRef, Tags, text } from './shared';
-import { conditionsOf, statefulOf, whoReads } from './words';
+import { Listed, ModuleRef, Tags, text } from './shared';
+import { whoReads } from './words';
 
 const FIELDS = ['spec.module', 'spec.view', 'spec.serve.rest.path', 'status.active.module', 'status.active.since', 'status.served.apiVersion', 'status.served.kind', 'status.served.backing.kind'];
 
@@ -48,7 +49,7 @@ function ViewDialog({ name, onClose }: { name: string; onClose: () => void }) {
       {view && (
         <>
           <div><Status pill row={statefulOf(view)} /></div>
-          <BlockerNotice object={view} />
+          <Blocker object={view} />
           <KeyValue
             items={[
               ['View', <span><strong>{spec.view}</strong> of <ModuleRef name={active?.module ?? spec.module} digest={active?.digest} /></span>],
@@ -63,7 +64,7 @@ function ViewDialog({ name, onClose }: { name: string; onClose: () => void }) {
               ['Config', <Config value={active?.config ?? spec.config} />],
             ]}
           />
-          <Section title="Conditions"><Conditions conditions={conditionsOf(view)} /></Section>
+          <Section title="Conditions"><Conditions object={view} /></Section>
         </>
       )}
     </Dialog>

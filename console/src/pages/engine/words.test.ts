@@ -2,14 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import type { Condition } from '../../api/generated';
 import type { Problem } from '../../lib/api';
-import type { K8sObject, ViewSpec } from '../../lib/kubernetes';
+import type { ViewSpec } from '../../lib/kubernetes';
 import { type Manifest, manifestDifferences, manifestIn, notGranted } from './manifest';
-import { blockerOf, bytes, count, grantLines, isNamedBy, listed, nameFromFile, nameProblem, shortDigest, sortedConditions, uploadHelp, verdictOf, whoReads } from './words';
-
-const condition = (type: string, status: Condition['status'], more: Partial<Condition> = {}): Condition => ({ type, status, reason: 'Some', message: '', lastTransitionTime: '2026-01-01T00:00:00Z', ...more });
-const root = (conditions: Condition[]) => ({ apiVersion: 'a/v1', kind: 'A', metadata: { name: 'a', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' }, status: { conditions } }) as unknown as K8sObject;
+import { bytes, count, grantLines, isNamedBy, listed, nameFromFile, nameProblem, shortDigest, uploadHelp, whoReads } from './words';
 
 test('sizes, digests and counts are short', () => {
   assert.equal(bytes(800), '800 bytes');
@@ -19,30 +15,6 @@ test('sizes, digests and counts are short', () => {
   assert.equal(count(1, 'root'), '1 root');
   assert.equal(count(10000, 'root'), '10,000 roots');
   assert.equal(listed(['a', 'b', 'c']), 'a, b and c');
-});
-
-test('a condition is good or bad by what its type means, and not by its status alone', () => {
-  assert.equal(verdictOf(condition('Ready', 'True')), 'good');
-  assert.equal(verdictOf(condition('Ready', 'False')), 'bad');
-  assert.equal(verdictOf(condition('Stalled', 'True')), 'bad');
-  assert.equal(verdictOf(condition('DomainConflict', 'False')), 'good');
-  assert.equal(verdictOf(condition('Reconciling', 'True')), 'moving');
-  assert.equal(verdictOf(condition('Anything', 'Unknown')), 'unknown');
-  assert.equal(verdictOf(condition('Registered', 'True')), 'good');
-  assert.equal(verdictOf({ ...condition('RootsReady', 'False'), reason: 'Progressing' }), 'moving');
-  assert.equal(verdictOf(condition('ConfigMapNotFound', 'True')), 'bad');
-  assert.equal(verdictOf(condition('DriftUnwatched', 'True')), 'unknown', 'which way round it is meant, nobody can tell');
-});
-
-test('what is in the way stands first, and Ready before what explains it', () => {
-  const sorted = sortedConditions([condition('Degraded', 'False'), condition('DomainConflict', 'True'), condition('Reconciling', 'True'), condition('Ready', 'False')]);
-  assert.deepEqual(sorted.map(({ type }) => type), ['Ready', 'DomainConflict', 'Reconciling', 'Degraded']);
-});
-
-test('the blocker is what Ready says, and whether only a change helps', () => {
-  assert.equal(blockerOf(root([condition('Ready', 'True')])), null);
-  const found = blockerOf(root([condition('Ready', 'False', { reason: 'DomainTaken', message: 'it is taken' }), condition('Stalled', 'True')]));
-  assert.deepEqual(found, { reason: 'DomainTaken', message: 'it is taken', isStuck: true, since: '2026-01-01T00:00:00Z' });
 });
 
 test('a message names a child by kind and whole name', () => {

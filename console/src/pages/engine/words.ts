@@ -1,9 +1,7 @@
 // What conditions, sizes, digests and grants are called. Values in, words out.
-import { BAD_WHEN_TRUE, GOOD_WHEN_TRUE } from '../../lib/conditions';
-import type { Condition, Failure, Json } from '../../api/generated';
+import type { Failure } from '../../api/generated';
 import type { Problem } from '../../lib/api';
-import type { Grants, K8sObject, ViewSpec } from '../../lib/kubernetes';
-import type { Stateful } from '../../ui/state';
+import type { Grants, ViewSpec } from '../../lib/kubernetes';
 
 /** The few hexadecimal digits of a digest that people compare. */
 export function shortDigest(digest: string | undefined): string {
@@ -35,71 +33,6 @@ export function listed(words: readonly string[]): string {
 /** `apps/v1` is of the group `apps`, `v1` of none. */
 export function groupOf(apiVersion: string): string {
   return apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-}
-
-/** The conditions of an object, as far as they are any. */
-export function conditionsOf(object: K8sObject | null | undefined): Condition[] {
-  const list = object?.status?.conditions;
-  if (!Array.isArray(list)) return [];
-  return list.filter((one): one is Json & Condition => typeof one === 'object' && one !== null && !Array.isArray(one) && typeof one.type === 'string' && typeof one.status === 'string');
-}
-
-/** What a page's status is told from, for an object that is there as a whole. */
-export function statefulOf(object: K8sObject): Stateful {
-  const conditions = conditionsOf(object);
-  const find = (type: string) => conditions.find((one) => one.type === type);
-  const ready = find('Ready');
-  const generation = object.metadata.generation;
-  return {
-    ready: {
-      status: ready?.status ?? null,
-      reason: ready?.reason ?? '',
-      message: ready?.message ?? '',
-      current: ready?.observedGeneration === undefined || generation === undefined || ready.observedGeneration === generation,
-      since: ready?.lastTransitionTime ?? null,
-    },
-    stalled: find('Stalled')?.status === 'True',
-    reconciling: find('Reconciling')?.status === 'True',
-    suspended: object.spec?.suspend === true || object.metadata.annotations?.['pintle.dev/suspend'] !== undefined,
-    deleting: object.metadata.deletionTimestamp !== undefined,
-  };
-}
-
-export type Verdict = 'good' | 'bad' | 'moving' | 'unknown';
-
-/** What a condition says about how things are. */
-export function verdictOf({ type, status, reason }: Condition): Verdict {
-  if (status === 'Unknown') return 'unknown';
-  const isTrue = status === 'True';
-  if (GOOD_WHEN_TRUE.has(type)) return isTrue ? 'good' : reason === 'Progressing' ? 'moving' : 'bad';
-  if (type === 'Reconciling' || type === 'Progressing') return isTrue ? 'moving' : 'good';
-  if (BAD_WHEN_TRUE.test(type)) return isTrue ? 'bad' : 'good';
-  // Which way round it is meant, only its words tell.
-  return 'unknown';
-}
-
-/** The conditions in the order in which somebody wants to read them: what is in the way first, and Ready before what explains it. */
-export function sortedConditions(conditions: readonly Condition[]): Condition[] {
-  const ranks: Record<Verdict, number> = { bad: 0, moving: 1, unknown: 2, good: 3 };
-  const rank = (one: Condition) => ranks[verdictOf(one)] * 2 + (one.type === 'Ready' ? 0 : 1);
-  return [...conditions].sort((one, other) => rank(one) - rank(other));
-}
-
-export interface Blocker {
-  reason: string;
-  message: string;
-  /** Whether only a change helps; else it is being tried again. */
-  isStuck: boolean;
-  since: string | null;
-}
-
-/** What stands first in the way of an object, if anything does: the reason and message of Ready, as the host says them. */
-export function blockerOf(object: K8sObject): Blocker | null {
-  const conditions = conditionsOf(object);
-  const ready = conditions.find((one) => one.type === 'Ready');
-  if (!ready || ready.status === 'True') return null;
-  const stalled = conditions.find((one) => one.type === 'Stalled' && one.status === 'True');
-  return { reason: ready.reason, message: ready.message || stalled?.message || '', isStuck: stalled !== undefined, since: ready.lastTransitionTime };
 }
 
 /** The child that a blocker's message names, if it names one: `Deployment shop-images: 0 of 1 replicas are ready`. */
@@ -181,9 +114,4 @@ export function nameProblem(name: string): string | null {
   if (name === '') return 'A Module needs a name.';
   if (name.length > 253) return 'At most 253 characters.';
   return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) ? null : 'Lower-case letters, digits, - and . only; the first and last a letter or digit.';
-}
-
-/** A text as far as a page shows it: what others wrote may be of any length. */
-export function cut(text: string, most = 2000): string {
-  return text.length > most ? `${text.slice(0, most)}…` : text;
 }

@@ -3,7 +3,7 @@ import type { Json, Row } from '../../api/generated';
 import { labelOf, shown } from '../../forms/model';
 import type { JsonSchema } from '../../lib/kubernetes';
 import { Age } from '../../ui/age';
-import { stateOf } from '../../ui/state';
+import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import type { Column } from '../../ui/table';
 import { Domains, TypeOf } from './parts';

@@ -9,7 +9,7 @@ import { LinkButton } from '../../ui/button';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import type { IconName } from '../../ui/icon';
 import { Count, Page, PageHead, Section } from '../../ui/layout';
-import { stateOf, STATES, type Tone } from '../../ui/state';
+import { stateOf, STATES, type Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Table } from '../../ui/table';
 import { pluralOf } from '../../shell/nav';

@@ -17,9 +17,10 @@ import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { LinkButton } from '../../ui/button';
 import { ConfirmByName } from '../../ui/dialog';
-import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
+import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import { Card, KeyValue, Page, PageHead, Section } from '../../ui/layout';
-import { iconOf, stateOf, toneOf } from '../../ui/state';
+import { Blocker, Conditions } from '../../ui/condition-list';
+import { statefulOf, toneOf } from '../../ui/conditions';
 import { Icon } from '../../ui/icon';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
@@ -31,7 +32,6 @@ import { YamlView } from '../../ui/yaml';
 import { obviousFields } from './columns';
 import { AllowedButton, AllowedLink, Domains, TypeOf } from './parts';
 import { enginePageOf, isDarkroom, pageOf, type System } from './system';
-import { MOST_CONDITIONS, saidOf, statefulOf } from './words';
 
 interface DetailProps {
   system: System;
@@ -90,26 +90,12 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
   );
 }
 
-/** What is in the way, before anything else. */
-function Blocker({ object }: { object: K8sObject }) {
-  const state = stateOf(statefulOf(object));
-  if (state.label === 'Ready' || state.label === 'Unknown' || state.why === '') return null;
-  const said = saidOf(object).find(({ tone, message }) => tone === 'bad' && message !== '');
-  const message = said?.message ?? state.why;
-  return <Notice tone={state.tone === 'muted' ? 'info' : state.tone} title={state.label === 'In progress' ? 'In progress' : `${state.label}${said?.reason ? `: ${wordsOfReason(said.reason)}` : ''}`}>{message}</Notice>;
-}
-
-/** The words of a reason: DomainTaken is "domain taken". */
-function wordsOfReason(reason: string): string {
-  return reason.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
-}
-
 function Overview({ object, system, schema, namespace, name }: { object: K8sObject } & DetailProps) {
   return (
     <div class="columns">
       <div class="stack loose">
         <Made object={object} system={system} namespace={namespace} name={name} />
-        <Conditions object={object} />
+        <Section title="Conditions"><Conditions object={object} /></Section>
       </div>
       <Card>
         <Section title="Details"><Facts object={object} system={system} schema={schema} /></Section>
@@ -137,30 +123,6 @@ const labelOfPath = (path: string): string => {
   const key = path.split('.').at(-1) ?? path;
   return key.charAt(0).toUpperCase() + key.slice(1).replace(/([a-z0-9])([A-Z])/g, (_, before: string, after: string) => `${before} ${after.toLowerCase()}`);
 };
-
-/** The conditions in words. */
-function Conditions({ object }: { object: K8sObject }) {
-  const said = useMemo(() => saidOf(object), [object]);
-  return (
-    <Section title="Conditions" beside={said.length > MOST_CONDITIONS && <span class="muted small">{MOST_CONDITIONS} of {said.length.toLocaleString('en')}</span>}>
-      {said.length === 0 ? <p class="muted">Nothing has been said about it yet.</p> : (
-        <ul class="plain said">
-          {said.slice(0, MOST_CONDITIONS).map(({ type, tone, words, reason, message, since, isOld }, index) => (
-            <li key={`${type} ${index}`}>
-              <Icon name={iconOf(tone)} class={`tone-${tone}`} />
-              <div>
-                <strong>{words}</strong> <span class="muted small mono"><bdi>{type}</bdi>{reason && <>: <bdi>{reason}</bdi></>}</span>
-                {isOld && <span class="tag">before the last change</span>}
-                {message && <p class="muted long">{message}</p>}
-              </div>
-              <Age time={since} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </Section>
-  );
-}
 
 interface Loaded<T> {
   value: T | undefined;

@@ -11,10 +11,10 @@ import type { K8sObject } from '../../lib/kubernetes';
 import { navigate, queryOf, useGuard, useTitle } from '../../lib/router';
 import { object as liveObject, useObject } from '../../lib/store';
 import { Button, LinkButton } from '../../ui/button';
+import { statefulOf } from '../../ui/conditions';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { Page, PageHead } from '../../ui/layout';
 import { toast } from '../../ui/toast';
-import { saidOf } from './words';
 import { isDarkroom, lastNamespace, pageOf, rememberNamespace, type Schema, type System, useNamespaces } from './system';
 
 /** What a form holds is JSON, although it does not say so. */
@@ -33,7 +33,7 @@ async function judge(system: System, object: K8sObject, signal?: AbortSignal): P
   }
   if (!failure?.path) return;
   const { path: field, reason, message } = failure;
-  if (saidOf(object).some((said) => said.type === 'Ready' && said.reason === reason)) return;
+  if (statefulOf(object).ready.reason === reason) return;
   throw new ProblemError({ ...problemOf(422, 'Its logic refuses this', message), causes: [{ field, reason, message }] });
 }
 

@@ -11,7 +11,7 @@ import { Combo } from '../../ui/combo';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import { SearchInput, Segment, Select } from '../../ui/inputs';
 import { Page, PageHead, Toolbar } from '../../ui/layout';
-import { stateOf, STATES } from '../../ui/state';
+import { stateOf, STATES } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { VirtualGrid, VirtualTable } from '../../ui/virtual';
 import { columnsOf } from './columns';

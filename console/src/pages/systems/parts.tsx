@@ -9,7 +9,11 @@ import { Button, LinkButton, type Variant } from '../../ui/button';
 import { Icon, type IconName } from '../../ui/icon';
 import { beginning } from '../../ui/text';
 import { lastNamespace, type System } from './system';
-import { isHost } from './words';
+
+/** A host name that is safe to make a link of: what else stands in a status is shown as text. */
+export function isHost(text: string): boolean {
+  return text.length <= 253 && /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:\d{1,5})?$/i.test(text);
+}
 
 /** The names under which a Darkroom is served, as links. */
 export function Domains({ domains, most = 3, silent }: { domains: Json | undefined; most?: number | undefined; silent?: boolean | undefined }) {

@@ -64,7 +64,7 @@ export function ObjectForm(props: ObjectFormProps) {
         </Notice>
       )}
       <Tabs label="How to edit" value={tab} onChange={open} tabs={[{ key: 'form', label: 'Form' }, { key: 'yaml', label: 'YAML' }]}>
-        {tab === 'yaml' ? (
+        {tab === 'yaml' ? text.text !== undefined && (
           <YamlEditor label={`YAML of the ${layout.one}`} value={text.text} problems={text.problems} onInput={text.type} onBlur={() => form.blur([])} onSubmit={() => void submit()} />
         ) : text.isReadable ? (
           <FormFields form={form} {...props} />
@@ -136,7 +136,7 @@ type Library = typeof import('../editor/yaml');
 /** The object's YAML: printed when it is shown, and from then on as it was typed, with its comments. */
 function useYaml(form: Form) {
   const [library, setLibrary] = useState<Library | undefined>(undefined);
-  const [text, setText] = useState('');
+  const [text, setText] = useState<string | undefined>(undefined);
   const [reading, setReading] = useState<Read | undefined>(undefined);
   const isReadable = (reading?.problems.length ?? 0) === 0;
 
@@ -148,7 +148,7 @@ function useYaml(form: Form) {
     return read;
   };
   const print = (library: Library) => take(library, library.print(form.thing));
-  // What is wrong with the object stands at its lines: what the browser knows at once, what the server said after it was asked.
+  // What the server finds wrong with the object stands at its lines.
   const found: LineProblem[] = !reading ? [] : !isReadable ? reading.problems : form.faults.map(({ path, message }) => ({ line: reading.lineOf(path), message: `${pathText(path)} ${message}`.trim() }));
   return {
     text,
@@ -165,7 +165,7 @@ function useYaml(form: Form) {
       });
     },
     type: (next: string) => {
-      if (!library || next === text) return;
+      if (!library) return;
       const { value, problems } = take(library, next);
       if (problems.length === 0) form.replace(value as Thing);
       form.unreadable([], problems.length === 0 ? undefined : 'The YAML cannot be read');

@@ -178,6 +178,20 @@ test('an ended login is told once, and nothing is asked until there is a new one
   assert.equal(host.streams.at(-1)?.token, 'new');
 });
 
+test('a list that was refused with the token before is asked for with the new one', async () => {
+  const host = new Host();
+  const { client, of } = open(host);
+  client.post({ type: 'token', token: 'old' });
+  const waiting: ((answer: Response) => void)[] = [];
+  const { fetch } = host;
+  host.fetch = (path, token, signal) => (token === 'old' ? new Promise<Response>((resolve) => waiting.push(resolve)) : fetch(path, token, signal));
+  client.post({ type: 'want', id: 1, query: KIND });
+  client.post({ type: 'token', token: 'new' });
+  waiting[0]?.(new Response('{"title":"Unauthorized","status":401}', { status: 401 }));
+  await until('it is live', () => of('state').at(-1)?.state === 'live');
+  assert.deepEqual([of('unauthorized').length, host.streams[0]?.token], [0, 'new']);
+});
+
 test('one object is told from the stream alone: that it is there, that it changes, that it is gone, that there is none', async () => {
   const host = new Host();
   const { client, of } = open(host);

@@ -287,7 +287,9 @@ export class Hub {
       (problem) => {
         if (listing.signal.aborted) return;
         watch.listing = null;
-        if (problem) this.#failed(watch, problem);
+        // Refused with a token that is no longer the present one: with that, nobody has asked yet.
+        if (problem?.status === 401 && this.#stream.state !== 'signed-out') this.#list(watch);
+        else if (problem) this.#failed(watch, problem);
         else this.#reopen();
       },
       () => undefined,

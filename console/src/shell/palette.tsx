@@ -38,15 +38,19 @@ async function search(kind: Kind, word: string, signal: AbortSignal): Promise<Ro
   return found.slice(0, ROOTS);
 }
 
+const NONE: Entry[] = [];
+
 /** Roots whose name has what was typed, asked of the server: there may be very many. */
 function useRoots(typed: string): Entry[] {
-  const settled = useSettled(typed.trim(), 180);
-  const [found, setFound] = useState<Entry[]>([]);
+  const wanted = typed.trim();
+  const settled = useSettled(wanted, 180);
+  const [found, setFound] = useState({ of: '', entries: NONE });
+  const known = kinds.value?.items;
   useEffect(() => {
-    if (settled.length < 2) return setFound([]);
+    if (settled.length < 2) return;
     const stop = new AbortController();
     const word = settled.split(/[\s/]+/).at(-1) ?? settled;
-    const asked = (kinds.value?.items ?? []).map(async (kind): Promise<Entry[]> => {
+    const asked = (known ?? []).map(async (kind): Promise<Entry[]> => {
       return (await search(kind, word, stop.signal)).map((row) => {
         const to = rootHref(`${kind.group}/${kind.version}`, kind.kind, row.namespace, row.name) ?? '/console/engine';
         return { id: `root ${row.uid}`, title: row.namespace ? `${row.namespace}/${row.name}` : row.name, what: kind.kind, icon: 'box', run: () => navigate(to) };
@@ -54,11 +58,12 @@ function useRoots(typed: string): Entry[] {
     });
     void Promise.allSettled(asked).then((answers) => {
       if (stop.signal.aborted) return;
-      setFound(answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])));
+      setFound({ of: settled, entries: answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])) });
     });
     return () => stop.abort();
-  }, [settled]);
-  return found;
+  }, [settled, known]);
+  // What was found for another word does not fit this one.
+  return found.of === wanted ? found.entries : NONE;
 }
 
 function useEntries(typed: string): Entry[] {

@@ -18,7 +18,6 @@ export interface EditorProps {
   onInput: (value: string) => void;
   problems?: readonly LineProblem[] | undefined;
   label: string;
-  readOnly?: boolean | undefined;
   onBlur?: (() => void) | undefined;
   /** Ctrl or Cmd with Enter, or with S. */
   onSubmit?: (() => void) | undefined;
@@ -65,7 +64,7 @@ function diagnostics(state: EditorState, problems: readonly LineProblem[]): Diag
 function typeOver(event: InputEvent, view: EditorView): boolean {
   const { main, ranges } = view.state.selection;
   const { data } = event;
-  if (event.inputType !== 'insertText' || data === null || main.empty || ranges.length > 1 || view.composing || view.state.readOnly) return false;
+  if (event.inputType !== 'insertText' || data === null || main.empty || ranges.length > 1 || view.composing) return false;
   event.preventDefault();
   const { from, to } = main;
   const insert = () => view.state.update({ changes: { from, to, insert: data }, selection: { anchor: from + data.length }, userEvent: 'input.type', scrollIntoView: true });
@@ -102,7 +101,6 @@ export function Editor(props: EditorProps) {
         extensions: [
           lineNumbers(), highlightActiveLineGutter(), highlightActiveLine(), drawSelection(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
           highlightSelectionMatches(), lintGutter(), yaml(), indentUnit.of('  '), syntaxHighlighting(colours), theme,
-          EditorState.readOnly.of(latest.current.readOnly ?? false),
           EditorView.contentAttributes.of({ 'aria-label': latest.current.label, spellcheck: 'false', autocapitalize: 'off' }),
           keymap.of([
             { key: 'Mod-Enter', run: submit }, { key: 'Mod-s', run: submit, preventDefault: true },

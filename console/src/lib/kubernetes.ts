@@ -54,7 +54,6 @@ export interface ModuleStatus {
   contract?: string;
   manifest?: Json;
   compileMilliseconds?: number;
-  checkedBy?: string;
   conditions?: Condition[];
   usedBy?: string[];
 }
@@ -106,7 +105,6 @@ export interface Grants {
 export interface ReconcilerStatus {
   active?: { module: string; digest: string; config?: Json; since?: string; roots?: { reconciled?: number; changed?: number; failing?: number; newlyFailing?: number } };
   candidate?: { module: string; reason?: string; message?: string };
-  childKinds?: { apiVersion: string; kind: string }[];
   conditions?: Condition[];
   roots?: { total?: number; ready?: number; failing?: number };
   observedGeneration?: number;

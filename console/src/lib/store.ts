@@ -1,5 +1,5 @@
 // Rows and objects that are kept up to date for as long as somebody looks at them, and a little longer.
-import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import { signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { pathOf } from '../api/call';
 import type { Page, Row } from '../api/generated';
@@ -177,17 +177,6 @@ export function useObject(kind: KindPath, namespace: string | null | undefined, 
   const found = useMemo(() => object(kind, namespace, name), [kind.group, kind.version, kind.plural, namespace, name]);
   useEffect(() => found.retain(), [found]);
   return found;
-}
-
-/** Resolves when a list is there or cannot be had. */
-export function loaded(list: Rows): Promise<void> {
-  return new Promise((resolve) => {
-    const stop = effect(() => {
-      if (list.state.value === 'loading') return;
-      resolve();
-      queueMicrotask(() => stop());
-    });
-  });
 }
 
 export const MODULES: KindPath = { group: 'pintle.dev', version: 'v1alpha1', plural: 'modules' };

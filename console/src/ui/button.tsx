@@ -15,11 +15,7 @@ interface ButtonProps extends Look {
   type?: 'button' | 'submit' | undefined;
   busy?: boolean | undefined;
   disabled?: boolean | undefined;
-  pressed?: boolean | undefined;
-  expanded?: boolean | undefined;
-  controls?: string | undefined;
   title?: string | undefined;
-  id?: string | undefined;
   onClick?: ((event: MouseEvent) => void) | undefined;
 }
 
@@ -28,17 +24,13 @@ function classes({ variant = 'plain', small }: Look, extra = ''): string {
 }
 
 /** A button. While busy it turns, and takes no further clicks. */
-export function Button({ variant, icon, small, children, type = 'button', busy, disabled, pressed, expanded, controls, title, id, onClick }: ButtonProps) {
+export function Button({ variant, icon, small, children, type = 'button', busy, disabled, title, onClick }: ButtonProps) {
   return (
     <button
-      id={id}
       type={type}
       class={classes({ variant, small })}
       disabled={disabled || busy}
       aria-busy={busy || undefined}
-      aria-pressed={pressed}
-      aria-expanded={expanded}
-      aria-controls={controls}
       title={title}
       onClick={onClick}
     >
@@ -48,35 +40,27 @@ export function Button({ variant, icon, small, children, type = 'button', busy, 
   );
 }
 
-interface IconButtonProps extends Omit<ButtonProps, 'children' | 'icon'> {
+interface IconButtonProps {
   icon: IconName;
   label: string;
+  small?: boolean | undefined;
+  pressed?: boolean | undefined;
+  onClick: () => void;
 }
 
 /** A button that shows an icon alone. Its label is read aloud, and shown while the pointer rests on it. */
-export function IconButton({ icon, label, variant = 'quiet', small, type = 'button', busy, disabled, pressed, expanded, controls, id, onClick }: IconButtonProps) {
+export function IconButton({ icon, label, small, pressed, onClick }: IconButtonProps) {
   return (
-    <button
-      id={id}
-      type={type}
-      class={classes({ variant, small }, ' icon-only')}
-      disabled={disabled || busy}
-      aria-label={label}
-      aria-pressed={pressed}
-      aria-expanded={expanded}
-      aria-controls={controls}
-      title={label}
-      onClick={onClick}
-    >
-      <Icon name={busy ? 'spinner' : icon} class={busy ? 'spin' : undefined} />
+    <button type="button" class={classes({ variant: 'quiet', small }, ' icon-only')} aria-label={label} aria-pressed={pressed} title={label} onClick={onClick}>
+      <Icon name={icon} />
     </button>
   );
 }
 
 /** A link that looks like a button. */
-export function LinkButton({ href, variant, icon, small, children, title }: Look & { href: string; title?: string | undefined }) {
+export function LinkButton({ href, variant, icon, small, children }: Look & { href: string }) {
   return (
-    <a class={classes({ variant, small })} href={href} title={title}>
+    <a class={classes({ variant, small })} href={href}>
       {icon && <Icon name={icon} />}
       {children}
     </a>

@@ -9,28 +9,28 @@ interface ChipsProps {
   placeholder?: string | undefined;
   /** What is wrong with a chip, if anything is; the chip is marked. */
   wrong?: ((chip: string, index: number) => string | undefined) | undefined;
-  /** Characters, besides Enter, that end a chip. */
-  separators?: RegExp | undefined;
-  disabled?: boolean | undefined;
   onBlur?: (() => void) | undefined;
 }
 
 /** So many are drawn; the others are counted. */
 const MOST = 200;
 
+/** What ends a chip, besides Enter. */
+const SEPARATORS = /[\s,]+/;
+
 /** The texts of a line that somebody typed or pasted. */
-export function chipsOf(text: string, separators: RegExp): string[] {
-  return text.split(separators).map((part) => part.trim()).filter((part) => part !== '');
+export function chipsOf(text: string): string[] {
+  return text.split(SEPARATORS).filter((part) => part !== '');
 }
 
-export function Chips({ value, onChange, placeholder, wrong, separators = /[\s,]+/, disabled, onBlur }: ChipsProps) {
+export function Chips({ value, onChange, placeholder, wrong, onBlur }: ChipsProps) {
   const wiring = useWiring();
   const [draft, setDraft] = useState('');
   const [said, say] = useState('');
   const input = useRef<HTMLInputElement>(null);
 
   const add = (text: string) => {
-    const fresh = chipsOf(text, separators).filter((chip, index, all) => !value.includes(chip) && all.indexOf(chip) === index);
+    const fresh = chipsOf(text).filter((chip, index, all) => !value.includes(chip) && all.indexOf(chip) === index);
     setDraft('');
     if (fresh.length === 0) return;
     onChange([...value, ...fresh]);
@@ -62,11 +62,7 @@ export function Chips({ value, onChange, placeholder, wrong, separators = /[\s,]
           return (
             <li key={chip} class={why ? 'chip wrong' : 'chip'} title={why}>
               <span class="cut">{chip}</span>
-              {!disabled && (
-                <button type="button" aria-label={`Remove ${chip}`} onClick={() => remove(index)}>
-                  <Icon name="cross" />
-                </button>
-              )}
+              <button type="button" aria-label={`Remove ${chip}`} onClick={() => remove(index)}><Icon name="cross" /></button>
             </li>
           );
         })}
@@ -77,7 +73,6 @@ export function Chips({ value, onChange, placeholder, wrong, separators = /[\s,]
         id={wiring.id}
         type="text"
         value={draft}
-        disabled={disabled}
         placeholder={value.length === 0 ? placeholder : undefined}
         autocomplete="off"
         autocapitalize="off"
@@ -87,12 +82,12 @@ export function Chips({ value, onChange, placeholder, wrong, separators = /[\s,]
         aria-required={wiring.required || undefined}
         onInput={(event) => {
           const text = event.currentTarget.value;
-          if (separators.test(text) && chipsOf(text, separators).length > 0 && separators.test(text.slice(-1))) add(text);
+          if (chipsOf(text).length > 0 && SEPARATORS.test(text.slice(-1))) add(text);
           else setDraft(text);
         }}
         onPaste={(event) => {
           const text = event.clipboardData?.getData('text') ?? '';
-          if (chipsOf(text, separators).length < 2) return;
+          if (chipsOf(text).length < 2) return;
           event.preventDefault();
           add(draft + text);
         }}

@@ -3,7 +3,7 @@ import { IconButton } from './button';
 import { toast } from './toast';
 
 /** A text that is worth copying: a digest, an address. */
-export function CopyText({ text, shown, what = 'text', mono = true }: { text: string; shown?: string | undefined; what?: string | undefined; mono?: boolean | undefined }) {
+export function CopyText({ text, shown, what }: { text: string; shown?: string | undefined; what: string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     try {
@@ -16,7 +16,7 @@ export function CopyText({ text, shown, what = 'text', mono = true }: { text: st
   };
   return (
     <span class="copy">
-      <span class={mono ? 'text mono' : 'text'} title={text}>{shown ?? text}</span>
+      <span class="text mono" title={text}>{shown ?? text}</span>
       <IconButton small icon={isDone ? 'check' : 'copy'} label={isDone ? 'Copied' : `Copy ${what}`} onClick={() => void copy()} />
     </span>
   );

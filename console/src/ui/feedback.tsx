@@ -44,11 +44,11 @@ export function Notice({ tone, title, children, actions, live }: NoticeProps) {
 const MOST_CAUSES = 50;
 
 /** What the server refused, in its own words. */
-export function ProblemView({ problem, retry, causes = true }: { problem: Problem; retry?: (() => void) | undefined; causes?: boolean | undefined }) {
+export function ProblemView({ problem, retry }: { problem: Problem; retry?: (() => void) | undefined }) {
   return (
     <Notice tone="bad" title={problem.title} live actions={retry && <Button small icon="refresh" onClick={retry}>Try again</Button>}>
       <span class="wrap">{beginning(problem.detail)}</span>
-      {causes && problem.causes.length > 1 && (
+      {problem.causes.length > 1 && (
         <ul>
           {problem.causes.slice(0, MOST_CAUSES).map(({ field, message }) => <li key={`${field} ${message}`}>{field && <code>{field}</code>} {beginning(message)}</li>)}
         </ul>

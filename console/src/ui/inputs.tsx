@@ -5,7 +5,6 @@ import { useWiring } from './field';
 import { Icon, type IconName } from './icon';
 
 interface Shared {
-  disabled?: boolean | undefined;
   /** What it is called where no Field says it. */
   label?: string | undefined;
   onBlur?: (() => void) | undefined;
@@ -18,90 +17,39 @@ interface TextProps extends Shared {
   placeholder?: string | undefined;
   autocomplete?: string | undefined;
   mono?: boolean | undefined;
-  readOnly?: boolean | undefined;
   autofocus?: boolean | undefined;
-  maxLength?: number | undefined;
-  name?: string | undefined;
   /** A telephone shows digits. */
   numeric?: boolean | undefined;
 }
 
 /** What every input says of itself. */
-function attributes(wiring: ReturnType<typeof useWiring>, { label, disabled, onBlur }: Shared) {
+function attributes(wiring: ReturnType<typeof useWiring>, { label, onBlur }: Shared) {
   return {
     id: wiring.id,
     'aria-label': label,
     'aria-describedby': wiring.describedBy,
     'aria-invalid': wiring.invalid || undefined,
     'aria-required': wiring.required || undefined,
-    disabled,
     onBlur,
   };
 }
 
 /** One line of text. */
 export function TextInput(props: TextProps) {
-  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, readOnly, autofocus, name, numeric } = props;
+  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric } = props;
   return (
     <input
       {...attributes(useWiring(), props)}
       class={mono ? 'input mono' : 'input'}
       type={type as 'text'}
-      name={name}
       value={value}
       placeholder={placeholder}
       autocomplete={autocomplete as 'off'}
       inputMode={numeric ? 'decimal' : undefined}
       autocapitalize="off"
       spellcheck={false}
-      readOnly={readOnly}
       autofocus={autofocus}
       onInput={(event) => onInput(event.currentTarget.value)}
-    />
-  );
-}
-
-/** Several lines of text. */
-export function TextArea(props: Omit<TextProps, 'type' | 'autocomplete'> & { rows?: number | undefined }) {
-  const { value, onInput, placeholder, mono, readOnly, rows = 4 } = props;
-  return (
-    <textarea
-      {...attributes(useWiring(), props)}
-      class={mono ? 'input mono' : 'input'}
-      value={value}
-      rows={rows}
-      placeholder={placeholder}
-      readOnly={readOnly}
-      spellcheck={false}
-      onInput={(event) => onInput(event.currentTarget.value)}
-    />
-  );
-}
-
-interface NumberProps extends Shared {
-  value: number | undefined;
-  onInput: (value: number | undefined) => void;
-  min?: number | undefined;
-  max?: number | undefined;
-  step?: number | 'any' | undefined;
-  placeholder?: string | undefined;
-}
-
-/** A number; undefined when nothing, or nothing readable, stands there. */
-export function NumberInput(props: NumberProps) {
-  const { value, onInput, min, max, step = 1, placeholder } = props;
-  return (
-    <input
-      {...attributes(useWiring(), props)}
-      class="input"
-      type="number"
-      inputMode={step === 1 ? 'numeric' : 'decimal'}
-      value={value ?? ''}
-      min={min}
-      max={max}
-      step={step}
-      placeholder={placeholder}
-      onInput={(event) => onInput(Number.isNaN(event.currentTarget.valueAsNumber) ? undefined : event.currentTarget.valueAsNumber)}
     />
   );
 }
@@ -133,13 +81,13 @@ export function Select(props: ChoiceProps) {
 }
 
 /** One of few. Stands in a Field with `group`, whose legend is its name. */
-export function Radios({ value, options, onChange, disabled, onBlur }: ChoiceProps) {
+export function Radios({ value, options, onChange }: ChoiceProps) {
   const name = useId();
   return (
     <div class="radios">
       {options.map((option) => (
         <label key={option.value} class="radio">
-          <input type="radio" name={name} value={option.value} checked={value === option.value} disabled={disabled} onChange={() => onChange(option.value)} onBlur={onBlur} />
+          <input type="radio" name={name} value={option.value} checked={value === option.value} onChange={() => onChange(option.value)} />
           {option.icon && <Icon name={option.icon} />}
           <span>{option.label}</span>
         </label>
@@ -148,7 +96,7 @@ export function Radios({ value, options, onChange, disabled, onBlur }: ChoicePro
   );
 }
 
-interface SwitchProps extends Shared {
+interface SwitchProps {
   checked: boolean;
   onChange: (checked: boolean) => void;
   children: ComponentChildren;
@@ -156,10 +104,10 @@ interface SwitchProps extends Shared {
 }
 
 /** On or off, with its words beside it. */
-export function Switch({ checked, onChange, disabled, children, onBlur, describedBy }: SwitchProps) {
+export function Switch({ checked, onChange, children, describedBy }: SwitchProps) {
   return (
     <label class="switch">
-      <input type="checkbox" role="switch" checked={checked} disabled={disabled} aria-describedby={describedBy} onChange={(event) => onChange(event.currentTarget.checked)} onBlur={onBlur} />
+      <input type="checkbox" role="switch" checked={checked} aria-describedby={describedBy} onChange={(event) => onChange(event.currentTarget.checked)} />
       <span>{children}</span>
     </label>
   );
@@ -169,23 +117,20 @@ interface SearchProps {
   value: string;
   onInput: (value: string) => void;
   label: string;
-  placeholder?: string | undefined;
   /** The key that leads here, shown while the input is empty. */
   hint?: string | undefined;
-  id?: string | undefined;
 }
 
 /** Filters what is below it. Esc empties it. */
-export function SearchInput({ value, onInput, label, placeholder, hint, id }: SearchProps) {
+export function SearchInput({ value, onInput, label, hint }: SearchProps) {
   return (
     <span class="search">
       <Icon name="search" />
       <input
-        id={id}
         class="input"
         type="search"
         aria-label={label}
-        placeholder={placeholder ?? label}
+        placeholder={label}
         value={value}
         autocomplete="off"
         spellcheck={false}

@@ -72,10 +72,6 @@ export function Card({ children, flush, class: extra }: { children: ComponentChi
   return <div class={`card${flush ? ' flush' : ''}${extra ? ` ${extra}` : ''}`}>{children}</div>;
 }
 
-export function Stack({ children, gap }: { children: ComponentChildren; gap?: 'tight' | 'loose' | undefined }) {
-  return <div class={gap ? `stack ${gap}` : 'stack'}>{children}</div>;
-}
-
 export function Toolbar({ children, label }: { children: ComponentChildren; label?: string | undefined }) {
   return <div class="toolbar" role={label ? 'group' : undefined} aria-label={label}>{children}</div>;
 }

@@ -20,8 +20,8 @@ test('durations are as kubectl says them', () => {
 });
 
 test('what is pasted becomes a chip a word', () => {
-  assert.deepEqual(chipsOf(' one, two\nthree,,', /[\s,]+/), ['one', 'two', 'three']);
-  assert.deepEqual(chipsOf(' ', /[\s,]+/), []);
+  assert.deepEqual(chipsOf(' one, two\nthree,,'), ['one', 'two', 'three']);
+  assert.deepEqual(chipsOf(' '), []);
 });
 
 test('a unified diff keeps its lines, and loses the names of its files', () => {

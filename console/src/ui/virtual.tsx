@@ -11,7 +11,6 @@ interface VirtualTableProps<R> {
   rows: readonly R[];
   columns: readonly Column<R>[];
   rowKey: (row: R) => string;
-  rowHeight?: number | undefined;
   /** Opens a row: Enter, or a click beside its links. */
   onOpen?: ((row: R) => void) | undefined;
   initial?: Order | undefined;
@@ -23,12 +22,15 @@ function moved(key: string, at: number, count: number, page: number): number | u
   return to === undefined ? undefined : Math.max(0, Math.min(count - 1, to));
 }
 
+/** The height of a row, in pixels. */
+const ROW = 41;
+
 /** A table of many rows, all of the same height. Arrows or j and k move, Enter opens. */
-export function VirtualTable<R>({ label, rows, columns, rowKey, rowHeight = 41, onOpen, initial }: VirtualTableProps<R>) {
+export function VirtualTable<R>({ label, rows, columns, rowKey, onOpen, initial }: VirtualTableProps<R>) {
   const [order, setOrder] = useState<Order | undefined>(initial);
   const shown = useMemo(() => ordered(rows, columns, order), [rows, columns, order]);
   const body = useRef<HTMLTableSectionElement>(null);
-  const { first, end } = useWindowed(body, shown.length, rowHeight);
+  const { first, end } = useWindowed(body, shown.length, ROW);
   const [active, setActive] = useState(0);
   const wanted = useRef<number | undefined>(undefined);
   const current = Math.min(active, Math.max(0, shown.length - 1));
@@ -59,7 +61,7 @@ export function VirtualTable<R>({ label, rows, columns, rowKey, rowHeight = 41, 
     if (to < first || to >= end) {
       const top = body.current?.getBoundingClientRect().top ?? 0;
       body.current?.closest('.table-box')?.parentElement?.scrollIntoView({ block: 'nearest' });
-      window.scrollBy(0, top + to * rowHeight - window.innerHeight / 2);
+      window.scrollBy(0, top + to * ROW - window.innerHeight / 2);
     }
   };
   const onClick = (event: MouseEvent, row: R) => {
@@ -77,13 +79,13 @@ export function VirtualTable<R>({ label, rows, columns, rowKey, rowHeight = 41, 
         <colgroup>{columns.map((column) => <col key={column.key} class={cellClass(column)} style={column.width ? { width: column.width } : undefined} />)}</colgroup>
         <thead><Heads columns={columns} order={order} onOrder={setOrder} /></thead>
         <tbody ref={body} onKeyDown={onKeyDown}>
-          {first > 0 && <tr class="gap" aria-hidden="true" key="above"><td style={{ height: `${first * rowHeight}px` }} /></tr>}
+          {first > 0 && <tr class="gap" aria-hidden="true" key="above"><td style={{ height: `${first * ROW}px` }} /></tr>}
           {shown.slice(first, end).map((row, offset) => {
             const index = first + offset;
             const isTarget = index === Math.max(first, Math.min(current, end - 1));
-            return <VirtualRow key={rowKey(row)} row={row} columns={columns} index={index} height={rowHeight} opens={onOpen !== undefined} isTarget={isTarget} isLast={index === shown.length - 1} onFocus={setActive} onClick={(event, row) => latest.current(event, row)} />;
+            return <VirtualRow key={rowKey(row)} row={row} columns={columns} index={index} opens={onOpen !== undefined} isTarget={isTarget} isLast={index === shown.length - 1} onFocus={setActive} onClick={(event, row) => latest.current(event, row)} />;
           })}
-          {end < shown.length && <tr class="gap" aria-hidden="true" key="below"><td style={{ height: `${(shown.length - end) * rowHeight}px` }} /></tr>}
+          {end < shown.length && <tr class="gap" aria-hidden="true" key="below"><td style={{ height: `${(shown.length - end) * ROW}px` }} /></tr>}
         </tbody>
       </table>
     </div>
@@ -94,7 +96,6 @@ interface VirtualRowProps<R> {
   row: R;
   columns: readonly Column<R>[];
   index: number;
-  height: number;
   opens: boolean;
   /** The row to which Tab leads. */
   isTarget: boolean;
@@ -106,16 +107,16 @@ interface VirtualRowProps<R> {
 /** A row, drawn again only when it is another, or stands elsewhere: scrolling moves many and changes few. */
 class VirtualRow<R> extends Component<VirtualRowProps<R>> {
   override shouldComponentUpdate(next: VirtualRowProps<R>): boolean {
-    const { row, columns, index, height, opens, isTarget, isLast } = this.props;
-    return row !== next.row || columns !== next.columns || index !== next.index || height !== next.height || opens !== next.opens || isTarget !== next.isTarget || isLast !== next.isLast;
+    const { row, columns, index, opens, isTarget, isLast } = this.props;
+    return row !== next.row || columns !== next.columns || index !== next.index || opens !== next.opens || isTarget !== next.isTarget || isLast !== next.isLast;
   }
 
   override render() {
-    const { row, columns, index, height, opens, isTarget, isLast, onFocus, onClick } = this.props;
+    const { row, columns, index, opens, isTarget, isLast, onFocus, onClick } = this.props;
     return (
       <tr
         class={`${opens ? 'opens' : ''}${isLast ? ' last' : ''}`}
-        style={{ height: `${height}px` }}
+        style={{ height: `${ROW}px` }}
         aria-rowindex={index + 2}
         tabIndex={opens ? (isTarget ? 0 : -1) : undefined}
         onFocus={() => onFocus(index)}

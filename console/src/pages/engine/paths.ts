@@ -5,9 +5,8 @@ import type { KindPath } from '../../api/objects';
 const part = encodeURIComponent;
 
 export const RECONCILERS_PAGE = '/console/engine/reconcilers';
-export const MODULES_PAGE = '/console/engine/modules';
+const MODULES_PAGE = '/console/engine/modules';
 export const VIEWS_PAGE = '/console/engine/views';
-export const EVENTS_PAGE = '/console/engine/events';
 export const ENGINE_PAGE = '/console/engine';
 
 export function reconcilerPage(name: string): string {

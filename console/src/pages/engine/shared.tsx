@@ -43,12 +43,12 @@ export function Tags({ items, empty = 'none' }: { items: readonly string[]; empt
 }
 
 /** An object as a name: its kind, and where it is. */
-export function ObjectName({ reference, href, quiet }: { reference: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>; href?: string | undefined; quiet?: boolean | undefined }) {
+export function ObjectName({ reference, href }: { reference: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>; href?: string | undefined }) {
   const { kind, namespace, name } = reference;
   const shown = <>{namespace && <span class="muted">{namespace}/</span>}{name}</>;
   return (
     <span class="object-name">
-      {!quiet && <span class="tag">{kind}</span>}
+      <span class="tag">{kind}</span>
       {href ? <a href={href}>{shown}</a> : <span>{shown}</span>}
     </span>
   );

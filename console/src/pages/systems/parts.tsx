@@ -49,7 +49,6 @@ interface AllowedProps {
   /** What the user would not be allowed, for the button's title. */
   what: string;
   icon?: IconName | undefined;
-  variant?: Variant | undefined;
   children: ComponentChildren;
 }
 
@@ -58,16 +57,16 @@ function whyNot(allowed: boolean | undefined, what: string): string | undefined 
 }
 
 /** A link to where something is done, for those who may do it. */
-export function AllowedLink({ can, what, href, icon, variant, children }: AllowedProps & { href: string }) {
+export function AllowedLink({ can, what, href, icon, variant, children }: AllowedProps & { href: string; variant?: Variant | undefined }) {
   const allowed = can.value;
   if (allowed) return <LinkButton href={href} icon={icon} variant={variant}>{children}</LinkButton>;
   return <Button icon={icon} variant={variant} disabled title={whyNot(allowed, what)} onClick={() => navigate(href)}>{children}</Button>;
 }
 
 /** A button that works for those who may do what it does. */
-export function AllowedButton({ can, what, icon, variant, children, onClick }: AllowedProps & { onClick: () => void }) {
+export function AllowedButton({ can, what, icon, children, onClick }: AllowedProps & { onClick: () => void }) {
   const allowed = can.value;
-  return <Button icon={icon} variant={variant} disabled={allowed !== true} title={whyNot(allowed, what)} onClick={onClick}>{children}</Button>;
+  return <Button icon={icon} disabled={allowed !== true} title={whyNot(allowed, what)} onClick={onClick}>{children}</Button>;
 }
 
 /** Whether the user may make one of a system: everywhere, in the namespace that is shown, or in the one where something was made last. */

@@ -4,7 +4,6 @@ import type { Json } from '../api/generated';
 import type { JsonSchema } from '../lib/kubernetes';
 import { Button, IconButton } from '../ui/button';
 import { Chips } from '../ui/chips';
-import { Combo } from '../ui/combo';
 import { Field, FieldError } from '../ui/field';
 import { type Option, Radios, Select, Switch, TextInput } from '../ui/inputs';
 import { YamlEditor } from '../ui/yaml';
@@ -77,10 +76,9 @@ function LineField(props: FieldProps) {
       const faults = form.faultsIn(path);
       return <Chips value={chips} placeholder={placeholder} onChange={(next) => form.set(path, next)} onBlur={blur} wrong={(_, at) => faults.find((fault) => isSame(fault.path, [...path, at]))?.message} />;
     }
-    if (look?.known) return <Combo value={text} options={look.known} placeholder={placeholder} onInput={(next) => form.set(path, next)} onBlur={blur} />;
     if (look?.secret) return <SecretInput value={text} onInput={(next) => form.set(path, next)} onBlur={blur} />;
     const take = widget === 'number' || widget === 'int-or-string' ? (next: string) => form.set(path, next === '' ? undefined : numberOf(next)) : (next: string) => form.set(path, next);
-    return <TextInput value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} />;
+    return <TextInput value={text} placeholder={placeholder} onInput={take} onBlur={blur} numeric={widget === 'number'} known={look?.known} />;
   };
   return <Field label={label} help={help} required={required} error={form.error(path, widget === 'chips')}>{input()}</Field>;
 }

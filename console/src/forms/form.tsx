@@ -1,7 +1,6 @@
 // The form of one object: its fields, or its YAML; both show the same.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Button, LinkButton } from '../ui/button';
-import { Combo } from '../ui/combo';
 import { Notice, ProblemView } from '../ui/feedback';
 import { Field } from '../ui/field';
 import { Radios, Select, TextInput } from '../ui/inputs';
@@ -127,7 +126,7 @@ function NamespaceInput({ form, namespaces }: { form: Form; namespaces: readonly
   const value = String(form.at(NAMESPACE) ?? '');
   if (!namespaces) return <TextInput value={value} onInput={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
   const options = namespaces.map((name) => ({ value: name, label: name }));
-  if (options.length > 12) return <Combo value={value} options={options} onInput={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
+  if (options.length > 12) return <TextInput value={value} known={options} onInput={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
   return <Select value={value} options={namespaces.includes(value) ? options : [{ value, label: value }, ...options]} onChange={(value) => form.set(NAMESPACE, value)} onBlur={() => form.blur(NAMESPACE)} />;
 }
 

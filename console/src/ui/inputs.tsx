@@ -20,6 +20,8 @@ interface TextProps extends Shared {
   autofocus?: boolean | undefined;
   /** A telephone shows digits. */
   numeric?: boolean | undefined;
+  /** Values to choose from; it may be another. */
+  known?: readonly Option[] | undefined;
 }
 
 /** What every input says of itself. */
@@ -36,21 +38,27 @@ function attributes(wiring: ReturnType<typeof useWiring>, { label, onBlur }: Sha
 
 /** One line of text. */
 export function TextInput(props: TextProps) {
-  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric } = props;
+  const { value, onInput, type = 'text', placeholder, autocomplete = 'off', mono, autofocus, numeric, known } = props;
+  const list = useId();
   return (
-    <input
-      {...attributes(useWiring(), props)}
-      class={mono ? 'input mono' : 'input'}
-      type={type as 'text'}
-      value={value}
-      placeholder={placeholder}
-      autocomplete={autocomplete as 'off'}
-      inputMode={numeric ? 'decimal' : undefined}
-      autocapitalize="off"
-      spellcheck={false}
-      autofocus={autofocus}
-      onInput={(event) => onInput(event.currentTarget.value)}
-    />
+    <>
+      <input
+        {...attributes(useWiring(), props)}
+        class={mono ? 'input mono' : 'input'}
+        type={type as 'text'}
+        list={known && list}
+        value={value}
+        placeholder={placeholder}
+        // Firefox shows no known values where the browser's own are off.
+        autocomplete={(known ? undefined : autocomplete) as 'off'}
+        inputMode={numeric ? 'decimal' : undefined}
+        autocapitalize="off"
+        spellcheck={false}
+        autofocus={autofocus}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      {known && <datalist id={list}>{known.map(({ value, hint }) => <option key={value} value={value}>{hint}</option>)}</datalist>}
+    </>
   );
 }
 

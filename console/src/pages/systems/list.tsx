@@ -7,9 +7,8 @@ import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { Button, LinkButton } from '../../ui/button';
-import { Combo } from '../../ui/combo';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
-import { SearchInput, Segment, Select } from '../../ui/inputs';
+import { SearchInput, Segment, Select, TextInput } from '../../ui/inputs';
 import { Page, PageHead, Toolbar } from '../../ui/layout';
 import { stateOf, STATES } from '../../ui/conditions';
 import { Status } from '../../ui/status';
@@ -82,7 +81,7 @@ function NamespacePicker({ value }: { value: string }) {
         event.preventDefault();
         choose(typed.trim());
       }}>
-        <span class="picker"><Combo label="Namespace" placeholder="Namespace" value={typed} options={[]} onInput={type} /></span>
+        <span class="picker"><TextInput label="Namespace" placeholder="Namespace" value={typed} onInput={type} /></span>
         <Button type="submit">Show</Button>
       </form>
     );

@@ -1,9 +1,11 @@
 // Events, newest first.
 import { useState } from 'preact/hooks';
 import type { ClusterEvent } from '../../api/generated';
+import type { ObjectEvents } from '../../lib/events';
 import { rootHref } from '../../lib/kinds';
 import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
+import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import { Icon } from '../../ui/icon';
 import { beginning } from '../../ui/text';
 import { modulePage, reconcilerPage, VIEWS_PAGE } from './paths';
@@ -44,7 +46,7 @@ export function EventList({ events, quiet }: { events: readonly ClusterEvent[]; 
                 <p class="words">{beginning(event.note, 600)}</p>
               </div>
               <span class="when small muted">
-                <Age time={event.last} ago />
+                <Age time={event.last ?? event.first} ago />
                 {event.count > 1 && <span class="num" title={`first ${event.first ?? ''}`}>{event.count.toLocaleString('en')} times</span>}
               </span>
             </li>
@@ -54,4 +56,12 @@ export function EventList({ events, quiet }: { events: readonly ClusterEvent[]; 
       {events.length > most && <Button onClick={() => setMost(most + PAGE)}>Show more of {events.length.toLocaleString('en')}</Button>}
     </>
   );
+}
+
+/** The Events about one object. */
+export function EventsOf({ events, problem, again }: ObjectEvents) {
+  if (problem) return <ProblemView problem={problem} retry={again} />;
+  if (!events) return <Skeleton lines={5} />;
+  if (events.length === 0) return <Empty icon="clock" title="Nothing has happened lately">The cluster forgets events after about an hour.</Empty>;
+  return <EventList events={events} quiet />;
 }

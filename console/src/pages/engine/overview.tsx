@@ -1,7 +1,7 @@
 // The engine at a glance: what leads, how each Reconciler's roots are, which roots need somebody, and what happened last.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { call } from '../../api/call';
-import type { ClusterEvent, Host, Json, Kind, Row } from '../../api/generated';
+import type { Host, Json, Kind, Row } from '../../api/generated';
 import { asProblem, type Problem } from '../../lib/api';
 import { useEvents } from '../../lib/events';
 import { kinds, rootHref } from '../../lib/kinds';
@@ -10,14 +10,14 @@ import { href } from '../../lib/router';
 import { stream } from '../../lib/stream';
 import { Age } from '../../ui/age';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
-import { Icon } from '../../ui/icon';
 import { Card, Count, KeyValue, Page, PageHead, Section } from '../../ui/layout';
 import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
+import { EventList } from './events-list';
+import { number, text } from './shared';
 
-const number = (value: Json | undefined): number => (typeof value === 'number' ? value : 0);
-const text = (value: Json | undefined): string | undefined => (typeof value === 'string' ? value : undefined);
+const count = (value: Json | undefined): number => number(value) ?? 0;
 const reconcilerHref = (name: string): string => href(`/engine/reconcilers/${encodeURIComponent(name)}`);
 
 /** How many failing roots are shown; the page of their Reconciler has them all. */
@@ -31,7 +31,7 @@ interface Counted {
 }
 
 function countsOf({ fields }: Row): Counted {
-  return { total: number(fields['status.roots.total']), ready: number(fields['status.roots.ready']), failing: number(fields['status.roots.failing']) };
+  return { total: count(fields['status.roots.total']), ready: count(fields['status.roots.ready']), failing: count(fields['status.roots.failing']) };
 }
 
 /** How many of the roots are ready, as a bar and in words. */
@@ -153,31 +153,13 @@ function FailingRoots({ of }: { of: Row[] }) {
   );
 }
 
-function EventLine({ event }: { event: ClusterEvent }) {
-  const { regarding, type, reason, note, count, last, first } = event;
-  const to = rootHref(regarding.apiVersion, regarding.kind, regarding.namespace, regarding.name)
-    ?? (regarding.kind === 'Reconciler' && regarding.apiVersion.startsWith('pintle.dev/') ? reconcilerHref(regarding.name) : null);
-  const name = <>{regarding.namespace && `${regarding.namespace}/`}{regarding.name}</>;
-  const isWarning = type === 'Warning';
-  return (
-    <li class="event">
-      <Icon name={isWarning ? 'alert' : 'info'} class={isWarning ? 'tone-warn' : 'tone-muted'} />
-      <div>
-        <p><strong>{reason}</strong> <span class="muted">{isWarning && <span class="sr-only">Warning. </span>}{regarding.kind}</span> {to ? <a href={to}>{name}</a> : name}{count > 1 && <span class="muted"> × {count}</span>}</p>
-        {note && <p class="clamp muted">{note}</p>}
-      </div>
-      <Age time={last || first} />
-    </li>
-  );
-}
-
 function LastEvents() {
   const { events, state, problem } = useEvents();
   const list = events.value;
   if (state.value === 'failed' && problem.value) return <ProblemView problem={problem.value} />;
   if (!list) return <Skeleton lines={5} />;
   if (list.length === 0) return <p class="muted">Nothing has happened lately.</p>;
-  return <Card flush><ul class="plain events" role="list">{list.slice(0, MOST_EVENTS).map((event) => <EventLine key={event.uid} event={event} />)}</ul></Card>;
+  return <EventList events={list.slice(0, MOST_EVENTS)} />;
 }
 
 export default function Overview() {

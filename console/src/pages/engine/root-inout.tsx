@@ -4,6 +4,7 @@ import type { Inspected, InspectedChild, Kind } from '../../api/generated';
 import { covered } from '../../forms/layout';
 import { layoutOf } from '../../forms/layouts';
 import { get, set } from '../../forms/path';
+import { useRead } from '../../lib/read';
 import { MODULES, useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
@@ -16,7 +17,6 @@ import { YamlView } from '../../ui/yaml';
 import { ChangeWord, type DiffMode } from './changes';
 import { candidates, MODULE_FIELDS } from './modules-of';
 import { reconcilerPage } from './paths';
-import { useRead } from './root-about';
 import { ModuleRef, ObjectName } from './shared';
 import { failureWords, shortDigest } from './words';
 

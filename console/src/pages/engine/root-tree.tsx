@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Child, Children } from '../../api/generated';
 import { rootHref } from '../../lib/kinds';
+import type { Read } from '../../lib/read';
 import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
@@ -9,7 +10,6 @@ import { Icon, type IconName } from '../../ui/icon';
 import type { Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { beginning } from '../../ui/text';
-import type { Read } from './root-about';
 import { type Branch, branches, type ChildState, stateOfChild } from './tree';
 import { count } from './words';
 

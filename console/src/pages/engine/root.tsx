@@ -4,23 +4,24 @@ import type { Json, Kind } from '../../api/generated';
 import { covered } from '../../forms/layout';
 import { layoutOf } from '../../forms/layouts';
 import { useChildChanges } from '../../lib/children';
+import { useObjectEvents } from '../../lib/events';
 import type { K8sObject } from '../../lib/kubernetes';
+import { useRead } from '../../lib/read';
 import { queryOf, setQuery } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { LinkButton } from '../../ui/button';
-import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
+import { Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { type Crumb, Page, PageHead, Section } from '../../ui/layout';
 import { Blocker, Conditions } from '../../ui/condition-list';
 import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
 import { YamlView } from '../../ui/yaml';
-import { EventList } from './events-list';
+import { EventsOf } from './events-list';
 import { useKinds } from './kinds';
 import { kindAt } from './modules-of';
 import { ENGINE_PAGE, reconcilerPage, systemPage } from './paths';
-import { useRead } from './root-about';
 import { RootActions } from './root-actions';
 import { InOut } from './root-inout';
 import { Tree } from './root-tree';
@@ -43,10 +44,10 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
   const [changes, setChanges] = useState(0);
   const children = useRead('listChildren', place, { version: `${resourceVersion} ${changes}` });
   useChildChanges(children.value, uid, () => setChanges((before) => before + 1));
-  const events = useRead('listEventsOf', place, { version: resourceVersion });
+  const events = useObjectEvents(kind, namespace, name);
   const shown = useMemo(() => covered(object, layoutOf(kind, kind.kind)), [object, kind.group, kind.plural]);
   const [tab, setTab] = useState<string>(() => TABS.find((one) => one === queryOf('tab')) ?? 'overview');
-  const warnings = events.value?.items.filter(({ type }) => type === 'Warning').length ?? 0;
+  const hasWarnings = events.events?.some(({ type }) => type === 'Warning') ?? false;
   const choose = (chosen: string) => {
     setTab(chosen);
     setQuery({ tab: chosen === 'overview' ? null : chosen });
@@ -68,7 +69,7 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
         tabs={[
           { key: 'overview', label: 'Overview' },
           { key: 'inout', label: 'In and out' },
-          { key: 'events', label: 'Events', ...(events.value ? { badge: events.value.items.length, bad: warnings > 0 } : {}) },
+          { key: 'events', label: 'Events', ...(events.events ? { badge: events.events.length, bad: hasWarnings } : {}) },
           { key: 'yaml', label: 'YAML' },
         ]}
       >
@@ -82,7 +83,7 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
             </div>
           )}
           {tab === 'inout' && <InOut kind={kind} namespace={namespace} name={name} version={resourceVersion} lastDigest={lastDigest(object)} />}
-          {tab === 'events' && (events.problem ? <ProblemView problem={events.problem} retry={events.again} /> : !events.value ? <Skeleton lines={5} /> : events.value.items.length === 0 ? <Empty title="Nothing has happened lately" icon="activity" /> : <EventList events={events.value.items} quiet />)}
+          {tab === 'events' && <EventsOf {...events} />}
           {tab === 'yaml' && <YamlView value={shown} />}
         </div>
       </Tabs>

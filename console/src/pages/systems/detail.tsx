@@ -1,17 +1,17 @@
 // One object of a system: how it is, what it made, what happened, and what can be done.
-import type { ReadonlySignal } from '@preact/signals';
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Child, Children, ClusterEvent, Json } from '../../api/generated';
+import { useMemo, useState } from 'preact/hooks';
+import type { Child, Json } from '../../api/generated';
 import { callObject } from '../../api/objects';
 import { covered } from '../../forms/layout';
 import { get, isObject, parsePath } from '../../forms/path';
-import { shown } from '../../forms/model';
+import { labelOf, shown } from '../../forms/model';
 import { asProblem, type Problem } from '../../lib/api';
 import { useCan } from '../../lib/can';
 import { useChildChanges } from '../../lib/children';
-import { useEvents } from '../../lib/events';
+import { useObjectEvents } from '../../lib/events';
 import { useAction } from '../../lib/keys';
 import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
+import { useRead } from '../../lib/read';
 import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -29,6 +29,7 @@ import { Tabs } from '../../ui/tabs';
 import { toast } from '../../ui/toast';
 import { VirtualTable } from '../../ui/virtual';
 import { YamlView } from '../../ui/yaml';
+import { EventsOf } from '../engine/events-list';
 import { obviousFields } from './columns';
 import { AllowedButton, AllowedLink, Domains, TypeOf } from './parts';
 import { enginePageOf, isDarkroom, pageOf, type System } from './system';
@@ -115,37 +116,8 @@ function Facts({ object, system, schema }: { object: K8sObject; system: System; 
     text('Path Prefix', at(object, 'spec.source.pathPrefix')), text('Endpoint', at(object, 'spec.source.endpoint')), text('Secret', at(object, 'spec.source.credentialsSecretRef.name')),
     ['Domains', <Domains domains={at(object, 'status.domains')} most={64} />] as const,
     text('Version', at(object, 'spec.version')), text('Cache TTL (seconds)', at(object, 'spec.cache.ttlSeconds')),
-  ] : (schema ? obviousFields(schema) : []).map((path) => text(system.layout.looks[path]?.label ?? labelOfPath(path), at(object, path)));
+  ] : (schema ? obviousFields(schema) : []).map((path) => text(system.layout.looks[path]?.label ?? labelOf(path.split('.').at(-1) ?? path), at(object, path)));
   return <KeyValue items={[...(namespace ? [['Namespace', namespace] as const] : []), ...own, ['Created', <Age time={creationTimestamp} ago />]]} />;
-}
-
-const labelOfPath = (path: string): string => {
-  const key = path.split('.').at(-1) ?? path;
-  return key.charAt(0).toUpperCase() + key.slice(1).replace(/([a-z0-9])([A-Z])/g, (_, before: string, after: string) => `${before} ${after.toLowerCase()}`);
-};
-
-interface Loaded<T> {
-  value: T | undefined;
-  problem: Problem | null;
-}
-
-/** Reads again with every version of it: it changed, or a child did. */
-function useChildren(system: System, namespace: string | null, name: string, version: string): Loaded<Children> {
-  const [found, setFound] = useState<Loaded<Children>>({ value: undefined, problem: null });
-  useEffect(() => {
-    const abort = new AbortController();
-    const timer = setTimeout(() => {
-      void callObject('listChildren', { ...system, namespace, name }, { signal: abort.signal }).then(
-        (value) => setFound({ value, problem: null }),
-        (error: unknown) => abort.signal.aborted || setFound(({ value }) => ({ value, problem: asProblem(error) })),
-      );
-    }, found.value ? 250 : 0);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [system, namespace, name, version]);
-  return found;
 }
 
 function childState({ deleting, ready }: Child) {
@@ -167,7 +139,7 @@ const MANY = 200;
 function Made({ object, system, namespace, name }: { object: K8sObject; system: System; namespace: string | null; name: string }) {
   const { uid, resourceVersion } = object.metadata;
   const [changes, setChanges] = useState(0);
-  const { value, problem } = useChildren(system, namespace, name, `${resourceVersion} ${changes}`);
+  const { value, problem } = useRead('listChildren', { ...system, namespace, name }, { version: `${resourceVersion} ${changes}` });
   useChildChanges(value, uid, () => setChanges((before) => before + 1));
   const rank = ({ ready }: Child) => (ready.status === 'False' ? 0 : ready.status === 'Unknown' ? 1 : 2);
   const items = useMemo(() => [...(value?.items ?? [])].sort((one, other) => rank(one) - rank(other) || one.kind.localeCompare(other.kind) || one.name.localeCompare(other.name)), [value]);
@@ -184,35 +156,7 @@ function Made({ object, system, namespace, name }: { object: K8sObject; system: 
 }
 
 function Events({ system, namespace, name }: { system: System; namespace: string | null; name: string }) {
-  const events = useObjectEvents(system, namespace, name);
-  if (events.problem && !events.value) return <ProblemView problem={events.problem} />;
-  if (!events.value) return <Skeleton lines={5} />;
-  if (events.value.length === 0) return <Empty icon="clock" title="No events">The cluster forgets events after about an hour.</Empty>;
-  return (
-    <Table
-      label="Events"
-      rows={events.value}
-      rowKey={({ uid }) => uid}
-      columns={[
-        { key: 'type', title: 'What', cell: ({ type, reason }) => <Status tone={type === 'Warning' ? 'warn' : 'info'} label={reason} /> },
-        { key: 'note', title: 'Note', cell: ({ note, count }) => <span class="long"><bdi>{beginning(note)}</bdi>{count > 1 && <span class="muted"> ({count} times)</span>}</span> },
-        { key: 'last', title: 'Last', end: true, cell: ({ last, first }) => <Age time={last ?? first} /> },
-      ]}
-    />
-  );
-}
-
-/** The events about one object: those that are known, and each as it comes. */
-function useObjectEvents(system: System, namespace: string | null, name: string): Loaded<ClusterEvent[]> {
-  const live: ReadonlySignal<ClusterEvent[] | undefined> = useEvents(namespace ? { namespace } : {}).events;
-  const [known, setKnown] = useState<Loaded<ClusterEvent[]>>({ value: undefined, problem: null });
-  useEffect(() => {
-    void callObject('listEventsOf', { ...system, namespace, name }).then(({ items }) => setKnown({ value: items, problem: null }), (error: unknown) => setKnown({ value: undefined, problem: asProblem(error) }));
-  }, [system, namespace, name]);
-  const mine = (live.value ?? []).filter(({ regarding }) => regarding.kind === system.kind && regarding.name === name && (regarding.namespace ?? null) === namespace);
-  if (!known.value && mine.length === 0) return known;
-  const all = new Map([...(known.value ?? []), ...mine].map((event) => [event.uid, event]));
-  return { value: [...all.values()].sort((one, other) => (other.last ?? '').localeCompare(one.last ?? '')).slice(0, 200), problem: null };
+  return <EventsOf {...useObjectEvents(system, namespace, name)} />;
 }
 
 /** The object as it is, without what nobody should read over a shoulder. */

@@ -1,8 +1,8 @@
-// What belongs to a root and is not in it: its children and its events, read anew whenever the root changes.
+// What belongs to an object and is not in it, such as its children: read anew whenever the object changes.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { QueryOf } from '../../api/call';
-import { callObject, type ObjectAnswer, pathOfObject, type Place } from '../../api/objects';
-import { asProblem, type Problem } from '../../lib/api';
+import type { QueryOf } from '../api/call';
+import { callObject, type ObjectAnswer, pathOfObject, type Place } from '../api/objects';
+import { asProblem, type Problem } from './api';
 
 export interface Read<T> {
   /** What was read last; it stays while it is read anew. */
@@ -13,7 +13,7 @@ export interface Read<T> {
   again: () => void;
 }
 
-/** The root changes in bursts, and its children a moment later. */
+/** An object changes in bursts, and its children a moment later. */
 const SETTLES = 400;
 
 type Reading = 'listChildren' | 'listEventsOf' | 'inspect';

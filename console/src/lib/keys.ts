@@ -1,6 +1,7 @@
 // Everything that can be done from the keyboard, once: what handles keys, the help and the palette all read it.
 import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { keep, kept } from './kept';
 
 export interface Action {
   id: string;
@@ -19,27 +20,15 @@ export const actions = signal<Action[]>([]);
 
 const SWITCH = 'pintle-single-keys';
 
-function readSwitch(): boolean {
-  try {
-    return localStorage.getItem(SWITCH) !== 'off';
-  } catch {
-    return true;
-  }
-}
-
 /** Whether keys without Ctrl or Cmd do anything (WCAG 2.1.4). */
-export const singleKeys = signal(typeof localStorage === 'undefined' ? true : readSwitch());
+export const singleKeys = signal(kept(SWITCH) !== 'off');
 
 export function setSingleKeys(on: boolean): void {
   singleKeys.value = on;
-  try {
-    localStorage.setItem(SWITCH, on ? 'on' : 'off');
-  } catch {
-    // It lasts as long as the page.
-  }
+  keep(SWITCH, on ? 'on' : 'off');
 }
 
-export function addActions(added: Action[]): () => void {
+function addActions(added: Action[]): () => void {
   actions.value = [...actions.value, ...added];
   return () => {
     actions.value = actions.value.filter((action) => !added.includes(action));

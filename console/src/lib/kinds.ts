@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { call } from '../api/call';
 import type { Kind, Kinds } from '../api/generated';
 import { asProblem, type Problem } from './api';
+import { rootPage } from './paths';
 
 export const kinds = signal<Kinds | null>(null);
 export const kindsProblem = signal<Problem | null>(null);
@@ -31,9 +32,8 @@ export function kindOf(apiVersion: string, kind: string): Kind | undefined {
   return kinds.value?.items.find((one) => `${one.group}/${one.version}` === apiVersion && one.kind === kind);
 }
 
-/** The page of a root, without the console's prefix; null for kinds that have none. */
+/** The engine's page of a root; null for kinds that have none. */
 export function rootHref(apiVersion: string, kind: string, namespace: string | null | undefined, name: string): string | null {
   const found = kindOf(apiVersion, kind);
-  const part = encodeURIComponent;
-  return found ? `/console/engine/roots/${part(found.group)}/${part(found.version)}/${part(found.plural)}/${part(namespace ?? '-')}/${part(name)}` : null;
+  return found ? rootPage(found, namespace, name) : null;
 }

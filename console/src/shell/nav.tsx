@@ -1,7 +1,7 @@
 // The navigation: the systems first, then the engine.
-import type { Kind } from '../api/generated';
 import { kinds } from '../lib/kinds';
-import { href, Link, route } from '../lib/router';
+import { homeOf, isDarkroom } from '../lib/paths';
+import { BASE, href, Link, route } from '../lib/router';
 import { Icon, type IconName } from '../ui/icon';
 import { Segment } from '../ui/inputs';
 import { setTheme, type Theme, theme } from '../lib/theme';
@@ -23,12 +23,6 @@ export const ENGINE: Entry[] = [
   { title: 'Events', path: '/engine/events', icon: 'clock' },
 ];
 
-const DARKROOM = 'deployments.example.com';
-
-function isDarkroom({ group, plural }: Kind): boolean {
-  return group === DARKROOM && plural === 'darkrooms';
-}
-
 /** The name of many of a kind: WebServer, WebServers. */
 export function pluralOf(kind: string): string {
   return /[^aeiou]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : /(s|x|ch|sh)$/.test(kind) ? `${kind}es` : `${kind}s`;
@@ -41,7 +35,7 @@ export function systems(): Entry[] {
   if (!found || found.some(isDarkroom)) entries.push({ title: 'Sources', path: '/sources', icon: 'folder', below: ['/sources/'] });
   for (const kind of found ?? []) {
     if (isDarkroom(kind)) continue;
-    const path = `/kinds/${encodeURIComponent(kind.group)}/${encodeURIComponent(kind.version)}/${encodeURIComponent(kind.plural)}`;
+    const path = homeOf(kind).replace(BASE, '');
     entries.push({ title: pluralOf(kind.kind), path, icon: 'box', below: [`${path}/`] });
   }
   return entries;

@@ -15,10 +15,10 @@ import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 import { EventList } from './events-list';
+import { reconcilerPage } from './paths';
 import { number, text } from './shared';
 
 const count = (value: Json | undefined): number => number(value) ?? 0;
-const reconcilerHref = (name: string): string => href(`/engine/reconcilers/${encodeURIComponent(name)}`);
 
 /** How many failing roots are shown; the page of their Reconciler has them all. */
 const MOST_FAILING = 12;
@@ -50,7 +50,7 @@ function RootsBar({ total, ready, failing }: Counted) {
 }
 
 const RECONCILER_COLUMNS: Column<Row>[] = [
-  { key: 'name', title: 'Reconciler', cell: ({ name }) => <a class="cut" href={reconcilerHref(name)}>{name}</a> },
+  { key: 'name', title: 'Reconciler', cell: ({ name }) => <a class="cut" href={reconcilerPage(name)}>{name}</a> },
   { key: 'kind', title: 'For', cell: ({ fields }) => text(fields['spec.for.kind']) ?? '', priority: 2 },
   { key: 'state', title: 'State', cell: (row) => <Status row={row} /> },
   {
@@ -146,7 +146,7 @@ function FailingRoots({ of }: { of: Row[] }) {
       <Table label="Failing roots" rows={shown} columns={FAILING_COLUMNS} rowKey={({ row }) => row.uid} />
       {total > shown.length && (
         <p class="muted">
-          {(total - shown.length).toLocaleString('en')} more: {of.map(({ name }, index) => <>{index > 0 && ', '}<a href={reconcilerHref(name)}>{name}</a></>)}
+          {(total - shown.length).toLocaleString('en')} more: {of.map(({ name }, index) => <>{index > 0 && ', '}<a href={reconcilerPage(name)}>{name}</a></>)}
         </p>
       )}
     </>

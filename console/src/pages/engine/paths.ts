@@ -1,6 +1,4 @@
 // The addresses of the engine's pages.
-import type { Kind } from '../../api/generated';
-import type { KindPath } from '../../api/objects';
 
 const part = encodeURIComponent;
 
@@ -22,17 +20,7 @@ export function modulePage(name: string): string {
   return `${MODULES_PAGE}?name=${part(name)}`;
 }
 
-export function rootPage({ group, version, plural }: KindPath, namespace: string | null | undefined, name: string): string {
-  return `${ENGINE_PAGE}/roots/${part(group)}/${part(version)}/${part(plural)}/${namespace ? part(namespace) : '-'}/${part(name)}`;
-}
-
 /** Who uses a Module is told as the name of a Reconciler, or as `view/` and the name of a View. */
 export function userPage(user: string): string {
   return user.startsWith('view/') ? VIEWS_PAGE : reconcilerPage(user);
-}
-
-/** The page of an object where its users see and edit it: that of a source for what is served as `/darkrooms`, else that of its kind. */
-export function systemPage({ group, version, plural, rest }: Kind, namespace: string | null, name: string): string {
-  const object = `${namespace ? part(namespace) : '-'}/${part(name)}`;
-  return rest === '/darkrooms' ? `/console/sources/${object}` : `/console/kinds/${part(group)}/${part(version)}/${part(plural)}/${object}`;
 }

@@ -6,6 +6,7 @@ import { layoutOf } from '../../forms/layouts';
 import { useChildChanges } from '../../lib/children';
 import { useObjectEvents } from '../../lib/events';
 import type { K8sObject } from '../../lib/kubernetes';
+import { pageOf } from '../../lib/paths';
 import { useRead } from '../../lib/read';
 import { queryOf, setQuery } from '../../lib/router';
 import { useObject } from '../../lib/store';
@@ -21,7 +22,7 @@ import { YamlView } from '../../ui/yaml';
 import { EventsOf } from './events-list';
 import { useKinds } from './kinds';
 import { kindAt } from './modules-of';
-import { ENGINE_PAGE, reconcilerPage, systemPage } from './paths';
+import { ENGINE_PAGE, reconcilerPage } from './paths';
 import { RootActions } from './root-actions';
 import { InOut } from './root-inout';
 import { Tree } from './root-tree';
@@ -59,7 +60,7 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
         beside={<Status pill row={state} />}
         subtitle={<>{kind.kind}{namespace && <> in {namespace}</>}, <Age time={object.metadata.creationTimestamp} /> old</>}
         breadcrumbs={crumbsOf(kind)}
-        actions={<><RootActions kind={kind} object={object} /><LinkButton icon="edit" href={systemPage(kind, namespace, name)}>Edit</LinkButton></>}
+        actions={<><RootActions kind={kind} object={object} /><LinkButton icon="edit" href={pageOf(kind, namespace, name)}>Edit</LinkButton></>}
       />
       <Blocker object={object} />
       <Tabs

@@ -1,6 +1,7 @@
 // The roots of a Reconciler, live; those that need somebody stand first.
 import { useMemo, useState } from 'preact/hooks';
 import type { Kind, Row } from '../../api/generated';
+import { rootPage } from '../../lib/paths';
 import { navigate } from '../../lib/router';
 import { useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -11,7 +12,6 @@ import { Status } from '../../ui/status';
 import { beginning } from '../../ui/text';
 import { type Column, VirtualTable } from '../../ui/virtual';
 import { useKind } from './kinds';
-import { rootPage } from './paths';
 import { Listed } from './shared';
 import { count } from './words';
 

@@ -2,12 +2,13 @@
 import type { Json, Row } from '../../api/generated';
 import { labelOf, shown } from '../../forms/model';
 import type { JsonSchema } from '../../lib/kubernetes';
+import { isDarkroom, pageOf } from '../../lib/paths';
 import { Age } from '../../ui/age';
 import { stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import type { Column } from '../../ui/table';
 import { Domains, TypeOf } from './parts';
-import { isDarkroom, pageOf, type System } from './system';
+import type { System } from './system';
 
 /** How many of a kind's own fields stand in its list. */
 const MOST_OWN = 4;

@@ -2,6 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import type { Row } from '../../api/generated';
 import { kinds } from '../../lib/kinds';
+import { homeOf, isDarkroom, pageOf } from '../../lib/paths';
 import { useTitle } from '../../lib/router';
 import { RECONCILERS, useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -15,7 +16,7 @@ import { Table } from '../../ui/table';
 import { pluralOf } from '../../shell/nav';
 import { DARKROOM_FIELDS } from './columns';
 import { AllowedLink, TypeOf, typeName, useCanCreate } from './parts';
-import { isDarkroom, pageOf, sources } from './system';
+import { sources } from './system';
 
 /** How many of those that need somebody stand on the first page. */
 const MOST = 8;
@@ -99,10 +100,11 @@ function Others() {
   return (
     <Section title="Other systems">
       <div class="tiles">
-        {others.map(({ group, version, plural, kind, reconcilers }) => {
+        {others.map((other) => {
+          const { kind, reconcilers } = other;
           const roots = rows.value.find(({ name }) => reconcilers.includes(name))?.fields['status.roots'] as Roots | undefined;
           const failing = roots?.failing ?? 0;
-          return <Count key={`${group}/${plural}`} name={`${pluralOf(kind)}${failing > 0 ? `, ${failing.toLocaleString('en')} failing` : ''}`} value={roots?.total ?? '-'} icon={failing > 0 ? 'alert' : 'box'} tone={failing > 0 ? 'warn' : undefined} href={`/console/kinds/${encodeURIComponent(group)}/${encodeURIComponent(version)}/${encodeURIComponent(plural)}`} />;
+          return <Count key={homeOf(other)} name={`${pluralOf(kind)}${failing > 0 ? `, ${failing.toLocaleString('en')} failing` : ''}`} value={roots?.total ?? '-'} icon={failing > 0 ? 'alert' : 'box'} tone={failing > 0 ? 'warn' : undefined} href={homeOf(other)} />;
         })}
       </div>
     </Section>

@@ -11,6 +11,7 @@ import { useChildChanges } from '../../lib/children';
 import { useObjectEvents } from '../../lib/events';
 import { useAction } from '../../lib/keys';
 import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
+import { isDarkroom, pageOf, rootPage } from '../../lib/paths';
 import { useRead } from '../../lib/read';
 import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useObject } from '../../lib/store';
@@ -32,7 +33,7 @@ import { YamlView } from '../../ui/yaml';
 import { EventsOf } from '../engine/events-list';
 import { obviousFields } from './columns';
 import { AllowedButton, AllowedLink, Domains, TypeOf } from './parts';
-import { enginePageOf, isDarkroom, pageOf, type System } from './system';
+import type { System } from './system';
 
 interface DetailProps {
   system: System;
@@ -74,7 +75,7 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
         beside={<span role="status"><Status row={state} pill title="" /></span>}
         actions={
           <>
-            <LinkButton href={enginePageOf(system, namespace, name)} icon="tree" variant="quiet">Logic</LinkButton>
+            <LinkButton href={rootPage(system, namespace, name)} icon="tree" variant="quiet">Logic</LinkButton>
             <AllowedLink can={canUpdate} what={`change this ${layout.one}`} href={edit} icon="edit">Edit</AllowedLink>
             <AllowedButton can={canDelete} what={`delete this ${layout.one}`} icon="trash" onClick={() => setDeleting(true)}>Delete</AllowedButton>
           </>

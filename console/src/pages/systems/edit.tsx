@@ -8,6 +8,7 @@ import type { Thing } from '../../forms/layout';
 import { get, isEqual, isObject, mergePatch } from '../../forms/path';
 import { ProblemError, problemOf } from '../../lib/api';
 import type { K8sObject } from '../../lib/kubernetes';
+import { isDarkroom, pageOf } from '../../lib/paths';
 import { navigate, queryOf, useGuard, useTitle } from '../../lib/router';
 import { object as liveObject, useObject } from '../../lib/store';
 import { Button, LinkButton } from '../../ui/button';
@@ -15,7 +16,7 @@ import { statefulOf } from '../../ui/conditions';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { Page, PageHead } from '../../ui/layout';
 import { toast } from '../../ui/toast';
-import { isDarkroom, lastNamespace, pageOf, rememberNamespace, type Schema, type System, useNamespaces } from './system';
+import { lastNamespace, rememberNamespace, type Schema, type System, useNamespaces } from './system';
 
 /** What a form holds is JSON, although it does not say so. */
 type JsonObject = Record<string, Json>;

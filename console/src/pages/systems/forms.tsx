@@ -1,7 +1,8 @@
 // The pages with a form: they share a chunk, because the form is most of it.
+import { DARKROOM } from '../../lib/paths';
 import type { PageProps } from '../../lib/router';
 import { SystemEdit, SystemNew } from './edit';
-import { DARKROOM, kindOfParams, namespaceOf } from './system';
+import { kindOfParams, namespaceOf } from './system';
 import { WithSchema } from './with-schema';
 
 export function NewSource() {

@@ -1,8 +1,10 @@
 // The list of a system's objects: as cards or as rows, searched, narrowed, and live.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Row } from '../../api/generated';
+import { keep, kept } from '../../lib/kept';
 import { useAction } from '../../lib/keys';
 import type { JsonSchema } from '../../lib/kubernetes';
+import { isDarkroom, pageOf } from '../../lib/paths';
 import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useRows } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -15,7 +17,7 @@ import { Status } from '../../ui/status';
 import { VirtualGrid, VirtualTable } from '../../ui/virtual';
 import { columnsOf } from './columns';
 import { AllowedLink, Domains, TypeOf, typeName, useCanCreate } from './parts';
-import { isDarkroom, pageOf, type System, useNamespaces } from './system';
+import { type System, useNamespaces } from './system';
 
 export interface Narrowing {
   search: string;
@@ -40,14 +42,6 @@ export function narrowed(rows: readonly Row[], { search, state, type }: Narrowin
 
 type Looks = 'cards' | 'rows';
 const LOOKS = 'pintle-sources-as';
-
-function rememberedLooks(): Looks {
-  try {
-    return localStorage.getItem(LOOKS) === 'rows' ? 'rows' : 'cards';
-  } catch {
-    return 'cards';
-  }
-}
 
 const CARD = { width: 300, height: 142 };
 const ON_CARD = 2;
@@ -97,7 +91,7 @@ export function SystemList({ system, schema }: { system: System; schema?: JsonSc
   const hasCards = isDarkroom(system);
   const heading = hasCards ? 'All Sources' : `All ${layout.many}`;
   useTitle(hasCards ? 'All Sources · Darkroom' : layout.many);
-  const [looks, setLooks] = useState<Looks>(hasCards ? rememberedLooks() : 'rows');
+  const [looks, setLooks] = useState<Looks>(hasCards && kept(LOOKS) !== 'rows' ? 'cards' : 'rows');
   const namespace = queryOf('namespace');
   const narrowing: Narrowing = { search: queryOf('search'), state: queryOf('state'), type: queryOf('type') };
   const { columns, fields } = useMemo(() => columnsOf(system, schema), [system, schema]);
@@ -109,11 +103,7 @@ export function SystemList({ system, schema }: { system: System; schema?: JsonSc
   useAction({ id: 'new-here', title: `New ${layout.one}`, key: 'n', group: 'This page', when: !hasCards, run: () => navigate(newHref) });
   const show = (next: string) => {
     setLooks(next as Looks);
-    try {
-      localStorage.setItem(LOOKS, next);
-    } catch {
-      // It lasts as long as the page.
-    }
+    keep(LOOKS, next);
   };
   const isNarrowed = narrowing.search !== '' || narrowing.state !== '' || narrowing.type !== '';
   const types = [...new Set(all.map((row) => row.fields[TYPE]).filter((type) => typeof type === 'string'))].sort();

@@ -7,7 +7,9 @@ import type { KindPath } from '../../api/objects';
 import { layoutOf } from '../../forms/layouts';
 import type { Layout } from '../../forms/layout';
 import { asProblem, type Problem, ProblemError } from '../../lib/api';
+import { keep, kept } from '../../lib/kept';
 import type { JsonSchema } from '../../lib/kubernetes';
+import { DARKROOM, homeOf, isDarkroom } from '../../lib/paths';
 
 export interface System extends KindPath {
   kind: string;
@@ -17,14 +19,8 @@ export interface System extends KindPath {
   home: string;
 }
 
-export const DARKROOM: KindPath & { kind: string } = { group: 'deployments.example.com', version: 'v1alpha1', plural: 'darkrooms', kind: 'Darkroom' };
-
-export const isDarkroom = ({ group, plural }: KindPath): boolean => group === DARKROOM.group && plural === DARKROOM.plural;
-
-const part = encodeURIComponent;
-
 /** The Darkrooms, which have addresses of their own. */
-export const sources: System = { ...DARKROOM, namespaced: true, layout: layoutOf(DARKROOM, DARKROOM.kind), home: '/console/sources' };
+export const sources: System = { ...DARKROOM, namespaced: true, layout: layoutOf(DARKROOM, DARKROOM.kind), home: homeOf(DARKROOM) };
 
 /** The kind of an address such as /kinds/my.domain/v1/webservers. */
 export function kindOfParams({ group = '', version = '', plural = '' }: Record<string, string>): KindPath {
@@ -39,18 +35,8 @@ export interface Schema extends Omit<Described, 'schema'> {
 /** The system of a kind whose schema is known. */
 export function systemOf({ group, version, plural, kind, namespaced }: Schema): System {
   const path = { group, version, plural };
-  if (isDarkroom(path) && version === DARKROOM.version) return sources;
-  return { ...path, kind, namespaced, layout: layoutOf(path, kind), home: `/console/kinds/${part(group)}/${part(version)}/${part(plural)}` };
-}
-
-/** The page of one object; `-` stands for no namespace. */
-export function pageOf({ home }: System, namespace: string | null | undefined, name: string): string {
-  return `${home}/${part(namespace ?? '-')}/${part(name)}`;
-}
-
-/** The page on which the engine shows the same object. */
-export function enginePageOf({ group, version, plural }: System, namespace: string | null | undefined, name: string): string {
-  return `/console/engine/roots/${part(group)}/${part(version)}/${part(plural)}/${part(namespace ?? '-')}/${part(name)}`;
+  if (isDarkroom(path)) return sources;
+  return { ...path, kind, namespaced, layout: layoutOf(path, kind), home: homeOf(path) };
 }
 
 /** The namespace of an address: none for `-`. */
@@ -105,18 +91,6 @@ export function useNamespaces(): readonly string[] | null | undefined {
 const REMEMBERED = 'pintle-namespace';
 
 /** The namespace in which somebody last made something. */
-export function lastNamespace(): string {
-  try {
-    return localStorage.getItem(REMEMBERED) ?? 'default';
-  } catch {
-    return 'default';
-  }
-}
+export const lastNamespace = (): string => kept(REMEMBERED) ?? 'default';
 
-export function rememberNamespace(namespace: string): void {
-  try {
-    localStorage.setItem(REMEMBERED, namespace);
-  } catch {
-    // It is only a convenience.
-  }
-}
+export const rememberNamespace = (namespace: string): void => keep(REMEMBERED, namespace);

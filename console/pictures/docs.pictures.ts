@@ -16,7 +16,7 @@ test('the pictures of the docs', async ({ console: page }) => {
     await page.goto(path);
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
     await expect(page.locator('[aria-busy=true]')).toHaveCount(0);
-    if (name === 'source') await expect(page.getByRole('cell', { name: 'Deployment' })).toBeVisible();
+    if (name === 'source') await expect(page.getByRole('button', { name: /^Deployment / })).toBeVisible();
     await page.screenshot({ path: `${FOLDER}/console-${name}.png`, animations: 'disabled' });
   };
   await page.goto('/console/sources');

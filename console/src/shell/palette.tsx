@@ -1,11 +1,12 @@
 // The palette: every page, Reconciler, Module, root and action, by typing a few letters of it.
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api/call';
 import type { Kind, Page, Row } from '../api/generated';
 import { actions } from '../lib/keys';
 import { kinds, rootHref } from '../lib/kinds';
 import { navigate, useSettled } from '../lib/router';
 import { MODULES, RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
+import { useModal } from '../ui/dialog';
 import { Icon, type IconName } from '../ui/icon';
 import { fit } from './fit';
 import { ENGINE, systems } from './nav';
@@ -95,7 +96,7 @@ function useEntries(typed: string): Entry[] {
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const list = useRef<HTMLUListElement>(null);
   const id = useId();
   const [typed, setTyped] = useState('');
@@ -103,16 +104,6 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const entries = useEntries(typed);
   const at = Math.min(active, Math.max(0, entries.length - 1));
 
-  // Before the next key arrives: whoever knows the palette types on at once.
-  useLayoutEffect(() => {
-    const element = dialog.current;
-    const before = document.activeElement;
-    element?.showModal();
-    return () => {
-      element?.close();
-      if (before instanceof HTMLElement && before.isConnected && document.activeElement === document.body) before.focus();
-    };
-  }, []);
   useEffect(() => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), [at]);
 
   const choose = (entry: Entry | undefined) => {
@@ -123,11 +114,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();
-      const next = Math.abs(step) > 1 ? Math.max(0, Math.min(entries.length - 1, at + step)) : (at + step + entries.length) % Math.max(1, entries.length);
-      setActive(next);
+      setActive((at + step + entries.length) % Math.max(1, entries.length));
     } else if (event.key === 'Enter') {
       event.preventDefault();
       choose(entries[at]);

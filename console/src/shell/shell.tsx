@@ -1,7 +1,7 @@
 // The frame around every page.
 import type { ComponentChildren } from 'preact';
 import { Component } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { search, step, useAction } from '../lib/keys';
 import { kinds, readKinds } from '../lib/kinds';
 import { announced, loading, navigate, problem, retitle, shown } from '../lib/router';
@@ -10,6 +10,7 @@ import { RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
 import { setTheme } from '../lib/theme';
 import { asProblem, type Problem } from '../lib/api';
 import { Button, LinkButton } from '../ui/button';
+import { useModal } from '../ui/dialog';
 import { Empty, ProblemView } from '../ui/feedback';
 import { Toaster } from '../ui/toaster';
 import { Help } from './help';
@@ -67,12 +68,7 @@ function CurrentPage() {
 
 /** The navigation on a narrow screen: a drawer. */
 function Drawer({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
+  const dialog = useModal();
   return (
     <dialog ref={dialog} class="drawer" aria-label="Menu" onCancel={(event) => {
       event.preventDefault();

@@ -51,11 +51,6 @@ export function stateOf({ ready, stalled, reconciling, suspended, deleting }: St
   return state(5, 'muted', 'Unknown', 'help', 'Nothing has said yet how it is.');
 }
 
-/** The tone of a condition's status, where True is good. */
-export function toneOf(status: string | null): Tone {
-  return status === 'True' ? 'ok' : status === 'False' ? 'bad' : 'muted';
-}
-
 const ICONS: Record<Tone, IconName> = { ok: 'check-circle', warn: 'alert', bad: 'cross-circle', info: 'info', muted: 'circle' };
 
 /** The icon of a tone. */

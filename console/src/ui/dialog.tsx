@@ -6,6 +6,22 @@ import { ProblemView } from './feedback';
 import { Field } from './field';
 import { TextInput } from './inputs';
 
+/** Shows a dialog for as long as it is rendered, and then gives the focus back to what had it. */
+export function useModal() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  // Before the next key arrives: an effect that waits for the paint would let it go to the page behind.
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    const before = document.activeElement;
+    element?.showModal();
+    return () => {
+      element?.close();
+      if (before instanceof HTMLElement && before.isConnected && document.activeElement === document.body) before.focus();
+    };
+  }, []);
+  return dialog;
+}
+
 interface DialogProps {
   title: string;
   onClose: () => void;
@@ -19,18 +35,7 @@ interface DialogProps {
 /** A modal dialog, open for as long as it is rendered. Esc, the cross and a click beside it close it. */
 export function Dialog({ title, onClose, onSubmit, children, actions, wide }: DialogProps) {
   const id = useId();
-  const dialog = useRef<HTMLDialogElement>(null);
-  // Before the next key arrives: an effect that waits for the paint would let it go to the page behind.
-  useLayoutEffect(() => {
-    const element = dialog.current;
-    if (!element || element.open) return;
-    const before = document.activeElement;
-    element.showModal();
-    return () => {
-      element.close();
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
-    };
-  }, []);
+  const dialog = useModal();
   return (
     <dialog
       ref={dialog}

@@ -16,7 +16,8 @@ import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
 import { EventList } from './events-list';
 import { reconcilerPage } from './paths';
-import { number, text } from './shared';
+import { COLUMNS } from './reconciler-columns';
+import { number } from './shared';
 
 const count = (value: Json | undefined): number => number(value) ?? 0;
 
@@ -34,33 +35,7 @@ function countsOf({ fields }: Row): Counted {
   return { total: count(fields['status.roots.total']), ready: count(fields['status.roots.ready']), failing: count(fields['status.roots.failing']) };
 }
 
-/** How many of the roots are ready, as a bar and in words. */
-function RootsBar({ total, ready, failing }: Counted) {
-  if (total === 0) return <span class="muted">no roots</span>;
-  const share = (many: number) => ({ width: `${many > 0 ? Math.max(3, (100 * many) / total) : 0}%` });
-  return (
-    <span class="roots-bar">
-      <span class="parts" aria-hidden="true"><i class="ok" style={share(ready)} /><i class="bad" style={share(failing)} /></span>
-      <span class="num figures">
-        <span class={failing > 0 ? 'nowrap wide-only' : 'nowrap'}>{ready.toLocaleString('en')}<span class="muted"> of {total.toLocaleString('en')}<span class="wide-only"> ready</span></span></span>
-        {failing > 0 && <><span class="wide-only muted"> · </span><span class="tone-bad nowrap">{failing.toLocaleString('en')} failing</span></>}
-      </span>
-    </span>
-  );
-}
-
-const RECONCILER_COLUMNS: Column<Row>[] = [
-  { key: 'name', title: 'Reconciler', cell: ({ name }) => <a class="cut" href={reconcilerPage(name)}>{name}</a> },
-  { key: 'kind', title: 'For', cell: ({ fields }) => text(fields['spec.for.kind']) ?? '', priority: 2 },
-  { key: 'state', title: 'State', cell: (row) => <Status row={row} /> },
-  {
-    key: 'module', title: 'In force', priority: 3, cell: ({ fields }) => {
-      const [active, wanted] = [text(fields['status.active.module']), text(fields['spec.module'])];
-      return <>{active ?? <span class="muted">nothing yet</span>}{wanted && wanted !== active && <span class="tone-warn"> → {wanted}</span>}</>;
-    },
-  },
-  { key: 'roots', title: 'Roots', cell: (row) => <RootsBar {...countsOf(row)} /> },
-];
+const RECONCILER_COLUMNS = COLUMNS.filter(({ key }) => key !== 'since');
 
 function useHost() {
   const [host, setHost] = useState<Host | null>(null);

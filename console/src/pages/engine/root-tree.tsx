@@ -1,13 +1,17 @@
 // The children of a root, folded by kind.
 import { useState } from 'preact/hooks';
 import type { Child, Children } from '../../api/generated';
+import type { KindPath } from '../../api/objects';
+import { useChildChanges } from '../../lib/children';
 import { rootHref } from '../../lib/kinds';
-import type { Read } from '../../lib/read';
+import type { K8sObject } from '../../lib/kubernetes';
+import { type Read, useRead } from '../../lib/read';
 import { Age } from '../../ui/age';
 import { Button } from '../../ui/button';
 import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { Icon, type IconName } from '../../ui/icon';
-import type { Tone } from '../../ui/conditions';
+import { statefulOf, type Tone } from '../../ui/conditions';
+import { Section } from '../../ui/layout';
 import { Status } from '../../ui/status';
 import { beginning } from '../../ui/text';
 import { type Branch, branches, type ChildState, stateOfChild } from './tree';
@@ -67,7 +71,7 @@ function Kind({ branch, root }: { branch: Branch; root: string | null }) {
   );
 }
 
-export function Tree({ children: read, blocker, namespace }: { children: Read<Children>; blocker: string; namespace: string | null }) {
+function Tree({ children: read, blocker, namespace }: { children: Read<Children>; blocker: string; namespace: string | null }) {
   const { value, problem, again } = read;
   if (!value) return problem ? <ProblemView problem={problem} retry={again} /> : <Skeleton lines={6} />;
   const found = branches(value.items, blocker);
@@ -77,5 +81,19 @@ export function Tree({ children: read, blocker, namespace }: { children: Read<Ch
       {found.length === 0 ? <Empty title="No children" icon="tree">Its logic has made nothing, or nothing that you may list.</Empty> : <ul class="plain tree card flush" role="list">{found.map((branch) => <Kind key={branch.key} branch={branch} root={namespace} />)}</ul>}
       {value.unread.length > 0 && <Notice tone="info" title="Not all kinds could be listed"><ul>{value.unread.map(({ kind, apiVersion, why }) => <li key={`${apiVersion} ${kind}`}><strong>{kind}</strong>: {why}</li>)}</ul></Notice>}
     </div>
+  );
+}
+
+/** The children of an object, as they are now. */
+export function ChildrenOf({ kind, object, title }: { kind: KindPath; object: K8sObject; title: string }) {
+  const { name, namespace = null, uid, resourceVersion } = object.metadata;
+  const { ready } = statefulOf(object);
+  const [changes, setChanges] = useState(0);
+  const children = useRead('listChildren', { ...kind, namespace, name }, { version: `${resourceVersion} ${changes}` });
+  useChildChanges(children.value, uid, () => setChanges((before) => before + 1));
+  return (
+    <Section title={title} beside={children.value && <span class="muted num">{children.value.items.length.toLocaleString('en')}</span>}>
+      <Tree children={children} blocker={ready.status === 'True' ? '' : ready.message} namespace={namespace} />
+    </Section>
   );
 }

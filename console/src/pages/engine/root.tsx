@@ -3,11 +3,9 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Json, Kind } from '../../api/generated';
 import { covered } from '../../forms/layout';
 import { layoutOf } from '../../forms/layouts';
-import { useChildChanges } from '../../lib/children';
 import { useObjectEvents } from '../../lib/events';
 import type { K8sObject } from '../../lib/kubernetes';
 import { pageOf } from '../../lib/paths';
-import { useRead } from '../../lib/read';
 import { queryOf, setQuery } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -25,7 +23,7 @@ import { kindAt } from './modules-of';
 import { ENGINE_PAGE, reconcilerPage } from './paths';
 import { RootActions } from './root-actions';
 import { InOut } from './root-inout';
-import { Tree } from './root-tree';
+import { ChildrenOf } from './root-tree';
 import { Missing, type PageProps } from './shared';
 
 /** The digest of the module whose answer last changed something. */
@@ -38,13 +36,7 @@ function lastDigest(object: K8sObject): string | undefined {
 const TABS = ['overview', 'inout', 'events', 'yaml'] as const;
 
 function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
-  const { name, uid, resourceVersion } = object.metadata;
-  const namespace = object.metadata.namespace ?? null;
-  const place = { ...kind, namespace, name };
-  const state = statefulOf(object);
-  const [changes, setChanges] = useState(0);
-  const children = useRead('listChildren', place, { version: `${resourceVersion} ${changes}` });
-  useChildChanges(children.value, uid, () => setChanges((before) => before + 1));
+  const { name, namespace = null, resourceVersion } = object.metadata;
   const events = useObjectEvents(kind, namespace, name);
   const shown = useMemo(() => covered(object, layoutOf(kind, kind.kind)), [object, kind.group, kind.plural]);
   const [tab, setTab] = useState<string>(() => TABS.find((one) => one === queryOf('tab')) ?? 'overview');
@@ -57,7 +49,7 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
     <Page>
       <PageHead
         title={name}
-        beside={<Status pill row={state} />}
+        beside={<Status pill row={statefulOf(object)} />}
         subtitle={<>{kind.kind}{namespace && <> in {namespace}</>}, <Age time={object.metadata.creationTimestamp} /> old</>}
         breadcrumbs={crumbsOf(kind)}
         actions={<><RootActions kind={kind} object={object} /><LinkButton icon="edit" href={pageOf(kind, namespace, name)}>Edit</LinkButton></>}
@@ -77,9 +69,7 @@ function Root({ object, kind }: { object: K8sObject; kind: Kind }) {
         <div class="panel">
           {tab === 'overview' && (
             <div class="halves wide-first">
-              <Section title="Children" beside={children.value && <span class="muted num">{children.value.items.length.toLocaleString('en')}</span>}>
-                <Tree children={children} blocker={state.ready.status === 'True' ? '' : state.ready.message} namespace={namespace} />
-              </Section>
+              <ChildrenOf kind={kind} object={object} title="Children" />
               <Section title="Conditions"><Conditions object={object} /></Section>
             </div>
           )}

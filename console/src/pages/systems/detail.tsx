@@ -1,18 +1,16 @@
 // One object of a system: how it is, what it made, what happened, and what can be done.
 import { useMemo, useState } from 'preact/hooks';
-import type { Child, Json } from '../../api/generated';
+import type { Json } from '../../api/generated';
 import { callObject } from '../../api/objects';
 import { covered } from '../../forms/layout';
 import { get, isObject, parsePath } from '../../forms/path';
 import { labelOf, shown } from '../../forms/model';
 import { asProblem, type Problem } from '../../lib/api';
 import { useCan } from '../../lib/can';
-import { useChildChanges } from '../../lib/children';
 import { useObjectEvents } from '../../lib/events';
 import { useAction } from '../../lib/keys';
 import type { JsonSchema, K8sObject } from '../../lib/kubernetes';
 import { isDarkroom, pageOf, rootPage } from '../../lib/paths';
-import { useRead } from '../../lib/read';
 import { navigate, queryOf, setQuery, useTitle } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
@@ -21,16 +19,14 @@ import { ConfirmByName } from '../../ui/dialog';
 import { Empty, ProblemView, Skeleton } from '../../ui/feedback';
 import { Card, KeyValue, Page, PageHead, Section } from '../../ui/layout';
 import { Blocker, Conditions } from '../../ui/condition-list';
-import { statefulOf, toneOf } from '../../ui/conditions';
-import { Icon } from '../../ui/icon';
+import { statefulOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
-import { type Column, Table } from '../../ui/table';
 import { beginning } from '../../ui/text';
 import { Tabs } from '../../ui/tabs';
 import { toast } from '../../ui/toast';
-import { VirtualTable } from '../../ui/virtual';
 import { YamlView } from '../../ui/yaml';
 import { EventsOf } from '../engine/events-list';
+import { ChildrenOf } from '../engine/root-tree';
 import { obviousFields } from './columns';
 import { AllowedButton, AllowedLink, Domains, TypeOf } from './parts';
 import type { System } from './system';
@@ -85,18 +81,18 @@ export function SystemDetail({ system, schema, namespace, name }: DetailProps) {
       <Tabs label="About it" value={tab} onChange={(key) => setQuery({ tab: key === 'overview' ? null : key })} tabs={[{ key: 'overview', label: 'Overview' }, { key: 'events', label: 'Events' }, { key: 'yaml', label: 'YAML' }]}>
         {tab === 'yaml' ? <Yaml object={found} system={system} />
           : tab === 'events' ? <Events system={system} namespace={namespace} name={name} />
-          : <Overview object={found} system={system} schema={schema} namespace={namespace} name={name} />}
+          : <Overview object={found} system={system} schema={schema} />}
       </Tabs>
       {isDeleting && <Delete system={system} object={found} onClose={() => setDeleting(false)} />}
     </Page>
   );
 }
 
-function Overview({ object, system, schema, namespace, name }: { object: K8sObject } & DetailProps) {
+function Overview({ object, system, schema }: { object: K8sObject } & Pick<DetailProps, 'system' | 'schema'>) {
   return (
     <div class="columns">
       <div class="stack loose">
-        <Made object={object} system={system} namespace={namespace} name={name} />
+        <ChildrenOf kind={system} object={object} title="What it made" />
         <Section title="Conditions"><Conditions object={object} /></Section>
       </div>
       <Card>
@@ -119,41 +115,6 @@ function Facts({ object, system, schema }: { object: K8sObject; system: System; 
     text('Version', at(object, 'spec.version')), text('Cache TTL (seconds)', at(object, 'spec.cache.ttlSeconds')),
   ] : (schema ? obviousFields(schema) : []).map((path) => text(system.layout.looks[path]?.label ?? labelOf(path.split('.').at(-1) ?? path), at(object, path)));
   return <KeyValue items={[...(namespace ? [['Namespace', namespace] as const] : []), ...own, ['Created', <Age time={creationTimestamp} ago />]]} />;
-}
-
-function childState({ deleting, ready }: Child) {
-  if (deleting) return <Status tone="muted" label="Deleting" icon="trash" />;
-  return <Status tone={toneOf(ready.status)} label={ready.status === 'True' ? 'Ready' : ready.status === 'False' ? 'Not ready' : 'Unknown'} title={ready.message ?? undefined} />;
-}
-
-const CHILD_COLUMNS: Column<Child>[] = [
-  { key: 'kind', title: 'Kind', cell: ({ kind }) => <span class="nowrap">{kind}</span> },
-  { key: 'name', title: 'Name', cell: (child) => <><span class="wrap">{child.name}</span>{child.ready.status === 'False' && child.ready.message && <div class="muted small long">{beginning(child.ready.message)}</div>}</> },
-  { key: 'state', title: 'State', cell: childState },
-  { key: 'age', title: 'Age', priority: 2, end: true, cell: ({ created }) => <Age time={created} /> },
-];
-
-/** So many children are drawn as they are scrolled to. */
-const MANY = 200;
-
-/** The objects that it made, those that are not ready first. */
-function Made({ object, system, namespace, name }: { object: K8sObject; system: System; namespace: string | null; name: string }) {
-  const { uid, resourceVersion } = object.metadata;
-  const [changes, setChanges] = useState(0);
-  const { value, problem } = useRead('listChildren', { ...system, namespace, name }, { version: `${resourceVersion} ${changes}` });
-  useChildChanges(value, uid, () => setChanges((before) => before + 1));
-  const rank = ({ ready }: Child) => (ready.status === 'False' ? 0 : ready.status === 'Unknown' ? 1 : 2);
-  const items = useMemo(() => [...(value?.items ?? [])].sort((one, other) => rank(one) - rank(other) || one.kind.localeCompare(other.kind) || one.name.localeCompare(other.name)), [value]);
-  return (
-    <Section title="What it made" beside={value && <span class="badge">{items.length}</span>}>
-      {problem && <ProblemView problem={problem} />}
-      {!value && !problem && <Skeleton lines={4} />}
-      {value && items.length === 0 && <p class="muted">Nothing yet.</p>}
-      {items.length > MANY ? <VirtualTable label="What it made" rows={items} rowKey={({ uid }) => uid} columns={CHILD_COLUMNS} />
-        : items.length > 0 && <Table label="What it made" rows={items} rowKey={({ uid }) => uid} columns={CHILD_COLUMNS} />}
-      {value?.unread.map(({ apiVersion, kind, why }) => <p key={`${apiVersion} ${kind}`} class="muted small"><Icon name="lock" /> {kind}: {beginning(why)}</p>)}
-    </Section>
-  );
 }
 
 function Events({ system, namespace, name }: { system: System; namespace: string | null; name: string }) {

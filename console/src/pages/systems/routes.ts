@@ -17,11 +17,11 @@ export const systems: Route[] = [
   // Where people come first: these are part of what every visit loads.
   { path: '/', title: 'Dashboard · Darkroom', Page: Dashboard },
   { path: '/sources', title: 'All Sources · Darkroom', Page: SourcesList, ahead: () => rowsAhead(sources, { fields: DARKROOM_FIELDS }) },
-  { path: '/sources/new', title: 'New Source · Darkroom', page: async () => of((await forms()).NewSource) },
+  { path: '/sources/new', title: 'New Source · Darkroom', page: async () => of((await forms()).New) },
   { path: '/sources/:namespace/:name', title: ({ name = '' }) => `${name} · Darkroom`, page: () => import('./source') },
-  { path: '/sources/:namespace/:name/edit', title: ({ name = '' }) => `Edit ${name} · Darkroom`, page: async () => of((await forms()).EditSource) },
+  { path: '/sources/:namespace/:name/edit', title: ({ name = '' }) => `Edit ${name} · Darkroom`, page: async () => of((await forms()).Edit) },
   { path: KIND, title: ({ plural = '' }) => plural, page: () => import('./kind-list') },
-  { path: `${KIND}/new`, title: ({ plural = '' }) => `New of ${plural}`, page: async () => of((await forms()).NewOfKind) },
+  { path: `${KIND}/new`, title: ({ plural = '' }) => `New of ${plural}`, page: async () => of((await forms()).New) },
   { path: `${KIND}/:namespace/:name`, title: ({ name = '' }) => name, page: () => import('./kind-detail') },
-  { path: `${KIND}/:namespace/:name/edit`, title: ({ name = '' }) => `Edit ${name}`, page: async () => of((await forms()).EditOfKind) },
+  { path: `${KIND}/:namespace/:name/edit`, title: ({ name = '' }) => `Edit ${name}`, page: async () => of((await forms()).Edit) },
 ];

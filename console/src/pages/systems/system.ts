@@ -22,9 +22,9 @@ export interface System extends KindPath {
 /** The Darkrooms, which have addresses of their own. */
 export const sources: System = { ...DARKROOM, namespaced: true, layout: layoutOf(DARKROOM, DARKROOM.kind), home: homeOf(DARKROOM) };
 
-/** The kind of an address such as /kinds/my.domain/v1/webservers. */
-export function kindOfParams({ group = '', version = '', plural = '' }: Record<string, string>): KindPath {
-  return { group, version, plural };
+/** The kind of an address such as /kinds/my.domain/v1/webservers; that of the sources, where it names none. */
+export function kindOfParams({ group, version = '', plural = '' }: Record<string, string>): KindPath {
+  return group === undefined ? DARKROOM : { group, version, plural };
 }
 
 /** A kind and its schema, of which the API's description says no more than that it is JSON. */

@@ -1,4 +1,4 @@
-// Reads a unified diff, for drawing it in one column or in two.
+// Reads a unified diff.
 
 export interface Line {
   kind: 'same' | 'add' | 'del' | 'hunk';
@@ -25,28 +25,4 @@ export function linesOf(diff: string): Line[] {
     }
   }
   return found;
-}
-
-export interface Pair {
-  left: Line | null;
-  right: Line | null;
-}
-
-/** The same lines beside each other: what went away on the left, what came instead on the right. */
-export function pairsOf(lines: readonly Line[]): Pair[] {
-  const pairs: Pair[] = [];
-  for (let at = 0; at < lines.length; ) {
-    const line = lines[at];
-    if (!line) break;
-    if (line.kind === 'same' || line.kind === 'hunk') {
-      pairs.push({ left: line, right: line });
-      at += 1;
-      continue;
-    }
-    const gone: Line[] = [];
-    const come: Line[] = [];
-    for (let next = lines[at]; next && (next.kind === 'add' || next.kind === 'del'); at += 1, next = lines[at]) (next.kind === 'del' ? gone : come).push(next);
-    for (let row = 0; row < Math.max(gone.length, come.length); row += 1) pairs.push({ left: gone[row] ?? null, right: come[row] ?? null });
-  }
-  return pairs;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { duration } from './age';
 import { chipsOf } from './chips';
-import { linesOf, pairsOf } from './diff-model';
+import { linesOf } from './diff-model';
 import { ordered } from './table';
 import { rangeOf } from './windowed';
 
@@ -27,9 +27,6 @@ test('what is pasted becomes a chip a word', () => {
 test('a unified diff keeps its lines, and loses the names of its files', () => {
   const lines = linesOf('--- a\n+++ b\n@@ -1,2 +1,2 @@\n same\n-- old\n+new\n+more\n\\ No newline at end of file\n');
   assert.deepEqual(lines.map(({ kind, text }) => [kind, text]), [['hunk', '@@ -1,2 +1,2 @@'], ['same', 'same'], ['del', '- old'], ['add', 'new'], ['add', 'more']]);
-  assert.deepEqual(pairsOf(lines).map(({ left, right }) => [left?.text, right?.text]), [
-    ['@@ -1,2 +1,2 @@', '@@ -1,2 +1,2 @@'], ['same', 'same'], ['- old', 'new'], [undefined, 'more'],
-  ]);
   assert.deepEqual(linesOf(''), []);
 });
 

@@ -7,8 +7,6 @@ import type { Tone } from '../../ui/conditions';
 import { ObjectName } from './shared';
 import { count } from './words';
 
-export type DiffMode = 'unified' | 'side';
-
 const CHANGES: Record<Change, { tone: Tone; icon: IconName; word: string }> = {
   create: { tone: 'ok', icon: 'plus', word: 'create' },
   update: { tone: 'info', icon: 'edit', word: 'update' },
@@ -30,7 +28,7 @@ export function ChangeWord({ change }: { change: Change }) {
 }
 
 /** A value of a field on one line. */
-export function fieldValue(value: Json | undefined): string {
+function fieldValue(value: Json | undefined): string {
   if (value === undefined) return 'absent';
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
@@ -53,7 +51,7 @@ export function Fields({ fields }: { fields: readonly FieldChange[] }) {
 }
 
 /** One child, and what would change of it. */
-export function ChildOf({ child, mode }: { child: ChildChange; mode: DiffMode }) {
+function ChildOf({ child }: { child: ChildChange }) {
   const name = `${child.reference.kind} ${child.reference.name}`;
   return (
     <li class="child-change">
@@ -62,19 +60,19 @@ export function ChildOf({ child, mode }: { child: ChildChange; mode: DiffMode })
         <ObjectName reference={child.reference} />
       </div>
       {child.why && <p class="muted">{child.why}</p>}
-      {child.diff ? <Diff text={child.diff} mode={mode} label={`Differences of ${name}`} /> : <Fields fields={child.fields} />}
+      {child.diff ? <Diff text={child.diff} label={`Differences of ${name}`} /> : <Fields fields={child.fields} />}
     </li>
   );
 }
 
 /** The children of a root, those that nothing happens to folded away. */
-export function ChildChanges({ items, mode, what = 'child' }: { items: readonly ChildChange[]; mode: DiffMode; what?: string | undefined }) {
+export function ChildChanges({ items, what = 'child' }: { items: readonly ChildChange[]; what?: string | undefined }) {
   const [all, setAll] = useState(false);
   const quiet = items.filter(({ change, diff }) => change === 'unchanged' && diff === '');
   const shown = all ? items : items.filter((one) => !quiet.includes(one));
   return (
     <>
-      <ul class="plain changes" role="list">{shown.map((child) => <ChildOf key={`${child.reference.apiVersion} ${child.reference.kind} ${child.reference.namespace ?? ''}/${child.reference.name}`} child={child} mode={mode} />)}</ul>
+      <ul class="plain changes" role="list">{shown.map((child) => <ChildOf key={`${child.reference.apiVersion} ${child.reference.kind} ${child.reference.namespace ?? ''}/${child.reference.name}`} child={child} />)}</ul>
       {quiet.length > 0 && (
         <button type="button" class="btn quiet small-btn fold" aria-expanded={all} onClick={() => setAll(!all)}>
           <Icon name={all ? 'up' : 'chevron'} />

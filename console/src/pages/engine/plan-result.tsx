@@ -6,12 +6,12 @@ import { Button } from '../../ui/button';
 import { CopyText } from '../../ui/copy';
 import { Empty, Notice } from '../../ui/feedback';
 import { Icon, type IconName } from '../../ui/icon';
-import { SearchInput, Segment } from '../../ui/inputs';
+import { SearchInput } from '../../ui/inputs';
 import { Section } from '../../ui/layout';
 import type { Tone } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { type Column, Table } from '../../ui/table';
-import { ChangeWord, ChildChanges, type DiffMode, Fields } from './changes';
+import { ChangeWord, ChildChanges, Fields } from './changes';
 import { countsOf, type PlanState, shownRoots } from './plan-run';
 import { Tags } from './shared';
 import { count, failureWords } from './words';
@@ -45,7 +45,7 @@ function Tile({ verdict, value, pressed, onPress }: { verdict: Verdict; value: n
   return <button type="button" class="count" aria-pressed={pressed} onClick={onPress}>{inside}</button>;
 }
 
-function Planned({ root, mode }: { root: PlannedRoot; mode: DiffMode }) {
+function Planned({ root }: { root: PlannedRoot }) {
   const { failure, unknown, standingRefusals, children, patches, evictions, status, note, failsNow } = root;
   const page = rootHref(root.root.apiVersion, root.root.kind, root.root.namespace, root.root.name);
   return (
@@ -59,8 +59,8 @@ function Planned({ root, mode }: { root: PlannedRoot; mode: DiffMode }) {
       {unknown.length > 0 && <Notice tone="warn" title="It cannot be told"><ul>{unknown.map(({ what, why }) => <li key={what}>{what}: {why}</li>)}</ul></Notice>}
       {standingRefusals.length > 0 && <Notice tone="warn" title="The API server refuses some of it now"><ul>{standingRefusals.map(({ reason, message }) => <li key={message}>{reason}: {message}</li>)}</ul></Notice>}
       {note && <p class="muted">{note}</p>}
-      {children.length > 0 && <ChildChanges items={children} mode={mode} />}
-      {patches.length > 0 && <ChildChanges items={patches} mode={mode} what="patch" />}
+      {children.length > 0 && <ChildChanges items={children} />}
+      {patches.length > 0 && <ChildChanges items={patches} what="patch" />}
       {evictions.length > 0 && <p>Evicts {count(evictions.length, 'Pod')}: {evictions.map(({ name }) => name).join(', ')}</p>}
       {status && status.changes.length > 0 && (
         <div>
@@ -84,7 +84,7 @@ function gist({ verdict, failure, unknown, children, patches }: PlannedRoot): st
   return [...counts].map(([change, many]) => `${many} ${DONE[change] ?? change}`).join(', ') || 'its status';
 }
 
-function Item({ planned, mode, isOpen, onToggle }: { planned: PlannedRoot; mode: DiffMode; isOpen: boolean; onToggle: () => void }) {
+function Item({ planned, isOpen, onToggle }: { planned: PlannedRoot; isOpen: boolean; onToggle: () => void }) {
   const { root, verdict } = planned;
   const { tone, icon, label } = VERDICTS[verdict];
   return (
@@ -95,7 +95,7 @@ function Item({ planned, mode, isOpen, onToggle }: { planned: PlannedRoot; mode:
         <Status tone={tone} icon={icon} label={label} />
         <span class="gist muted">{gist(planned)}</span>
       </button>
-      {isOpen && <Planned root={planned} mode={mode} />}
+      {isOpen && <Planned root={planned} />}
     </li>
   );
 }
@@ -104,7 +104,6 @@ const PAGE = 50;
 
 function RootList({ roots, verdict }: { roots: readonly PlannedRoot[]; verdict: Verdict | 'all' }) {
   const [search, setSearch] = useState('');
-  const [mode, setMode] = useState<DiffMode>('unified');
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [most, setMost] = useState(PAGE);
   const shown = useMemo(() => shownRoots(roots, verdict, search), [roots, verdict, search]);
@@ -115,13 +114,10 @@ function RootList({ roots, verdict }: { roots: readonly PlannedRoot[]; verdict: 
   };
   return (
     <div class="stack tight">
-      <div class="toolbar">
-        <SearchInput value={search} onInput={setSearch} label="Filter by name" />
-        <Segment label="Differences" value={mode} onChange={(chosen) => setMode(chosen === 'side' ? 'side' : 'unified')} options={[{ value: 'unified', label: 'Unified' }, { value: 'side', label: 'Side by side' }]} />
-      </div>
+      <SearchInput value={search} onInput={setSearch} label="Filter by name" />
       {shown.length === 0 ? <Empty title="Nothing fits" icon="search" /> : (
         <ul class="plain foldable card flush" role="list" aria-label="Roots">
-          {shown.slice(0, most).map((planned) => <Item key={planned.root.uid ?? planned.root.name} planned={planned} mode={mode} isOpen={open.has(planned.root.uid ?? planned.root.name)} onToggle={() => toggle(planned.root.uid ?? planned.root.name)} />)}
+          {shown.slice(0, most).map((planned) => <Item key={planned.root.uid ?? planned.root.name} planned={planned} isOpen={open.has(planned.root.uid ?? planned.root.name)} onToggle={() => toggle(planned.root.uid ?? planned.root.name)} />)}
         </ul>
       )}
       {shown.length > most && <Button onClick={() => setMost(most + PAGE)}>Show {Math.min(PAGE, shown.length - most)} more of {count(shown.length, 'root')}</Button>}

@@ -14,19 +14,16 @@ import { Icon } from '../../ui/icon';
 import { Segment, Select } from '../../ui/inputs';
 import { Section } from '../../ui/layout';
 import { YamlView } from '../../ui/yaml';
-import { ChangeWord, type DiffMode } from './changes';
+import { ChangeWord } from './changes';
 import { candidates, MODULE_FIELDS } from './modules-of';
 import { reconcilerPage } from './paths';
 import { ModuleRef, ObjectName } from './shared';
 import { failureWords, shortDigest } from './words';
 
-type Look = DiffMode | 'both';
-
-/** One child: how it differs, or both forms beside each other. */
-function InspectedOf({ child, look }: { child: InspectedChild; look: Look }) {
+/** One child: how it differs, or both forms as a whole. */
+function InspectedOf({ child, whole }: { child: InspectedChild; whole: boolean }) {
   const isQuiet = child.change === 'unchanged' && child.diff === '';
   const [isOpen, setOpen] = useState(!isQuiet);
-  const both = look === 'both' || (isQuiet && child.diff === '');
   const name = `${child.reference.kind} ${child.reference.name}`;
   return (
     <li>
@@ -38,12 +35,12 @@ function InspectedOf({ child, look }: { child: InspectedChild; look: Look }) {
       {isOpen && (
         <div class="planned stack tight">
           {child.why && <p class="muted">{child.why}</p>}
-          {both ? (
+          {whole || isQuiet ? (
             <div class="halves">
               <figure class="side"><figcaption>Wanted</figcaption>{child.wanted === null ? <p class="muted">Not wanted.</p> : <YamlView value={child.wanted} label={`${name} as wanted`} max="420px" />}</figure>
               <figure class="side"><figcaption>Live</figcaption>{child.live === null ? <p class="muted">{child.change === 'unknown' ? 'You may not read it.' : 'Not there.'}</p> : <YamlView value={child.live} label={`${name} as it is`} max="420px" />}</figure>
             </div>
-          ) : <Diff text={child.diff} mode={look} label={`Differences of ${name}`} />}
+          ) : <Diff text={child.diff} label={`Differences of ${name}`} />}
         </div>
       )}
     </li>
@@ -51,7 +48,7 @@ function InspectedOf({ child, look }: { child: InspectedChild; look: Look }) {
 }
 
 function Found({ value, kind, lastDigest }: { value: Inspected; kind: Kind; lastDigest: string | undefined }) {
-  const [look, setLook] = useState<Look>('unified');
+  const [look, setLook] = useState('diff');
   const { module, failure, unknown, ready, children } = value;
   const request = useMemo(() => {
     const root = get(value.request, ['object']);
@@ -77,9 +74,9 @@ function Found({ value, kind, lastDigest }: { value: Inspected; kind: Kind; last
         <Section
           title="Wanted and live"
           beside={<span class="muted num">{children.length.toLocaleString('en')}</span>}
-          actions={<Segment label="Compare" value={look} onChange={(chosen) => setLook(chosen === 'side' ? 'side' : chosen === 'both' ? 'both' : 'unified')} options={[{ value: 'unified', label: 'Unified' }, { value: 'side', label: 'Side by side' }, { value: 'both', label: 'Whole' }]} />}
+          actions={<Segment label="Compare" value={look} onChange={setLook} options={[{ value: 'diff', label: 'Differences' }, { value: 'whole', label: 'Whole' }]} />}
         >
-          <ul class="plain foldable card flush" role="list" aria-label="Children">{children.map((child) => <InspectedOf key={`${child.reference.apiVersion} ${child.reference.kind} ${child.reference.namespace ?? ''}/${child.reference.name}`} child={child} look={look} />)}</ul>
+          <ul class="plain foldable card flush" role="list" aria-label="Children">{children.map((child) => <InspectedOf key={`${child.reference.apiVersion} ${child.reference.kind} ${child.reference.namespace ?? ''}/${child.reference.name}`} child={child} whole={look === 'whole'} />)}</ul>
         </Section>
       )}
     </>

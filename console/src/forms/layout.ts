@@ -1,7 +1,7 @@
 // How the form of a kind is laid out. A kind without a layout gets its fields in the order of its schema.
 import type { IconName } from '../ui/icon';
 import type { Option } from '../ui/inputs';
-import { type FieldNode, flat } from './model';
+import { type FieldNode, flat, isDeprecated } from './model';
 import { get, isObject, isWithin, parsePath, pathText, set } from './path';
 
 /** What the form itself remembers beside the object: which of two ways somebody chose. */
@@ -52,7 +52,7 @@ export interface Layout {
   groups: readonly Group[];
   looks: Readonly<Record<string, Look>>;
   choices: Readonly<Record<string, Choice>>;
-  /** Fields that are shown only where something stands in them. */
+  /** Fields that are shown only where something stands in them, besides those that say so themselves. */
   retired: readonly string[];
   /** What a new one begins with. */
   start: Thing;
@@ -90,7 +90,8 @@ const hasValue = (thing: Thing, field: string): boolean => {
 /** The parts of a form for what stands in the object now. */
 export function partsOf(fields: readonly FieldNode[], layout: Layout, thing: Thing, choices: Choices): Part[] {
   const known = new Map(flat(fields).map((node) => [pathText(node.path), node]));
-  const isShown = (field: string) => layout.when(field, thing, choices) && (!layout.retired.includes(field) || hasValue(thing, field));
+  const isRetired = (field: string) => layout.retired.includes(field) || isDeprecated(known.get(field)?.schema ?? {});
+  const isShown = (field: string) => layout.when(field, thing, choices) && (!isRetired(field) || hasValue(thing, field));
   const placed = layout.groups.flatMap(({ fields }) => fields.filter((field) => known.has(field)).map(parsePath));
   const parts = layout.groups.map(({ title, fields }) => ({
     title,

@@ -73,19 +73,6 @@ export const darkroom: Layout = {
   },
 };
 
-export const webServer: Layout = {
-  ...plainLayout('WebServer'),
-  many: 'WebServers',
-  icon: 'dashboard',
-  groups: [{ title: 'Server', fields: ['spec.image', 'spec.replicas', 'spec.nodePort'] }],
-  retired: ['spec.foo'],
-  looks: {
-    'spec.image': { label: 'Image', placeholder: 'registry.example.com/site:1.0' },
-    'spec.replicas': { half: true, label: 'Replicas' },
-    'spec.nodePort': { half: true, label: 'Node port' },
-  },
-};
-
 export const configMonitor: Layout = {
   ...plainLayout('ConfigMonitor'),
   many: 'ConfigMonitors',
@@ -95,7 +82,6 @@ export const configMonitor: Layout = {
     { title: 'Which Pods use it', fields: ['spec.podSelector.matchLabels', 'spec.podSelector.matchExpressions'] },
     { title: 'What then happens', fields: ['spec.strategy', 'spec.evictUnowned'] },
   ],
-  retired: ['spec.configMap'],
   looks: {
     'spec.configmap': { label: 'ConfigMap', required: true },
     'spec.podSelector.matchLabels': { label: 'Labels' },
@@ -107,7 +93,6 @@ export const configMonitor: Layout = {
 
 const LAYOUTS: Readonly<Record<string, Layout>> = {
   'deployments.example.com/darkrooms': darkroom,
-  'my.domain/webservers': webServer,
   'magalix.com/configmonitors': configMonitor,
 };
 

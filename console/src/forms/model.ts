@@ -39,6 +39,9 @@ export function shown(value: unknown): string | undefined {
 
 const isScalar = ({ type, 'x-kubernetes-int-or-string': either }: JsonSchema): boolean => type === 'string' || type === 'number' || type === 'integer' || either === true;
 
+/** Whether a field is there for objects that have it already. */
+export const isDeprecated = ({ description = '' }: JsonSchema): boolean => /^(deprecated|another name)/i.test(description);
+
 /** How values of a schema are edited. */
 export function widgetOf(schema: JsonSchema, depth: number): Widget {
   if (schema['x-kubernetes-int-or-string']) return 'int-or-string';

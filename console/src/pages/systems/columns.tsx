@@ -1,6 +1,6 @@
 // The columns of a list of objects: what every object has, and what is worth a column of its kind's own fields.
 import type { Json, Row } from '../../api/generated';
-import { labelOf, shown } from '../../forms/model';
+import { isDeprecated, labelOf, shown } from '../../forms/model';
 import type { JsonSchema } from '../../lib/kubernetes';
 import { isDarkroom, pageOf } from '../../lib/paths';
 import { Age } from '../../ui/age';
@@ -15,8 +15,7 @@ const MOST_OWN = 4;
 
 /** The fields of a kind that fit into a column: single values, those that must be given first. */
 export function obviousFields(schema: JsonSchema): string[] {
-  const single = ({ type, description = '', 'x-kubernetes-int-or-string': either }: JsonSchema) =>
-    (type === 'string' || type === 'integer' || type === 'number' || type === 'boolean' || either === true) && !/^(deprecated|another name)/i.test(description);
+  const single = (field: JsonSchema) => (['string', 'integer', 'number', 'boolean'].includes(field.type ?? '') || field['x-kubernetes-int-or-string'] === true) && !isDeprecated(field);
   const { properties = {}, required = [] } = schema.properties?.spec ?? {};
   const spec = Object.entries(properties).filter(([, field]) => single(field)).map(([key]) => key);
   const first = [...spec.filter((key) => required.includes(key)), ...spec.filter((key) => !required.includes(key))].slice(0, MOST_OWN - 1);

@@ -6,14 +6,12 @@ import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { SearchInput, Select } from '../../ui/inputs';
 import { Page, PageHead } from '../../ui/layout';
 import { EventList, fits } from './events-list';
-import { useKinds } from './kinds';
 import { ENGINE_PAGE } from './paths';
 import { count } from './words';
 
 const NONE: readonly ClusterEvent[] = [];
 
 export default function EventsPage() {
-  useKinds();
   const { events, state, problem } = useEvents();
   const [type, setType] = useState('');
   const [namespace, setNamespace] = useState('');

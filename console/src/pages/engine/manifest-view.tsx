@@ -1,30 +1,9 @@
-// What a module declares, and what is new of it.
+// What is new of what a module declares.
 import type { Grants } from '../../lib/kubernetes';
 import { Notice } from '../../ui/feedback';
 import { Icon } from '../../ui/icon';
-import { KeyValue } from '../../ui/layout';
-import { configProperties, type Difference, kindWords, type Manifest, manifestDifferences, notGranted } from './manifest';
-import { Tags } from './shared';
+import { type Difference, type Manifest, manifestDifferences, notGranted } from './manifest';
 import { count } from './words';
-
-/** A manifest as names and values. */
-export function ManifestView({ manifest }: { manifest: Manifest }) {
-  const config = [...configProperties(manifest.configSchema)];
-  const flags = [manifest.observeStatus && 'sees its own status', manifest.evictions && 'evicts Pods', manifest.finalizer && 'cleans up before a root goes'].filter((one) => typeof one === 'string');
-  return (
-    <KeyValue
-      items={[
-        ['Guest', <span><strong>{manifest.name}</strong> {manifest.version}</span>],
-        ['Reconciles', kindWords(manifest.reconciles)],
-        ['Children', <Tags items={(manifest.children ?? []).map(kindWords)} />],
-        manifest.needs?.length ? ['Asks to see', <Tags items={manifest.needs.map(kindWords)} />] : undefined,
-        manifest.patches?.length ? ['Patches', <Tags items={manifest.patches.map((one) => `${kindWords(one)}: ${one.fields.join(', ')}`)} />] : undefined,
-        flags.length ? ['Also', <Tags items={flags} />] : undefined,
-        ['Config', manifest.configSchema === undefined ? <span class="muted">takes none</span> : <Tags items={config.map(([name, { type, isRequired }]) => `${name}: ${type}${isRequired ? ', required' : ''}`)} empty="any" />],
-      ]}
-    />
-  );
-}
 
 const MARKS: Record<Difference['kind'], { icon: 'plus' | 'cross' | 'edit'; tone: string; word: string }> = {
   new: { icon: 'plus', tone: 'ok', word: 'new' },
@@ -35,7 +14,7 @@ const MARKS: Record<Difference['kind'], { icon: 'plus' | 'cross' | 'edit'; tone:
 const ABOUT: Record<string, string> = { children: 'child', needs: 'asks to see', patches: 'patches', config: 'config', reconciles: 'reconciles', evictions: 'evictions', finalizer: 'finalizer', observeStatus: 'status' };
 
 /** The differences of two manifests, a line each. */
-export function Differences({ items }: { items: readonly Difference[] }) {
+function Differences({ items }: { items: readonly Difference[] }) {
   return (
     <ul class="plain differences" role="list">
       {items.map(({ kind, about, what, isRight }) => (

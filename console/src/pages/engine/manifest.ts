@@ -30,7 +30,7 @@ export function manifestIn(value: Json | undefined): Manifest | null {
   return typeof reconciles.kind === 'string' && typeof reconciles.apiVersion === 'string' ? (value as unknown as Manifest) : null;
 }
 
-export function kindWords({ apiVersion, kind }: DeclaredKind): string {
+function kindWords({ apiVersion, kind }: DeclaredKind): string {
   return groupOf(apiVersion) ? `${kind} (${apiVersion})` : kind;
 }
 

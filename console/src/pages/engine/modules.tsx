@@ -19,8 +19,8 @@ import { statefulOf, stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { toast } from '../../ui/toast';
 import { type Column, VirtualTable } from '../../ui/virtual';
+import { YamlView } from '../../ui/yaml';
 import { manifestIn } from './manifest';
-import { ManifestView } from './manifest-view';
 import { ENGINE_PAGE, modulePage, userPage } from './paths';
 import { Listed, number, text, texts } from './shared';
 import { UploadZone } from './upload';
@@ -69,7 +69,7 @@ function About({ module, onDelete }: { module: K8sObject; onDelete: () => void }
           ['Created', <Age time={module.metadata.creationTimestamp} ago />],
         ]}
       />
-      {manifest && <Section title="Manifest"><ManifestView manifest={manifest} /></Section>}
+      {manifest && <Section title="Manifest"><YamlView value={manifest} label="Manifest" max="360px" /></Section>}
       <Section title="Conditions"><Conditions object={module} /></Section>
     </>
   );

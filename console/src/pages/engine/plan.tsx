@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Json, PlanRequest, Row } from '../../api/generated';
 import { useAction } from '../../lib/keys';
 import type { K8sObject, ReconcilerSpec, ReconcilerStatus } from '../../lib/kubernetes';
-import { queryOf, setQuery } from '../../lib/router';
+import { type PageProps, queryOf, setQuery } from '../../lib/router';
 import { MODULES, RECONCILERS, useObject, useRows } from '../../lib/store';
 import { Button, LinkButton } from '../../ui/button';
 import { Notice, ProblemView, Progress, Skeleton } from '../../ui/feedback';
@@ -17,7 +17,7 @@ import { candidates, MODULE_FIELDS } from './modules-of';
 import { reconcilerPage, RECONCILERS_PAGE } from './paths';
 import { PlanResult } from './plan-result';
 import { PlanRun } from './plan-run';
-import { Missing, type PageProps, text } from './shared';
+import { Missing, text } from './shared';
 import { type Planned, SwapBar } from './swap';
 import { count } from './words';
 

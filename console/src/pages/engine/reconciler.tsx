@@ -5,7 +5,7 @@ import { asProblem, type Problem } from '../../lib/api';
 import { useCan } from '../../lib/can';
 import { useAction } from '../../lib/keys';
 import type { K8sObject, ReconcilerSpec, ReconcilerStatus } from '../../lib/kubernetes';
-import { navigate } from '../../lib/router';
+import { navigate, type PageProps } from '../../lib/router';
 import { RECONCILERS, useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { Button, LinkButton } from '../../ui/button';
@@ -22,7 +22,7 @@ import { YamlView } from '../../ui/yaml';
 import { Config } from './config-view';
 import { planPage, RECONCILERS_PAGE } from './paths';
 import { Roots } from './roots-table';
-import { Facts, Missing, ModuleRef, type PageProps, Tags } from './shared';
+import { Missing, ModuleRef, Tags } from './shared';
 import { count, grantLines } from './words';
 
 /** What is in force, and how far the roots have got with it. */
@@ -33,7 +33,7 @@ function InForce({ spec, status }: { spec: ReconcilerSpec; status: ReconcilerSta
   const isMoving = reconciled !== undefined && reconciled < total && !spec.suspend;
   return (
     <Card class="in-force">
-      <Facts
+      <KeyValue
         items={[
           ['In force', <ModuleRef name={active?.module} digest={active?.digest} />],
           active?.since ? ['Since', <Age time={active.since} ago />] : undefined,

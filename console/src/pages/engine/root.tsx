@@ -6,7 +6,7 @@ import { layoutOf } from '../../forms/layouts';
 import { useObjectEvents } from '../../lib/events';
 import type { K8sObject } from '../../lib/kubernetes';
 import { pageOf } from '../../lib/paths';
-import { queryOf, setQuery } from '../../lib/router';
+import { type PageProps, queryOf, setQuery } from '../../lib/router';
 import { useObject } from '../../lib/store';
 import { Age } from '../../ui/age';
 import { LinkButton } from '../../ui/button';
@@ -18,13 +18,12 @@ import { Status } from '../../ui/status';
 import { Tabs } from '../../ui/tabs';
 import { YamlView } from '../../ui/yaml';
 import { EventsOf } from './events-list';
-import { useKinds } from './kinds';
 import { kindAt } from './modules-of';
 import { ENGINE_PAGE, reconcilerPage } from './paths';
 import { RootActions } from './root-actions';
 import { InOut } from './root-inout';
 import { ChildrenOf } from './root-tree';
-import { Missing, type PageProps } from './shared';
+import { Missing } from './shared';
 
 /** The digest of the module whose answer last changed something. */
 function lastDigest(object: K8sObject): string | undefined {
@@ -87,7 +86,6 @@ function crumbsOf({ kind, reconcilers }: Kind): Crumb[] {
 }
 
 export default function RootPage({ params }: PageProps) {
-  useKinds();
   const { group = '', version = '', plural = '', name = '' } = params;
   const namespace = params.namespace === '-' ? null : (params.namespace ?? null);
   const { object, problem } = useObject({ group, version, plural }, namespace, name);

@@ -1,6 +1,7 @@
 // The roots of a Reconciler, live; those that need somebody stand first.
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Kind, Row } from '../../api/generated';
+import { kindOf, kinds, kindsProblem, readKinds } from '../../lib/kinds';
 import { rootPage } from '../../lib/paths';
 import { navigate } from '../../lib/router';
 import { useRows } from '../../lib/store';
@@ -11,9 +12,19 @@ import { STATES, stateOf } from '../../ui/conditions';
 import { Status } from '../../ui/status';
 import { beginning } from '../../ui/text';
 import { type Column, VirtualTable } from '../../ui/virtual';
-import { useKind } from './kinds';
 import { Listed } from './shared';
 import { count } from './words';
+
+/** The kind of an apiVersion and a kind; undefined while it is asked for, null when the caller may not know it. */
+function useKind({ apiVersion, kind }: { apiVersion: string; kind: string }): Kind | null | undefined {
+  const found = kindOf(apiVersion, kind);
+  const isMissing = found === undefined;
+  useEffect(() => {
+    if (isMissing) void readKinds();
+  }, [isMissing, apiVersion, kind]);
+  if (found) return found;
+  return kinds.value || kindsProblem.value ? null : undefined;
+}
 
 export function Roots({ reference }: { reference: { apiVersion: string; kind: string } }) {
   const kind = useKind(reference);

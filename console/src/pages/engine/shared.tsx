@@ -8,10 +8,6 @@ import { Empty, Notice, ProblemView, Skeleton } from '../../ui/feedback';
 import { modulePage } from './paths';
 import { shortDigest } from './words';
 
-export interface PageProps {
-  params: Record<string, string>;
-}
-
 /** A sentence in which what stands between backticks is code. */
 export function Words({ text }: { text: string }) {
   return <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
@@ -25,15 +21,6 @@ export function ModuleRef({ name, digest }: { name: string | undefined; digest?:
       <a href={modulePage(name)}>{name}</a>
       {digest && <code title={digest}>{shortDigest(digest)}</code>}
     </span>
-  );
-}
-
-/** A few facts beside each other, each below its name. */
-export function Facts({ items }: { items: readonly (readonly [name: string, value: ComponentChildren] | undefined)[] }) {
-  return (
-    <dl class="facts">
-      {items.filter((item) => item !== undefined).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
-    </dl>
   );
 }
 

@@ -12,41 +12,18 @@ import { Field } from '../../ui/field';
 import { Icon } from '../../ui/icon';
 import { TextInput } from '../../ui/inputs';
 import { Card, KeyValue } from '../../ui/layout';
+import { YamlView } from '../../ui/yaml';
 import { type Manifest, manifestIn } from './manifest';
-import { ManifestChanges, ManifestView } from './manifest-view';
+import { ManifestChanges } from './manifest-view';
 import { planPage } from './paths';
 import { Tags, text, Words } from './shared';
 import { Upload, type UploadState } from './upload-run';
 import { bytes, nameProblem, shortDigest, uploadHelp } from './words';
 
-const STEPS = [
-  ['reading', 'Read'],
-  ['checking', 'Checked by the host'],
-  ['checked', 'Named'],
-  ['creating', 'Created'],
-] as const;
-
-/** How far the upload is, as steps. */
-function Steps({ state }: { state: UploadState }) {
-  const order = ['reading', 'checking', 'checked', 'creating', 'created'];
-  const at = state.phase === 'refused' ? (state.verified ? 3 : 1) : order.indexOf(state.phase);
-  return (
-    <ol class="steps plain" role="list" aria-label="Upload">
-      {STEPS.map(([key, label], index) => {
-        const isBad = state.phase === 'refused' && index === at;
-        const isDone = index < at || state.phase === 'created';
-        const isNow = index === at && !isBad && !isDone;
-        const busy = isNow && key !== 'checked';
-        return (
-          <li key={key} class={isBad ? 'bad' : isDone ? 'done' : isNow ? 'now' : undefined} aria-current={isNow ? 'step' : undefined}>
-            <Icon name={isBad ? 'cross-circle' : isDone ? 'check-circle' : busy ? 'spinner' : 'circle'} class={busy ? 'spin' : undefined} />
-            {isBad ? 'Refused' : label}
-          </li>
-        );
-      })}
-    </ol>
-  );
-}
+/** How far the upload is. */
+const PHASES: Partial<Record<UploadState['phase'], string>> = {
+  reading: 'The file is read.', checking: 'The host checks the file.', checked: 'The host accepts the file. Give it a name.', creating: 'The Module is created.',
+};
 
 /** What the new module declares otherwise than the one in force for the same kind. */
 function Comparison({ manifest, reconciler }: { manifest: Manifest; reconciler: Row }) {
@@ -87,7 +64,7 @@ function Checked({ upload, state, modules, users }: CheckedProps) {
     <>
       <div class="halves">
         <div class="stack tight">
-          {manifest ? <ManifestView manifest={manifest} /> : <p class="muted">It reconciles nothing; it serves views alone.</p>}
+          {manifest ? <YamlView value={manifest} label="Manifest" max="360px" /> : <p class="muted">It reconciles nothing; it serves views alone.</p>}
           <KeyValue items={[['Size', bytes(verified.sizeBytes)], ['Digest', <CopyText text={verified.digest} shown={shortDigest(verified.digest)} what="digest" />], ['Contract', <Tags items={verified.contract} />], ['Compiled in', <span class="num">{verified.compileMilliseconds.toLocaleString('en')} ms</span>]]} />
         </div>
         <div class="stack">
@@ -191,9 +168,8 @@ export function UploadZone({ modules }: { modules: readonly Row[] }) {
           <div class="stack" aria-busy={state.phase === 'reading' || state.phase === 'checking'}>
             <div class="split">
               <span><strong>{state.file?.name}</strong> <span class="muted num">{bytes(state.file?.size ?? 0)}</span></span>
-              <Steps state={state} />
+              <span class="muted" role="status">{PHASES[state.phase]}</span>
             </div>
-            <span class="sr-only" role="status">{state.phase === 'checking' ? 'The host checks the file.' : state.phase === 'checked' ? 'The host accepts the file. Give it a name.' : ''}</span>
             {state.phase === 'refused' && state.problem && (
               <>
                 <Refusal problem={state.problem} />

@@ -28,15 +28,7 @@ export function setSingleKeys(on: boolean): void {
   keep(SWITCH, on ? 'on' : 'off');
 }
 
-function addActions(added: Action[]): () => void {
-  actions.value = [...actions.value, ...added];
-  return () => {
-    actions.value = actions.value.filter((action) => !added.includes(action));
-  };
-}
-
-interface Given extends Omit<Action, 'run'> {
-  run: () => void;
+interface Given extends Action {
   /** Whether it can be done now. */
   when?: boolean | undefined;
 }
@@ -48,7 +40,11 @@ export function useAction({ id, title, key, group, run, words, isHidden, when = 
   // With what is drawn, and not after it is painted: what somebody sees, its keys work on.
   useLayoutEffect(() => {
     if (!when) return;
-    return addActions([{ id, title, key, group, words, isHidden, run: () => latest.current() }]);
+    const action: Action = { id, title, key, group, words, isHidden, run: () => latest.current() };
+    actions.value = [...actions.value, action];
+    return () => {
+      actions.value = actions.value.filter((one) => one !== action);
+    };
   }, [id, title, key, group, words, isHidden, when]);
 }
 

@@ -27,7 +27,6 @@ export interface Meta {
   deletionTimestamp?: string;
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
-  finalizers?: string[];
   [key: string]: unknown;
 }
 
@@ -107,5 +106,4 @@ export interface ReconcilerStatus {
   candidate?: { module: string; reason?: string; message?: string };
   conditions?: Condition[];
   roots?: { total?: number; ready?: number; failing?: number };
-  observedGeneration?: number;
 }

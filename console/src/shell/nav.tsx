@@ -1,7 +1,7 @@
 // The navigation: the systems first, then the engine.
 import { kinds } from '../lib/kinds';
 import { homeOf, isDarkroom } from '../lib/paths';
-import { BASE, href, Link, route } from '../lib/router';
+import { BASE, href, route } from '../lib/router';
 import { Icon, type IconName } from '../ui/icon';
 import { Segment } from '../ui/inputs';
 import { setTheme, type Theme, theme } from '../lib/theme';
@@ -54,10 +54,10 @@ function Entries({ title, entries }: { title: string; entries: Entry[] }) {
       <ul class="plain">
         {entries.map((entry) => (
           <li key={entry.path}>
-            <Link href={entry.path} current={isCurrent(entry, at) ? 'page' : undefined}>
+            <a href={href(entry.path)} aria-current={isCurrent(entry, at) ? 'page' : undefined}>
               <Icon name={entry.icon} />
               <span class="cut">{entry.title}</span>
-            </Link>
+            </a>
           </li>
         ))}
       </ul>

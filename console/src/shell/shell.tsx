@@ -7,7 +7,6 @@ import { kinds, readKinds } from '../lib/kinds';
 import { announced, loading, navigate, problem, retitle, shown } from '../lib/router';
 import { expired, session, signOut } from '../lib/session';
 import { RECONCILER_FIELDS, RECONCILERS, useRows } from '../lib/store';
-import { setTheme } from '../lib/theme';
 import { asProblem, type Problem } from '../lib/api';
 import { Button, LinkButton } from '../ui/button';
 import { useModal } from '../ui/dialog';
@@ -103,9 +102,6 @@ export function Shell() {
   useAction({ id: 'search', title: 'Search this page', key: '/', group: 'Anywhere', isHidden: true, run: search });
   useAction({ id: 'next', title: 'Next row', key: 'j', group: 'In tables', isHidden: true, run: () => step(true) });
   useAction({ id: 'previous', title: 'Previous row', key: 'k', group: 'In tables', isHidden: true, run: () => step(false) });
-  useAction({ id: 'dark', title: 'Theme: dark', group: 'Action', run: () => setTheme('dark') });
-  useAction({ id: 'light', title: 'Theme: light', group: 'Action', run: () => setTheme('light') });
-  useAction({ id: 'system', title: 'Theme: as the system', group: 'Action', run: () => setTheme('system') });
   useAction({ id: 'sign-out', title: 'Sign out', group: 'Action', when: session.value?.mode === 'token', run: signOut });
   const hasDarkrooms = kinds.value?.items.some(({ plural }) => plural === 'darkrooms') ?? true;
   useAction({ id: 'new-source', title: 'New Source', key: 'c', group: 'Action', words: 'create darkroom', when: hasDarkrooms, run: () => navigate('/sources/new') });

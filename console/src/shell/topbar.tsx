@@ -1,13 +1,11 @@
 // The bar above the pages: where this is, who one is, and whether what is shown is live.
 import { useEffect, useRef } from 'preact/hooks';
-import { singleKeys, setSingleKeys } from '../lib/keys';
 import { announced } from '../lib/router';
 import { askAgain, expired, session, signOut } from '../lib/session';
 import { post, stream } from '../lib/stream';
 import { now } from '../ui/age';
 import { Button, IconButton } from '../ui/button';
 import { Icon } from '../ui/icon';
-import { Switch } from '../ui/inputs';
 import { Status } from '../ui/status';
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
@@ -82,7 +80,6 @@ function UserMenu({ onHelp }: { onHelp: () => void }) {
           {who.expires && <><dt>Until</dt><dd>{new Date(who.expires).toLocaleString()}</dd></>}
           <dt>Pintle</dt><dd>{who.version}</dd>
         </dl>
-        <Switch checked={singleKeys.value} onChange={setSingleKeys}>Single-letter keys</Switch>
         <div class="toolbar">
           <Button small icon="keyboard" onClick={() => {
             menu.current?.hidePopover();

@@ -1,6 +1,6 @@
 // Pages by their address, with the History API. Addresses here are without /console.
 import { signal } from '@preact/signals';
-import type { ComponentChildren, ComponentType } from 'preact';
+import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { asProblem, type Problem } from './api';
 import { match } from './route';
@@ -217,20 +217,6 @@ export function startRouter(given: Route[]): void {
   addEventListener('pagehide', keepScroll);
   document.addEventListener('click', follow);
   void show({ focus: false, top: (history.state as { top?: number } | null)?.top ?? 0 });
-}
-
-interface LinkProps {
-  href: string;
-  class?: string | undefined;
-  title?: string | undefined;
-  current?: 'page' | undefined;
-  onClick?: ((event: MouseEvent) => void) | undefined;
-  children?: ComponentChildren;
-}
-
-/** A link to a page of the console. */
-export function Link({ href: to, current, children, ...rest }: LinkProps) {
-  return <a {...rest} href={href(to)} aria-current={current}>{children}</a>;
 }
 
 /** A value that follows what is typed, but not at every letter. */

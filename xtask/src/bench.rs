@@ -55,16 +55,8 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     say("building the host, the benchmark and its guests");
-    let packages = [
-        "--package",
-        "pintle",
-        "--bin",
-        "pintle",
-        "--package",
-        "pintle-bench",
-        "--bin",
-        "pintle-bench",
-    ];
+    let packages =
+        ["--package", "pintle", "--bin", "pintle", "--package", "pintle-bench", "--bin", "pintle-bench"];
     cargo(["build", "--profile", "dist"].iter().chain(&packages)).go()?;
     let built = target().join("dist");
     if flags.only == Some(Part::Console) {

@@ -135,7 +135,7 @@ fn unmet(output: &Output, expected: &[&str]) -> Vec<String> {
     let names_code = expected.iter().any(|text| text.starts_with("exit "));
     let ended = (!names_code).then_some("exit 0");
     let all = ended.into_iter().chain(expected.iter().copied());
-    all.filter(|text| !is_met(*text)).map(str::to_owned).collect()
+    all.filter(|text| !is_met(text)).map(str::to_owned).collect()
 }
 
 fn bash(plane: &ControlPlane, folder: &Path, command: &str) -> anyhow::Result<Output> {

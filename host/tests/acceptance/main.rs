@@ -160,6 +160,7 @@ fn checks<'a>(plane: &'a ControlPlane, real: &'a Real<'a>) -> Vec<Check<'a>> {
         check(beside::NAME, move || views::beside_a_crd(plane)).of_views(),
         check(views::SMOKE, move || views::smoke(plane)).of_views().in_smoke(),
         check(views::NAME, move || views::check(plane)).of_views(),
+        check(views::LARGE, move || views::large_lists(plane)).of_views(),
         check(served::NAME, move || async move { served::check(real) }),
         check(previews::NAME, move || previews::check(plane, real)),
         check(doors::NAME, move || doors::check(plane, real)).in_smoke(),

@@ -13,8 +13,11 @@ use crate::{
     normal::Numbers,
 };
 
+/// What of an answer is compared.
+type Extract = fn(Reply) -> Value;
+
 /// Each file, with what of an answer is compared. It has a namespace of its name.
-pub(crate) const FILES: [(&str, &str, fn(Reply) -> Value); 2] = [
+pub(crate) const FILES: [(&str, &str, Extract); 2] = [
     ("evictions", include_str!("requests/evictions.txt"), outline),
     ("parameters", include_str!("requests/parameters.txt"), whole),
 ];
